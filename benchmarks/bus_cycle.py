@@ -48,8 +48,8 @@ def responder(master, protocol, ids, wire):
     for number, servo in zip(ids, servos.values(), strict=True):
         servo.registers.set_raw("id", number)
         servo.power_cycle()
-    chain, known, buffer, free = ServoChain(servos, protocol), {}, b"", 0.0
-    head, place = (4, 4) if protocol == 1 else (7, 7)
+    chain, answers, buffer, free = ServoChain(servos, protocol), {}, b"", 0.0
+    head, index = (4, 4) if protocol == 1 else (7, 7)
     while True:
         try:
             buffer += os.read(master, 4096)
@@ -60,15 +60,15 @@ def responder(master, protocol, ids, wire):
             if len(buffer) < length:
                 break
             packet, buffer = buffer[:length], buffer[length:]
-            instruction = packet[place]
+            instruction = packet[index]
             if instruction == SYNC_WRITE:
                 answer = b""
             else:
-                answer = known.get(packet)
+                answer = answers.get(packet)
                 if answer is None or instruction == SINGLE_WRITE:
                     if instruction == SINGLE_WRITE:
-                        known.clear()
-                    answer = known[packet] = b"".join(each.data for each in chain.feed(packet))
+                        answers.clear()
+                    answer = answers[packet] = b"".join(each.data for each in chain.feed(packet))
             if wire:
                 free = max(free, time.perf_counter()) + (len(packet) + len(answer)) * BYTE
                 while answer and time.perf_counter() < free:

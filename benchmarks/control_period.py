@@ -104,9 +104,9 @@ def main():
     except ImportError as problem:
         print(f"  not through the nodes: {problem}")
         return
-    place = path.value(0.0)
+    begin_position = path.value(0.0)
     through = through_nodes(
-        "manipulator", "task", [(1.0, place, None), (2.0, place - [0.0, 0.0, 0.05], None)],
+        "manipulator", "task", [(1.0, begin_position, None), (2.0, begin_position - [0.0, 0.0, 0.05], None)],
         period=manipulator.PERIOD, time_step=1e-3,
     )  # fmt: skip
     print(f"  {through.times[-1] / through.wall:.2f} simulated seconds per second through the nodes in lock-step")

@@ -18,7 +18,7 @@ import numpy as np
 from tensegrity_control import FreeUnknowns, Inequalities, InputOptimizer, InputProblem
 from tensegrity_control.trajectories.splines import HermiteSpline
 
-WAYS = [(form, solver) for solver in ("daqp", "piqp", "osqp") for form in ("direct", "null_space")]
+METHODS = [(form, solver) for solver in ("daqp", "piqp", "osqp") for form in ("direct", "null_space")]
 
 
 def path(inputs: int, strains: int, accelerations: int, equations: int, rows: int, limit: float, steps: int):
@@ -27,12 +27,12 @@ def path(inputs: int, strains: int, accelerations: int, equations: int, rows: in
     free = strains + accelerations
     base, swing = random.normal(size=(2, equations, inputs + free))
     scale = np.concatenate((np.ones(inputs), np.full(strains, 400.0), np.full(accelerations, 0.3)))
-    floors, wanted = random.normal(size=(rows, inputs + free)) / scale, random.normal(size=(2, equations))
+    floors, desired = random.normal(size=(rows, inputs + free)) / scale, random.normal(size=(2, equations))
     names = [f"motor_{i}" for i in range(inputs)]
     for k in range(steps):
         angle = 3e-3 * k
         matrix = (base + 0.2 * np.sin(angle) * swing) * scale
-        target = 2.0 * (wanted[0] * np.sin(angle) + wanted[1] * np.cos(1.7 * angle))
+        target = 2.0 * (desired[0] * np.sin(angle) + desired[1] * np.cos(1.7 * angle))
         yield InputProblem(
             matrix[:, :inputs],
             target,
@@ -124,7 +124,7 @@ def main() -> None:
     for name, size in sizes.items():
         problems = list(path(*size, given.steps))
         lines: list[dict] = []
-        for form, solver in WAYS:
+        for form, solver in METHODS:
             lines.append(measured(problems, form, solver, lines[0]["found"] if lines else []))
         for line in lines:
             line["ratio"] = line["median_us"] / lines[0]["median_us"]

@@ -122,12 +122,12 @@ def reference(case: Case, tolerance: float, longest: float = 1e-3) -> np.ndarray
         pulls = []
         for body, (x, z, turn, vx, vz, spin) in zip(case.bodies, states, strict=True):
             arm = body.end * np.array([np.sin(turn), np.cos(turn)])
-            way = np.array(case.point) - np.array([x, z]) - arm
-            far = np.hypot(*way)
+            offset = np.array(case.point) - np.array([x, z]) - arm
+            far = np.hypot(*offset)
             length += far
             moving = np.array([vx, vz]) + spin * np.array([arm[1], -arm[0]])
-            speed -= way @ moving / far
-            pulls.append((arm, way / far))
+            speed -= offset @ moving / far
+            pulls.append((arm, offset / far))
         strain = length - case.length
         tension = max(0.0, case.stiffness * strain + case.damping * speed) if strain > 0.0 else 0.0
         for row, body, (arm, toward) in zip(result, case.bodies, pulls, strict=True):
@@ -176,13 +176,13 @@ def ours(case: Case, step: float) -> tuple[np.ndarray, float]:
     poses, index = BodyPoses(robot.model), robot.mechanism.body_index
     rows = [index[body.name] for body in case.bodies]
     Simulation(robot, step, "rk4", start=robot.model.start).advance(duration=1.0 / FRAMES)
-    simulation, places, used = Simulation(robot, step, "rk4", start=robot.model.start), [], 0.0
+    simulation, positions, used = Simulation(robot, step, "rk4", start=robot.model.start), [], 0.0
     for _ in range(round(FRAMES * case.duration)):
         begun = time.process_time()
         simulation.advance(duration=1.0 / FRAMES)
         used += time.process_time() - begun
-        places.append(poses.update(simulation.state.q).positions[rows][:, [0, 2]].copy())
-    return np.array(places), used / case.duration
+        positions.append(poses.update(simulation.state.q).positions[rows][:, [0, 2]].copy())
+    return np.array(positions), used / case.duration
 
 
 def run_theirs(python: str, name: str, finer: int, frames: int, change: tuple[str, str] = ("", "")) -> dict:
@@ -435,9 +435,9 @@ def switch_length(angle: float) -> float:
     end = complex(0.6 * np.sin(angle), 0.62 + 0.6 * np.cos(angle))
     lower, middle = (complex(0.0, 0.05), 0.09), (complex(0.0, 0.62), 0.085)
     for circles in ([lower, middle], [lower]):
-        way = [(complex(-0.72, 0.015), 0.0), *circles, (end, 0.0)]
+        offset = [(complex(-0.72, 0.015), 0.0), *circles, (end, 0.0)]
         lines = []
-        for (a, r), (b, s) in pairwise(way):
+        for (a, r), (b, s) in pairwise(offset):
             far = abs(b - a)
             # the line has a at the distance r to its left and b at s
             lines.append((np.sqrt(far**2 - (s - r) ** 2), np.angle(b - a) - np.arcsin((s - r) / far)))
@@ -462,8 +462,8 @@ def run_switch(python: str | None) -> None:
     print(f"{'switch':10}{'ours':>10}{'':12}{error:12.1e}{used:13.4f}", flush=True)
     for finer in (1, 10) if python else ():
         theirs = run_theirs(python, "mujoco_switch", finer, times.size)
-        told = swing(times - theirs["step"])  # where the bodies stood in the last step of every frame
-        error = np.abs(np.array(theirs["lengths"]) - [switch_length(each) for each in told]).max()
+        reported = swing(times - theirs["step"])  # where the bodies stood in the last step of every frame
+        error = np.abs(np.array(theirs["lengths"]) - [switch_length(each) for each in reported]).max()
         print(f"{'switch':10}{'newton':>10}{theirs['step']:12.2e}{error:12.1e}{theirs['time'] / 2.0:13.4f}", flush=True)
 
 
@@ -475,28 +475,28 @@ def main() -> None:
     chosen = parser.parse_args()
     python = sys.executable if chosen.newton == "sys.executable" else chosen.newton
     print(f"{'case':10}{'who':>10}{'step [s]':>12}{'error [m]':>12}{'CPU s per s':>13}")
-    wanted = chosen.only or names
+    desired = chosen.only or names
     steps = (1.0 / 960.0, 1.0 / 9600.0, 1.0 / 48000.0)
     for case in CASES:
-        if case.name not in wanted:
+        if case.name not in desired:
             continue
         exact = reference(case, 1e-13)
         spread = np.abs(exact - reference(case, 1e-11, 3e-3)).max()
         print(f"{case.name:10}{'reference':>10}{'':12}{spread:12.1e}")
 
-        def show(who: str, step: float, places: np.ndarray, used: float, exact=exact, name=case.name) -> None:
-            error = np.linalg.norm(places - exact, axis=2).max()
+        def show(who: str, step: float, positions: np.ndarray, used: float, exact=exact, name=case.name) -> None:
+            error = np.linalg.norm(positions - exact, axis=2).max()
             print(f"{name:10}{who:>10}{step:12.2e}{error:12.1e}{used:13.4f}", flush=True)
 
         for step in steps:
             show("ours", step, *ours(case, step))
         for finer in (1, 10) if python else ():
-            places, used, step = theirs(case, python, finer)
-            show("newton", step, places, used)
+            positions, used, step = theirs(case, python, finer)
+            show("newton", step, positions, used)
     for machine in MACHINES:
-        if machine.name in wanted:
+        if machine.name in desired:
             run_machine(machine, python, steps)
-    if "switch" in wanted:
+    if "switch" in desired:
         run_switch(python)
 
 

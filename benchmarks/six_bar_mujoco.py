@@ -81,7 +81,7 @@ def mujoco_xml(structure: Structure, nodes: np.ndarray, *, step: float, integrat
 
 
 def on_our_ground(mujoco, structure: Structure, nodes: np.ndarray, step: float, integrator: str):
-    """The model with a floor that gives way like ours: at rest the force of a contact is stiffness times depth.
+    """The model with a floor that yields like ours: at rest the force of a contact is stiffness times depth.
 
     A contact of MuJoCo at rest obeys R f = k r with R = (1 - d) / d A, A the inverse weight of the body and d the
     impedance; solref of two negative numbers gives k / d and the damping likewise (documentation, "Solver parameters").
@@ -417,7 +417,7 @@ def start_ups(body: Structure) -> list[dict[str, object]]:
     first, second = body.members.T
     lengths = np.linalg.norm(nodes[first] - nodes[second], axis=1)
     rest = np.where(body.unilateral, lengths - pretension / body.stiffness, body.rest_lengths)
-    wanted = replace(body, rest_lengths=rest)
+    chosen = replace(body, rest_lengths=rest)
 
     def timed(run: Callable[[], Any]) -> tuple[Any, float]:
         run()  # compiled and read from disk before the clock runs
@@ -427,7 +427,7 @@ def start_ups(body: Structure) -> list[dict[str, object]]:
     done, seconds = timed(lambda: start_up(body, pretension, start=nodes))
     apart = np.linalg.norm(done.nodes[:, None] - done.nodes[None], axis=2)
     rows: list[dict[str, object]] = [{"who": "start_up", "ms": 1e3 * seconds, "steps": done.steps, "off_m": 0.0}]
-    solver = StructureEquilibriumSolver(wanted, rigid_bars=True)
+    solver = StructureEquilibriumSolver(chosen, rigid_bars=True)
     shape, seconds = timed(lambda: solver.solve(rest, start=nodes))
 
     def off(found: np.ndarray) -> float:
@@ -435,7 +435,7 @@ def start_ups(body: Structure) -> list[dict[str, object]]:
 
     rows.append({"who": "newton", "ms": 1e3 * seconds, "steps": shape.iterations, "off_m": off(shape.nodes)})
     for stiffness in (1e4, 1e5, 1e6):
-        springs = replace(wanted, stiffness=np.where(body.unilateral, body.stiffness, stiffness))
+        springs = replace(chosen, stiffness=np.where(body.unilateral, body.stiffness, stiffness))
         (found, _), seconds = timed(lambda springs=springs: peer_run(springs, nodes, rest, 0.1))
         rows.append({
             "who": f"compas_dr, rods of {stiffness:.0e} N/m", "ms": 1e3 * seconds, "steps": "", "off_m": off(found)
@@ -472,7 +472,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
     parser.add_argument("--part", choices=PARTS, action="append", help="only this, may be given more than once")
     options = parser.parse_args()
-    wanted = options.part or PARTS
+    chosen = options.part or PARTS
     try:
         import mujoco
     except ImportError:
@@ -484,13 +484,13 @@ def main() -> None:
     )  # fmt: skip
     figures = {
         "mujoco": mujoco.__version__,
-        "flight": in_flight(mujoco, body, round(2000 * part)) if "flight" in wanted else [],
-        "ground": on_the_ground(mujoco, robot, round(2000 * part)) if "ground" in wanted else [],
-        "one step a call, us": one_step_a_call(mujoco, body, robot, round(2000 * part)) if "calls" in wanted else {},
-        "linear": linear_models(mujoco, body, robot, round(200 * part)) if "linear" in wanted else [],
-        "rollouts": rollouts(mujoco, robot, round(1000 * part)) if "rollouts" in wanted else [],
-        "largest stable step, ms": largest_stable_steps(mujoco, body) if "steps" in wanted else [],
-        "start-up": start_ups(body) if "start-up" in wanted else [],
+        "flight": in_flight(mujoco, body, round(2000 * part)) if "flight" in chosen else [],
+        "ground": on_the_ground(mujoco, robot, round(2000 * part)) if "ground" in chosen else [],
+        "one step a call, us": one_step_a_call(mujoco, body, robot, round(2000 * part)) if "calls" in chosen else {},
+        "linear": linear_models(mujoco, body, robot, round(200 * part)) if "linear" in chosen else [],
+        "rollouts": rollouts(mujoco, robot, round(1000 * part)) if "rollouts" in chosen else [],
+        "largest stable step, ms": largest_stable_steps(mujoco, body) if "steps" in chosen else [],
+        "start-up": start_ups(body) if "start-up" in chosen else [],
     }
     if options.json:
         print(json.dumps(figures, indent=2))

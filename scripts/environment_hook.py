@@ -12,7 +12,7 @@ BOOTSTRAP_MARK = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 
 
 def _prepend(variable, entries):
-    """Put the entries that are missing before the others; tell whether any was missing."""
+    """Put the entries that are missing before the others; return whether any was missing."""
     present = [entry for entry in os.environ.get(variable, "").split(os.pathsep) if entry]
     missing = [entry for entry in entries if entry not in present]
     if missing:

@@ -26,7 +26,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "rollout", "ros",
     ),
     "tensegrity_control": (
-        "cancellation", "command_latency", "tension_floor", "trajectories", "optimization", "controller", "known_loads",
+        "cancellation", "command_latency", "tension_floor", "trajectories", "optimization", "controller",
+        "external_loads",
         "inverse_kinematics", "paths", "motion_planning", "laws", "rolling", "controllers", "registry", "ros",
     ),
     "tensegrity_driver": (
@@ -141,16 +142,16 @@ def find_circles(arrows: Mapping[str, set[str]]) -> list[list[str]]:
     return sorted(circles)
 
 
-def room_of(path: str, folders_with_folders: set[str]) -> str:
-    """The room of a file: its folder, or the file itself where the folder holds folders."""
+def folder_of(path: str, folders_with_folders: set[str]) -> str:
+    """The folder of a file: its folder, or the file itself where the folder holds folders."""
     folder = str(Path(path).parent)
     return path.removesuffix(".py") if folder in folders_with_folders else folder
 
 
-def rooms(files: list[str]) -> dict[str, str]:
-    """The room of every file; folders of ROS nodes do not make their parent a folder of folders."""
+def folders_of(files: list[str]) -> dict[str, str]:
+    """The folder of every file; folders of ROS nodes do not make their parent a folder of folders."""
     holding = {str(Path(path).parent.parent) for path in files}
-    return {path: room_of(path, holding) for path in files}
+    return {path: folder_of(path, holding) for path in files}
 
 
 def graph(pairs: Iterator[tuple[str, str]]) -> dict[str, set[str]]:
@@ -163,11 +164,11 @@ def graph(pairs: Iterator[tuple[str, str]]) -> dict[str, set[str]]:
     return dict(arrows)
 
 
-def room_circles(root: Path) -> list[list[str]]:
-    """Rooms that import each other, directly or round a corner."""
+def folder_circles(root: Path) -> list[list[str]]:
+    """Folders that import each other, directly or round a corner."""
     imports = read_imports(root)
-    room = rooms([str(path.relative_to(root)) for path in module_files(root).values()])
-    return find_circles(graph((room[each.importer], room[each.imported]) for each in imports))
+    folder_at = folders_of([str(path.relative_to(root)) for path in module_files(root).values()])
+    return find_circles(graph((folder_at[each.importer], folder_at[each.imported]) for each in imports))
 
 
 def broken_layers(root: Path) -> list[str]:
@@ -202,19 +203,19 @@ def describe(root: Path) -> tuple[str, bool]:
     imports = read_imports(root)
     files = {str(path.relative_to(root)): path for path in module_files(root).values()}
     circles = find_circles(graph((each.importer, each.imported) for each in imports))
-    room = rooms(list(files))
-    arrows = graph((room[each.importer], room[each.imported]) for each in imports)
+    folder_at = folders_of(list(files))
+    arrows = graph((folder_at[each.importer], folder_at[each.imported]) for each in imports)
     between = find_circles(arrows)
     count = sum(map(len, arrows.values()))
-    texts = [f"{len(files)} files, {len(set(room.values()))} folders, {count} arrows between folders"]
+    texts = [f"{len(files)} files, {len(set(folder_at.values()))} folders, {count} arrows between folders"]
     texts.append(f"circles of files: {len(circles)}")
     texts += [f"  {' <-> '.join(circle)}" for circle in circles]
     texts.append(f"circles of rooms: {len(between)}")
     for circle in between:
         members = set(circle)
         texts.append(f"  {' <-> '.join(circle)}")
-        inner = [each for each in imports if {room[each.importer], room[each.imported]} <= members]
-        texts += [f"    {each}" for each in inner if room[each.importer] != room[each.imported]]
+        inner = [each for each in imports if {folder_at[each.importer], folder_at[each.imported]} <= members]
+        texts += [f"    {each}" for each in inner if folder_at[each.importer] != folder_at[each.imported]]
     broken = broken_layers(root)
     texts.append(f"imports that run upwards: {len(broken)}")
     texts += [f"  {each}" for each in broken]

@@ -114,7 +114,7 @@ class Step:
 
 
 def sourced_ros() -> str | None:
-    """Name and place of a sourced ROS 2 installation, or None; the environment's own wheels do not count."""
+    """Name and location of a sourced ROS 2 installation, or None; the environment's own wheels do not count."""
     if not os.environ.get("ROS_DISTRO"):
         return None
     for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
@@ -302,12 +302,12 @@ def steps(ros: str | None, with_tests: bool, with_benchmarks: bool) -> list[Step
         tests,
         others,
     ]  # fmt: skip
-    wanted = {"wheels": not ros, "tests": with_tests, "benchmarks": with_benchmarks}
-    return [step for step in result if wanted.get(step.name, True)]
+    desired = {"wheels": not ros, "tests": with_tests, "benchmarks": with_benchmarks}
+    return [step for step in result if desired.get(step.name, True)]
 
 
 def set_up(with_tests: bool, with_benchmarks: bool) -> bool:
-    """Perform what is not done yet; tells whether there was anything to do."""
+    """Perform what is not done yet; returns whether there was anything to do."""
     check_system()
     todo = steps(sourced_ros(), with_tests, with_benchmarks)
     if not ENVIRONMENT.exists():

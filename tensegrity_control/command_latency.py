@@ -1,7 +1,7 @@
 """How long after the state that it answers a command acts: measured by what the plant reports, told until then.
 
 The plant says of each command from when on it acts. What lies between the newest reading that was known when the
-command was sent and that time is the way to the actuators, whatever it consists of; its median over the last commands
+command was sent and that time is the delay of the actuators, whatever it consists of; its median over the last commands
 is what the next one is expected to need. What has passed between a state and that reading comes on top, and is known
 for each state.
 """
@@ -13,22 +13,22 @@ from collections import deque
 KEPT = 64
 """Commands of which it is remembered when they were sent."""
 MEASURED = 15
-"""Ways of which the median counts."""
+"""Measured delays of which the median counts."""
 LONGEST = 1.0
-"""s up to which a way is believed."""
+"""s up to which a measured delay is believed."""
 
 
 class CommandLatency:
     """See the module; all times in s of the robot's clock.
 
     Args:
-        told: s that commands are known to need, until some have been measured.
+        nominal: s that commands are known to need, until some have been measured.
     """
 
-    def __init__(self, told: float = 0.0) -> None:
-        self.told = told
+    def __init__(self, nominal: float = 0.0) -> None:
+        self.nominal = nominal
         self._sent: deque[tuple[float, float]] = deque(maxlen=KEPT)  # stamp, and the newest reading when it was sent
-        self._ways: deque[float] = deque(maxlen=MEASURED)
+        self._delays: deque[float] = deque(maxlen=MEASURED)
         self._began: tuple[float, float] | None = None
 
     def forget(self) -> None:
@@ -39,21 +39,21 @@ class CommandLatency:
     @property
     def measured(self) -> bool:
         """Whether the plant reports when commands act."""
-        return bool(self._ways)
+        return bool(self._delays)
 
     @property
-    def way(self) -> float:
+    def delay(self) -> float:
         """s from sending a command until it acts."""
-        return sorted(self._ways)[len(self._ways) // 2] if self._ways else self.told
+        return sorted(self._delays)[len(self._delays) // 2] if self._delays else self.nominal
 
     @property
     def spread(self) -> float:
-        """s between the shortest and the longest of the last ways."""
-        return max(self._ways) - min(self._ways) if self._ways else 0.0
+        """s between the shortest and the longest of the last delays."""
+        return max(self._delays) - min(self._delays) if self._delays else 0.0
 
     def age(self, stamp: float, newest: float) -> float:
         """s from a state until its command will act, where the newest reading that is known is of `newest`."""
-        return max(newest - stamp, 0.0) + self.way
+        return max(newest - stamp, 0.0) + self.delay
 
     def sent(self, stamp: float, newest: float) -> None:
         """A command for the state of `stamp` was sent when the newest reading was that of `newest`."""
@@ -70,5 +70,5 @@ class CommandLatency:
         if found is None or not -1e-9 <= begin - found <= LONGEST:
             return False
         self._began = (stamp, begin)
-        self._ways.append(max(begin - found, 0.0))
+        self._delays.append(max(begin - found, 0.0))
         return True

@@ -85,7 +85,7 @@ class Command:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Where the controller wants the output frame to be.
+    """Reference pose of the output frame.
 
     Attributes:
         pose: position (3,) m and quaternion wxyz (4,).
@@ -105,14 +105,14 @@ class Status:
         progress: 0 to 1 along the present motion; 1 when there is none.
         arrival: time [s] at which the present motion ends, or ended.
         goal: the last accepted goal pose, or None.
-        gave_way: what the last command gave up, by name; empty where all was met.
+        relaxed: what the last command gave up, by name; empty where all was met.
     """
 
     phase: str
     progress: float
     arrival: float
     goal: Pose | None
-    gave_way: tuple[str, ...] = ()
+    relaxed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ class Controller(ABC):
     streams_goals: ClassVar[bool] = False
     """Whether goals may come at any rate, each taking over from where the one before has led."""
     takes_loads: ClassVar[bool] = False
-    """Whether it reckons with loads that it is told while it runs, by `set_loads`."""
+    """Whether it reckons with loads that are set while it runs, by `set_loads`."""
     default_period: ClassVar[float] = 0.02
     """s between two commands, where nobody says anything else."""
     GAINS: ClassVar[tuple[str, ...]] = ()
@@ -192,7 +192,7 @@ class Controller(ABC):
         return None
 
     def diagnostics(self) -> dict[str, str]:
-        """What else to tell whoever watches, by name; under "gave_way" what the last command gave up."""
+        """What else to tell whoever watches, by name; under "relaxed" what the last command gave up."""
         return {}
 
     @classmethod

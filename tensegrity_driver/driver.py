@@ -123,7 +123,7 @@ class Driver:
     def tension(self, name: str) -> float:
         """Estimated tension of a tendon [N]; nan where load and current do not show it at present."""
         tendon = self.readings.tendons.get(name)
-        shows = self._cycle.spools[name].tells_tension(self.sent.get(name))
+        shows = self._cycle.spools[name].reports_tension(self.sent.get(name))
         return tendon.tension if tendon is not None and shows else math.nan
 
     def tendon_tension(self, name: str) -> float:
@@ -310,8 +310,8 @@ class Driver:
             return
         # a full disk must not keep a robot from its end: without this its turns stay void
         with contextlib.suppress(CalibrationError, BusError):
-            known = [str(name) for name in doubtful]
-            save_turns(self.store.path, self.calibration, self.spools, self._positions(), doubtful=known)
+            names = [str(name) for name in doubtful]
+            save_turns(self.store.path, self.calibration, self.spools, self._positions(), doubtful=names)
 
     def close(self) -> None:
         """Close the ports; the servos keep the last command."""

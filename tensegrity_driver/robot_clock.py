@@ -3,8 +3,8 @@
 A computer's clock is set: by NTP some seconds after it started, by people, by hours and by years. What a controller
 does with the time of a state, and how old a command is, must not change with it. So states are stamped by a clock that
 begins as the computer's and goes on with one that nobody sets. That one counts while the computer sleeps, too: on
-waking the driver sees how long its servos did what they were told last. Emulated servos have a time of their own, which
-falls behind where the computer is busy; theirs counts then, and the computer's is no measure of it.
+waking the driver sees how long its servos did what they were commanded last. Emulated servos have a time of their own,
+which falls behind where the computer is busy; theirs counts then, and the computer's is no measure of it.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Mode(Enum):
     IMPEDANCE = "impedance"
 
 
-PLACE = {Mode.POSITION: 0, Mode.VELOCITY: 1, Mode.EFFORT: 2}
+MODE_INDEX = {Mode.POSITION: 0, Mode.VELOCITY: 1, Mode.EFFORT: 2}
 LARGEST_JUMP = 5.0
 """s by which stamp and now may differ before the clocks, not the command, are called wrong."""
 OLDEST_PERIODS = 3.0
@@ -136,7 +136,7 @@ class CommandGate:
         self.begin_again(now)
 
     def begin_again(self, now: float | None = None) -> None:
-        """Nothing that was wanted before `now` [s] counts any more: a goal or `hold` must come, or another sender."""
+        """Nothing that was desired before `now` [s] counts any more: a goal or `hold` must come, or another sender."""
         self._stream = self._last = self._stamp = None
         self.streams.end(now)
 
@@ -325,7 +325,7 @@ class CommandGate:
     ) -> tuple[float | None, str | None]:
         """The value that may be applied (None: nothing), and what is wrong with the one asked for (None: nothing)."""
         low, high = actuator.position
-        unit = actuator.units[PLACE[mode]]
+        unit = actuator.units[MODE_INDEX[mode]]
         if self.lead is not None and mode is not Mode.EFFORT and not (position is not None and math.isfinite(position)):
             return None, f"its present position is {position}, so that its motion cannot be limited; refused."
         if mode is Mode.POSITION:

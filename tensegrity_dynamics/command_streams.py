@@ -8,7 +8,7 @@ goal or `hold` that it takes. Three laws, in the times of the caller's clock:
                     are two publishers (`publishers`), whether they speak or not.
     after a release What was heard before `end`, or is stamped before it, never counts again.
     after a gap     A session that was silent for longer than `freshness` never counts again: it says what somebody
-                    wanted before it stood still, or before its listener did.
+                    desired before it stood still, or before its listener did.
 
 A sender whose goal takes time to plan announces the session that it will use then (`announce`: a command without names
 under a new session), so that a goal that was asked for before a release does not count after it.
@@ -65,8 +65,8 @@ class CommandStreams:
     def announce(self, source: str, session: int, now: float) -> bool:
         """A command without names has come: whether it only announces a session, because its sender still speaks."""
         stream, latest = (source, session), self._latest
-        known = stream in self._heard or stream in self._announced
-        if not session or known or latest is None or latest[0] != source or latest == stream:
+        is_seen = stream in self._heard or stream in self._announced
+        if not session or is_seen or latest is None or latest[0] != source or latest == stream:
             return False
         if not self._speaks(latest, now):
             return False

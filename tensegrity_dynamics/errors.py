@@ -46,12 +46,12 @@ class CommandRefused(TensegrityError):
     """The command gate refused a command; says which actuator and why."""
 
 
-def unknown_name(what: str, name: object, known: Iterable[str]) -> str:
-    """Text for an unknown name: what was asked, the nearest known name, and all that exist."""
-    known = list(known)
-    near = get_close_matches(str(name), known, n=1, cutoff=0.5)
+def unknown_name(what: str, name: object, available: Iterable[str]) -> str:
+    """Text for an unknown name: what was asked, the nearest valid name, and all that exist."""
+    available = list(available)
+    near = get_close_matches(str(name), available, n=1, cutoff=0.5)
     guess = f" Did you mean {near[0]!r}?" if near else ""
-    listed = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
+    listed = ", ".join(available[:30]) + (", ..." if len(available) > 30 else "")
     return f"There is no {what} {name!r}.{guess} Known: {listed or 'none'}."
 
 

@@ -21,12 +21,12 @@ CATCH_UP = 0.1
 EXTRAPOLATED_PERIODS = 6.0
 """Periods of the sender for which a set point moves on with its velocity; for twice as long it then brakes."""
 EXTRAPOLATION = 0.05
-"""s of the same where the sender's period is not known."""
+"""s of the same where the sender's period is unknown."""
 
 
 @dataclass(frozen=True)
 class ImpedanceSetPoint:
-    """What one actuator is told in impedance mode.
+    """What one actuator is commanded in impedance mode.
 
     Args:
         position: q_d [m or rad]. velocity: v_d [m/s or rad/s] with which it moves on until the next command.

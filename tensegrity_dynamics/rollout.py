@@ -212,8 +212,8 @@ def _with(model: Any, varied: Mapping[str, NDArray[np.float64]], i: int) -> Any:
         owner: Any = getattr(model, part, None) if field else model
         fields = {key: each for key, each in getattr(owner, "__dataclass_fields__", {}).items() if each.init}
         if (field or part) not in fields:
-            known = list(fields) or [key for key, each in model.__dataclass_fields__.items() if each.init]
-            raise TensegrityError(unknown_name("parameter", name, known))
+            available = list(fields) or [key for key, each in model.__dataclass_fields__.items() if each.init]
+            raise TensegrityError(unknown_name("parameter", name, available))
         changed = replace(owner, **{field or part: value})
         model = replace(model, **{part: changed}) if field else changed
     return model

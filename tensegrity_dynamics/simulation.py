@@ -66,10 +66,10 @@ class Simulation:
         self.robot = robot if isinstance(robot, Robot) else Robot(name=robot.kind, model=robot)
         kind = type_of(self.robot)
         self.integrator = integrator or kind.integrators[0]
-        known = signature(kind.simulator).parameters
+        available = signature(kind.simulator).parameters
         for name in options:
-            if name not in known:
-                raise TensegrityError(unknown_name(f"option for robots of kind {kind.name!r}", name, known))
+            if name not in available:
+                raise TensegrityError(unknown_name(f"option for robots of kind {kind.name!r}", name, available))
         self._simulator: Simulator = kind.simulator(
             self.robot, time_step, self.integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,
             air_damping=air_damping, **options,

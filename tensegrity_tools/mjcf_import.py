@@ -112,21 +112,21 @@ class _Reader:
         model, name = self.model, self._body_names[body]
         parent = int(model.body_parentid[body])
         axes = matrix_from_quaternion(model.body_quat[body])
-        place = np.array(model.body_pos[body]) - self._offsets[parent]
+        position = np.array(model.body_pos[body]) - self._offsets[parent]
         carrier, offset = self._body_names[parent], np.zeros(3)
         first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
         numbers = range(first, first + count)
         if count == 0:
             self.joints.append({
                 "name": self.fresh(f"{name}_fixed"), "kind": "fixed", "parent": carrier, "body": name,
-                "frame": _frame(place, axes),
+                "frame": _frame(position, axes),
             })  # fmt: skip
         for joint in numbers:
             last = joint == numbers[-1]
             kind = int(model.jnt_type[joint])
             anchor = np.array(model.jnt_pos[joint]) if kind in (HINGE, BALL) else offset
             # the frame of the first joint stands on the parent, of the others on the body before, in its axes
-            origin = place + axes @ anchor if joint == first else anchor - offset
+            origin = position + axes @ anchor if joint == first else anchor - offset
             turned = axes if joint == first else np.eye(3)
             carried = name if last else self.fresh(f"{name}_{self._joint_names[joint]}")
             self.add_joint(joint, kind, carrier, carried, origin, turned)
@@ -358,7 +358,7 @@ class _Reader:
         data = self._mujoco.MjData(model)
         self._mujoco.mj_forward(model, data)
         centre, axis = np.array(data.geom_xpos[geom]), np.array(data.geom_xmat[geom]).reshape(3, 3)[:, 2]
-        before, after = (self.wrap_place(data, k) for k in (wrap - 1, wrap + 1))
+        before, after = (self.wrap_position(data, k) for k in (wrap - 1, wrap + 1))
         side_site = int(model.wrap_prm[wrap])
         inside = np.array(data.site_xpos[side_site]) if side_site >= 0 else 0.5 * (before + after)
         # the cable passes the axis on the side of that site
@@ -370,7 +370,7 @@ class _Reader:
             "radius": float(model.geom_size[geom][0]), "side": side, "may_be_clear": True,
         }  # fmt: skip
 
-    def wrap_place(self, data: Any, wrap: int) -> NDArray[np.float64]:
+    def wrap_position(self, data: Any, wrap: int) -> NDArray[np.float64]:
         target = int(self.model.wrap_objid[wrap])
         is_site = int(self.model.wrap_type[wrap]) == int(self._mujoco.mjtWrap.mjWRAP_SITE)
         return np.array(data.site_xpos[target] if is_site else data.geom_xpos[target])

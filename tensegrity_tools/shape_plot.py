@@ -25,8 +25,8 @@ def draw_shape(robot: Robot, configuration: NDArray[np.float64], tensions: NDArr
 
     picture = make_picture(robot)
     snapshot = picture.at(configuration)
-    known = tensions[picture.unilateral & np.isfinite(tensions)]
-    scale = max(round_up(1.1 * float(known.max(initial=0.0))), picture.smallest_full_scale)
+    finite = tensions[picture.unilateral & np.isfinite(tensions)]
+    scale = max(round_up(1.1 * float(finite.max(initial=0.0))), picture.smallest_full_scale)
     figure = Figure(figsize=(7.0, 7.0), layout="constrained")
     axes = figure.add_subplot(projection="3d")
     drawn = [snapshot.label_positions.reshape(-1, 3)]
@@ -57,5 +57,5 @@ def draw_shape(robot: Robot, configuration: NDArray[np.float64], tensions: NDArr
         getattr(axes, f"set_{name}lim")(middle - half, middle + half)
         getattr(axes, f"set_{name}label")(f"{name} [m]")
     axes.set_box_aspect(None, zoom=0.88)  # else the last label is cut off
-    axes.set_title(f"{robot.name}: {known.min():.3g} to {known.max():.3g} N" if known.size else robot.name)
+    axes.set_title(f"{robot.name}: {finite.min():.3g} to {finite.max():.3g} N" if finite.size else robot.name)
     figure.savefig(path, dpi=130)

@@ -36,7 +36,7 @@ def claim_domain() -> int:
 
 def pytest_configure(config: pytest.Config) -> None:
     # The first example compiles, and a busy machine takes its time: no example has a deadline. The short run tries the
-    # same examples every time, so that it tells of the change and not of chance; the long one looks for new ones.
+    # same examples every time, so that it reports the change and not of chance; the long one looks for new ones.
     short = os.environ.get("TEST_EXAMPLES") != "all"
     hypothesis.settings.register_profile("patient", deadline=None, derandomize=short)
     hypothesis.settings.load_profile("patient")
@@ -79,8 +79,8 @@ def rank(item: pytest.Item) -> int:
     """Order of the run: what starts processes waits more than it computes and comes first, small files come last."""
     if item.get_closest_marker("system"):
         return 0
-    room = item.nodeid.split("/")[1:2]
-    return 1 + (ORDER.index(room[0]) if room and room[0] in ORDER else len(ORDER))
+    folder = item.nodeid.split("/")[1:2]
+    return 1 + (ORDER.index(folder[0]) if folder and folder[0] in ORDER else len(ORDER))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is long

@@ -7,7 +7,7 @@ What lies between waypoints is said by what they carry, as in ros2_control's joi
     and velocities and accelerations    quintic spline
 
 The motion begins where the set points are, at the rate at which they move, unless a first waypoint at time 0 says the
-same place. It ends at rest. Nothing in it looks at tendons: the limits of the actuators are kept, slackness is not.
+same position. It ends at rest. Nothing in it looks at tendons: the limits of the actuators are kept, slackness is not.
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ class ActuatorMotion:
         times: ArrayLike, values: ArrayLike, velocities: ArrayLike | None = None,
         accelerations: ArrayLike | None = None,
     ) -> None:  # fmt: skip
-        known = [each.name for each in robot.actuators]
+        available = [each.name for each in robot.actuators]
         self.names = tuple(names)
         for name in self.names:
-            if name not in known:
-                raise TensegrityError(unknown_name("actuator", name, known))
+            if name not in available:
+                raise TensegrityError(unknown_name("actuator", name, available))
             if self.names.count(name) > 1:
                 raise TensegrityError(f"the actuator {name} is named twice; name each once.")
         if not self.names:
-            raise TensegrityError(f"no actuator is named; name some of {', '.join(known)}.")
-        self.rows = np.array([known.index(name) for name in self.names])
-        self._all, self._actuators = tuple(known), [robot.actuators[row] for row in self.rows]
+            raise TensegrityError(f"no actuator is named; name some of {', '.join(available)}.")
+        self.rows = np.array([available.index(name) for name in self.names])
+        self._all, self._actuators = tuple(available), [robot.actuators[row] for row in self.rows]
         self._held = np.array(positions, dtype=np.float64)
-        moving = np.zeros(len(known)) if rates is None else np.asarray(rates, dtype=np.float64)
+        moving = np.zeros(len(available)) if rates is None else np.asarray(rates, dtype=np.float64)
         spline = self._spline(self._held[self.rows], moving[self.rows], times, values, velocities, accelerations)
         self._check(spline)
         self._sample, self._trajectory = np.empty((3, len(self.names))), spline
@@ -104,7 +104,7 @@ class ActuatorMotion:
         points, speeds, bends = tables
         assert points is not None
         if not begun:
-            self._same_place(points[0], start)
+            self._begins_at(points[0], start)
             points[0] = start
             if speeds is not None and np.any(np.abs(speeds[0] - moving) > SLACK + 1e-3 * np.abs(moving)):
                 raise TensegrityError(
@@ -121,11 +121,11 @@ class ActuatorMotion:
             return QuinticSpline(knots, points, ends, None)
         return HermiteSpline(knots, points, speeds) if bends is None else QuinticSpline(knots, points, speeds, bends)
 
-    def _same_place(self, first: Array, start: Array) -> None:
-        for actuator, wanted, found in zip(self._actuators, first.tolist(), start.tolist(), strict=True):
-            if abs(wanted - found) > REACH * actuator.rate:
+    def _begins_at(self, first: Array, start: Array) -> None:
+        for actuator, desired, found in zip(self._actuators, first.tolist(), start.tolist(), strict=True):
+            if abs(desired - found) > REACH * actuator.rate:
                 raise TensegrityError(
-                    f"the waypoint at 0 s has {actuator.name} at {wanted:.6g}, it is at {found:.6g}; begin where it "
+                    f"the waypoint at 0 s has {actuator.name} at {desired:.6g}, it is at {found:.6g}; begin where it "
                     "is, or give the first waypoint a later time."
                 )
 

@@ -1,8 +1,8 @@
-"""How late the motion answers to commands, from what was told and what was seen, where nobody reports it.
+"""How late the motion answers to commands, from what was stated and what was seen, where nobody reports it.
 
-Beside what is planned, the output's rate changes in every period by dv; what was told j periods before, beside what was
-planned, would have changed it by d_j. That is small unless the loop is troubled, and then swings. Over some periods,
-with old ones forgotten, that delay j is found which leaves least unexplained:
+Beside what is planned, the output's rate changes in every period by dv; what was stated j periods before, beside what
+was planned, would have changed it by d_j. That is small unless the loop is troubled, and then swings. Over some
+periods, with old ones forgotten, that delay j is found which leaves least unexplained:
 
     R_j = sum |dv - d_j|^2,   P = sum |d_j|^2
 
@@ -79,12 +79,12 @@ class AnswerDelay:
         self._size += self._energy
         self._seen += 1
         expected = min(expected, LONGEST)
-        told = float(self._size[expected])
-        if self._seen < LONGEST or told * REMEMBERED < SLIGHT**2:
+        reported = float(self._size[expected])
+        if self._seen < LONGEST or reported * REMEMBERED < SLIGHT**2:
             self._count = 0
             return False
         here, best = float(self._left[expected]), int(np.argmin(self._left))
-        clear = best not in (expected, LONGEST) and float(self._left[best]) < CLEARLY * here and here > WRONG * told
+        clear = best not in (expected, LONGEST) and float(self._left[best]) < CLEARLY * here and here > WRONG * reported
         same, self._best = abs(best - self._best) <= 1, best
         self._count = (self._count + 1 if same else 1) if clear else 0
         if self._count < SURE:

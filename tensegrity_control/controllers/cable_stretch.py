@@ -3,7 +3,7 @@
 Each cable's law, T = e + (damping / stiffness) e' with e what its strain alone pulls, is solved forward in time for e,
 over the time for which the last command was held; its rate is the mean one of the time for which this command will be
 held, going by the last ones. Nothing is fed back, so that no delay makes it unstable. How much cables stretch under a
-newton is learned from what is seen, since other than told they would bend the actuators' impedances.
+newton is learned from what is seen, since other than stated they would bend the actuators' impedances.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tensegrity_dynamics.numerics.linear_algebra import lu_factor, lu_solve
 from tensegrity_dynamics.numerics.types import Array
 
 SOFTENING, SOFTEST = 0.3, 2.0
-"""s in which the stretch of cables that is seen takes over from the one that was told, and how far it may differ."""
+"""s in which the stretch of cables that is seen takes over from the one that was stated, and how far it may differ."""
 LEAST_LAG = 1.5
 """Control periods in which tensions change at least, however little a cable is damped."""
 

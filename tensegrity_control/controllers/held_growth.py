@@ -31,7 +31,7 @@ GROWN = 0.5
 """Logarithm of the growth within period and delay."""
 FASTER = 4.0
 """Of the output's bandwidth, which is what errors of the model are taken back with: 1/16 of S may be wrong."""
-LEAST_ROOM = 0.05
+LEAST_MARGIN = 0.05
 """Of what is allowed, left at the start at least; a robot with less is refused."""
 BEYOND = 0.5
 """Of what is afforded, by which growth is above that where the loop is given up."""
@@ -85,8 +85,8 @@ class HeldGrowth:
 
     def refuse(self, period: float) -> None:
         """Raise TensegrityError where the output at the start falls away faster than a loop of `period` s affords."""
-        if self.rate > (1.0 - LEAST_ROOM) * self.allowed:
-            factor = self.rate / (self.allowed * (1.0 - LEAST_ROOM))
+        if self.rate > (1.0 - LEAST_MARGIN) * self.allowed:
+            factor = self.rate / (self.allowed * (1.0 - LEAST_MARGIN))
             raise TensegrityError(
                 f"{self._equations.robot.name} falls away from rest with {self.rate:.3g} 1/s where its efforts stay as "
                 f"they are, and a loop of {period:g} s holds up to {self.allowed:.3g} 1/s. Shorten the period by a "
@@ -96,11 +96,11 @@ class HeldGrowth:
     def refuse_goal(self, q: Array, direction: Array) -> None:
         """Raise InfeasibleControlError where nothing is left, and a motion of the output along (k,) leads beyond."""
         size = float(np.linalg.norm(direction))
-        if self.rate <= (1.0 - LEAST_ROOM) * self.allowed or not size > 0.0:
+        if self.rate <= (1.0 - LEAST_MARGIN) * self.allowed or not size > 0.0:
             return
         here = self.rate_at(q, self.held)
-        way = self._ways.T @ (direction / size)
-        there = self.rate_at(self._equations.moved(q, way, min(TOWARDS, size)), self.held)
+        distance = self._ways.T @ (direction / size)
+        there = self.rate_at(self._equations.moved(q, distance, min(TOWARDS, size)), self.held)
         self._equations.update(q, self._still)
         if there > here:
             raise InfeasibleControlError(f"that way {self.words()}; go another way.")
@@ -129,7 +129,7 @@ class HeldGrowth:
         before, rate = self._before
         self._trend = (self.rate - rate) / (time - before) if time > before else 0.0
         self._before = time, self.rate
-        return self._trend > 0.0 and self.rate + ahead * self._trend > (1.0 - LEAST_ROOM) * self.allowed
+        return self._trend > 0.0 and self.rate + ahead * self._trend > (1.0 - LEAST_MARGIN) * self.allowed
 
     def look(self, q: Array, effort: Array) -> bool:
         """A part of a look, which is as much work as one update; True where it was the last one.
@@ -149,11 +149,11 @@ class HeldGrowth:
             self._base = arrays.output_0 + arrays.output_1 @ self._u
             self._next = 0
             return False
-        way = self._ways[self._next]
-        step = STEP / max(float(np.max(np.abs(way))), 1e-12)
+        distance = self._ways[self._next]
+        step = STEP / max(float(np.max(np.abs(distance))), 1e-12)
         now = equations.work.load.copy()
         equations.work.load[:] = self._load  # loads of other times would be taken for slopes
-        arrays = equations.update(equations.moved(self._q, way, step), self._still)
+        arrays = equations.update(equations.moved(self._q, distance, step), self._still)
         equations.work.load[:] = now
         self._slopes[:, self._next] = (arrays.output_0 + arrays.output_1 @ self._u - self._base) / step
         self._next += 1

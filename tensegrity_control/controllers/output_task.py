@@ -50,12 +50,12 @@ class OutputPath:
 
     Attributes:
         motion: of the controlled positions [m], and of a rotation vector [rad] where rotations are controlled.
-        rotation: (3, 3) R_0, from which that counts. places: how many positions there are.
+        rotation: (3, 3) R_0, from which that counts. translations: how many positions there are.
     """
 
     motion: PiecewisePolynomial
     rotation: Array
-    places: int
+    translations: int
 
     @property
     def duration(self) -> float:
@@ -68,21 +68,21 @@ class OutputPath:
         rate, acceleration = rows[1].copy(), rows[2].copy()
         rows[1] = progress.pace * rate
         rows[2] = progress.pace**2 * acceleration + progress.change * rate
-        if rows.shape[1] > self.places:
-            turn = rows[:, self.places :]
+        if rows.shape[1] > self.translations:
+            turn = rows[:, self.translations :]
             turn[1], turn[2] = angular_motion(*turn)
         return rows
 
     def turned(self, values: Array) -> Array:
         """(3, 3) R_d at the first row of `values`."""
-        if values.shape[-1] == self.places:
+        if values.shape[-1] == self.translations:
             return self.rotation
-        return np.asarray(matrix_from_vector(np.atleast_2d(values)[0, self.places :]) @ self.rotation)
+        return np.asarray(matrix_from_vector(np.atleast_2d(values)[0, self.translations :]) @ self.rotation)
 
     def begun_anew(self, values: Array) -> tuple[Array, Array]:
         """(3, m) the same values counted from the rotation that they are at, and that rotation."""
         rotation, start = self.turned(values), values.copy()
-        start[0, self.places :] = 0.0
+        start[0, self.translations :] = 0.0
         return start, rotation
 
 
@@ -93,14 +93,14 @@ class OutputTask:
         output: of the robot, any of x, y, z, rx, ry, rz.
 
     Attributes:
-        rows: (k,) of the output's axes. places, turns: those of x, y, z and of rx, ry, rz, counted from 0.
-        place_rows, turn_rows: where these stand among the rows. partial: whether some rotations are free.
+        rows: (k,) of the output's axes. translations, turns: those of x, y, z and of rx, ry, rz, counted from 0.
+        translation_rows, turn_rows: where these stand among the rows. partial: whether some rotations are free.
     """
 
     def __init__(self, output: OutputFrame) -> None:
         self.rows = output.rows
-        self.place_rows, self.turn_rows = np.flatnonzero(self.rows < 3), np.flatnonzero(self.rows >= 3)
-        self.places, self.turns = self.rows[self.place_rows], self.rows[self.turn_rows] - 3
+        self.translation_rows, self.turn_rows = np.flatnonzero(self.rows < 3), np.flatnonzero(self.rows >= 3)
+        self.translations, self.turns = self.rows[self.translation_rows], self.rows[self.turn_rows] - 3
         self.partial = 0 < self.turns.size < 3
 
     def coordinates(self, position: Array, rotation: Array, origin: Array, near: Array | None = None) -> Array:
@@ -110,19 +110,19 @@ class OutputTask:
             TensegrityError: it is turned too far from the origin.
         """
         if not self.turns.size:
-            return np.asarray(position[self.places])
+            return np.asarray(position[self.translations])
         turn = rotation_vector(rotation @ origin.T)
         if near is not None:
             angle = float(np.linalg.norm(turn))
             other = turn * (1.0 - 2.0 * np.pi / angle) if angle > 1e-9 else turn
-            before = near[self.places.size :]
+            before = near[self.translations.size :]
             turn = min((turn, other), key=lambda each: float(np.linalg.norm(each - before)))
             if float(np.linalg.norm(turn)) > MOST_TURN:
                 raise TensegrityError(
                     f"the path turns the output by {np.degrees(np.linalg.norm(turn)):.0f} deg from where it begins, "
                     f"more than {np.degrees(MOST_TURN):.0f}; send it in two parts."
                 )
-        return np.concatenate((position[self.places], turn))
+        return np.concatenate((position[self.translations], turn))
 
     def quaternion(self, rotation: Array) -> Array:
         """(4,) w, x, y, z."""
@@ -134,7 +134,7 @@ class OutputTask:
         """From values (3, m) to rest at (m,), positions and turns each within limits of theirs, at once."""
         if not self.turns.size:
             return OnlineMotion(start, goal, *limits, duration=duration, least=least)
-        count = self.places.size
+        count = self.translations.size
         parts = [(slice(count, None), turn_limits)] + ([(slice(0, count), limits)] if count else [])
         each = [OnlineMotion(start[:, k], goal[k], *most, duration=duration, least=least) for k, most in parts]
         both = OnlineMotion(start, goal, UNBOUNDED, UNBOUNDED, least=max(one.end for one in each))
@@ -146,9 +146,9 @@ class OutputTask:
         if not self.turns.size:
             return values
         result = np.empty(self.rows.size)
-        result[self.place_rows] = values[: self.places.size]
+        result[self.translation_rows] = values[: self.translations.size]
         if self.turns.size:
-            result[self.turn_rows] = values[self.places.size :][self.turns]
+            result[self.turn_rows] = values[self.translations.size :][self.turns]
         return result
 
     def error(self, values: Array, position: Array, turn: Array) -> Array:
@@ -158,9 +158,9 @@ class OutputTask:
             values: (3, m) of the reference. position: (3,) m of the output. turn: e (3,) rad.
         """
         if not self.turns.size:
-            return np.asarray(values[0] - position[self.places])
+            return np.asarray(values[0] - position[self.translations])
         result = np.empty(self.rows.size)
-        result[self.place_rows] = values[0, : self.places.size] - position[self.places]
+        result[self.translation_rows] = values[0, : self.translations.size] - position[self.translations]
         result[self.turn_rows] = turn[self.turns]
         return result
 
@@ -169,7 +169,7 @@ class OutputTask:
         if self.partial:
             selection[self.turn_rows, 3:] = rotation_error_rate(turn)[self.turns]
 
-    def wanted(self, values: Array, error: Array, turn: Array, rate: Array, omega: Array, w: float) -> Array:
+    def acceleration_for(self, values: Array, error: Array, turn: Array, rate: Array, omega: Array, w: float) -> Array:
         """(k,) accelerations of the rows, see the module.
 
         Args:
@@ -179,7 +179,7 @@ class OutputTask:
         """
         result = self.by_row(values[2]) + 2.0 * w * (self.by_row(values[1]) - rate) + w * w * error
         if self.partial:
-            count, rows = self.places.size, self.turn_rows
+            count, rows = self.translations.size, self.turn_rows
             of_reference, bend = values[1, count:], values[2, count:]
             left, right = rotation_error_rate(-turn), rotation_error_rate(turn)
             moving = left @ of_reference - right @ omega

@@ -144,12 +144,12 @@ class OutputTrackingController(ElasticTorqueController):
     def _track(
         self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[PathEquilibrium]
     ) -> LinearFeedbackTracker:
-        known = equilibria or (self._equilibrium_at(rest),)
-        model, _ = self._models_at(np.array([each.q for each in known]))
+        initial = equilibria or (self._equilibrium_at(rest),)
+        model, _ = self._models_at(np.array([each.q for each in initial]))
         assert isinstance(model, OutputModel)
         plan = plan_output(
             model, trajectory.value, trajectory.end, self.period, weights=self.weights,
-            start=known[0], equilibrium_map=self.equilibria,
+            start=initial[0], equilibrium_map=self.equilibria,
             line=equilibria,
         )  # fmt: skip
         self._check_plan(plan, model)

@@ -175,7 +175,7 @@ class ParallelRobotController(SampledController):
         return tracker
 
     def _efforts(self, tracker: Any, times: Array) -> Array | None:
-        """(k, a) N or N m that a tracker's path needs at times (k,) s; None where it is not known."""
+        """(k, a) N or N m that a tracker's path needs at times (k,) s; None where it is unknown."""
         return None
 
     def _check_positions(self, q: Array, what: str) -> None:

@@ -56,10 +56,10 @@ from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
 from .answer_delay import AnswerDelay
 from .cable_stretch import CableStretch
-from .commands_under_way import CommandsUnderWay, Sent
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
 from .held_growth import HeldGrowth
 from .output_task import Limits, OutputPath, OutputTask
+from .pending_commands import PendingCommands, Sent
 from .sampled_controller import SampledController
 from .singularity_guard import SingularityGuard
 
@@ -73,7 +73,7 @@ FORGETTING = 1.0
 """s after which the feedback no longer cares that commands were late."""
 MISSED = 1.5
 """Periods between two commands from which on one is missing."""
-TOLD = 64
+COMMANDS_KEPT = 64
 """Commands of which it is remembered what strains they meant."""
 SPACINGS = 3
 """Times between commands of which the median is expected next."""
@@ -90,8 +90,8 @@ KEPT_OFF = 0.01
 STALLED = 1e-3
 """Part of its rate that an actuator has at least whose motor is about to stall, so that its goals take long."""
 DOUBT, MOST_DOUBT = 0.5, 0.5
-"""s in which it is forgotten how far tensions were below what had been told, and how much of that counts at most, in
-parts of their floors."""
+"""s in which it is forgotten how far tensions were below what had been commanded, and how much of that counts at most,
+in parts of their floors."""
 CORRECTED = 0.2
 """Part of what actuators were seen off their set points by which these go there within the time that commands need: an
 integral with that delay, which at 1.6 would be lost by itself, and long before by the vibrations that it excites."""
@@ -106,7 +106,7 @@ LEAST_DURATION = 3.0
 UNMOVED = 1e-7
 """Of what efforts do to the axis of the output that they move most: what they move by less, they do not move."""
 TENSION_LEVEL = 1.1
-"""Tension that is wanted at least, in parts of the floor."""
+"""Tension that is desired at least, in parts of the floor."""
 
 
 @allocation_free
@@ -159,7 +159,7 @@ class QPController(SampledController):
         learning: w_d in parts of w: how fast the force that the model does not know is learned; 0 for never.
         floor: N that every driven cable keeps; 0 takes the robot's own (`minimum_tension`).
         ceiling: N that no driven cable exceeds; 0 for none.
-        level: N that is wanted in every driven cable, as far as what it does leaves it free; 0 takes what each had at
+        level: N that is desired in every driven cable, as far as what it does leaves it free; 0 takes what each had at
             the start, at least what `TENSION_LEVEL` says.
         floor_margin: part of the floor that is kept in hand for what happens between two commands; by as much as
             tensions were seen below what they should be of late, more is kept.
@@ -234,9 +234,9 @@ class QPController(SampledController):
         self._stretch = CableStretch(self.equations, period)
         self._elapsed = self._latest = period
         self._low, self._doubt = np.array(self._floor), np.zeros(self._floor.size)
-        self._told_elastic: deque[tuple[float, Array]] = deque(maxlen=TOLD)
+        self._commanded_elastic: deque[tuple[float, Array]] = deque(maxlen=COMMANDS_KEPT)
         self._spacings: deque[float] = deque(maxlen=SPACINGS)
-        self._under_way = CommandsUnderWay(self._lead)
+        self._pending = PendingCommands(self._lead)
         self._force = np.zeros(self._rows.size)
         self._solve, self._fill_bounds = QuickCall(add_solution), QuickCall(fill_bounds)
         self._fill_load = QuickCall(fill_load)
@@ -323,7 +323,7 @@ class QPController(SampledController):
         self._began_at = self._last_time = self._last_acts = time
         self._force[:] = 0.0
         self._rate_seen = self._last_effort = self._last_command = self.solution = None
-        self._under_way.clear()
+        self._pending.clear()
         self._doubt[:] = 0.0
         self.equations.softness[:] = 1.0
         self._stuck, self._note, self._bounded = 0.0, "", None
@@ -345,7 +345,7 @@ class QPController(SampledController):
     def _begin_stretch(self, q: Array, v: Array) -> None:
         """Take what the cables' strains pull from a state."""
         self._stretch.begin(q, v)
-        self._told_elastic.clear()
+        self._commanded_elastic.clear()
 
     def _hold_tracker(self, state: RobotState | None) -> OutputPath:
         assert state is not None and state.q is not None
@@ -355,34 +355,36 @@ class QPController(SampledController):
     def _still(self, position: Array, rotation: Array) -> OutputPath:
         values = self._task.coordinates(position, rotation, rotation)
         start = np.stack((values, 0.0 * values, 0.0 * values))
-        return OutputPath(OnlineMotion(start, values, 1.0, 1.0, least=self.period), rotation, self._task.places.size)
+        return OutputPath(
+            OnlineMotion(start, values, 1.0, 1.0, least=self.period), rotation, self._task.translations.size
+        )
 
     def _configuration(self, tracker: OutputPath, time: float) -> Array:
         return np.array(tracker.motion.value(time))
 
     def _reference(self, tracker: OutputPath, progress: Progress) -> Reference:
         values = tracker.values(progress)
-        count, twist = self._task.places.size, np.zeros(6)
-        twist[self._task.places] = values[1, :count]
+        count, twist = self._task.translations.size, np.zeros(6)
+        twist[self._task.translations] = values[1, :count]
         if self._task.turns.size:
             twist[3:] = values[1, count:]
-        return Reference((self._place(values[0]), self._task.quaternion(tracker.turned(values))), twist)
+        return Reference((self._output_position(values[0]), self._task.quaternion(tracker.turned(values))), twist)
 
-    def _place(self, values: Array) -> Array:
+    def _output_position(self, values: Array) -> Array:
         position = np.array(self.equations.arrays.position[:3])  # axes that nobody controls stay where they are
-        position[self._task.places] = values[: self._task.places.size]
+        position[self._task.translations] = values[: self._task.translations.size]
         return position
 
     def _end_pose(self, tracker: OutputPath, goal: PoseGoal) -> Pose:
         values = tracker.motion.value(tracker.motion.end)
-        return self._place(values), self._task.quaternion(tracker.turned(values))
+        return self._output_position(values), self._task.quaternion(tracker.turned(values))
 
     def _plan_path(self, rest: RestPoint, goal: PoseGoal, profile: str) -> GoalPath:
         raise AssertionError("plan_goal answers goals itself")
 
     def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
         origin, rows = rest.tracker.turned(rest.configuration), [np.array(rest.configuration)]
-        rows[0][self._task.places.size :] = 0.0
+        rows[0][self._task.translations.size :] = 0.0
         for goal in goals:
             rows.append(
                 self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), origin, rows[-1])
@@ -391,7 +393,7 @@ class QPController(SampledController):
 
     def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> OutputPath:
         rates = trajectory.value(np.linspace(trajectory.start, trajectory.end, 200), 1)
-        count = self._task.places.size
+        count = self._task.translations.size
         for part, (limit, _), unit in (
             (rates[:, :count], self._limits, "m/s"), (rates[:, count:], self._turn_limits, "rad/s"),
         ):  # fmt: skip
@@ -424,15 +426,15 @@ class QPController(SampledController):
         note = ""
         if motion.asked_too_short:
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
-        path = OutputPath(motion, rotation, tracker.places)
+        path = OutputPath(motion, rotation, tracker.translations)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
 
-    def _refuse_faster(self, way: Array) -> None:
+    def _refuse_faster(self, distance: Array) -> None:
         """Raise InfeasibleControlError where a motion by (m,) leads to where the loop cannot hold the output."""
-        direction, count = np.zeros(self._rows.size), self._task.places.size
-        direction[self._task.place_rows] = way[:count]
+        direction, count = np.zeros(self._rows.size), self._task.translations.size
+        direction[self._task.translation_rows] = distance[:count]
         if self._task.turns.size:
-            direction[self._task.turn_rows] = way[count:][self._task.turns]
+            direction[self._task.turn_rows] = distance[count:][self._task.turns]
         self._growth.refuse_goal(self._at, direction)
 
     def _held_start(self) -> tuple[Array, Array] | None:
@@ -504,11 +506,11 @@ class QPController(SampledController):
             self._elapsed, self.period + (self._latest - self.period) * float(np.exp(-self._elapsed / FORGETTING))
         )
         self._spacings.append(self._elapsed)
-        if self._elapsed > MISSED * self.period:  # what the actuators did since then was not told by commands alone
+        if self._elapsed > MISSED * self.period:  # what the actuators did since then was not commanded alone
             self._rate_seen = None
         if self._elapsed > self._lead:  # the actuators braked by themselves, the last efforts say nothing any more
             self._begin_stretch(q, v)
-            self._under_way.clear()
+            self._pending.clear()
         before = q, v
         q, v, changed = self._moved_on(q, v, time, acts)
         if self._last_effort is not None:
@@ -529,12 +531,18 @@ class QPController(SampledController):
         self._watch_border(time, error, self._task.by_row(here[1]), rate, w)
         self._learn(time, rate - changed, w)
         here[2] = middle[2]
-        wanted = self._task.wanted(here, error, turn, rate, arrays.velocity[3:], w)
-        wanted = self._guard.keep(
-            wanted, q, v, 0.5 * self.period, w, self._limits[1], None if self.solution is None else self.solution.effort
+        desired = self._task.acceleration_for(here, error, turn, rate, arrays.velocity[3:], w)
+        desired = self._guard.keep(
+            desired,
+            q,
+            v,
+            0.5 * self.period,
+            w,
+            self._limits[1],
+            None if self.solution is None else self.solution.effort,
         )
         self._set_bounds(time, q, v)
-        self.solution = solution = self.program.solve(wanted, self._gains["damping"])
+        self.solution = solution = self.program.solve(desired, self._gains["damping"])
         self._planned = self._task.by_row(here[2])
         self._answer.tell(self.period / self._fastest * (solution.output - self._planned))
         self._last_effort = solution.effort
@@ -560,7 +568,7 @@ class QPController(SampledController):
 
     def _check_distance(self, error: Array) -> None:
         """Raise InfeasibleControlError where errors (k,) are too large for a control."""
-        for rows, most, unit in ((self._task.place_rows, LOST, "m"), (self._task.turn_rows, LOST_TURN, "rad")):
+        for rows, most, unit in ((self._task.translation_rows, LOST, "m"), (self._task.turn_rows, LOST_TURN, "rad")):
             if rows.size and not (distance := math.hypot(*error[rows].tolist())) < most:
                 raise InfeasibleControlError(
                     f"the output is {distance:.3g} {unit} from its reference; hold, then go on."
@@ -575,7 +583,7 @@ class QPController(SampledController):
         if acts <= time:
             return q, v, none
         v = v - self.equations.stretching(self.equations.stretches(q, v)[1])
-        change = self._under_way.change(time, acts)
+        change = self._pending.change(time, acts)
         if change is None:
             return self.equations.moved(q, v, acts - time), v, none
         rate, travel = change
@@ -590,7 +598,7 @@ class QPController(SampledController):
         self._watch_answer(rate - before)
         if not self._gains["learning"] > 0.0:
             return
-        change = self._under_way.change(self._last_time, time, self.equations.mechanism.velocity_count)
+        change = self._pending.change(self._last_time, time, self.equations.mechanism.velocity_count)
         foreseen = before if change is None else before + change[0]
         share = min(1.0, self._gains["learning"] * w * self.period)
         solved = self._solve(
@@ -663,10 +671,10 @@ class QPController(SampledController):
         return command
 
     def _begin_anew(self, time: float, q: Array, v: Array) -> None:
-        """After impedances have held the output: what was told before says nothing any more."""
+        """After impedances have held the output: what was stated before says nothing any more."""
         self._anew = False
         self._begin_stretch(q, v)
-        self._under_way.clear()
+        self._pending.clear()
         self._answer.forget()
         self._more_late, self._rate_seen, self._latest = 0.0, None, self.period
         self._last_time = self._last_acts = time - self.period
@@ -682,7 +690,7 @@ class QPController(SampledController):
         )  # fmt: skip
 
     def acted(self, stamp: float, begin: float) -> None:
-        self._under_way.acted(stamp, begin)
+        self._pending.acted(stamp, begin)
 
     def _blind_command(self, time: float) -> Command:
         """Without a state: the last command goes on as it was."""
@@ -709,7 +717,7 @@ class QPController(SampledController):
         if last.position is None or last.velocity is None:
             return self._blind_command(time)
         began = self._last_acts
-        gone, pace = self._under_way.gone(acts - began)
+        gone, pace = self._pending.gone(acts - began)
         position = last.position + (began - self._last_time + gone) * last.velocity
         return replace(last, position=position - (acts - time) * pace * last.velocity, velocity=pace * last.velocity)
 
@@ -723,12 +731,12 @@ class QPController(SampledController):
         if gains is not None:
             position -= moved[:, 0]
             rate -= moved[:, 1]
-        if acts > time and (told := self._under_way.told(time, acts)) is not None:
+        if acts > time and (commanded := self._pending.commanded(time, acts)) is not None:
             share = CORRECTED * self._elapsed / (self._elapsed + acts - time)
-            position = told[2] + share * (position - told[0])
-            rate = told[3] + share * (rate - told[1])
+            position = commanded[2] + share * (position - commanded[0])
+            rate = commanded[3] + share * (rate - commanded[1])
         rate += half
-        self._under_way.send(Sent(acts, lasts, accelerations, position, rate, rate + half, time))
+        self._pending.send(Sent(acts, lasts, accelerations, position, rate, rate + half, time))
         effort = solution.effort
         if gains is None:
             return Command(self.output_mode, self.names, effort)
@@ -737,18 +745,19 @@ class QPController(SampledController):
         return Command("impedance", self.names, effort, position, rate, gains.stiffness, gains.damping)
 
     def _doubt_tensions(self, time: float, acts: float) -> None:
-        """Keep in mind by how much tensions, as the strains seen at `time` [s] say, were below what was told for then.
+        """Keep in mind by how much tensions, as the strains seen at `time` [s] say, were below what was commanded for
+        then.
 
         Floors are kept by what is told; whatever lets tensions fall below that (pushes, other cables, late commands,
         coarse sensors) does so again, so floors are raised by it.
         """
         if not self._floor.size:
             return
-        self._told_elastic.append((acts, self._stretch.elastic.copy()))
+        self._commanded_elastic.append((acts, self._stretch.elastic.copy()))
         self._doubt *= math.exp(-self._elapsed / DOUBT)
-        for begin, told in reversed(self._told_elastic):
+        for begin, commanded in reversed(self._commanded_elastic):
             if begin <= time:
-                np.maximum(self._doubt, told - self._stretch.seen, out=self._doubt)
+                np.maximum(self._doubt, commanded - self._stretch.seen, out=self._doubt)
                 np.minimum(self._doubt, MOST_DOUBT * self._floor, out=self._doubt)
                 break
 
@@ -761,14 +770,14 @@ class QPController(SampledController):
             floor = (1.0 + self._gains["floor_margin"]) * self._floor
             floor = floor + left * (0.97 * self._start_tension - floor)
             self._low = floor
-            program.tension_wanted[:] = self._wanted_tension(floor)
+            program.desired_tension[:] = self._desired_tension(floor)
             program.tension_scale[:] = np.maximum(self._floor, 1e-3)
             self._bounded = self._gains if left == 0.0 else None
         self._at = q
         if self._stiff is not None:
             low = (1.0 + self._gains["floor_margin"]) * self._floor
             held = self._stiff.tensions(time, q, low, program.tension_high)
-            program.tension_wanted[:] = held + left * (self._start_tension - held)
+            program.desired_tension[:] = held + left * (self._start_tension - held)
         change = math.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
         self._fill_bounds(
             self._effort, self._effort if self._last_effort is None else self._last_effort, change, self._position,
@@ -777,13 +786,13 @@ class QPController(SampledController):
             program.tension_low, program.tension_high,
         )  # fmt: skip
 
-    def _wanted_tension(self, floor: Array) -> Array:
+    def _desired_tension(self, floor: Array) -> Array:
         """(c,) N: what was asked for, or what the robot began with, so that floors are far from what happens."""
         level = self._gains["level"]
-        wanted = np.full_like(floor, level) if level > 0.0 else self._start_tension
-        return np.minimum(np.maximum(wanted, TENSION_LEVEL * floor), self.program.tension_high)
+        desired = np.full_like(floor, level) if level > 0.0 else self._start_tension
+        return np.minimum(np.maximum(desired, TENSION_LEVEL * floor), self.program.tension_high)
 
-    def _watch_border(self, time: float, error: Array, wanted: Array, rate: Array, w: float) -> None:
+    def _watch_border(self, time: float, error: Array, desired: Array, rate: Array, w: float) -> None:
         """Let the reference wait for an output that is behind, and give up a goal that cannot be reached.
 
         How far the output may be behind follows from what its loop affords now. That it is behind is no reason to give
@@ -791,7 +800,7 @@ class QPController(SampledController):
         """
         clock, _ = self._active(time)
         leash = self._limits[0] / w
-        behind, ahead_of = (self._weights * error).tolist(), (self._weights * wanted).tolist()
+        behind, ahead_of = (self._weights * error).tolist(), (self._weights * desired).tolist()
         square, ahead = sum(map(mul, ahead_of, ahead_of)), sum(map(mul, behind, ahead_of))
         if square > 0.0 and ahead < 0.0:  # it is ahead; what counts is what it is beside its path
             behind = [each - ahead / square * along for each, along in zip(behind, ahead_of, strict=True)]
@@ -845,15 +854,15 @@ class QPController(SampledController):
     # -- what it says -----------------------------------------------------------------------------------------------
 
     def status(self, time: float) -> Status:
-        return replace(super().status(time), gave_way=self.gave_way())
+        return replace(super().status(time), relaxed=self.relaxed())
 
-    def gave_way(self) -> tuple[str, ...]:
+    def relaxed(self) -> tuple[str, ...]:
         """What the last period gave up, by name; empty where all was met."""
         found = [each for each in (self._note, self._guard.reason) if each]
         solution = self.solution
         if solution is not None:
             found += [f"{what} by {by:.3g}" for what, by in solution.broken]
-            found += [] if self._stiff is None else self._stiff.gave_way()
+            found += [] if self._stiff is None else self._stiff.relaxed()
             if solution.active:
                 missing = float(np.linalg.norm(solution.missing))
                 found.append(f"tracking by {missing:.3g} m/s^2: {', '.join(solution.active)}")
@@ -869,9 +878,9 @@ class QPController(SampledController):
         values["unsolved_programs"] = str(self.program.failed)
         if self._more_late > 0.0:
             values["unreported_delay"] = f"{1e3 * self._more_late:.3g} ms, found from how motion answers to commands"
-        given = self.gave_way()
+        given = self.relaxed()
         if given:
-            values["gave_way"] = "; ".join(given)
+            values["relaxed"] = "; ".join(given)
         return values
 
     # -- limits -----------------------------------------------------------------------------------------------------
@@ -900,13 +909,13 @@ class QPController(SampledController):
         actuators as long.
         """
         task = self._task
-        both = [self._output_limits(rows) if rows.size else None for rows in (task.place_rows, task.turn_rows)]
-        places, turns = both
-        self._limits = places or turns or self._limits
+        both = [self._output_limits(rows) if rows.size else None for rows in (task.translation_rows, task.turn_rows)]
+        translations, turns = both
+        self._limits = translations or turns or self._limits
         self._turn_limits = turns or self._turn_limits
         self._fastest = np.where(self._rows < 3, self._limits[0], self._turn_limits[0])
-        if places and turns:
-            self._weights[task.turn_rows] = places[0] / turns[0]
+        if translations and turns:
+            self._weights[task.turn_rows] = translations[0] / turns[0]
 
     def _output_limits(self, rows: NDArray[np.int64]) -> Limits:
         """m/s and m/s^2, or rad/s and rad/s^2, of some rows that rates and efforts allow, with a margin."""

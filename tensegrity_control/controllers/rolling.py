@@ -1,9 +1,9 @@
-"""Control of structures that stand free on their ground: they roll to a place, one cable a roll.
+"""Control of structures that stand free on their ground: they roll to a position, one cable a roll.
 
-A goal is a place in the plane (x and y of a pose), or a heading with a distance. The rolls that lead there are sought
-in the rolls of the model (`rolling.roll_map`); after each of them, at rest, the search begins anew from where the robot
-came to lie, so that what a roll missed does not add up. What is thought over in the control runs the model once a
-period at most. A goal is met within a tolerance, by default half a roll.
+A goal is a position in the plane (x and y of a pose), or a heading with a distance. The rolls that lead there are
+sought in the rolls of the model (`rolling.roll_map`); after each of them, at rest, the search begins anew from where
+the robot came to lie, so that what a roll missed does not add up. What is thought over in the control runs the model
+once a period at most. A goal is met within a tolerance, by default half a roll.
 """
 
 from __future__ import annotations
@@ -122,22 +122,22 @@ class RollingController(GoalTaker):
 
     def status(self, time: float) -> Status:
         """What the controller is doing at a time [s]."""
-        gave_way = (self._gave_up,) if self._gave_up else ()
+        relaxed = (self._gave_up,) if self._gave_up else ()
         if not self._moves:
-            return Status(self._phase, 1.0, self._arrival, self._goal, gave_way)
+            return Status(self._phase, 1.0, self._arrival, self._goal, relaxed)
         phase = "stopped" if self._phase == "stopped" else "moving"
         arrival = max(self._arrival, time)
         progress = (time - self._began) / max(arrival - self._began, 1e-9)
-        return Status(phase, min(max(progress, 0.0), 1.0), arrival, self._goal, gave_way)
+        return Status(phase, min(max(progress, 0.0), 1.0), arrival, self._goal, relaxed)
 
     def diagnostics(self) -> dict[str, str]:
         body = self.rolls.body
-        told = {"stands_on": body.face_words(body.reader.touching(self._nodes)), "rolls": str(self.done)}
+        values = {"stands_on": body.face_words(body.reader.touching(self._nodes)), "rolls": str(self.done)}
         if self._roll is not None and self._roll.cable is not None:
-            told["roll"] = f"{self.names[self._roll.cable]}: {self._roll.phase}"
+            values["roll"] = f"{self.names[self._roll.cable]}: {self._roll.phase}"
         if self._gave_up:
-            told["gave_way"] = self._gave_up
-        return told
+            values["relaxed"] = self._gave_up
+        return values
 
     def gains(self) -> dict[str, float]:
         return {"tolerance": self.tolerance}
@@ -150,10 +150,10 @@ class RollingController(GoalTaker):
     # -- goals ----------------------------------------------------------------------------------------------------
 
     def make_goal(self, now: float, position: ArrayLike | None, quaternion: ArrayLike | None = None) -> PoseGoal:
-        """A place to roll to: x and y of the position (3,) m count.
+        """A position to roll to: x and y of the position (3,) m count.
 
         Raises:
-            TensegrityError: goals cannot be taken now, there is no position, or the place is beyond the ground.
+            TensegrityError: goals cannot be taken now, there is no position, or the position is beyond the ground.
         """
         self._ready()
         if position is None:
@@ -205,7 +205,7 @@ class RollingController(GoalTaker):
         profile: str = "minimum_jerk",
         rest: Stand | None = None,
     ) -> PlannedMotion:
-        """The rolls to a place.
+        """The rolls to a position.
 
         Args:
             duration: s that was asked for; the rolls last as long as they last, which the note says.
@@ -243,8 +243,8 @@ class RollingController(GoalTaker):
     def roll_along(self, now: float, heading: float, distance: float) -> Accepted:
         """Roll so far [m] along a heading [rad, from x towards y]; raises as `plan_goal`."""
         check_ranges(("distance", distance, 0.0, 1e6), ("heading", heading, -1e6, 1e6))
-        place = self.rest(now).place + distance * np.array([np.cos(heading), np.sin(heading)])
-        return self.set_goal(now, np.append(place, self._rest_pose[0][2]))
+        position = self.rest(now).position + distance * np.array([np.cos(heading), np.sin(heading)])
+        return self.set_goal(now, np.append(position, self._rest_pose[0][2]))
 
     def hold(self, now: float) -> None:
         """Take the goal back; a roll that has not tipped yet is called off, another one ends where it ends."""
@@ -270,8 +270,8 @@ class RollingController(GoalTaker):
     def _moves(self) -> bool:
         return self._target is not None or (self._roll is not None and self._roll.cable is not None)
 
-    def _searched(self, start: Stand, place: Array) -> Iterator[RollPlan | None]:
-        return search_rolls(self.rolls, start, place, self.tolerance or None)
+    def _searched(self, start: Stand, position: Array) -> Iterator[RollPlan | None]:
+        return search_rolls(self.rolls, start, position, self.tolerance or None)
 
     def _drop_goal(self) -> None:
         self._target, self._search, self._plan = None, None, None

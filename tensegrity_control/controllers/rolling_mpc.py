@@ -57,14 +57,14 @@ class RollingMPCController(RollingController):
         self._mpc.settings = settings
 
     def diagnostics(self) -> dict[str, str]:
-        told = super().diagnostics()
-        told["horizons"] = str(len(self.horizons))
+        values = super().diagnostics()
+        values["horizons"] = str(len(self.horizons))
         if self.horizons:
-            told["horizon_ms"] = f"{1e3 * self.horizons[-1].seconds:.3g}"
+            values["horizon_ms"] = f"{1e3 * self.horizons[-1].seconds:.3g}"
         why = self._roll.why if isinstance(self._roll, PredictedRoll) else ""
         if why or self.took_over:
-            told["gait_took_over"] = f"{len(self.took_over) + bool(why)} times, last: {why or self.took_over[-1]}"
-        return told
+            values["gait_took_over"] = f"{len(self.took_over) + bool(why)} times, last: {why or self.took_over[-1]}"
+        return values
 
     def _make_roll(self, time: float, stand: Stand, roll: Outcome) -> Roll:
         cosine, sine = np.cos(stand.heading), np.sin(stand.heading)

@@ -13,7 +13,7 @@ the law is a brake: what approaches does so no faster than
     h' >= -r(h),   r(h) = sqrt(2 a h + (a/k)^2) - a/k  (k h where h < 0),   e = h' + r(h),   e' >= -2 k e
 
 so that the acceleration limit a is enough to stop before the margin, and nearer than a / k^2 it is approached as slowly
-as exp(-k t). It bounds the output's acceleration along the gradient of d, and changes the one that is wanted as little
+as exp(-k t). It bounds the output's acceleration along the gradient of d, and changes the one that is desired as little
 as possible in the metric of the robot's inertia: what leads along the border or back goes on.
 """
 
@@ -132,46 +132,46 @@ class SingularityGuard:
             )
 
     def keep(
-        self, wanted: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: float, effort: Array | None
+        self, desired: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: float, effort: Array | None
     ) -> Array:
-        """(k,) the output's acceleration that is wanted, as far as the law allows it.
+        """(k,) the output's acceleration that is desired, as far as the law allows it.
 
         Args:
-            wanted: (k,) m/s^2, rad/s^2. q, v, ahead: of the last `equations.update`, which is made again.
+            desired: (k,) m/s^2, rad/s^2. q, v, ahead: of the last `equations.update`, which is made again.
             bandwidth: 1/s of the output's loop. most: m/s^2 with which the output may brake.
             effort: (a,) of the last period: where it leaves more than the reserve at the start, nobody needs to look at
                 the least one.
         """
         self.reason = ""
         if not self._guards or not self.margin > 0.0:
-            return wanted
+            return desired
         self._looked += 1
         if self._looked < FAR_LOOKS and self.distance > NEAR * self.margin:
-            return wanted
+            return desired
         used = 1.0 if effort is None else float(np.max(np.abs(effort) / self._effort, initial=0.0))
         self._strained = self._reserve_start > 0.0 and used * (1.0 + self._reserve_start) > 1.0
         before, looked, self._looked = self.distance, self._looked, 0
         self.distance = self._seen()
         approach = (before - self.distance) / (2.0 * ahead * looked)
         if self.distance > self.margin + max((NEAR - 1.0) * self.margin, FORESEEN / bandwidth * approach):
-            return wanted
+            return desired
         slope, rate, bend, mobility = self._derivatives(q, v, ahead)
         away = mobility @ slope
         size = float(slope @ away)
         if not size > 0.0:
-            return wanted
-        room, brake, pace = self.distance - self.margin, most * float(np.linalg.norm(slope)), 0.5 * bandwidth
+            return desired
+        gap, brake, pace = self.distance - self.margin, most * float(np.linalg.norm(slope)), 0.5 * bandwidth
         soft = brake / pace
-        allowed = pace * room if room < 0.0 else float(np.sqrt(2.0 * brake * room + soft * soft)) - soft
-        steepness = pace if room < 0.0 else brake / (allowed + soft)
-        short = -steepness * rate - 2.0 * pace * (rate + allowed) - bend - float(slope @ wanted)
+        allowed = pace * gap if gap < 0.0 else float(np.sqrt(2.0 * brake * gap + soft * soft)) - soft
+        steepness = pace if gap < 0.0 else brake / (allowed + soft)
+        short = -steepness * rate - 2.0 * pace * (rate + allowed) - bend - float(slope @ desired)
         if not short > 0.0:
-            return wanted
+            return desired
         self.reason = (
             f"held short of a singularity ({self._lost()}; distance {self.distance:.3g} of that at the start, "
             f"{self.margin:.3g} is kept)"
         )
-        return np.asarray(wanted + (short / size) * away)
+        return np.asarray(desired + (short / size) * away)
 
     def _seen(self) -> float:
         """Distance at the state of the last `update`."""
@@ -202,7 +202,9 @@ class SingularityGuard:
         mobility = arrays.mobility.copy()
         basis, offset = equations.reduction.basis[:, :count].copy(), equations.reduction.offset.copy()
         bias = arrays.output_0 - arrays.jacobian @ arrays.rate_0  # what the output does without accelerations of w
-        ways = basis @ np.linalg.solve(mobility, arrays.output_solved).T  # velocities that move one row of the output
+        directions = (
+            basis @ np.linalg.solve(mobility, arrays.output_solved).T
+        )  # velocities that move one row of the output
         still = np.zeros_like(v)
 
         def at(rate: Array, time: float) -> float:
@@ -210,10 +212,10 @@ class SingularityGuard:
             return self._seen()
 
         distance = at(still, 0.0)
-        slope = np.empty(ways.shape[1])
-        for k, way in enumerate(ways.T):
-            step = SMALL_STEP / float(np.max(np.abs(way)))
-            slope[k] = (at(way, step) - distance) / step
+        slope = np.empty(directions.shape[1])
+        for k, direction in enumerate(directions.T):
+            step = SMALL_STEP / float(np.max(np.abs(direction)))
+            slope[k] = (at(direction, step) - distance) / step
         rate = bend = 0.0
         fastest = float(np.max(np.abs(v), initial=0.0))
         if fastest > 0.0:

@@ -10,7 +10,7 @@ With y the pose error to be removed, J and T the Jacobians of pose and tensions,
 over u, progress and rest. The rows c are tensions and rest lengths with their limits. Keeping tensions and lengths near
 preferred ones (t*, d*) resolves the redundancy without a history: the same goal gives the same lengths on whatever path
 it is reached. `rest` is the part of a present violation that may remain, so a step always exists; M_r > M_p put limits
-before progress and progress before comfort. Where the straight line to the goal is blocked, the equality gives way to
+before progress and progress before comfort. Where the straight line to the goal is blocked, the equality yields to
 least squares, min 1/2 |W (J u - y)|^2 / |W y|^2, and the motion slides along the limits to the nearest pose.
 """
 

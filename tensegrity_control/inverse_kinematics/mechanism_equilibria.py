@@ -177,8 +177,8 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
 
     @property
     def reach(self) -> float:
-        places = self.home.statics.positions - self.home.statics.positions.mean(axis=0)
-        return max(float(np.sqrt(np.mean(np.sum(places**2, axis=1)))), 1e-9)
+        points = self.home.statics.positions - self.home.statics.positions.mean(axis=0)
+        return max(float(np.sqrt(np.mean(np.sum(points**2, axis=1)))), 1e-9)
 
     def tensions(self, equilibrium: PathEquilibrium) -> Array:
         return equilibrium.tensions

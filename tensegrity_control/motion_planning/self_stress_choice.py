@@ -4,9 +4,9 @@ What the forces leave open of the tensions is T = T_0 + N z. Of these is taken t
 
     sum_c (T_c - f_c) / s  - 1/k sum_c log (T_c - f_c) / s  - 1/k sum_c log (t_c - T_c) / s        (least tension)
 
-with floors f, ceilings t and s their mean floor; with a wanted level l the first sum is 1/2 sum_c ((T_c - l) / s)^2. It
-is strictly convex and analytic inside the limits (an interior point of the program of 000, 3.2), so that the tensions
-are as smooth as what they follow from, and never on a limit.
+with floors f, ceilings t and s their mean floor; with a desired level l the first sum is 1/2 sum_c ((T_c - l) / s)^2.
+It is strictly convex and analytic inside the limits (an interior point of the program of 000, 3.2), so that the
+tensions are as smooth as what they follow from, and never on a limit.
 """
 
 from __future__ import annotations

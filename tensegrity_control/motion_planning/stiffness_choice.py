@@ -1,6 +1,6 @@
 """The tensions that give the output a stiffness in one direction, by choice of self-stress.
 
-Among the tensions T + N z that hold a pose, between floor and ceiling, those are taken that are nearest to a wanted
+Among the tensions T + N z that hold a pose, between floor and ceiling, those are taken that are nearest to a desired
 level and make s(T) the stiffness asked for:
 
     min |T - T_level|^2   s.t.   s + ds/dz (z - z_0) = s*,   T_low <= T <= T_high
@@ -29,7 +29,7 @@ STEP = 1e-3
 HEAVY = 1e6
 """Weight of the stiffness beside that of the level."""
 TOLERANCE = 0.01
-"""Part of the stiffness by which it may be off before it is said to give way."""
+"""Part of the stiffness by which it may be off before it is said to yield."""
 WALKS = 8
 """Linear programs until the end of the range is found; two are usual."""
 SMOOTHING = 0.1
@@ -166,7 +166,7 @@ class StiffnessChoice:
         result = self._solver.solve(program)
         if result.status == SOLVED:
             return np.asarray(result.x)
-        return np.asarray(stress.T @ (level - here))  # nothing is between floor and ceiling; `qp` says what gives way
+        return np.asarray(stress.T @ (level - here))  # nothing is between floor and ceiling; `qp` says what yields
 
     def _judge(self, value: float, tension: Array, low: Array, high: Array) -> None:
         """Keep what is missing, and what pressed."""
@@ -197,7 +197,7 @@ class HeldStiffness:
         self._steps: Generator[None, None, Array] | None = None
 
     def begin(self, q: Array, now: Array, level: Array, low: Array, high: Array) -> None:
-        """Start at q (nq,) from tensions `now`, with `level` wanted otherwise, (c,) N.
+        """Start at q (nq,) from tensions `now`, with `level` desired otherwise, (c,) N.
 
         Raises TensegrityError: the stiffness is out of reach.
         """
@@ -216,7 +216,7 @@ class HeldStiffness:
             now = self._at(time)
             self._from, self._to, self._steps = now, np.asarray(end.value), None
             self._began, self._lasts = time, time - self._begun  # over as long as it took to find
-        except TensegrityError:  # no stiffness to be had at this place: the tensions stay
+        except TensegrityError:  # no stiffness to be had at this configuration: the tensions stay
             self._steps, self.choice.missing, self.choice.pressing = None, 1.0, ("no finite one here",)
         if not np.isfinite(self._time):
             self._time = time
@@ -226,7 +226,7 @@ class HeldStiffness:
         share = 1.0 if self._lasts <= 0.0 else min(max((time - self._began) / self._lasts, 0.0), 1.0)
         return np.asarray(self._from + share * (self._to - self._from))
 
-    def gave_way(self) -> list[str]:
+    def relaxed(self) -> list[str]:
         """What is missing of the stiffness, by name; empty where nothing is."""
         missing = self.choice.missing
         if abs(missing) <= TOLERANCE:

@@ -2,7 +2,7 @@
 
 What the drives cannot do, N' (M w'' + c) = N' S T, must come from the tensions T. Along the null space of N' S they
 are lifted until all are above their floor; the maximum over the cables is taken smoothly (log-sum-exp), so that T is
-as smooth as the path. Where there are several such self-stresses, or a level is wanted, `self_stress_choice` takes
+as smooth as the path. Where there are several such self-stresses, or a level is desired, `self_stress_choice` takes
 one. Then each cable's own law, T = E A (strain + mu/E strain'), is solved for the strain: a filter that is run
 forward in time and never falls below a floor that its input keeps. With w and its derivatives for all times the
 inputs are B u = M w'' + c - S T, and nothing is neglected: where 000 (3.2.3) drops M_s strain'' at the instant, a

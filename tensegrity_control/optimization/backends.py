@@ -202,7 +202,7 @@ class Piqp:
         self.sizes, self._sharpens = sizes, sharpen
         import piqp
 
-        self._known = {
+        self._statuses = {
             piqp.PIQP_SOLVED: SOLVED,
             piqp.PIQP_PRIMAL_INFEASIBLE: INFEASIBLE,
             piqp.PIQP_MAX_ITER_REACHED: ITERATION_LIMIT,
@@ -225,7 +225,7 @@ class Piqp:
         square = (np.asfortranarray(P), q, np.asfortranarray(A), b, np.asfortranarray(C))
         put(*square, c_low, c_high, x_low, x_high)
         self._ready = True
-        status = self._known.get(self._solver.solve(), NUMERICAL)
+        status = self._statuses.get(self._solver.solve(), NUMERICAL)
         found = self._solver.result
         z = np.array(found.z_l) - np.array(found.z_u)
         w = np.array(found.z_bl) - np.array(found.z_bu)

@@ -4,8 +4,8 @@
     s.t. A u + F y = b      d_low <= C x <= d_high      u_min <= u <= u_max      y_min <= y <= y_max
 
 (000 (2.2.4)-(2.2.5); with the changes of strain and the free accelerations among the unknowns (3.2.5)-(3.2.8) and
-(5.4.2)-(5.4.5).) Each row has a name and a priority: "limit" is never broken, "floor" gives way before a limit does;
-tracking gives way first, along the directions T: A u + F y = b + T t.
+(5.4.2)-(5.4.5).) Each row has a name and a priority: "limit" is never broken, "floor" yields before a limit does;
+tracking yields first, along the directions T: A u + F y = b + T t.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class InputProblem:
         free: the other unknowns, or None. rows: inequalities, or None. tasks: further wishes.
         names: m names of the inputs.
         tracking_directions: (p, t) T, in which tracking is given up; each equation by itself where None.
-        tracked: t names of them. tracking_weights: (t,) how much giving way counts in each, in the inverse of its unit.
+        tracked: t names of them. tracking_weights: (t,) how much yielding counts in each, in the inverse of its unit.
 
     Raises:
         TensegrityError: wrong shapes or values that are not finite; says which.

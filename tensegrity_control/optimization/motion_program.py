@@ -6,10 +6,10 @@
 (000 (3.2.5)-(3.2.8) and (5.4.2)-(5.4.5), with everything but u eliminated, `tight_cables`.) L and M are the inertias
 seen at the output and in all coordinates, so that both terms have one unit and neither coordinates nor scale matter:
 the second one is Gauss' principle for the motions that the output leaves free, with a damping k. The third one, with
-the mean inertia m at the output, lets the free motions feel the tensions that are wanted: where these make a stable
+the mean inertia m at the output, lets the free motions feel the tensions that are desired: where these make a stable
 shape, it is one for the controlled robot, too, whatever the model has wrong. It chooses among self-stresses as well,
 however many there are. Efforts are never beyond their limits. Where tensions or joints cannot stay within theirs, these
-give way as little as possible, by a second program with one slack for each, and tracking before them.
+yield as little as possible, by a second program with one slack for each, and tracking before them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from .solvers import DEFAULT_SOLVER, make_solver
 TRACKING_WEIGHT = 1e4
 """W: of the output's acceleration beside that of the free motions."""
 TENSION_WEIGHT = 1e-3
-"""t: of what tensions do beside what is wanted. More keeps them nearer, and damps free motions less."""
+"""t: of what tensions do beside what is desired. More keeps them nearer, and damps free motions less."""
 SLACK_WEIGHT = 1e6
-"""Of a floor that gives way, in parts of the largest entry of the program."""
-GIVES_WAY = 1e-6
-"""Parts of its scale by which something must give way to be named."""
+"""Of a floor that yields, in parts of the largest entry of the program."""
+RELAXATION_LIMIT = 1e-6
+"""Parts of its scale by which something must yield to be named."""
 TRACKING_TOLERANCE = 0.02
-"""m/s^2 of the output's acceleration that is missing where tracking is said to give way."""
+"""m/s^2 of the output's acceleration that is missing where tracking is said to yield."""
 TURNING_TOLERANCE = 0.1
 """rad/s^2, the same of its angular acceleration."""
 
@@ -50,7 +50,7 @@ class MotionSolution(NamedTuple):
         output: (k,) m/s^2 and rad/s^2, what the output will do.
         actuator: (a,) rad/s^2 or m/s^2 that the actuators will do.
         motion: (nv + k,) accelerations of all coordinates, then those of the output again.
-        missing: (k,) m/s^2 between that and what was wanted. status: of the program as asked.
+        missing: (k,) m/s^2 between that and what was desired. status: of the program as asked.
         broken: names of cables and actuators whose tension or motion leaves its bounds, with by how much.
         active: names of bounds that press, as "floor of B1-top", "effort of B1-bot".
     """
@@ -68,31 +68,31 @@ class MotionSolution(NamedTuple):
 
 @allocation_free
 def fill_program(
-    tight, wanted, damping, tension_wanted, weight, places, total_mass, bounds, P, q, C, c_low, c_high, residual,
+    tight, desired, damping, desired_tension, weight, shifts, total_mass, bounds, P, q, C, c_low, c_high, residual,
     inertia,
 ):  # fmt: skip
-    """Write the objective and the rows of the module; `wanted` (k,) is the output's acceleration.
+    """Write the objective and the rows of the module; `desired` (k,) is the output's acceleration.
 
     Returns the largest entry of the diagonal of P, and whether the objective is finite. `bounds` are those of tensions
     (c,) and of the actuators' accelerations (a,), low and high. The mean inertia at the output is that of its rows
-    `places`, which move and do not turn; without any, `total_mass`.
+    `shifts`, which move and do not turn; without any, `total_mass`.
     """
     n, inputs = tight.rate_1.shape
     cables, outputs = tight.tension_1.shape[0], tight.output_1.shape[0]
     largest = 0.0
-    per_mass = 0.0 if places.shape[0] else 1.0 / total_mass
-    for k in places:
-        per_mass += tight.mobility[k, k] / places.shape[0]
+    per_mass = 0.0 if shifts.shape[0] else 1.0 / total_mass
+    for k in shifts:
+        per_mass += tight.mobility[k, k] / shifts.shape[0]
     weight = weight * per_mass
     for k in range(outputs):
-        residual[k] = wanted[k] - tight.output_0[k]
+        residual[k] = desired[k] - tight.output_0[k]
         for m in range(outputs):
             inertia[k, m] = tight.mobility[k, m]
         largest = max(largest, inertia[k, k])
     for k in range(outputs):
         inertia[k, k] += 1e-9 * largest
     cholesky(inertia, outputs)
-    cholesky_solve(inertia, outputs, residual)  # L times what is wanted beyond the drift
+    cholesky_solve(inertia, outputs, residual)  # L times what is desired beyond the drift
     for a in range(inputs):
         total = 0.0
         for k in range(outputs):
@@ -101,7 +101,7 @@ def fill_program(
             total += tight.momentum[i, a] * (tight.rate_0[i] + damping * tight.rates[i])
         for c in range(cables):
             part = weight * tight.tension_1[c, a]
-            total += part * (tight.tension_0[c] - tension_wanted[c])
+            total += part * (tight.tension_0[c] - desired_tension[c])
         q[a] = total
     for b in range(inputs):
         for k in range(outputs):
@@ -139,9 +139,9 @@ def fill_program(
 
 
 @allocation_free
-def fill_solution(tight, basis, offset, wanted, effort, low, high, tension, output, joints, motion, missing):
+def fill_solution(tight, basis, offset, desired, effort, low, high, tension, output, joints, motion, missing):
     """Clip efforts (a,) to their bounds and fill what they do: tension (c,), output (k,), joints (a,), motion
-    (nv + k,) of all coordinates w'' = G w'' + g and of the output, and what is missing of `wanted` (k,)."""
+    (nv + k,) of all coordinates w'' = G w'' + g and of the output, and what is missing of `desired` (k,)."""
     inputs = effort.shape[0]
     for a in range(inputs):
         effort[a] = min(max(effort[a], low[a]), high[a])
@@ -153,7 +153,7 @@ def fill_solution(tight, basis, offset, wanted, effort, low, high, tension, outp
         output[k] = tight.output_0[k]
         for a in range(inputs):
             output[k] += tight.output_1[k, a] * effort[a]
-        missing[k] = wanted[k] - output[k]
+        missing[k] = desired[k] - output[k]
         motion[offset.shape[0] + k] = output[k]
     for b in range(inputs):
         joints[b] = tight.joint_0[b]
@@ -202,9 +202,9 @@ class MotionProgram:
 
     Attributes:
         effort_low, effort_high: (a,) N m or N. tension_low, tension_high: (c,) N. joint_low, joint_high: (a,)
-            accelerations. tension_wanted: (c,) N; tension_scale: (c,) N, what counts as much. All may be changed
+            accelerations. desired_tension: (c,) N; tension_scale: (c,) N, what counts as much. All may be changed
             before each `solve`.
-        infeasible, failed: programs so far in which floors had to give way, and that no solver solved.
+        infeasible, failed: programs so far in which floors had to yield, and that no solver solved.
 
     Raises:
         TensegrityError: no such solver.
@@ -215,13 +215,13 @@ class MotionProgram:
         robot = equations.robot
         inputs, cables = len(robot.actuators), len(equations.cables)
         outputs = equations.parts.axes.size
-        self._places = np.flatnonzero(equations.parts.axes < 3)
+        self._shifts = np.flatnonzero(equations.parts.axes < 3)
         self._mass = float(sum(body.mass for body in equations.mechanism.bodies))
         self._tolerances = np.where(equations.parts.axes < 3, TRACKING_TOLERANCE, TURNING_TOLERANCE).tolist()
         self.effort_high = np.array([each.effort for each in robot.actuators])
         self.effort_low = -self.effort_high
         self.tension_low, self.tension_high = np.zeros(cables), np.full(cables, np.inf)
-        self.tension_wanted, self.tension_scale = np.zeros(cables), np.ones(cables)
+        self.desired_tension, self.tension_scale = np.zeros(cables), np.ones(cables)
         self.tension_weight = TENSION_WEIGHT
         self.joint_low, self.joint_high = np.full(inputs, -np.inf), np.full(inputs, np.inf)
         rows = cables + inputs
@@ -241,20 +241,20 @@ class MotionProgram:
         """The last one as asked, whose arrays the next `solve` overwrites."""
         return self._hard
 
-    def solve(self, wanted: Array, damping: float) -> MotionSolution:
+    def solve(self, desired: Array, damping: float) -> MotionSolution:
         """Efforts at the state of the last `equations.update`.
 
         Args:
-            wanted: (k,) m/s^2, the output's acceleration. damping: k [1/s] of the free motions.
+            desired: (k,) m/s^2, the output's acceleration. damping: k [1/s] of the free motions.
 
         Raises:
             TensegrityError: an input is not finite.
         """
         tight, program = self.equations.arrays, self._hard
-        inputs, wanted = self._last.size, np.ascontiguousarray(wanted, dtype=np.float64)
+        inputs, desired = self._last.size, np.ascontiguousarray(desired, dtype=np.float64)
         bounds = self.tension_low, self.tension_high, self.joint_low, self.joint_high
         largest, finite = self._fill(
-            tight, wanted, damping, self.tension_wanted, self.tension_weight, self._places, self._mass, bounds,
+            tight, desired, damping, self.desired_tension, self.tension_weight, self._shifts, self._mass, bounds,
             program.P, program.q, program.C, program.c_low, program.c_high, self._residual, self._inertia,
         )  # fmt: skip
         if not finite:
@@ -266,7 +266,7 @@ class MotionProgram:
             self.infeasible += status == INFEASIBLE
             result = self._relaxed(largest)
         effort = result.x[:inputs] if result.status == SOLVED else self._held()
-        return self._solution(wanted, effort, status)
+        return self._solution(desired, effort, status)
 
     def _relaxed(self, largest: float) -> QPResult:
         """The program with a slack for each row, all of them scaled to one."""
@@ -289,13 +289,13 @@ class MotionProgram:
         self.failed += 1
         return self._last.copy()
 
-    def _solution(self, wanted: Array, effort: Array, status: str) -> MotionSolution:
+    def _solution(self, desired: Array, effort: Array, status: str) -> MotionSolution:
         names = self.equations.cables
-        joints, output, missing = np.empty(effort.size), np.empty(wanted.size), np.empty(wanted.size)
+        joints, output, missing = np.empty(effort.size), np.empty(desired.size), np.empty(desired.size)
         tension, reduction = np.empty(len(names)), self.equations.reduction
-        motion = np.empty(reduction.offset.size + wanted.size)
+        motion = np.empty(reduction.offset.size + desired.size)
         self._evaluate(
-            self.equations.arrays, reduction.basis, reduction.offset, wanted, effort, self.effort_low,
+            self.equations.arrays, reduction.basis, reduction.offset, desired, effort, self.effort_low,
             self.effort_high, tension, output, joints, motion, missing,
         )  # fmt: skip
         self._last = effort
@@ -305,7 +305,7 @@ class MotionProgram:
             low, high = self.tension_low - tension, tension - self.tension_high
             for k, name in enumerate(names):
                 by = max(low[k], high[k])
-                if by > GIVES_WAY * self.tension_scale[k]:
+                if by > RELAXATION_LIMIT * self.tension_scale[k]:
                     broken.append((f"{'floor' if low[k] > high[k] else 'ceiling'} of {name}", float(by)))
         if broken or any(map(gt, map(abs, missing.tolist()), self._tolerances)):
             active = self._active(effort, tension, joints)
@@ -320,7 +320,7 @@ class MotionProgram:
             (self._actuators, ("position or rate",) * 2, joints, self.joint_low, self.joint_high),
         ):
             for k, name in enumerate(names):
-                near = GIVES_WAY * (1.0 + abs(value[k]))
+                near = RELAXATION_LIMIT * (1.0 + abs(value[k]))
                 if value[k] <= low[k] + near:
                     found.append(f"{what[0]} of {name}")
                 elif value[k] >= high[k] - near:

@@ -23,7 +23,7 @@ SAMPLES = 201
 """Points of a time law at which rates and tensions are compared with their limits."""
 VIBRATION, BRAKED = 2.0, 4.0
 """How much more than at rest a load does that comes at once, and one that comes and goes at once."""
-LEAST_ROOM = 0.05
+LEAST_MARGIN = 0.05
 """Part of a tension by which it may fall where it rests at its floor already."""
 
 
@@ -123,10 +123,10 @@ def tension_margin(path: EquilibriumPath | Passed, law: TimeLaw, period: float, 
 
     Two things take from them. The masses have to be carried along, which takes a = dT/dp'' (p_s s'' + p_ss s'^2), and
     the vibration that this excites as much again: a load that comes at once does to an undamped oscillator twice what
-    it does at rest. And commands may be late. Actuators that stay where they are told go on in steps of p' T, which
-    the tendons feel before the masses follow, b = |dT/dp| p' T; those that move on by themselves brake at last, which
-    begins and ends at once, b = 4 |dT/dp''| p' / (2 lead). The larger one counts. With a duration that is f times as
-    long it is a / f^2 + b / f.
+    it does at rest. And commands may be late. Actuators that stay where they are commanded go on in steps of p' T,
+    which the tendons feel before the masses follow, b = |dT/dp| p' T; those that move on by themselves brake at last,
+    which begins and ends at once, b = 4 |dT/dp''| p' / (2 lead). The larger one counts. With a duration that is f times
+    as long it is a / f^2 + b / f.
 
     Args:
         period: s for which a command is held. lead: s for which actuators move on by themselves (`impedance`).
@@ -149,8 +149,8 @@ def tension_margin(path: EquilibriumPath | Passed, law: TimeLaw, period: float, 
     speeds = slopes * rates[:, None]
     braked = BRAKED * braking_rate(lead) * np.abs(np.einsum("kca,ka->kc", inertia[nearest], speeds))
     stepped = np.maximum(period * np.abs(np.einsum("kca,ka->kc", stretch[nearest], speeds)), braked)
-    room = np.maximum(resting - floors, LEAST_ROOM * np.maximum(resting, floors))
-    factor = (stepped + np.sqrt(stepped**2 + 4.0 * room * carried)) / np.maximum(2.0 * room, 1e-12)
+    margin = np.maximum(resting - floors, LEAST_MARGIN * np.maximum(resting, floors))
+    factor = (stepped + np.sqrt(stepped**2 + 4.0 * margin * carried)) / np.maximum(2.0 * margin, 1e-12)
     k, c = np.unravel_index(int(np.argmax(factor)), factor.shape)
     return TensionMargin(float(factor[k, c]), names[c], float(resting[k, c] - carried[k, c] - stepped[k, c]), floors[c])
 

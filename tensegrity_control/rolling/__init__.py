@@ -1,1 +1,1 @@
-"""Rolling of free structures: one roll, what rolls come of it in a model, and which of them lead to a place."""
+"""Rolling of free structures: one roll, what rolls come of it in a model, and which of them lead to a position."""

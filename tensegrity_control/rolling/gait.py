@@ -74,7 +74,7 @@ class RollingBody:
         self.rate = np.array([each.rate for each in robot.actuators])
         self.neutral = np.clip(structure.rest_lengths[robot.actuated_members()], self.low, self.high)
 
-    def place(self, nodes: Array) -> Array:
+    def position(self, nodes: Array) -> Array:
         """(2,) m: where it is in the plane: x and y of its output, or of its centre of mass without one."""
         position = self.robot.output_pose(nodes)[0] if self.robot.outputs else self.reader.centre(nodes)
         return np.asarray(position[:2])

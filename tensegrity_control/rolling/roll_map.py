@@ -1,7 +1,7 @@
-"""What every cable does to a structure that stands on a face, found by rolling its model; nothing is told by hand.
+"""What every cable does to a structure that stands on a face, found by rolling its model; nothing is entered by hand.
 
 On level ground a roll does not depend on where the structure stands and how it is turned, so that one run of the model
-for each face and cable says all. On a slope the heading counts, in steps of `HEADING_STEP`; on hills the place, too.
+for each face and cable says all. On a slope the heading counts, in steps of `HEADING_STEP`; on hills the position, too.
 Where the structure has symmetries (`symmetry`), one run says it for all faces and cables that they make of each other;
 not on hills. Shapes at rest repeat, because every roll begins and ends with the same rest lengths.
 """
@@ -27,17 +27,17 @@ from .symmetry import Symmetry, find_symmetries
 MODEL_PERIOD = 0.05
 """s between two looks at the model."""
 HEADING_STEP = np.radians(15.0)
-PLACE_STEP = 0.1
+POSITION_STEP = 0.1
 """m, on hills."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stand:
-    """A place to stand: the face (ascending node indices), the heading [rad] and the place (2,) m of the output."""
+    """A stand: the face (ascending node indices), the heading [rad] and the position (2,) m of the output."""
 
     feet: tuple[int, ...]
     heading: float
-    place: Array
+    position: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Outcome:
 
     Attributes:
         cable: index of the actuator. feet: the face it stands on afterwards; the same as before where it does not tip.
-        shift: (2,) m, of the place, in axes turned by the heading before. turn: rad, change of the heading.
+        shift: (2,) m, of the position, in axes turned by the heading before. turn: rad, change of the heading.
         duration: s, until it rests. shortest: m, rest length at which it tipped, or the least that was tried.
         peak, least: N, largest and lowest tension of the driven tendons meanwhile.
         rests: whether it came to rest in time.
@@ -124,12 +124,12 @@ class RollMap:
         self._arrived: dict[tuple[object, ...], Array] = {}
         self._made: dict[tuple[object, ...], _Run] = {}
         self._outcomes: dict[tuple[object, ...], Outcome] = {}
-        self._known: dict[tuple[int, ...], set[int]] = {}
+        self._tipping_cables: dict[tuple[int, ...], set[int]] = {}
 
     def stand(self, nodes: Array) -> Stand:
         """Where nodes (n, 3) m stand."""
         feet = self.body.reader.touching(nodes)
-        return Stand(feet, self.body.reader.heading(nodes, feet), self.body.place(nodes))
+        return Stand(feet, self.body.reader.heading(nodes, feet), self.body.position(nodes))
 
     def faces(self) -> list[tuple[int, ...]]:
         """All faces of the shape at rest, whether it can stand on them or not."""
@@ -160,7 +160,7 @@ class RollMap:
             found = self._outcomes[own] = self._seen_by(by, self._made[key], cable)
             if found.feet != stand.feet:
                 for each in self.symmetries:  # what tips this face tips all that it becomes, by the cables' partners
-                    self._known.setdefault(each.face(stand.feet), set()).add(int(each.cables[cable]))
+                    self._tipping_cables.setdefault(each.face(stand.feet), set()).add(int(each.cables[cable]))
         return self._outcomes[own]
 
     def rolls(self, stand: Stand, thorough: bool = False) -> Iterator[Outcome | None]:
@@ -170,7 +170,7 @@ class RollMap:
         none of them does, or if it shall be thorough. On level ground all are tried, once.
         """
         everything = range(len(self.body.names))
-        first = sorted(self._known.get(stand.feet, ())) if self._turns and not thorough else []
+        first = sorted(self._tipping_cables.get(stand.feet, ())) if self._turns and not thorough else []
         for group in (first, [k for k in everything if k not in first]):
             left = False
             for cable in group:
@@ -201,7 +201,7 @@ class RollMap:
         """Where a roll from a stand ends."""
         cosine, sine = np.cos(stand.heading), np.sin(stand.heading)
         shift = np.array([cosine * roll.shift[0] - sine * roll.shift[1], sine * roll.shift[0] + cosine * roll.shift[1]])
-        return Stand(roll.feet, _wrapped(stand.heading + roll.turn), stand.place + shift)
+        return Stand(roll.feet, _wrapped(stand.heading + roll.turn), stand.position + shift)
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
@@ -210,16 +210,16 @@ class RollMap:
         if self._turns:
             key += (round(_wrapped(stand.heading) / HEADING_STEP) % round(2.0 * np.pi / HEADING_STEP),)
         if self._moves:
-            key += tuple(np.round(stand.place / PLACE_STEP).astype(int).tolist())
+            key += tuple(np.round(stand.position / POSITION_STEP).astype(int).tolist())
         return key
 
     def _rounded(self, stand: Stand) -> Stand:
-        heading, place = 0.0, np.zeros(2)
+        heading, position = 0.0, np.zeros(2)
         if self._turns:
             heading = HEADING_STEP * round(stand.heading / HEADING_STEP)
         if self._moves:
-            place = PLACE_STEP * np.round(stand.place / PLACE_STEP)
-        return Stand(stand.feet, heading, place)
+            position = POSITION_STEP * np.round(stand.position / POSITION_STEP)
+        return Stand(stand.feet, heading, position)
 
     def _images(self, stand: Stand) -> list[tuple[Symmetry, Stand]]:
         """What the symmetries make of a stand, the one that counts for all of them first."""
@@ -235,13 +235,13 @@ class RollMap:
                 self._offsets[k, stand.feet] = new + own if each.mirrored else new - own
             turn = self._offsets[k, stand.feet]
             heading = _wrapped(turn - stand.heading if each.mirrored else turn + stand.heading)
-            found.append((each, Stand(each.face(stand.feet), heading, stand.place)))
+            found.append((each, Stand(each.face(stand.feet), heading, stand.position)))
         return sorted(found, key=lambda each: self._key(each[1]))
 
     def _seen_by(self, by: Symmetry, run: _Run, cable: int) -> Outcome:
         """A run as it is for the cable that a symmetry makes the run's own of."""
         before, after = (self.stand(by.back(nodes, self._mirror)) for nodes in (run.before, run.after))
-        move = after.place - before.place
+        move = after.position - before.position
         cosine, sine = np.cos(before.heading), np.sin(before.heading)
         shift = np.array([cosine * move[0] + sine * move[1], -sine * move[0] + cosine * move[1]])
         turn = _wrapped(after.heading - before.heading)
@@ -261,7 +261,7 @@ class RollMap:
 
     def _settle(self, stand: Stand) -> Array | None:
         body = self.body
-        nodes = body.reader.put_down(self.home, stand.feet, stand.heading, stand.place)
+        nodes = body.reader.put_down(self.home, stand.feet, stand.heading, stand.position)
         self._begin(nodes)
         roll = Roll(body, None, self.settings, 0.0, nodes, body.neutral)
         nodes = self._run(roll)[0]

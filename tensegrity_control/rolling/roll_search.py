@@ -1,9 +1,10 @@
-"""Which rolls lead to a place: the fewest, of those the ones that end nearest (A*; Hart, Nilsson and Raphael 1968).
+"""Which rolls lead to a position: the fewest, of those the ones that end nearest (A*; Hart, Nilsson and Raphael 1968).
 
-Which places can be reached depends on the structure: where headings turn by odd angles they lie ever denser the more
+Which positions can be reached depends on the structure: where headings turn by odd angles they lie ever denser the more
 rolls are made, where faces repeat like those of a regular body they are a pattern with holes. Six bars roll over a
-honeycomb, whose holes are a whole roll from the nearest place. So what is asked for is a place within a tolerance; by
-default within half a roll, and where no reasonable detour leads so near, the nearest one within a whole roll.
+honeycomb, whose holes are a whole roll from the nearest position. So what is asked for is a position within a
+tolerance; by default within half a roll, and where no reasonable detour leads so near, the nearest one within a whole
+roll.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ SAME = 0.02
 
 @dataclass(frozen=True, eq=False)
 class RollPlan:
-    """Rolls from a stand towards a place.
+    """Rolls from a stand towards a position.
 
     Attributes:
         rolls: one after the other; none where it is there already. end: where the last one leads. distance: m, from
@@ -67,11 +68,11 @@ def search_rolls(
 
     Args:
         goal: (2,) m. tolerance: m; None for half a roll, the shortest there is from where it stands, or else the
-            nearest place within a whole one.
+            nearest position within a whole one.
         more: rolls beyond the fewest among which the nearest end is sought.
 
     Raises:
-        UnreachableGoalError: no cable tips the face, or no rolls lead to the goal; the nearest place is named.
+        UnreachableGoalError: no cable tips the face, or no rolls lead to the goal; the nearest position is named.
     """
     words, goal = rolls.body.face_words, np.asarray(goal, dtype=np.float64)
     stride = 0.0
@@ -83,13 +84,13 @@ def search_rolls(
             first.append(found)
     shifts = [float(np.linalg.norm(each.shift)) for each in first]
     allowed = (0.5 * min(shifts) if shifts else 0.0) if tolerance is None else tolerance
-    away = float(np.linalg.norm(goal - start.place))
+    away = float(np.linalg.norm(goal - start.position))
     if away <= allowed:
         yield RollPlan((), start, away, 0.0)
         return
     if not first:
         raise UnreachableGoalError(
-            _why_not(rolls, start), nearest=NearestStand((np.append(start.place, 0.0), np.eye(4)[0]))
+            _why_not(rolls, start), nearest=NearestStand((np.append(start.position, 0.0), np.eye(4)[0]))
         )
     looked, stride = 0, max(shifts)
     nearest = worth = RollPlan((), start, away, 0.0, is_short=True)
@@ -111,14 +112,14 @@ def search_rolls(
             return
         if looked >= MAX_STANDS or not (search.merged or search.bounded):
             break
-    x, y = nearest.end.place
+    x, y = nearest.end.position
     everything = "these are all" if not (search.merged or search.bounded or search.queue) else "that were looked at"
     raise UnreachableGoalError(
         f"no rolls lead within {allowed:.2g} m of ({goal[0]:.3g}, {goal[1]:.3g}) m from where it stands, on "
         f"{words(start.feet)}: of the {search.count} stands that rolls lead to, {everything}, the nearest is at "
         f"({x:.3g}, {y:.3g}) m, {nearest.distance:.2g} m away. Choose a goal there, a larger tolerance, or drive more "
         "cables.",
-        nearest=NearestStand((np.append(nearest.end.place, 0.0), np.eye(4)[0])),
+        nearest=NearestStand((np.append(nearest.end.position, 0.0), np.eye(4)[0])),
     )
 
 
@@ -143,7 +144,7 @@ class _Search:
         self.plan: RollPlan | None = None
         self.count, self.merged, self.bounded = 0, False, False
         self.queue: list[tuple[float, float, int, int, Stand, tuple[Outcome, ...]]] = []
-        self.nearest = RollPlan((), start, float(np.linalg.norm(goal - start.place)), 0.0, is_short=True)
+        self.nearest = RollPlan((), start, float(np.linalg.norm(goal - start.position)), 0.0, is_short=True)
         self.worth = self.nearest
 
     def run(self) -> Iterator[None]:
@@ -183,17 +184,17 @@ class _Search:
                     continue
                 self._stride = max(self._stride, float(np.linalg.norm(roll.shift)))
                 after = self._rolls.after(stand, roll)
-                gap = float(np.linalg.norm(self._goal - after.place))
+                gap = float(np.linalg.norm(self._goal - after.position))
                 order += 1
                 heapq.heappush(queue, (depth + 1 + gap / self._stride, gap, order, depth + 1, after, (*path, roll)))
 
     def _key(self, stand: Stand) -> tuple[object, ...]:
         turn = round(stand.heading * self._turns / (2.0 * np.pi)) % self._turns
-        return (stand.feet, turn, *np.round(stand.place / self._cell).astype(int).tolist())
+        return (stand.feet, turn, *np.round(stand.position / self._cell).astype(int).tolist())
 
     def _is_same(self, one: Stand, other: Stand) -> bool:
         turn = abs((one.heading - other.heading + np.pi) % (2.0 * np.pi) - np.pi)
-        return bool(turn < SAME and np.abs(one.place - other.place).max() < SAME * self._stride)
+        return bool(turn < SAME and np.abs(one.position - other.position).max() < SAME * self._stride)
 
 
 def _effort(plan: RollPlan, stride: float) -> float:

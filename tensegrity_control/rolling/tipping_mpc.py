@@ -172,9 +172,9 @@ class TippingMPC:
         a, blocks, size = len(body.names), settings.blocks, body.reader.size
         most = np.tile(self._most, blocks)
         times = settings.block * np.arange(1, blocks + 1)
-        wanted = margin - settings.speed * size * times
+        desired = margin - settings.speed * size * times
         by_margin = moves[:, 0].reshape(blocks, a * blocks) / (settings.accuracy * size)
-        miss = (free[:, 0] - wanted) / (settings.accuracy * size)
+        miss = (free[:, 0] - desired) / (settings.accuracy * size)
         away = np.tile(positions - body.neutral, blocks) / size
         P = by_margin.T @ by_margin + settings.shape * self._shape_cost
         P[np.diag_indices(a * blocks)] += settings.effort / most**2

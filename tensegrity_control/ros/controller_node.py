@@ -59,8 +59,8 @@ from tensegrity_dynamics.ros.robot_node import (
 from ..command_latency import CommandLatency
 from ..controller import Accepted, Command, Status
 from ..controllers.goal_controller import MAX_WAYPOINTS
+from ..external_loads import ExternalLoads
 from ..inverse_kinematics.pose_goal import PoseGoal
-from ..known_loads import KnownLoads
 from ..tension_floor import TensionFloor
 from .actuator_door import ActuatorDoor
 from .controller_parameters import ControllerParameters
@@ -82,7 +82,7 @@ SPACINGS = 20
 """Times between states by which their period is judged."""
 RECENT = 16
 """Readings of the actuators among which the one of a state is looked for, as an estimator takes its time."""
-TIMING_KNOWN = 1.5
+TIMING_PERIODS = 1.5
 """Periods after which it is reckoned with when a command began to act."""
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
 
@@ -131,11 +131,11 @@ class ControllerNode(RobotNode):
         self._deadline = self.parameter(
             "deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0
         )
-        told = self.parameter(
+        nominal = self.parameter(
             "command_delay", 0.0, "s by which actuators are known to take commands late, until it is measured",
             low=0.0, high=1.0,
         )  # fmt: skip
-        self._latency, self._acted = CommandLatency(told), deque[tuple[int, int]](maxlen=RECENT)
+        self._latency, self._acted = CommandLatency(nominal), deque[tuple[int, int]](maxlen=RECENT)
         self._reference_rate = self.parameter(
             "reference_rate", 50.0, "messages on `reference` per second of the robot's time; 0: with every command",
             low=0.0, high=10000.0,
@@ -178,7 +178,7 @@ class ControllerNode(RobotNode):
             "estimated_load_limit", -1.0, "N of estimated_wrench that count at most (moments: N m); 0: none, -1: half "
             "of the robot's weight", low=-1.0, high=1e9,
         )  # fmt: skip
-        self._loads = KnownLoads(self._robot, patience, None if largest < 0.0 else largest)
+        self._loads = ExternalLoads(self._robot, patience, None if largest < 0.0 else largest)
         self._load_refused = ""
         self.create_subscription(WrenchStamped, "estimated_wrench", self._take_estimate, STATE)
         if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
@@ -199,7 +199,7 @@ class ControllerNode(RobotNode):
         self._door = ActuatorDoor(self, self._robot)
         self._sent: Command | None = None  # the last one
         self.create_timer(0.5, self._watch, clock=self.wall_clock)
-        self.tell(OK, "waiting for structure_state")
+        self.set_status(OK, "waiting for structure_state")
 
     def _announce(self) -> int:
         """A session for a goal that is to be planned, told before: planned, it does not count after a release that came
@@ -234,7 +234,7 @@ class ControllerNode(RobotNode):
     def _take_timing(self, stamp: int) -> None:
         """What is known of when commands began to act, up to a period before a state: so that in lock-step it is there
         whichever topic is the faster one."""
-        while self._acted and self._acted[0][1] < stamp - TIMING_KNOWN * 1e9 * self._settings.period:
+        while self._acted and self._acted[0][1] < stamp - TIMING_PERIODS * 1e9 * self._settings.period:
             answered, began = (1e-9 * each for each in self._acted.popleft())
             if self._latency.acted(answered, began):
                 self._controller.acted(answered, began)
@@ -247,7 +247,7 @@ class ControllerNode(RobotNode):
         try:
             self._reader.check(message)
         except TensegrityError as error:  # of another robot: no answer
-            self.tell(ERROR, f"a state is not taken: {error}")
+            self.set_status(ERROR, f"a state is not taken: {error}")
             return
         if self._planner.withholds:
             self._withheld = message
@@ -269,7 +269,7 @@ class ControllerNode(RobotNode):
             self._late += 1
         self._heard = wall
         self._stamp = stamp
-        self._loads.tell(self._controller, self._now)
+        self._loads.update(self._controller, self._now)
         command = self._sent = self._command(message)
         self._answer = command_message(command, self.get_name(), self._session, float(self._settings.period))
         self._answer.header.stamp, self._answer.header.frame_id = message.header.stamp, WORLD
@@ -279,21 +279,21 @@ class ControllerNode(RobotNode):
             self._publish_feedback(message)
         self._door.publish_feedback(self._now)
         status = self._status()
-        phase, given = status.phase, status.gave_way
-        self.tell_when_asked(self._values)
+        phase, given = status.phase, status.relaxed
+        self.add_status_values(self._values)
         if self._failed is not None:
-            self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}")
+            self.set_status(ERROR, f"the actuators hold, call hold to go on: {self._failed}")
         elif self._period_mismatch(since):
             periods = f"{1e-9 * self._spacing():.3g} s, the controller was made for {self._settings.period:g} s"
-            self.tell(WARN, f"states come every {periods}; set control_period alike")
+            self.set_status(WARN, f"states come every {periods}; set control_period alike")
         elif self._broken:
-            self.tell(WARN, self._broken)
+            self.set_status(WARN, self._broken)
         elif given:
-            self.tell(WARN, f"{phase}; gave way: {'; '.join(given)}")
+            self.set_status(WARN, f"{phase}; relaxed: {'; '.join(given)}")
         elif message.converged:
-            self.tell(OK, phase)
+            self.set_status(OK, phase)
         else:
-            self.tell(WARN, "the estimator has no shape; commands go on without feedback")
+            self.set_status(WARN, "the estimator has no shape; commands go on without feedback")
         self._missed += time.monotonic() - wall > 1e-9 * max(since, 0) > 0.0
 
     def _values(self) -> dict[str, Any]:
@@ -301,7 +301,7 @@ class ControllerNode(RobotNode):
         values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
         values |= {"phase": self._status().phase, "gaps": self._controller.gaps}
         values["command_latency"] = (
-            f"{1e3 * self._latency.way:.3g} ms, {'measured' if self._latency.measured else 'told'}"
+            f"{1e3 * self._latency.delay:.3g} ms, {'measured' if self._latency.measured else 'nominal'}"
         )
         values |= {"floors_broken": self._floor.breaches, "last_broken": self._floor.last or "none"}
         distance = self._controller.singularity_distance
@@ -440,7 +440,7 @@ class ControllerNode(RobotNode):
             self._latency.forget()
             self._acted.clear()
         except TensegrityError as error:
-            self.tell(ERROR, f"cannot take over: {error}")
+            self.set_status(ERROR, f"cannot take over: {error}")
             return False
         self._failed = None
         if self._stamp is not None:
@@ -482,7 +482,9 @@ class ControllerNode(RobotNode):
         """Say so when nothing comes any more."""
         silent = time.monotonic() - self._heard
         if self._stamp is not None and silent > 2.0:
-            self.tell(WARN, f"no structure_state for {int(silent)} s; did the simulator, driver or estimator end?")
+            self.set_status(
+                WARN, f"no structure_state for {int(silent)} s; did the simulator, driver or estimator end?"
+            )
 
     # -- parameters -----------------------------------------------------------------------------------------------
 

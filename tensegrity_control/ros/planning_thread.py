@@ -44,7 +44,7 @@ class PlanningThread:
         self._thread = futures.ThreadPoolExecutor(1, "planner")
         self._lock, self._closed = Lock(), False
         self._cancellation = Cancellation()
-        self._under_way: futures.Future[Any] | None = None
+        self._running: futures.Future[Any] | None = None
         self._done: Future | None = None
         self.busy = False
         sys.setswitchinterval(TURN)
@@ -75,7 +75,7 @@ class PlanningThread:
     @property
     def rests(self) -> bool:
         """Whether the thread has left the arrays that it shares with the controller, cancelled plans included."""
-        return self._under_way is None or self._under_way.done()
+        return self._running is None or self._running.done()
 
     async def goal(self, controller: GoalTaker, goal: PoseGoal, duration: float, profile: str) -> Accepted:
         """Go to a pose. Raises what `GoalTaker.plan_goal` and `begin` raise, PlanCancelledError."""
@@ -120,8 +120,8 @@ class PlanningThread:
                 if not self._closed and not done.done():  # else the executor that would take it is gone
                     done.set_result(plan_made)
 
-        self._under_way = self._thread.submit(work)
-        self._under_way.add_done_callback(hand_over)
+        self._running = self._thread.submit(work)
+        self._running.add_done_callback(hand_over)
         try:
             finished = await done
             return controller.begin(now if self._lockstep else self._node.now, finished.result())

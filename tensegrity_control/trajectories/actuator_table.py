@@ -45,7 +45,9 @@ def table_of(motion: NamedTrajectory) -> ActuatorTable:
     return ActuatorTable(motion.names, knots - knots[0], rows[0], rows[1], bends)
 
 
-def way_between(names: tuple[str, ...], first: Array, last: Array, rates: Array, margin: float = 0.5) -> ActuatorTable:
+def table_between(
+    names: tuple[str, ...], first: Array, last: Array, rates: Array, margin: float = 0.5
+) -> ActuatorTable:
     """Straight from (k,) positions to others with least jerk, at `margin` of the rate limits (k,) per second."""
     peak = 1.875
     duration = max(peak * float(np.max(np.abs(last - first) / rates)) / margin, 0.1)

@@ -6,7 +6,7 @@ On each piece the frame turns from its first waypoint by a rotation vector r(t) 
 
 `scipy.spatial.transform.RotationSpline` knows these maps for rotation vectors in the axes of the body. Of the inverse
 rotations R' = R_i' exp(-r) they are those of the world with the opposite sign, so that its evaluation serves here; its
-own cubic through the waypoints, which does not begin at rest, gives way to the quintic.
+own cubic through the waypoints, which does not begin at rest, yields to the quintic.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class PathClock:
         self._lost = 0.0
         self._ramp: tuple[float, float, float, float] | None = None  # begin, length, the plan's time and the pace there
         self._brake: tuple[float, float, float, float] | None = None  # the same
-        self._wait: tuple[float, float, float, float, float] | None = None  # the same, pace wanted, change of pace
+        self._wait: tuple[float, float, float, float, float] | None = None  # the same, pace desired, change of pace
 
     @property
     def end(self) -> float:

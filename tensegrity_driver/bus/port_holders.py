@@ -1,4 +1,5 @@
-"""Which programs hold a serial port, as the system tells: its list of locks, and the files that processes have open."""
+"""Which programs hold a serial port, as the system reports: its list of locks, and the files that processes have
+open."""
 
 from __future__ import annotations
 

@@ -77,14 +77,14 @@ def save_turns(
         CalibrationError: the file could not be written.
     """
     positions = {
-        name: None if name in doubtful else _known(spool, spool.encoder, readings.get(name))
+        name: None if name in doubtful else _saved_position(spool, spool.encoder, readings.get(name))
         for name, spool in spools.items()
         if _counts_turns(spool)
     }
     _save(path, calibration.revision, positions)
 
 
-def _known(spool: Spool, encoder: Line | None, reading: ServoReading | None) -> SavedPosition | None:
+def _saved_position(spool: Spool, encoder: Line | None, reading: ServoReading | None) -> SavedPosition | None:
     """Where a spool stands, if it will be there without supply, too."""
     if reading is None or encoder is None or reading.age > 0 or not finite(reading.position):
         return None
@@ -111,9 +111,9 @@ def renew_turns(
     """
     old = {} if before is None else before.sensors
     try:
-        known = {} if before is None else load_turns(path, before)
+        kept = {} if before is None else load_turns(path, before)
     except CalibrationError:  # nothing is known of any, and this is how it is mended
-        known = dict.fromkeys(spools)
+        kept = dict.fromkeys(spools)
     positions: dict[str, SavedPosition | None] = {}
     for name, spool in spools.items():
         encoder = saved.sensors.get(name, {}).get("encoder")
@@ -123,9 +123,9 @@ def renew_turns(
             reading = readings.get(name)
             if reading is not None and reading.torque_on is False:
                 reading = replace(reading, load=0.0, current=0.0)  # it was measured as it stands without torque
-            positions[name] = _known(spool, encoder.line, reading)
-        elif name in known:
-            positions[name] = known[name]
+            positions[name] = _saved_position(spool, encoder.line, reading)
+        elif name in kept:
+            positions[name] = kept[name]
     _save(path, saved.revision, positions)
 
 

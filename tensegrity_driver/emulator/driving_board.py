@@ -69,11 +69,11 @@ class BoardLoop:
         rate = COUNTS_PER_SPEED * self.setup.speed
         if self.cut * error <= 0.0:
             self.sum = min(max(self.sum + INTEGRAL * PERIOD_S * error, -0.5 * rate), 0.5 * rate)
-        wanted = PROPORTIONAL * error + self.sum
-        sent = min(max(wanted, -rate), rate)
+        target = PROPORTIONAL * error + self.sum
+        sent = min(max(target, -rate), rate)
         if (counts >= high and sent > 0.0) or (counts <= low and sent < 0.0):
             sent = 0.0
-        self.cut = wanted - sent
+        self.cut = target - sent
         return round(sent / COUNTS_PER_SPEED)
 
 

@@ -114,7 +114,7 @@ class Shaft:
 def soft_turn(
     shaft: Shaft, speed: float, load: float, stall: float, top_speed: float, stiffness: float, step: float
 ) -> Turn:
-    """Compute one step of a shaft that gives way.
+    """Compute one step of a shaft that yields.
 
     Args:
         shaft: command. speed: of the shaft at the start [rad/s].
@@ -130,12 +130,12 @@ def soft_turn(
     turned, torque = 0.0, 0.0
     for k in range(count):
         error = shaft.error + shaft.rate * h * k - turned
-        wanted = shaft.stiffness * error + shaft.damping * (shaft.rate - speed)
-        torque = min(max(wanted, -ceiling), ceiling)
+        desired = shaft.stiffness * error + shaft.damping * (shaft.rate - speed)
+        torque = min(max(desired, -ceiling), ceiling)
         most = max(0.0, stall * (1.0 - abs(speed) / top_speed))
         if torque * speed > 0.0:
             torque = min(max(torque, -most), most)
-        own = (shaft.stiffness, shaft.damping) if torque == wanted else (0.0, 0.0)
+        own = (shaft.stiffness, shaft.damping) if torque == desired else (0.0, 0.0)
         # backward Euler in what depends on the motion, so that no gain makes the step unstable
         weight = INERTIA + h * (own[1] + h * (own[0] + stiffness))
         rest = torque + load - stiffness * turned - h * (own[0] + stiffness) * speed + own[0] * shaft.rate * h

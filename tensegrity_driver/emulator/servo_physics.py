@@ -198,7 +198,7 @@ class ServoPhysics:
 
     @property
     def is_soft(self) -> bool:
-        """Whether gains of its own say how it gives way."""
+        """Whether gains of its own say how it yields."""
         return self._gains() is not None
 
     def _gains(self) -> tuple[float, float] | None:
@@ -214,15 +214,15 @@ class ServoPhysics:
         return raw[0] * motor.stiffness_step, raw[1] * motor.damping_step
 
     def _yield(self, gains: tuple[float, float], load: float, stiffness: float, step: float) -> Turn:
-        """One step of a shaft that gives way, see `soft_turn`; its goal moves at no more than the profile velocity."""
+        """One step of a shaft that yields, see `soft_turn`; its goal moves at no more than the profile velocity."""
         registers = self.registers
         fastest = abs(registers.value("profile_velocity")) or self.top_speed
         goal = registers.value("goal_position")
         begin = goal if self._trajectory is None else self._trajectory
         self._trajectory = begin + min(max(goal - begin, -fastest * step), fastest * step)
-        way = self._direction
+        sign = self._direction
         return soft_turn(
-            Shaft(way * (begin - self.position), way * (self._trajectory - begin) / step, *gains, self._ceiling()),
+            Shaft(sign * (begin - self.position), sign * (self._trajectory - begin) / step, *gains, self._ceiling()),
             self.speed, load, self.stall_torque, self.top_speed, stiffness, step,
         )  # fmt: skip
 

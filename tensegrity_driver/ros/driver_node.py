@@ -138,7 +138,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self.create_service(Trigger, "emergency_stop", self._emergency_stop)
         self.create_service(Trigger, "~/release", self._release)
         self.create_service(Calibrate, "~/calibrate", self._calibrate)
-        self.tell(OK, "unconfigured")
+        self.set_status(OK, "unconfigured")
         if autostart:
             self._starter = self.create_timer(0.0, self._start, clock=self.wall_clock)
 
@@ -160,14 +160,14 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
                 calibration=self._calibration or None, make_calibration=hardware.make_calibration,
             )  # fmt: skip
         except TensegrityError as error:
-            self.tell(ERROR, f"cannot be configured: {error}")
+            self.set_status(ERROR, f"cannot be configured: {error}")
             return FAILURE
         self._messages = DriverMessages(self._driver)
         self._tick = round(1e9 * self._driver.period)
         self._faults, self._reactions = (), {}
         for warning in self._driver.link.warnings():
             self.get_logger().warning(warning)
-        self.tell(OK, "inactive: the bus is open and nothing moves", period=f"{1e3 * self._driver.period:g} ms")
+        self.set_status(OK, "inactive: the bus is open and nothing moves", period=f"{1e3 * self._driver.period:g} ms")
         return SUCCESS
 
     @report_errors
@@ -179,7 +179,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         try:
             driver.begin(lambda: 1e-9 * self._now)
         except TensegrityError as error:
-            self.tell(ERROR, f"cannot be activated: {error}")
+            self.set_status(ERROR, f"cannot be activated: {error}")
             return FAILURE
         if self._stopped is not None:
             driver.stop(self._stopped)
@@ -189,7 +189,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         tick = 0.02 if self._lockstep else driver.period
         work = self._tick_lockstep if self._lockstep else self._cycle
         self._timer = self.create_timer(tick, work, clock=self.wall_clock)
-        self.tell(OK, "active")
+        self.set_status(OK, "active")
         if self._lockstep:
             self._cycle()
         return SUCCESS
@@ -201,7 +201,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Close the port."""
         self._close()
-        self.tell(OK, "unconfigured")
+        self.set_status(OK, "unconfigured")
         return SUCCESS
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -214,7 +214,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         """After an error: send the last command if possible and close the port; the node may be configured again."""
         self._end()
         self._close()
-        self.tell(ERROR, f"stopped by an error: {self._failed}; mend it, then configure and activate again")
+        self.set_status(ERROR, f"stopped by an error: {self._failed}; mend it, then configure and activate again")
         return SUCCESS
 
     def note_failure(self, error: Exception) -> None:
@@ -235,7 +235,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         except TensegrityError as error:
             self._failed = self._failed or str(error)
             return False
-        self.tell(OK, f"inactive: {'torque is off' if self._release_torque else 'the servos hold'}")
+        self.set_status(OK, f"inactive: {'torque is off' if self._release_torque else 'the servos hold'}")
         return True
 
     def _close(self) -> None:
@@ -319,7 +319,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if wall - self._answered > self._silence:
             waited = f"{wall - self._answered:.1f} s"
             text = "the controller does not answer: the servos and the emulated time stand still"
-            self.tell(WARN, text, silent_for=waited)
+            self.set_status(WARN, text, silent_for=waited)
 
     def _report_step(self, step: SafetyStep) -> None:
         """Log new faults and report the state of the driver."""
@@ -329,18 +329,18 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         for note in step.notes:
             self.get_logger().warning(note, throttle_duration_sec=1.0)
         if not step.faults and (set_by := self._clock_was_set()):
-            self.tell(WARN, set_by)
+            self.set_status(WARN, set_by)
             return
         if not step.faults:
             identifying = self._driver is not None and self._driver.identifying
             values = {"emulated_pace": f"{self._robot_clock.pace:.2f} of real time"} if self._robot_clock.is_own else {}
             text = "every spool is moved a little, to see that it is the one" if identifying else "running"
-            self.tell(OK, text, **values)
+            self.set_status(OK, text, **values)
             return
         serious = [each for each in step.faults if not self._harmless(each)]
         shown = (serious or list(step.faults))[0].line
         more = f" (and {len(step.faults) - 1} more)" if len(step.faults) > 1 else ""
-        self.tell(ERROR if serious else WARN, shown + more)
+        self.set_status(ERROR if serious else WARN, shown + more)
 
     def _clock_was_set(self) -> str:
         """That somebody has set the computer's clock, which the robot does not follow; empty where nobody has."""
@@ -378,12 +378,12 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             return
         mode = MODES.get(message.mode)
         if mode is None:
-            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: unknown mode {message.mode}")
+            self.set_status(WARN, f"command from {message.source or 'unnamed'} refused: unknown mode {message.mode}")
             return
         try:
             values = message_values(message)
         except TensegrityError as error:
-            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
+            self.set_status(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
             return
         verdict = driver.command(
             message.name, values, mode, source=message.source, session=int(message.session),

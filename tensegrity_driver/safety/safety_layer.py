@@ -196,7 +196,7 @@ class SafetyLayer:
         """Clear the latched faults and begin again from the measured lengths; returns what was cleared.
 
         Raises:
-            CommandRefused: a cause is still there, or a length is not known; the faults stay latched then.
+            CommandRefused: a cause is still there, or a length is unknown; the faults stay latched then.
         """
         held = self.latch.clear()
         try:
@@ -242,7 +242,7 @@ class SafetyLayer:
     # -- one cycle -------------------------------------------------------------------------------------------------
 
     def carried_force(self, name: str) -> float:
-        """N that the tendon of a spool takes beside what moves its servo; nan where that is not known."""
+        """N that the tendon of a spool takes beside what moves its servo; nan where that is unknown."""
         found = (each.carried for each in self.monitors if each.name == name and isinstance(each, TensionMonitor))
         return next(found, math.nan)
 
@@ -257,7 +257,7 @@ class SafetyLayer:
         """One cycle, with what was read in it and the set points that the gate accepted since the last one.
 
         Args:
-            age: s since these were commanded. command_period: of their sender [s], 0 where it is not known.
+            age: s since these were commanded. command_period: of their sender [s], 0 where it is unknown.
         """
         found = [monitor.update(cycle, readings, self._sent) for monitor in self.monitors]
         moves: Mapping[str, DriveCommand] = {}
@@ -372,7 +372,8 @@ class SafetyLayer:
     def _release(self, name: str, tendon: TendonReading, period: float) -> None:
         """Pay out slowly until the tendon is nearly slack, at its limit, or paid out by the distance allowed.
 
-        The load of a servo that pushes only while it winds in does not tell when; it is paid out by the whole distance.
+        The load of a servo that pushes only while it winds in does not report when; it is paid out by the whole
+        distance.
         """
         spool, settings, point = self._spools[name], self.settings, self._points[name]
         least = max(spool.actuator.minimum_tension, slack_tension(spool, settings))

@@ -27,7 +27,7 @@ SETTLING_CYCLES = 3
 """Cycles from the last command of a motion to its end in what is read."""
 BOARD_SETTLING_S = 0.3
 """Time that the position loop of a board takes beyond that: three of its time constants [s]."""
-ROOM = 3.0
+MARGIN = 3.0
 """Distances that a spool must have to its upper limit to be paid out; nearer to it, it is wound in instead."""
 
 
@@ -67,7 +67,7 @@ class SpoolIdentification:
     def restart(self) -> None:
         """Begin again, as after another fault; a spool that did not answer stays one."""
         self._round = self._step = 0
-        self._ways: dict[str, float] = {}
+        self._outward: dict[str, float] = {}
         self._before: dict[str, float] = {}
 
     def update(self, cycle: int, readings: Readings) -> Mapping[str, DriveCommand]:
@@ -84,11 +84,11 @@ class SpoolIdentification:
                 return {}
         commands = {}
         for name, spool in self._spools.items():
-            way = self._ways.get(name, 0.0)
-            speed = way if self._step < self._moving else -way if out <= self._step < out + self._moving else 0.0
+            own = self._outward.get(name, 0.0)
+            speed = own if self._step < self._moving else -own if out <= self._step < out + self._moving else 0.0
             commands[name] = DriveCommand(Drive.VELOCITY, speed, spool.actuator.rate, spool.actuator.effort)
             if spool.on_board:  # which closes the position loop, and knows no speeds
-                there = self._before.get(name, math.nan) + way * self._period * self._moving
+                there = self._before.get(name, math.nan) + own * self._period * self._moving
                 goal = there if self._step < out else self._before.get(name, math.nan)
                 commands[name] = DriveCommand(Drive.POSITION, goal, spool.actuator.rate, spool.actuator.effort)
         self._step += 1
@@ -97,24 +97,26 @@ class SpoolIdentification:
         return commands
 
     def _begin_round(self, lengths: Mapping[str, float]) -> None:
-        self._before, self._ways = dict(lengths), {}
+        self._before, self._outward = dict(lengths), {}
         for name, number in self._numbers.items():
             if number >> self._round & 1:
-                room = self._spools[name].actuator.position[1] - lengths.get(name, math.nan)
-                self._ways[name] = self._speeds[name] * (-1.0 if room < ROOM * self.distance else 1.0)
+                margin = self._spools[name].actuator.position[1] - lengths.get(name, math.nan)
+                self._outward[name] = self._speeds[name] * (-1.0 if margin < MARGIN * self.distance else 1.0)
 
     def _compare(self, cycle: int, lengths: Mapping[str, float]) -> list[Fault]:
         answered = {}
         for name in self._spools:
             moved = lengths.get(name, math.nan) - self._before.get(name, math.nan)
             answered[name] = math.copysign(1.0, moved) if abs(moved) > SEEN * self.distance else 0.0
-        told = {name: math.copysign(1.0, self._ways[name]) if name in self._ways else 0.0 for name in self._spools}
-        wrong = [name for name in self._spools if answered[name] != told[name]]
+        commanded = {
+            name: math.copysign(1.0, self._outward[name]) if name in self._outward else 0.0 for name in self._spools
+        }
+        wrong = [name for name in self._spools if answered[name] != commanded[name]]
         faults = []
         for name in wrong:
             others = ", ".join(each for each in wrong if each != name)
             beside = f"; so did not {others} as told" if others else ""
-            what = "moved without a command" if told[name] == 0.0 else (
+            what = "moved without a command" if commanded[name] == 0.0 else (
                 "did not move when it was told to" if answered[name] == 0.0 else "moved the other way"
             )  # fmt: skip
             faults.append(Fault(FaultKind.WRONG_SPOOL, name, cycle, f"its sensor {what}{beside}"))

@@ -65,7 +65,7 @@ class BoardGroup:
         self._mode, self._reason = BoardMode.IDLE, BoardReason.NONE
         self._prepared = False
         self._silence = 0  # cycles without any answer of the board
-        self._misses = dict.fromkeys(self._names, 0)  # questions that each servo left open, as the board tells
+        self._misses = dict.fromkeys(self._names, 0)  # questions that each servo left open, as the board reports
         self._cycle = 0
         self._where: str | None = None
 
@@ -266,15 +266,15 @@ class BoardGroup:
         if servo is None:
             return
         model = self._models[name]
-        known = servo.model == model.number
+        is_model = servo.model == model.number
         registers = model.registers
         self._readings[name] = replace(
             self._readings[name],
-            load=registers["present_load"].decode(servo.load) if known else None,
-            voltage=registers["present_voltage"].decode(servo.voltage) if known else None,
-            temperature=registers["present_temperature"].decode(servo.temperature) if known else None,
+            load=registers["present_load"].decode(servo.load) if is_model else None,
+            voltage=registers["present_voltage"].decode(servo.voltage) if is_model else None,
+            temperature=registers["present_temperature"].decode(servo.temperature) if is_model else None,
             errors=model.errors(servo.errors) & HARDWARE_ERRORS_1 if servo.errors else frozenset(),
-            torque_on=servo.torque if known else None,
+            torque_on=servo.torque if is_model else None,
         )
 
     def _ask(self, channel: int) -> BoardServo:

@@ -76,13 +76,13 @@ def actuator_motors(block: Mapping[str, Any], actuators: tuple[Actuator, ...]) -
     / `gear` per rad.
     """
     motions = {each.name: each.motion for each in actuators}
-    told = {}
+    reported = {}
     for row in block["servos"]:
         motor, gear = MOTORS.get(row["model"]), float(row["gear"] or 1.0)
         radius = 1.0 if motions.get(row["actuator"]) == "revolute" else row["spool_radius"]
         if motor is not None and radius is not None and row["actuator"] in motions:
-            told[row["actuator"]] = ActuatorMotor(
+            reported[row["actuator"]] = ActuatorMotor(
                 f"servo {row['id']} ({row['model']})", motor.top_speed * radius / gear,
                 motor.stall_torque * gear / radius,
             )  # fmt: skip
-    return told
+    return reported

@@ -199,7 +199,7 @@ class ServoGroup:
         for servo in self._order:
             _add(writes, TORQUE_STAGE, servo, servo.model.register("torque_enable"), b"\0")
         for (_, address, size), values in writes.items():
-            with contextlib.suppress(BusError):  # each of them is told by itself, too
+            with contextlib.suppress(BusError):  # each of them is reported by itself, too
                 self.bus.sync_write(address, size, values)
         doubtful = []
         for servo in self._order:
@@ -298,7 +298,7 @@ class ServoGroup:
         self._port_was_lost |= self.bus.open()
         errors: list[str] = []
         writes: Writes = {}
-        told_before = [  # that their torque shall go off, and it is still on
+        ordered_before = [  # that their torque shall go off, and it is still on
             servo
             for servo in map(self._servo, (name for name, each in commands.items() if each.kind is Drive.TORQUE_OFF))
             if servo.torque is Torque.OFF and servo.reading.torque_on is not False
@@ -312,7 +312,7 @@ class ServoGroup:
         for key in sorted(writes):
             _, address, size = key
             self.bus.sync_write(address, size, writes[key])
-        self._let_go_one_by_one(told_before)
+        self._let_go_one_by_one(ordered_before)
         if errors:
             raise BusError(" ".join(errors))
 

@@ -85,17 +85,17 @@ class MovingSetPoints:
         """All of them after another `step` s."""
         if step <= 0.0 or not self._points:
             return self._points
-        slowest, ways = step, {}
+        slowest, motions = step, {}
         for name, point in self._points.items():
             actuator = self._spools[name].actuator
             reach = actuator.rate * step
             before, ahead = travelled(point.age, point.lead), travelled(point.age + step, point.lead)
             target, own = bound_for(point.command, point.speed, before, ahead, *actuator.position, reach)
-            ways[name] = target, own, reach
+            motions[name] = target, own, reach
             slowest = max(slowest, abs(target - point.position - own) / (CATCH_UP * actuator.rate))
             point.age += step
         share = step / slowest
-        for name, (target, own, reach) in ways.items():
+        for name, (target, own, reach) in motions.items():
             point = self._points[name]
             after = moved_on(point.position, target, own, share, *self._spools[name].actuator.position, reach)
             if point.impedance is not None:

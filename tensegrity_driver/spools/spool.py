@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensegrity_dynamics.command_gate import PLACE, Mode
+from tensegrity_dynamics.command_gate import MODE_INDEX, Mode
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.impedance import ImpedanceSetPoint
 from tensegrity_dynamics.robots.robot import Actuator
@@ -153,7 +153,7 @@ class Spool:
 
     def set_point(self, mode: Mode, value: Any) -> tuple[Mode, Any]:
         """A set point of the actuator as one of the spool."""
-        return mode, self._through.set_point(value, PLACE.get(mode, 0))
+        return mode, self._through.set_point(value, MODE_INDEX.get(mode, 0))
 
     def impedance_problem(self, asked: ImpedanceSetPoint) -> str | None:
         """Why its servo cannot do an impedance of the spool [N/m, N s/m], or None."""
@@ -216,7 +216,7 @@ class Spool:
         return self.direction * self.radius * speed if speed is not None and math.isfinite(speed) else math.nan
 
     def strongest_pull(self, speed: float) -> float:
-        """Force [N] that its servo has at most while it winds with a speed [m/s]; infinite where it is not known."""
+        """Force [N] that its servo has at most while it winds with a speed [m/s]; infinite where it is unknown."""
         if self.stall_torque is None or self.top_speed is None or math.isnan(speed):
             return math.inf
         return max(0.0, 1.0 - abs(speed) / (self.radius * self.top_speed)) * self.stall_torque / self.radius
@@ -226,7 +226,7 @@ class Spool:
         pull = self.pull(reading)
         return pull if math.isnan(pull) or not self.pulls else max(0.0, pull)
 
-    def tells_tension(self, sent: DriveCommand | None) -> bool:
+    def reports_tension(self, sent: DriveCommand | None) -> bool:
         """Whether the load of a cycle shows the tension, after the command of the cycle before."""
         if self.load_at_rest:
             return True

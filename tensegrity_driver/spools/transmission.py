@@ -68,8 +68,8 @@ class Transmission:
         """Force that winds in [N] of an effort [N or N m]."""
         return effort if self.is_tendon else -effort / self.slope
 
-    def set_point(self, value: Any, place: int) -> Any:
-        """A set point as the spool takes it: m, m/s or N by `place` (0, 1, 2), or an impedance."""
+    def set_point(self, value: Any, index: int) -> Any:
+        """A set point as the spool takes it: m, m/s or N by `index` (0, 1, 2), or an impedance."""
         if self.is_tendon:
             return value
         if isinstance(value, ImpedanceSetPoint):
@@ -80,7 +80,7 @@ class Transmission:
             )  # fmt: skip
         if isinstance(value, MovingPosition):
             return MovingPosition(self.length(value), self.slope * value.rate)
-        return (self.length, self.slope.__mul__, self.force)[place](float(value))
+        return (self.length, self.slope.__mul__, self.force)[index](float(value))
 
 
 def transmission_of(robot: Robot, row: Mapping[str, Any]) -> Transmission:

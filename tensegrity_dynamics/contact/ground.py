@@ -115,8 +115,8 @@ class Ground:
             )
         if self.hills is not None and self.slope != 0.0:
             raise TensegrityError("contact: put the slope into the heights; a height field stands on level ground.")
-        tilt, way = self.slope, self.downhill
-        normal = np.array([np.sin(tilt) * np.cos(way), np.sin(tilt) * np.sin(way), np.cos(tilt)])
+        tilt, azimuth = self.slope, self.downhill
+        normal = np.array([np.sin(tilt) * np.cos(azimuth), np.sin(tilt) * np.sin(azimuth), np.cos(tilt)])
         normal.setflags(write=False)
         object.__setattr__(self, "normal", normal)
 

@@ -73,7 +73,7 @@ def spline_coefficients(heights: np.ndarray) -> np.ndarray:
 
 @for_compiled_callers
 def field_cell(ground, x, y):
-    """Row and column of the cell that a point lies in, place in it from 0 to 1 along x and y, and whether it is out."""
+    """Row and column of the cell that a point lies in, index in it from 0 to 1 along x and y, and whether it is out."""
     spacing = ground[SPACING]
     rows, columns = int(ground[ROWS]) - 2, int(ground[COLUMNS]) - 2
     u, v = (x - ground[ORIGIN]) / spacing, (y - ground[ORIGIN + 1]) / spacing

@@ -1,4 +1,5 @@
-"""How the force of the ground on a point changes with the point's place and velocity: exact derivatives, compiled.
+"""How the force of the ground on a point changes with the position and velocity of that point: exact derivatives,
+compiled.
 
 They are those of `point_force` without a horizon, on the side of every edge (touch, a damper that would pull) on which
 the point is. On hills they need the third derivatives of the surface, which the bicubic spline has piece by piece.
@@ -144,8 +145,8 @@ def point_slopes(ground, x, y, z, velocity, by_position, by_velocity, scratch):
     rub = ground[FRICTION] * size / slow
     drag = rub * push + ground[VISCOUS]
     for b in range(6):
-        axis, is_place = b % 3, b < 3
-        if is_place:
+        axis, is_position = b % 3, b < 3
+        if is_position:
             push_change = -(slope + bend * rate) * away[axis] + coefficient * turned[axis]
             dot, along_change = 0.0, 0.0
             for a in range(3):
@@ -161,13 +162,13 @@ def point_slopes(ground, x, y, z, velocity, by_position, by_velocity, scratch):
         faster = 0.0
         for a in range(3):
             slide_change[a] = -along_change * away[a] - along * away_change[a]
-            if not is_place and a == axis:
+            if not is_position and a == axis:
                 slide_change[a] += 1.0
             faster += slide[a] * slide_change[a]
         drag_change = rub * push_change + rub * push * (dot / square - faster / (slow * slow))
         for a in range(3):
             change = push_change * away[a] + push * away_change[a] - drag_change * slide[a] - drag * slide_change[a]
-            if is_place:
+            if is_position:
                 by_position[a, axis] = change
             else:
                 by_velocity[a, axis] = change

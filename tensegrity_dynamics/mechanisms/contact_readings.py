@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .kinematics.body_kinematics import body_kinematics
-from .late_kernels import PLACES
+from .late_kernels import POINTS
 from .mechanism import FlatMechanism, Mechanism
 from .touch.columns import AWAY, BODY, CENTRE, FORCE, NORMAL, POINT, STORED
 from .touch.late_call import call_contacts
@@ -30,13 +30,13 @@ def read_contacts(mechanism: Mechanism, work: Workspace) -> dict[str, NDArray[np
     return found
 
 
-def place_centres(mechanism: Mechanism, q: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(p, 3) m, centres of all places that may touch, at a position (nq,)."""
+def point_centres(mechanism: Mechanism, q: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(p, 3) m, centres of all points that may touch, at a position (nq,)."""
     work = make_workspace(mechanism.flat)
     body_kinematics(mechanism.flat, np.ascontiguousarray(q), np.zeros(mechanism.velocity_count), work)
-    places = mechanism.contact_places
-    bodies = places[:, BODY].astype(np.int64)
-    local = places[:, CENTRE : CENTRE + 3]
+    points = mechanism.contact_points
+    bodies = points[:, BODY].astype(np.int64)
+    local = points[:, CENTRE : CENTRE + 3]
     return np.asarray(work.position[bodies] + np.einsum("pij,pj->pi", work.rotation[bodies], local))
 
 
@@ -62,12 +62,12 @@ def ground_energy(work: Workspace) -> float:
     return float(work.contact_state[-1, STORED])
 
 
-def place_jacobians(flat: FlatMechanism, work: Workspace) -> NDArray[np.float64]:
-    """(p, 3, nv): how every place that may touch moves with the coordinates, after `evaluate`."""
-    count = flat.late_kernels[PLACES]
+def point_jacobians(flat: FlatMechanism, work: Workspace) -> NDArray[np.float64]:
+    """(p, 3, nv): how every point that may touch moves with the coordinates, after `evaluate`."""
+    count = flat.late_kernels[POINTS]
     jacobians = np.zeros((count, 3, flat.dof_parent.size))
-    for row, place in enumerate(flat.contact[:count]):
-        body, point = int(place[BODY]), work.contact_state[row, POINT : POINT + 3]
+    for row, entry in enumerate(flat.contact[:count]):
+        body, point = int(entry[BODY]), work.contact_state[row, POINT : POINT + 3]
         while body >= 0 and flat.v_count[body] == 0:
             body = int(flat.parent[body])
         d = int(flat.v_start[body] + flat.v_count[body] - 1) if body >= 0 else -1
@@ -78,14 +78,14 @@ def place_jacobians(flat: FlatMechanism, work: Workspace) -> NDArray[np.float64]
     return jacobians
 
 
-def place_normals(work: Workspace) -> NDArray[np.float64]:
-    """(p, 3) unit normals of the ground at every place, after `evaluate`."""
+def point_normals(work: Workspace) -> NDArray[np.float64]:
+    """(p, 3) unit normals of the ground at every point, after `evaluate`."""
     away = work.contact_state[:-1, AWAY : AWAY + 3]
     return np.asarray(away / np.linalg.norm(away, axis=1, keepdims=True))
 
 
-def touching_places(work: Workspace) -> NDArray[np.int64]:
-    """Rows of the places that touch, after `evaluate`."""
+def touching_points(work: Workspace) -> NDArray[np.int64]:
+    """Rows of the points that touch, after `evaluate`."""
     return np.flatnonzero(work.contact_state[:-1, NORMAL] > 0.0)
 
 

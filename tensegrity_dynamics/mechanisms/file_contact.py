@@ -11,7 +11,7 @@ import numpy as np
 from ..contact.file_schema import build_ground, check_start
 from ..errors import TensegrityError, unknown_name
 from ..robots.file_errors import Problems
-from .contact_readings import place_centres
+from .contact_readings import point_centres
 from .file_schema import ContactPartBlock, FrameBlock, MechanismFile
 from .frame import Frame
 from .mechanism_model import MechanismModel
@@ -61,8 +61,8 @@ def stand_on_ground(
         return model
     mechanism = replace(model.mechanism, ground=ground, contact_parts=parts)
     flat = mechanism.flat
-    centres = place_centres(mechanism, model.start)
-    lowest = centres - mechanism.contact_places[:, RADIUS : RADIUS + 1] * ground.normal
+    centres = point_centres(mechanism, model.start)
+    lowest = centres - mechanism.contact_points[:, RADIUS : RADIUS + 1] * ground.normal
     owners = [i for i, part in enumerate(parts) for _ in part.balls[0]]
     names = tuple(parts[i].name for i in owners)
     weight = float(flat.mass.sum() * np.linalg.norm(flat.gravity))

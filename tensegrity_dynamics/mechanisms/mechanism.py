@@ -19,7 +19,7 @@ from ..contact.ground import Ground
 from ..errors import TensegrityError, unknown_name
 from . import joints
 from .frame import Frame
-from .late_kernels import CONTACTS, ENTRIES, PLACES, RIGID_ROUTES, ROUTES
+from .late_kernels import CONTACTS, ENTRIES, POINTS, RIGID_ROUTES, ROUTES
 from .loads import LOAD_COLUMNS, Load, Payload
 from .loop_joints import Loop, loop_rows, routed_row
 from .resistance import (
@@ -171,10 +171,10 @@ def loaded_inertia(body: Body, payloads: Sequence[Payload]) -> tuple[float, NDAr
     if not payloads or mass == 0.0:
         return body.mass, body.centre, body.inertia
     parts = [(body.mass, body.centre, body.inertia), *((each.mass, each.point, each.inertia) for each in payloads)]
-    centre = np.sum([own * place for own, place, _ in parts], axis=0) / mass
+    centre = np.sum([own * position for own, position, _ in parts], axis=0) / mass
     inertia = np.zeros((3, 3))
-    for own, place, about in parts:
-        arm = place - centre
+    for own, position, about in parts:
+        arm = position - centre
         inertia += about + own * (arm @ arm * np.eye(3) - np.outer(arm, arm))
     return mass, centre, inertia
 
@@ -333,9 +333,9 @@ class Mechanism:
         return self.ground is not None and bool(self.contact_parts)
 
     @property
-    def contact_places(self) -> NDArray[np.float64]:
-        """(p, PLACE_COLUMNS) places that may touch the ground, in the order of the contact parts."""
-        return np.asarray(self.flat.contact[: self.flat.late_kernels[PLACES]])
+    def contact_points(self) -> NDArray[np.float64]:
+        """(p, POINT_COLUMNS) points that may touch the ground, in the order of the contact parts."""
+        return np.asarray(self.flat.contact[: self.flat.late_kernels[POINTS]])
 
     def _late_kernels(self) -> NDArray[np.int64]:
         entries = np.zeros(ENTRIES, dtype=np.int64)
@@ -351,7 +351,7 @@ class Mechanism:
             from .touch.late_call import kernel_address as contact_address  # as above
 
             entries[CONTACTS] = contact_address()
-            entries[PLACES] = sum(len(part.balls[0]) for part in self.contact_parts)
+            entries[POINTS] = sum(len(part.balls[0]) for part in self.contact_parts)
         return entries
 
     @property
@@ -460,8 +460,8 @@ class Mechanism:
         for i, joint in enumerate(self.joints):
             for k, each in enumerate(joint.resistance):
                 kind = TREE_BALL if joint.kind == "spherical" else TREE
-                place = [v_start[i] + k, self._layout[joint.name][0].start + k]
-                rows.append(np.concatenate(([kind], place, np.zeros(15), each.law)))
+                indices = [v_start[i] + k, self._layout[joint.name][0].start + k]
+                rows.append(np.concatenate(([kind], indices, np.zeros(15), each.law)))
         index = self.body_index
         for loop in self.loops:
             before, after = loop.predecessor_frame, loop.successor_frame

@@ -118,8 +118,8 @@ class _Writer:
 
     def between(self, parent: str, body: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Origin and axes of a body in the frame of another one."""
-        (origin, axes), (place, turn) = self.pose(parent), self.pose(body)
-        return axes.T @ (place - origin), axes.T @ turn
+        (origin, axes), (position, turn) = self.pose(parent), self.pose(body)
+        return axes.T @ (position - origin), axes.T @ turn
 
     def add_body(self, joint: Joint) -> None:
         cable = self.cables.get(joint.name)
@@ -226,7 +226,7 @@ class _Writer:
             add(element, "joint", name=f"{joint.name}.turn", type="ball")
 
     def add_involute(self, element: ET.Element, joint: Joint) -> None:
-        """Hinge and slide of a cable's end, in the order and with the coordinates that the module tells of."""
+        """Hinge and slide of a cable's end, in the order and with the coordinates that the module reports."""
         _, taut = self.cable_lengths(joint)
         pulley = self.cables[joint.name].joints[1]
         turn = float(
@@ -263,10 +263,10 @@ class _Writer:
             base = add(base, "body", name=loop.name, pos=stand.origin, quat=orientation(stand.axes), gravcomp="1")
             add(base, "inertial", pos=np.zeros(3), mass=self.least, diaginertia=np.full(3, 1e-4 * self.least))
             self.add_free_motions(base, loop, motions, stand, before)
-            place: dict[str, object] = {}
+            pose: dict[str, object] = {}
         else:
-            place = {"pos": before.origin, "quat": orientation(before.axes if loop.kind == "point" else stand.axes)}
-        add(base, "site", name=f"{loop.name}.before", **place)
+            pose = {"pos": before.origin, "quat": orientation(before.axes if loop.kind == "point" else stand.axes)}
+        add(base, "site", name=f"{loop.name}.before", **pose)
         tag = "connect" if is_ball else "weld"
         add(self.equality, tag, name=loop.name, site1=f"{loop.name}.before", site2=site, **LOOP_SOLVER)
 
@@ -322,7 +322,7 @@ class _Writer:
         for k, point in enumerate(route.route):
             if point.is_pulley:
                 raise TensegrityError(
-                    f"cable {route.name}: MJCF has no pulleys such as {route.place_name(k)}, on which a cable lies, "
+                    f"cable {route.name}: MJCF has no pulleys such as {route.point_name(k)}, on which a cable lies, "
                     "turns or rubs; only cables through points are exported."
                 )
         if route.line_mass:

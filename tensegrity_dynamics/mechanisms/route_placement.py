@@ -188,7 +188,7 @@ def _place_marks(cable: RoutedCable, rows: NDArray[np.float64], work: Workspace)
                 wrap -= 2.0 * np.pi
                 if not point.may_be_clear:
                     raise TensegrityError(
-                        f"at {cable.place_name(e)} it runs clear of the pulley on this side ({point.side:+d}), which "
+                        f"at {cable.point_name(e)} it runs clear of the pulley on this side ({point.side:+d}), which "
                         "it would have to pull; take the other side, or say may_be_clear: true."
                     )
             wrap += 2.0 * np.pi * point.turns
@@ -207,24 +207,24 @@ def _refuse(cable: RoutedCable, work: Workspace) -> None:
 
 def route_problem(cable: RoutedCable, status: int, number: int) -> str:
     """What a status of a routed cable means, at the element of a number."""
-    place = cable.place_name(number)
+    label = cable.point_name(number)
     if status == OVERLAP:
-        beyond = cable.place_name(min(number + 1, len(cable.route) - 1))
+        beyond = cable.point_name(min(number + 1, len(cable.route) - 1))
         return (
-            f"after {place} it cannot run straight to {beyond}: the point lies within the pulley, or the pulleys "
+            f"after {label} it cannot run straight to {beyond}: the point lies within the pulley, or the pulleys "
             "overlap, or lie one in the other, for the sides on which it passes them; move them or change a side."
         )
     if status == FLEET:
         return (
-            f"after {place} it leaves the plane of a pulley, on which it cannot lie so; let both ends of the straight "
+            f"after {label} it leaves the plane of a pulley, on which it cannot lie so; let both ends of the straight "
             "piece be in the plane, and axes of pulleys parallel."
         )
     if status == TURNED_TOO_FAR:
-        return f"at {place} it has turned by half a turn since the start, beyond which its turns cannot be told apart."
+        return f"at {label} it has turned by half a turn since the start, beyond which its turns cannot be told apart."
     if status == LIFTED:
-        return f"it has lifted off {place}, which holds a cable without stretch; take one that stretches."
+        return f"it has lifted off {label}, which holds a cable without stretch; take one that stretches."
     if status == DRUM_EMPTY:
-        return f"the drum at {place} is empty: nothing of the cable is left on it."
+        return f"the drum at {label} is empty: nothing of the cable is left on it."
     if status == DRUM_FULL:
-        return f"the drum at {place} is full: all of its layers are wound."
-    return f"something is wrong at {place}."
+        return f"the drum at {label} is full: all of its layers are wound."
+    return f"something is wrong at {label}."

@@ -7,7 +7,7 @@ from collections import namedtuple
 import numpy as np
 
 from .joints import POSITION_COUNTS
-from .late_kernels import PLACES
+from .late_kernels import POINTS
 from .mechanism import FlatMechanism
 from .routing.columns import RESULT_COLUMNS, STATE_COLUMNS, TABLE_COLUMNS
 from .touch.columns import CONTACT_COLUMNS
@@ -39,7 +39,7 @@ def make_workspace(flat: FlatMechanism) -> Workspace:
         route_state=np.zeros((flat.route_elements.shape[0], STATE_COLUMNS)),
         route_results=np.zeros((flat.routed_cables.shape[0], RESULT_COLUMNS)),
         late_table=np.zeros(TABLE_COLUMNS if flat.late_kernels.any() else 0, dtype=np.int64),
-        contact_state=np.zeros((flat.late_kernels[PLACES] + 1, CONTACT_COLUMNS)),
+        contact_state=np.zeros((flat.late_kernels[POINTS] + 1, CONTACT_COLUMNS)),
     )  # fmt: skip
 
 

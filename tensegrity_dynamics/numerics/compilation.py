@@ -158,7 +158,7 @@ def inlined(function: Function) -> Function:
     """As `allocation_free`, for parts of a sweep: their code stands within that of their callers.
 
     A mechanism is passed as some hundred arrays, of which every call copies shape, strides and address. For what is
-    called from one or two places in the innermost loops this copying takes a fifth of the time.
+    called from one or two calls in the innermost loops this copying takes a fifth of the time.
     """
     result = allocation_free(function)
     options = getattr(result, "targetoptions", None)

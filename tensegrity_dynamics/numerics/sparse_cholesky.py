@@ -144,17 +144,17 @@ def chain_rows(starts, rows, parent, begins):
 
 
 @compiled
-def place_entries(chain, column, row, first, last, below, where):
+def entry_rows(chain, column, row, first, last, below, where):
     """(e,) rows of entries within the dense matrix of their chains: first and last scalar column of each chain."""
-    places = np.empty(row.shape[0], dtype=np.int64)
+    positions = np.empty(row.shape[0], dtype=np.int64)
     for e in range(row.shape[0]):
         c = chain[e]
         if row[e] < last[c]:
-            places[e] = row[e] - first[c]
+            positions[e] = row[e] - first[c]
         else:
             found = np.searchsorted(below[where[c] : where[c + 1]], row[e])
-            places[e] = last[c] - first[c] + found
-    return places
+            positions[e] = last[c] - first[c] + found
+    return positions
 
 
 @compiled_part
@@ -236,11 +236,11 @@ def update_by_tiles(front, panel, rows, product, end, depth):
 
 
 @compiled
-def factorise(values, shift, least, tree, entries, factor, stack, place):
+def factorise(values, shift, least, tree, entries, factor, stack, position):
     """Fill factor from values with shift added to the diagonal; False where it is not positive definite.
 
     tree: first and last scalar columns of the chains, scalar rows below, where they begin, parents, where each panel
-    begins in factor. entries: source, place by row and column in the dense matrix, where each chain's begin.
+    begins in factor. entries: source, index by row and column in the dense matrix, where each chain's begin.
     """
     first, last, below, where, above, panels = tree
     source, by_row, by_column, begins = entries
@@ -258,18 +258,18 @@ def factorise(values, shift, least, tree, entries, factor, stack, place):
             front[by_row[e], by_column[e]] += values[source[e]]
         for i in range(width):
             front[i, i] += shift
-            place[first[c] + i] = i
+            position[first[c] + i] = i
         for i in range(count):
-            place[below[where[c] + i]] = width + i
+            position[below[where[c] + i]] = width + i
         while waiting > 0 and above[held[waiting - 1]] == c:
             child = held[waiting - 1]
             waiting -= 1
             start, left = where[child], where[child + 1] - where[child]
             top -= left * left
             for i in range(left):
-                row, line = place[below[start + i]], top + i * left
+                row, line = position[below[start + i]], top + i * left
                 for j in range(i + 1):
-                    front[row, place[below[start + j]]] += stack[line + j]
+                    front[row, position[below[start + j]]] += stack[line + j]
         if not factor_front(front, width, least, panel, rows, product):
             return False
         begin = panels[c]
@@ -359,11 +359,11 @@ class SparseCholesky:
         owner = np.repeat(np.arange(first.size), widths)[j[lower]]
         sort = np.argsort(owner, kind="stable")
         lower, owner = lower[sort], owner[sort]
-        by_row = place_entries(owner, j[lower], i[lower], first, last, scalar_below, scalar_where)
+        by_row = entry_rows(owner, j[lower], i[lower], first, last, scalar_below, scalar_where)
         entry_starts = np.searchsorted(owner, np.arange(first.size + 1))
         self._entries = (lower, by_row, j[lower] - first[owner], entry_starts)
         self._factor, self._stack = np.empty(int(panels[-1])), np.empty(_highest(above, np.diff(scalar_where)))
-        self._place = np.empty(n, dtype=np.int64)
+        self._position = np.empty(n, dtype=np.int64)
 
     @property
     def entries(self) -> int:
@@ -375,7 +375,9 @@ class SparseCholesky:
 
         False where a pivot is `least` or below it, so that it is not positive definite.
         """
-        return bool(factorise(values, shift, least, self._tree, self._entries, self._factor, self._stack, self._place))
+        return bool(
+            factorise(values, shift, least, self._tree, self._entries, self._factor, self._stack, self._position)
+        )
 
     def solve(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) for a right side (n,), by the last factors."""

@@ -1,6 +1,6 @@
 """Blocks of robot files that other packages read: a schema, and a reader that checks what a schema cannot say.
 
-A package beside this one (a folder `tensegrity_*` in the same place) that reads blocks has a module `robot_blocks`,
+A package beside this one (a folder `tensegrity_*` in the same position) that reads blocks has a module `robot_blocks`,
 which calls `register_block` for each of them. It is imported as soon as a file has such a block, so that the block is
 checked for everybody who loads the file; anybody else calls `register_block` before loading. Errors of the block name
 file, line and field like all others and come together with them.
@@ -43,7 +43,7 @@ class BlockReader:
         schema: of the block.
         read: makes plain data of a block that satisfies the schema, given the robot's actuators; adds to the problems
             what it finds wrong, by paths that begin with the name of the block.
-        motors: tells of the data of `read` what turns the robot's actuators, by name, or None.
+        motors: reports the data of `read` what turns the robot's actuators, by name, or None.
     """
 
     schema: type[BaseModel]

@@ -88,10 +88,10 @@ def explain(data: Any, schema: type[BaseModel], item: Any) -> list[tuple[list[An
     if kind == WORDED:
         return [([*path, *at], message) for at, message in limits["problems"]]
     if kind == "extra_forbidden":
-        known = _known_fields(schema, path[:-1])
-        near = get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
+        names = _field_names(schema, path[:-1])
+        near = get_close_matches(str(path[-1]), names, n=1, cutoff=0.5)
         guess = f" Did you mean {near[0]!r}?" if near else ""
-        return [(path, f"unknown field.{guess} Allowed: {', '.join(known)}.")]
+        return [(path, f"unknown field.{guess} Allowed: {', '.join(names)}.")]
     if kind == "missing":
         return [([*path, item["loc"][-1]], "missing; add it.")]
     if kind == "value_error":
@@ -176,7 +176,7 @@ def _spell_value(data: Any, path: Sequence[Any], otherwise: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _known_fields(schema: Any, location: Sequence[Any]) -> list[str]:
+def _field_names(schema: Any, location: Sequence[Any]) -> list[str]:
     """Field names allowed at a position of the schema."""
     current: Any = schema
     for step in location:

@@ -34,12 +34,12 @@ def load_robot(robot: str | Path) -> Robot:
     Raises:
         RobotFileError: there is no such robot, or its file is wrong; see the module.
     """
-    text, known = str(robot), shipped_robots()
-    if text in known:
+    text, available = str(robot), shipped_robots()
+    if text in available:
         path = Path(str(resources.files("tensegrity_dynamics") / "robots" / f"{text}.yaml"))
         return parse_robot(read_text(path), str(path), path)
     if not (text.endswith((".yaml", ".yml")) or "/" in text or "\\" in text):
-        raise RobotFileError(unknown_name("robot", text, known) + " Or give the path of a .yaml file.")
+        raise RobotFileError(unknown_name("robot", text, available) + " Or give the path of a .yaml file.")
     try:
         path = Path(text).expanduser()
         there = path.is_file()
@@ -47,7 +47,7 @@ def load_robot(robot: str | Path) -> Robot:
         raise RobotFileError(f"{text[:200]!r} is not a path that can be read: {error}.") from None
     if not there:
         what = "this is a folder, not a file" if path.is_dir() else "there is no such file"
-        raise RobotFileError(f"{path}: {what}. " + unknown_name("shipped robot", path.stem, known))
+        raise RobotFileError(f"{path}: {what}. " + unknown_name("shipped robot", path.stem, available))
     return parse_robot(read_text(path), str(path), path)
 
 
@@ -93,11 +93,11 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
 
 
 def _kind(source: YamlSource, problems: Problems) -> str:
-    kind, known = source.data.get("kind"), robot_types()
+    kind, available = source.data.get("kind"), robot_types()
     if kind is None:
-        problems.add(("kind",), f"missing; add 'kind: structure' (nodes and members). Allowed: {', '.join(known)}.")
-    elif not isinstance(kind, str) or kind not in known:
-        problems.add(("kind",), unknown_name("kind of robot", str(kind)[:60], known))
+        problems.add(("kind",), f"missing; add 'kind: structure' (nodes and members). Allowed: {', '.join(available)}.")
+    elif not isinstance(kind, str) or kind not in available:
+        problems.add(("kind",), unknown_name("kind of robot", str(kind)[:60], available))
     return str(kind)
 
 

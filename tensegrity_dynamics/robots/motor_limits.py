@@ -4,7 +4,7 @@ Against its load a motor is the slower the more it pulls, along the straight lin
 
     rate <= free_rate (1 - effort / stall_effort),   effort <= stall_effort (1 - rate / free_rate),
 
-and with its load it has `free_rate`. An actuator whose motor is not known has its own limits alone.
+and with its load it has `free_rate`. An actuator whose motor is unknown has its own limits alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .actuator import Actuator
 
-LEAST_ROOM = 0.02
+LEAST_MARGIN = 0.02
 """Part of its stall effort that a motor must have left to count as one that moves."""
 
 
@@ -43,7 +43,7 @@ class MotorLimits:
 
     Attributes:
         known: whether any motor is known; where none is, everything can be done.
-        free_rates: (a,) m/s or rad/s without load; infinite where a motor is not known.
+        free_rates: (a,) m/s or rad/s without load; infinite where a motor is unknown.
     """
 
     def __init__(self, actuators: Sequence[Actuator]) -> None:
@@ -78,7 +78,7 @@ class MotorLimits:
         speed = np.atleast_2d(np.asarray(rates, dtype=np.float64))
         effort = np.zeros_like(speed) if efforts is None else np.atleast_2d(np.asarray(efforts, dtype=np.float64))
         able = self.rates(effort, speed)
-        stalls = np.abs(effort) > (1.0 - LEAST_ROOM) * self._stall
+        stalls = np.abs(effort) > (1.0 - LEAST_MARGIN) * self._stall
         factor = np.abs(speed) / np.maximum(able, 1e-300)
         factor[stalls] = np.inf
         k, row = (int(each) for each in np.unravel_index(int(np.argmax(factor)), factor.shape))

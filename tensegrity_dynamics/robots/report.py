@@ -41,7 +41,7 @@ class Report:
         parts: sections and plain sentences, in order.
         heading: (bold, plain) first line, or None.
         notes: what a user should know before driving the robot. verdict: the last sentence, where there are no notes.
-        shape: the configuration and the tensions (m,) N that it tells of, where it is one shape.
+        shape: the configuration and the tensions (m,) N that it reports, where it is one shape.
     """
 
     figures: Any

@@ -18,7 +18,7 @@ from typing import Any
 from .parameters import CONSTANTS, FUNCTIONS, Value, evaluate, is_expression
 
 STANDARD_GRAVITY = 9.80665
-"""m/s^2, by which weights are told where no robot's own gravity is meant."""
+"""m/s^2, by which weights are reported where no robot's own gravity is meant."""
 
 SI = {"length": "m", "mass": "kg", "force": "N", "time": "s", "angle": "rad"}
 

@@ -49,7 +49,7 @@ class EstimatorNode(RobotNode):
         )
         self._observes = method == "observer"
         self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes)
-        known = self.parameter(
+        with_wrenches = self.parameter(
             "known_wrenches", True, "the observer reckons with external_wrench; the controller's must be the same"
         )
         patience = self.parameter(
@@ -75,10 +75,10 @@ class EstimatorNode(RobotNode):
         self._estimated = None
         if self._observes:
             self._estimated = self.create_publisher(WrenchStamped, "estimated_wrench", STATE)
-        if known and self._observes:
+        if with_wrenches and self._observes:
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
         self.create_service(SolveForwardKinematics, "solve_forward_kinematics", self._solve)
-        self.tell(OK, "waiting for joint_states")
+        self.set_status(OK, "waiting for joint_states")
 
     def _take_imu(self, message: Imu) -> None:
         assert self._imus is not None
@@ -103,11 +103,11 @@ class EstimatorNode(RobotNode):
             self._waiting = message
             return
         self._waiting = None
-        known = set(self._estimator.actuators)
-        read = {n: p for n, p in zip(message.name, message.position, strict=False) if n in known}
-        missing = known - set(read)
+        names = set(self._estimator.actuators)
+        read = {n: p for n, p in zip(message.name, message.position, strict=False) if n in names}
+        missing = names - set(read)
         if missing:
-            self.tell(WARN, f"joint_states lacks {', '.join(sorted(missing))}: the value at the start is taken")
+            self.set_status(WARN, f"joint_states lacks {', '.join(sorted(missing))}: the value at the start is taken")
         stamp = nanoseconds(message.header.stamp)
         if 1e-9 * stamp < self._at:  # a reset
             self._wrenches.forget()
@@ -118,31 +118,31 @@ class EstimatorNode(RobotNode):
             at = time_message(stamp)
             estimate = self._estimator.update(1e-9 * stamp, read, *self._forces(message, stamp))
         except TensegrityError as error:
-            self.tell(WARN, f"a reading is not taken: {error}")
+            self.set_status(WARN, f"a reading is not taken: {error}")
             return
-        values = self._tell_load(estimate, at) if self._observes else dict(self._estimator.notes)
+        values = self._publish_load(estimate, at) if self._observes else dict(self._estimator.notes)
         publish_state(self._publisher, self._buffer, self._record(estimate), at, "estimator")
         self._read = read
         if not estimate.converged:
-            self.tell(WARN, f"no shape for these readings, the last one is shown: {estimate.reason}", **values)
+            self.set_status(WARN, f"no shape for these readings, the last one is shown: {estimate.reason}", **values)
         elif not missing:
             values["slack"] = ", ".join(estimate.slack) or "none"
             if not self._observes:
                 values["softest"] = f"{estimate.softest:.4g} N/m"
-            self.tell(OK, "observing" if self._observes else "estimating", **values)
+            self.set_status(OK, "observing" if self._observes else "estimating", **values)
 
-    def _tell_load(self, estimate: Estimate, at: Time) -> dict[str, str]:
+    def _publish_load(self, estimate: Estimate, at: Time) -> dict[str, str]:
         """Publish what pulls at the output unknown, and say it with its deviations."""
         values = {"external_wrench_refused": self._wrench_refused} if self._wrench_refused else {}
         unknown = getattr(estimate, "unknown", None)
         if unknown is None or self._estimated is None:
             return values
         if unknown.body and self._estimated.get_subscription_count():
-            told = WrenchStamped()
-            told.header.stamp, told.header.frame_id = at, unknown.body
-            force, torque = told.wrench.force, told.wrench.torque
+            message_out = WrenchStamped()
+            message_out.header.stamp, message_out.header.frame_id = at, unknown.body
+            force, torque = message_out.wrench.force, message_out.wrench.torque
             force.x, force.y, force.z, torque.x, torque.y, torque.z = unknown.wrench.tolist()
-            self._estimated.publish(told)
+            self._estimated.publish(message_out)
         if not 0.0 <= self._at - self._worded < WORDED:  # diagnostics go out once a second
             deviations = np.sqrt(np.diag(unknown.covariance)).tolist()
             pairs = zip(unknown.names, unknown.values.tolist(), deviations, strict=True)

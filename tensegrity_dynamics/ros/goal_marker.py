@@ -56,7 +56,7 @@ class GoalMarker:
         node.create_subscription(InteractiveMarkerFeedback, f"{TOPICS}/feedback", self._feedback, FEEDBACK)
         node.create_service(GetInteractiveMarkers, f"{TOPICS}/get_interactive_markers", self._give)
 
-    def place(self, pose: Pose) -> None:
+    def set_pose(self, pose: Pose) -> None:
         """Put it at a pose of the output in base_link, the first time; afterwards it stays where people leave it."""
         if self._pose is None:
             self._pose = pose

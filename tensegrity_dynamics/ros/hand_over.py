@@ -112,7 +112,7 @@ class Topic:
             publisher.heard_by = [each for each in self.subscriptions if each.hears(publisher)]
             if publisher.latched is not None:
                 for each in publisher.heard_by:
-                    if each not in before and each.wants_latched:
+                    if each not in before and each.requests_latched:
                         each.put(publisher.latched, self.waiting)
 
 
@@ -184,7 +184,7 @@ class InsideSubscription:
         self._topic, self._type, self._qos, self._callback = topic, msg_type, qos, callback
         self._join, self._leave, self._on_bus = join, leave, None
         self._depth, self._pending = max(1, qos.depth), deque[Any]()
-        self.wants_latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        self.requests_latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
         topic.subscriptions.append(self)
         topic.connect()
         if topic.on_bus:

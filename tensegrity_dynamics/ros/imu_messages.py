@@ -33,8 +33,8 @@ def imu_from_message(message: Any) -> tuple[str, tuple[float, float, float], flo
     What says that it has no acceleration (a covariance that begins with -1) has none that is finite.
     """
     force = message.linear_acceleration
-    known = message.linear_acceleration_covariance[0] != -1.0
-    value = (force.x, force.y, force.z) if known else (np.nan, np.nan, np.nan)
+    is_given = message.linear_acceleration_covariance[0] != -1.0
+    value = (force.x, force.y, force.z) if is_given else (np.nan, np.nan, np.nan)
     return message.header.frame_id, value, 1e-9 * nanoseconds(message.header.stamp)
 
 

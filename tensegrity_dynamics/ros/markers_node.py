@@ -76,7 +76,7 @@ class MarkersNode(PacedNode):
         self._mount = parse_mount(
             self.parameter("mount", "", "where base_link is in the world: x y z in m, then roll pitch yaw in degrees")
         )
-        wanted = self.parameter("goal_marker", True, "offer a goal that RViz can drag, on goal_marker and goal_pose")
+        desired = self.parameter("goal_marker", True, "offer a goal that RViz can drag, on goal_marker and goal_pose")
         self._decoder = StateDecoder(robot)
         self._picture = make_picture(robot)
         self._drawer = MarkerDrawer(self._picture)
@@ -91,7 +91,7 @@ class MarkersNode(PacedNode):
         self._markers = self.create_publisher(MarkerArray, "markers", QoSProfile(depth=1))
         self._transforms = self.create_publisher(TFMessage, "/tf", QoSProfile(depth=100)) if TFMessage else None
         self._static = self._publish_static() if TFMessage else None
-        takes_goals = wanted and bool(robot.outputs) and not robot.model.takes_no_goals
+        takes_goals = desired and bool(robot.outputs) and not robot.model.takes_no_goals
         self._goal_marker = GoalMarker(self, self._picture, self._mount) if takes_goals else None
         self._description = self.create_publisher(String, "robot_description", LATCHED)
         self._description.publish(String(data=make_urdf(self._picture, robot.actuators)))
@@ -101,7 +101,9 @@ class MarkersNode(PacedNode):
         self.create_subscription(Goal, "goal", self._keep_answer, LATCHED)
         if TFMessage is None:
             self.get_logger().info(NO_TF)
-        self.tell(OK, "waiting for structure_state", robot=robot.name, tf=NO_TF if TFMessage is None else "published")
+        self.set_status(
+            OK, "waiting for structure_state", robot=robot.name, tf=NO_TF if TFMessage is None else "published"
+        )
 
     def _keep_state(self, message: StructureState) -> None:
         self._state = message
@@ -143,18 +145,18 @@ class MarkersNode(PacedNode):
                 self._publish(self._last[1])
             return
         if not heard(self._markers) and (self._transforms is None or not heard(self._transforms)):
-            self.tell(OK, "nobody looks", pictures=self._drawn)
+            self.set_status(OK, "nobody looks", pictures=self._drawn)
             return
         try:
             decoded = self._decoder.state(state)
             tensions = self._decoder.tensions(self._tendons, decoded.configuration)
         except TensegrityError as error:
-            self.tell(WARN, str(error))
+            self.set_status(WARN, str(error))
             return
         configuration = decoded.configuration
         problem = self._picture.problem(configuration)
         if problem is not None:
-            self.tell(WARN, f"a state is not drawn: {problem}")
+            self.set_status(WARN, f"a state is not drawn: {problem}")
             return
         goal = pose_from_message(self._reference.goal) if self._reference is not None else None
         refused, reason = self._refused()
@@ -163,7 +165,7 @@ class MarkersNode(PacedNode):
         if snapshot.output is not None:
             self._trace.add(seconds(state.header.stamp), snapshot.output[0])
             if self._goal_marker is not None:
-                self._goal_marker.place(snapshot.output)
+                self._goal_marker.set_pose(snapshot.output)
         trace = self._trace.points if snapshot.output is not None else None
         markers = self._drawer.draw(
             snapshot, tensions, goal, contacts, refused=refused, trace=trace, words=self._words(tensions, reason)
@@ -177,7 +179,7 @@ class MarkersNode(PacedNode):
             ]  # fmt: skip
             self._transforms.publish(TFMessage(transforms=self._frames(moving, state.header.stamp)))
         self._drawn += 1
-        self.tell(OK, "drawing", pictures=self._drawn)
+        self.set_status(OK, "drawing", pictures=self._drawn)
 
     def _publish(self, messages: list[MarkerMessage]) -> None:
         """Publish markers that fade where this node no longer draws them."""
@@ -207,10 +209,10 @@ class MarkersNode(PacedNode):
 
     def _words(self, tensions: np.ndarray, reason: str) -> str:
         """What stands above the robot: what it does, its tensions, and why a goal was refused."""
-        known = tensions[self._picture.unilateral & np.isfinite(tensions)]
+        finite = tensions[self._picture.unilateral & np.isfinite(tensions)]
         parts = [f"{self._picture.name}: {self._reference.mode}" if self._reference is not None else self._picture.name]
-        if known.size:
-            parts.append(f"{known.min():.3g} to {known.max():.3g} N")
+        if finite.size:
+            parts.append(f"{finite.min():.3g} to {finite.max():.3g} N")
         return "\n".join([*parts, *([f"goal refused: {reason}"] if reason else [])])
 
     def _frames(self, poses: Sequence[tuple[str, Pose]], stamp: Any) -> list[TransformStamped]:

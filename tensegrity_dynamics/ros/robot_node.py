@@ -77,7 +77,7 @@ class RobotNode(Node):
         self._changed: Callable[[str, Any], None] | None = None
         self._said_level, self._said = WARN, "starting"
         self._said_values: dict[str, Any] = {}
-        self._told = ""
+        self._last_problem = ""
         self._later: Callable[[], Mapping[str, Any]] | None = None
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", QoSProfile(depth=10))
         self.add_on_set_parameters_callback(self._check_parameters)
@@ -109,8 +109,8 @@ class RobotNode(Node):
         self.survived += 1
         words = str(error) or type(error).__name__
         where = traceback.extract_tb(error.__traceback__)[-1:]
-        place = "".join(f" ({each.filename.rsplit('/', 1)[-1]}:{each.lineno})" for each in where)
-        self.tell(ERROR, f"{what}: {type(error).__name__}: {words}{place}", survived_errors=self.survived)
+        location = "".join(f" ({each.filename.rsplit('/', 1)[-1]}:{each.lineno})" for each in where)
+        self.set_status(ERROR, f"{what}: {type(error).__name__}: {words}{location}", survived_errors=self.survived)
 
     def close(self) -> None:
         """Let go of what is not ROS; called once at the end."""
@@ -120,7 +120,7 @@ class RobotNode(Node):
     def create_subscription(self, msg_type: Any, topic: str, callback: Any, *options: Any, **more: Any) -> Any:
         """As rclpy's, but no message makes the callback end the node."""
 
-        @functools.wraps(callback)  # rclpy looks at the parameters: with what the middleware tells of a message, or not
+        @functools.wraps(callback)  # rclpy looks at the parameters: with what the middleware reports a message, or not
         def shielded(*message: Any) -> None:
             try:
                 callback(*message)
@@ -157,7 +157,9 @@ class RobotNode(Node):
         def note(event: Any) -> None:
             policy = str(event.last_policy_kind).rsplit(".", 1)[-1].lower()
             text = f"{event.total_count} publishers of {topic} cannot be heard: their quality of service ({policy}) is"
-            self.tell(WARN, f"{text} less than what this node asks for; publish reliably", unheard_publishers=topic)
+            self.set_status(
+                WARN, f"{text} less than what this node asks for; publish reliably", unheard_publishers=topic
+            )
 
         return note
 
@@ -265,26 +267,26 @@ class RobotNode(Node):
 
     # -- diagnostics ----------------------------------------------------------------------------------------------
 
-    def tell(self, level: bytes, message: str, **values: Any) -> None:
+    def set_status(self, level: bytes, message: str, **values: Any) -> None:
         """What the diagnostics say from now on; a new problem is published and logged at once."""
         if len(message) > LONGEST_WORDS:
             message = message[:LONGEST_WORDS] + " ..."
-        fresh = message != self._told and level != OK
+        fresh = message != self._last_problem and level != OK
         self._said_level, self._said = level, message
         self._said_values.update(values)
         if level == OK:
-            self._told = ""
+            self._last_problem = ""
         elif fresh:
-            self._told = message
-            if self._may_tell_now():
+            self._last_problem = message
+            if self._may_log_now():
                 self.get_logger().warning(message)
                 self.report()
 
-    def tell_when_asked(self, values: Callable[[], Mapping[str, Any]]) -> None:
+    def add_status_values(self, values: Callable[[], Mapping[str, Any]]) -> None:
         """Values that the diagnostics say as well; made when they are published, and not in every period."""
         self._later = values
 
-    def _may_tell_now(self) -> bool:
+    def _may_log_now(self) -> bool:
         """Whether there were not too many news within a second: a flood must fill neither the log nor the network."""
         now = time.monotonic()
         if now - self._news_since > 1.0:

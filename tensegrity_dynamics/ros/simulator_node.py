@@ -37,7 +37,7 @@ from .robot_node import ANSWERED, COMMAND, ERROR, OK, SENSORS, STATE, WARN, WORL
 from .state_encoding import StateBuffer, publish_state
 
 PACE_MARGIN = 1.2
-"""Pace above the wanted one that an integrator must reach by itself, since the node has other work, too."""
+"""Pace above the desired one that an integrator must reach by itself, since the node has other work, too."""
 IMPLICIT_STEP = 1e-3
 """s, longest step of the implicit method where it is chosen for its pace."""
 MODES = {
@@ -49,7 +49,7 @@ MODES = {
 
 
 LEAST_PACE = 0.95
-"""Part of the wanted pace below which the simulator says so."""
+"""Part of the desired pace below which the simulator says so."""
 
 
 @dataclass(frozen=True)
@@ -212,11 +212,13 @@ class SimulatorNode(RobotNode):
             self._hold()
         self._advance()
         if self._gate.stopped:
-            self.tell(ERROR, f"emergency stop: {self._gate.stopped}; call simulator/release when it is safe")
+            self.set_status(ERROR, f"emergency stop: {self._gate.stopped}; call simulator/release when it is safe")
         elif (contest := self._gate.streams.contest(self._now)) is not None:
-            self.tell(ERROR, contest)
+            self.set_status(ERROR, contest)
         elif self._holding and self._gate.source:
-            self.tell(WARN, f"no command from {self._gate.source} for {self._gate.freshness:g} s: the actuators hold")
+            self.set_status(
+                WARN, f"no command from {self._gate.source} for {self._gate.freshness:g} s: the actuators hold"
+            )
         elif not self._holding:
             self._running()
 
@@ -229,11 +231,11 @@ class SimulatorNode(RobotNode):
         self._publish()
         if self._paused:
             self._answered = wall
-            self.tell(OK, "paused")
+            self.set_status(OK, "paused")
         elif wall - self._answered > self._silence:
             self._hold()
             waited = wall - self._answered
-            self.tell(
+            self.set_status(
                 ERROR if self._gate.source else WARN,
                 "the controller does not answer: the actuators hold and the simulated time stands still",
                 silent_for=f"{waited:.1f} s",
@@ -249,7 +251,7 @@ class SimulatorNode(RobotNode):
             self._simulation.advance(self._substeps)
         except TensegrityError as error:
             self._paused = True
-            self.tell(ERROR, f"paused: {error}")
+            self.set_status(ERROR, f"paused: {error}")
             return
         self._ticks += 1
         if self._pause_at > 0.0 and self._ticks * self._period >= round(1e9 * self._pause_at):
@@ -268,7 +270,9 @@ class SimulatorNode(RobotNode):
             notes = {"note": self._simulation.note} if self._simulation.note else {}
             notes |= {"integrator": self._choice} if self._choice else {}
             notes |= self._simulation.details
-            self.tell(WARN if late else OK, said, real_time_factor=f"{factor:.2f}", time=f"{self._now:.2f} s", **notes)
+            self.set_status(
+                WARN if late else OK, said, real_time_factor=f"{factor:.2f}", time=f"{self._now:.2f} s", **notes
+            )
 
     def _hold(self) -> None:
         """Actuators hold where they are."""
@@ -333,12 +337,12 @@ class SimulatorNode(RobotNode):
             return  # an answer to a state that is past, or sent again
         mode = MODES.get(message.mode)
         if mode is None:
-            self.tell(WARN, f"command refused: mode {message.mode} is unknown; 0 to 3, see ActuatorCommand")
+            self.set_status(WARN, f"command refused: mode {message.mode} is unknown; 0 to 3, see ActuatorCommand")
             return
         try:
             values = message_values(message)
         except TensegrityError as error:
-            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
+            self.set_status(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
             return
         verdict = self._gate.check(
             list(message.name), values, mode, source=source, session=session, stamp=1e-9 * stamp, now=self._now,
@@ -346,7 +350,7 @@ class SimulatorNode(RobotNode):
         )  # fmt: skip
         if verdict.holds is None:
             for refusal in verdict.refusals:
-                self.tell(WARN, f"command from {source} refused: {refusal}")
+                self.set_status(WARN, f"command from {source} refused: {refusal}")
         if verdict.accepted and not verdict.set_points:
             self._hold()  # all of it was refused
         elif verdict.accepted:
@@ -354,7 +358,9 @@ class SimulatorNode(RobotNode):
             self._late.put(self._ticks, Late(verdict.set_points, stamp, source, message.period))
         elif verdict.holds is not None:  # nobody's command counts, or not this one's: the time goes on all the same
             self._hold()
-            self.tell(ERROR if self._gate.streams.contest(self._now) else WARN, f"the actuators hold: {verdict.holds}")
+            self.set_status(
+                ERROR if self._gate.streams.contest(self._now) else WARN, f"the actuators hold: {verdict.holds}"
+            )
         else:
             return  # a command that makes no sense is not an answer
         self._answered = time.monotonic()
@@ -380,7 +386,7 @@ class SimulatorNode(RobotNode):
         try:
             self._wrenches.take(*wrench_from_message(message), self._now)
         except TensegrityError as error:
-            self.tell(WARN, f"external wrench refused: {error}")
+            self.set_status(WARN, f"external wrench refused: {error}")
 
     # -- services -------------------------------------------------------------------------------------------------
 

@@ -57,9 +57,9 @@ def state_record(message: Any, layout: RobotLayout | None = None) -> StateRecord
             message is of another layout.
     """
     nodes, bodies, coordinates = state_names(message, layout)
-    placed = _rows(message.body_pose, 7, "body_pose")
+    poses = _rows(message.body_pose, 7, "body_pose")
     where = _rows(message.node_position, 3, "node_position")
-    for what, names, values in (("nodes", nodes, where), ("bodies", bodies, placed)):
+    for what, names, values in (("nodes", nodes, where), ("bodies", bodies, poses)):
         if len(names) != len(values):
             raise TensegrityError(f"the state lists {len(names)} {what} but {len(values)} positions.")
     twist = message.output_twist
@@ -68,8 +68,8 @@ def state_record(message: Any, layout: RobotLayout | None = None) -> StateRecord
         node_position=where,
         node_velocity=_rows(message.node_velocity, 3, "node_velocity"),
         body_name=bodies,
-        body_position=placed[:, :3],
-        body_quaternion=placed[:, W_FIRST],
+        body_position=poses[:, :3],
+        body_quaternion=poses[:, W_FIRST],
         body_twist=_rows(message.body_twist, 6, "body_twist"),
         coordinate_name=coordinates,
         q=np.array(message.q, dtype=np.float64),

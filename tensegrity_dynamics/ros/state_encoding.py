@@ -1,7 +1,7 @@
 """From state records to StructureState messages; the counterpart of `state_decoding`.
 
 Numbers go in one piece: an array for all nodes, all bodies. A message for every vector in it would cost more time than
-the physics that it tells of. On the bus goes a buffer that was serialised once, whose numbers change. Names stay at
+the physics that it reports. On the bus goes a buffer that was serialised once, whose numbers change. Names stay at
 home: they are on the latched topic `robot_layout`, whose hash stands in their place.
 """
 
@@ -113,26 +113,26 @@ class StateBuffer:
             count += size
             return [np.pi * (count - size + k + 1) for k in range(size)]
 
-        wanted: dict[str, list[float]] = {}
+        desired: dict[str, list[float]] = {}
         for field in FIELDS:
             if size := len(getattr(message, field)):
-                wanted[field] = marks(size)
-                setattr(message, field, array("d", wanted[field]))
-        x, y, z, a, b, c, w = wanted["output_pose"] = marks(7)
+                desired[field] = marks(size)
+                setattr(message, field, array("d", desired[field]))
+        x, y, z, a, b, c, w = desired["output_pose"] = marks(7)
         fill_pose(message.output_pose, (x, y, z), (w, a, b, c))
-        wanted["output_twist"] = marks(6)
-        fill_twist(message.output_twist, np.array(wanted["output_twist"]))
-        wanted["residual"] = marks(1)
-        message.residual = wanted["residual"][0]
+        desired["output_twist"] = marks(6)
+        fill_twist(message.output_twist, np.array(desired["output_twist"]))
+        desired["residual"] = marks(1)
+        message.residual = desired["residual"][0]
         made = serialize_message(message)
         # behind the message stand bytes that whoever asked for memory before has left there; `converged` is its last
-        end = made.rindex(struct.pack("=d", wanted["residual"][0])) + 8 + 1
+        end = made.rindex(struct.pack("=d", desired["residual"][0])) + 8 + 1
         self._buffer = bytearray(made[:end])
         assert deserialize_message(bytes(self._buffer), StructureState) == message
         assert struct.unpack_from(STAMP, self._buffer, HEADER) == (MARKED.sec, MARKED.nanosec)
         numbers = np.frombuffer(self._buffer, np.float64, (len(self._buffer) - HEADER) // 8, HEADER)
         self._numbers = {}
-        for field, values in wanted.items():
+        for field, values in desired.items():
             (begin,) = np.flatnonzero(numbers == values[0])
             self._numbers[field] = numbers[begin : begin + len(values)]
             assert self._numbers[field].tolist() == values

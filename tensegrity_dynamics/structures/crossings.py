@@ -32,10 +32,10 @@ def crossings(structure: Structure, nodes: NDArray[np.float64]) -> tuple[list[tu
 def describe_crossings(structure: Structure, nodes: NDArray[np.float64]) -> str:
     """The crossings in a sentence, "" where there are none."""
     rods, cables = crossings(structure, nodes)
-    told = []
+    notes = []
     for pairs, verb in ((rods, "presses"), (cables, "runs through")):
         said = [f"{one} {verb} {other}" for one, other in pairs[:MOST_NAMED]]
         if len(pairs) > MOST_NAMED:
             said.append(f"{len(pairs) - MOST_NAMED} more")
-        told += said
-    return ", ".join(told)
+        notes += said
+    return ", ".join(notes)

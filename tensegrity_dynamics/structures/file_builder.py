@@ -11,7 +11,7 @@ from ..contact.file_schema import build_ground, check_start
 from ..errors import TensegrityError, unknown_name
 from ..robots.file_errors import Problems
 from ..robots.robot_types import BuiltModel
-from .analysis.wanted_shape import find_rest_lengths
+from .analysis.desired_shape import find_rest_lengths
 from .file_schema import StructureFile
 from .imu import Imu
 from .node_frame import NodeFrame
@@ -22,7 +22,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
     """The pin-jointed model, the tendons that can be driven, and the output frames.
 
     Raises:
-        RobotFileError: names that are unknown or repeat, values that are missing, nodes at the same place.
+        RobotFileError: names that are unknown or repeat, values that are missing, nodes at the same position.
     """
     _check_members(block, problems)
     values = {

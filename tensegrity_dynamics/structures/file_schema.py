@@ -128,7 +128,7 @@ class ImuBlock(Block):
 
 
 class FormBlock(Block):
-    """The nodes are the wanted shape: members without a rest length get the one that holds it."""
+    """The nodes are the desired shape: members without a rest length get the one that holds it."""
 
     prestress: PositiveForce | None = None
     tensions: dict[Name, Force] = Field(default={})

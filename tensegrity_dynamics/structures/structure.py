@@ -19,7 +19,7 @@ from ..errors import TensegrityError, unknown_name
 from ..robots.model import Pose, RobotModel
 from .imu import Imu
 from .node_frame import NodeFrame
-from .tension_law import BOTH_WAYS, HARD, extension_law, tension_law
+from .tension_law import BILATERAL, HARD, extension_law, tension_law
 
 MEMBER_KINDS = ("bar", "tendon", "spring")
 AXES = "xyz"
@@ -58,7 +58,7 @@ class Structure(RobotModel):
 
     Raises:
         TensegrityError: shapes disagree, names repeat, a number is not finite or out of range, a member joins a
-            node to itself, or two nodes of one member start at the same place.
+            node to itself, or two nodes of one member start at the same position.
     """
 
     kind: ClassVar[str] = "structure"
@@ -122,7 +122,7 @@ class Structure(RobotModel):
             )
         _set(self, "unilateral", np.array([kind != "bar" for kind in self.kinds], dtype=np.bool_))
         law = -float(self.smoothness) if self.smoothness > 0.0 else HARD
-        laws = np.where(self.unilateral, law, BOTH_WAYS)
+        laws = np.where(self.unilateral, law, BILATERAL)
         opens = self.initial_tensions > 0.0
         _set(self, "laws", np.where(opens, extension_law(self.initial_tensions, self.stiffness), laws))
         for k in np.flatnonzero(opens):

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..numerics.compilation import allocation_free
 
-BOTH_WAYS, HARD = 0.0, 1.0
+BILATERAL, HARD = 0.0, 1.0
 """Numbers of the laws in `Structure.laws`; soft-plus is minus its smoothness [m]. An array that only says which members
 cannot push (bool) therefore means the hard law. An extension spring is one plus F0 / K [m]."""
 CLOSED = 10.0

@@ -150,7 +150,7 @@ class MechanismPicture(Picture):
             return np.zeros((0, 2, 3))
         v = np.zeros(mechanism.velocity_count) if velocity is None else velocity
         touching = contacts_at(mechanism, q, v, self._contact_work).values()
-        lines = [(place, place + self._metres_per_newton * force) for each in touching for place, force in each]
+        lines = [(point, point + self._metres_per_newton * force) for each in touching for point, force in each]
         return np.array(lines).reshape(-1, 2, 3)
 
     def problem(self, q: NDArray[np.float64]) -> str | None:

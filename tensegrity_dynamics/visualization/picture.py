@@ -222,7 +222,7 @@ def make_picture(robot: Robot) -> Picture:
 def with_frame_names(links: Iterable[Link]) -> tuple[Link, ...]:
     """The same links with names that are valid in ROS; a name that is taken gets a number.
 
-    Names that differ by `-` and `_` alone count as one, since people do not tell them apart.
+    Names that differ by `-` and `_` alone count as one, since people do not distinguish them.
     """
     taken, renamed = {WORLD, BASE_LINK}, []
     for link in links:

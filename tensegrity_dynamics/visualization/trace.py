@@ -1,4 +1,4 @@
-"""The way that a point took, thinned so that it stays short to draw."""
+"""The path that a point took, thinned so that it stays short to draw."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """URDF of a robot, written from its Picture, so that RViz and other tools of ROS can show it.
 
 Every link that moves hangs on `base_link` by a floating joint, because URDF has no closed loops; /tf gives their poses.
-What never moves is fixed to `base_link`, whose place in the world is on /tf_static.
+What never moves is fixed to `base_link`, whose pose in the world is on /tf_static.
 Tendons and cables are left out, because URDF has no element whose length changes; the markers show them. Their drives
 are there: every actuator is a joint of its name, so that each name in joint_states is one of the description. It moves
 an empty link `<actuator>_drive`, for a rest length along the x axis of `base_link`.
@@ -27,7 +27,7 @@ def make_urdf(picture: Picture, actuators: Sequence[Actuator] = ()) -> str:
     """URDF text of a robot; inertias are about the centres of mass, along the axes of the links.
 
     Args:
-        picture: of the robot. actuators: that joint_states tells of.
+        picture: of the robot. actuators: that joint_states reports.
 
     The text has no encoding declaration, so that parsers take it as a string as well as from a file in UTF-8.
     """

@@ -63,18 +63,18 @@ def read_contents(bag: Bag) -> Contents:
         raise TensegrityError(f"{bag.path} holds several robots: {', '.join(sorted(found))}; take one of them.")
     result = Contents(found[0].removesuffix("/joint_states") if found else "")
     file, layout = result.topic(ROBOT_FILE), result.topic(ROBOT_LAYOUT)
-    wanted = [each for each in (file, layout, PARAMETERS) if each in bag.topics]
-    decoders = {each: bag.decoder(each) for each in wanted}
-    for message in bag.messages(wanted) if wanted else ():
+    topics_read = [each for each in (file, layout, PARAMETERS) if each in bag.topics]
+    decoders = {each: bag.decoder(each) for each in topics_read}
+    for message in bag.messages(topics_read) if topics_read else ():
         decoded = decoders[message.topic](message.data)
         if message.topic == file:
             result.robot_text = decoded.data
         elif message.topic == layout:
             result.layout = decoded.hash
         else:
-            known = result.parameters.setdefault(decoded.node, {})
+            values = result.parameters.setdefault(decoded.node, {})
             for each in decoded.new_parameters:
-                known.setdefault(each.name, parameter_value(each.value))
+                values.setdefault(each.name, parameter_value(each.value))
     return result
 
 

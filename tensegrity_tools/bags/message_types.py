@@ -47,11 +47,11 @@ class MessageTypes:
     def __init__(self) -> None:
         prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
         self._prefixes = [Path(each) for each in prefixes if each]
-        self._known: dict[str, Definition] = {}
+        self._definitions: dict[str, Definition] = {}
 
     def __getitem__(self, name: str) -> Definition:
         """The definition of a type such as "std_msgs/msg/Header". Raises TensegrityError where it is not installed."""
-        if name not in self._known:
+        if name not in self._definitions:
             own = self._own_text(name)
             parts, inside = [own], dict.fromkeys(self._inside(name, own))
             queue = list(inside)
@@ -63,10 +63,10 @@ class MessageTypes:
                     if each not in inside:
                         inside[each] = None
                         queue.append(each)
-            self._known[name] = Definition(
+            self._definitions[name] = Definition(
                 name, "\n".join(part.rstrip("\n") for part in parts) + "\n", self._hash(name)
             )
-        return self._known[name]
+        return self._definitions[name]
 
     def all_of(self, package: str) -> list[str]:
         """Names of all types of a package that can be published, those of feedback of its actions too."""

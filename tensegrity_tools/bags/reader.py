@@ -112,9 +112,9 @@ class Bag:
             for topic, time, data in sorted(found, key=lambda item: item[1]):
                 yield Message(topic, time, data)
             return
-        wanted = [each for each in self._reader.connections if topics is None or each.topic in topics]
-        if wanted:
-            for connection, time, data in self._reader.messages(wanted):
+        topics_read = [each for each in self._reader.connections if topics is None or each.topic in topics]
+        if topics_read:
+            for connection, time, data in self._reader.messages(topics_read):
                 yield Message(connection.topic, time, bytes(data))
 
     def of_type(self, kind: str) -> list[str]:

@@ -107,10 +107,10 @@ def _read(bag: Bag, contents: Contents) -> _Run:
         states: run.states, contents.topic("tendon_states"): run.tendons, contents.topic("reference"): run.references,
     }  # fmt: skip
     goals = contents.topic("goal")
-    wanted = [each for each in (*names, goals, "/diagnostics") if each in bag.topics]
-    decoders = {each: bag.decoder(each) for each in wanted}
+    topics_read = [each for each in (*names, goals, "/diagnostics") if each in bag.topics]
+    decoders = {each: bag.decoder(each) for each in topics_read}
     said: dict[str, tuple[int, str]] = {}
-    for now, message in along_robot_time(bag, contents, wanted):
+    for now, message in along_robot_time(bag, contents, topics_read):
         run.end = max(run.end, now)
         decoded = decoders[message.topic](message.data)
         if message.topic in names:
@@ -292,14 +292,14 @@ class _Parts:
 
 
 def _errors(state: Any, reference: Any) -> tuple[float, float]:
-    """mm and degrees between where the output is and where the controller wants it."""
+    """mm and degrees between the output and its reference."""
     from tensegrity_dynamics.ros.geometry_messages import pose_from_message
 
     pose = pose_from_message(state.output_pose)
-    wanted = None if reference is None else pose_from_message(reference.pose)
-    if pose is None or wanted is None:
+    topics_read = None if reference is None else pose_from_message(reference.pose)
+    if pose is None or topics_read is None:
         return float("nan"), float("nan")
-    error = pose_error(wanted, pose)
+    error = pose_error(topics_read, pose)
     return 1e3 * float(np.linalg.norm(error[:3])), float(np.degrees(np.linalg.norm(error[3:])))
 
 

@@ -111,11 +111,11 @@ class _McapScan:
             elif kind == CHANNEL:
                 fields = _Fields(content)
                 number, schema, topic, _ = fields.take("H", "H", "text", "text")
-                known = self._schemas.get(schema)
-                if known is not None:
+                schema_definition = self._schemas.get(schema)
+                if schema_definition is not None:
                     quality = _quality(fields.table().get("offered_qos_profiles", ""))
                     self._channels[number] = topic
-                    self._found.topics.setdefault(topic, FoundTopic(topic, *known, quality=quality))
+                    self._found.topics.setdefault(topic, FoundTopic(topic, *schema_definition, quality=quality))
             elif kind == MESSAGE:
                 number, _, time, _ = struct.unpack_from("<HIQQ", content, 0)
                 if number in self._channels:

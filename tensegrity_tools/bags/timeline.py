@@ -21,10 +21,10 @@ def along_robot_time(
     sources = ("/clock", *(contents.topic(each) for each in ("joint_states", "simulator/truth", "structure_state")))
     source = next((each for each in sources if each in bag.topics and bag.topics[each].count), None)
     read = bag.decoder(source) if source is not None else None
-    wanted = None if topics is None else {*topics, source} - {None}
+    topics_read = None if topics is None else {*topics, source} - {None}
     first: int | None = None
     now = offset = 0
-    for message in bag.messages(wanted):  # type: ignore[arg-type]
+    for message in bag.messages(topics_read):  # type: ignore[arg-type]
         if read is None:
             now = message.time - bag.start
         elif message.topic == source:

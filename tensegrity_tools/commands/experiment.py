@@ -39,9 +39,9 @@ def experiment(
     """Reproduce a result of the source documents; status 1 where the experiment says that something failed."""
     from .. import experiments
 
-    known = [item.name for item in iter_modules(experiments.__path__) if not item.name.startswith("_")]
+    available = [item.name for item in iter_modules(experiments.__path__) if not item.name.startswith("_")]
     if not name:
-        modules = {each: import_module(f"tensegrity_tools.experiments.{each}") for each in sorted(known)}
+        modules = {each: import_module(f"tensegrity_tools.experiments.{each}") for each in sorted(available)}
         if as_json:
             print_json({each: module.DESCRIPTION for each, module in modules.items()})
             return
@@ -51,8 +51,8 @@ def experiment(
         ]
         console.print(table("experiments", ("name", "", "options for --set"), rows))
         return
-    if name not in known:
-        raise TensegrityError(unknown_name("experiment", name, sorted(known)))
+    if name not in available:
+        raise TensegrityError(unknown_name("experiment", name, sorted(available)))
     module = import_module(f"tensegrity_tools.experiments.{name}")
     if nodes:
         if "nodes" not in signature(module.run).parameters:

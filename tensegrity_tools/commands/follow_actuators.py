@@ -22,7 +22,7 @@ def follow_actuators(
 ) -> None:
     """Send a motion of actuators to the running robot, and print what became of it."""
     from tensegrity_control.controllers.actuator_motion import ActuatorMotion
-    from tensegrity_control.trajectories.actuator_table import table_of, way_between
+    from tensegrity_control.trajectories.actuator_table import table_between, table_of
     from tensegrity_dynamics import Simulation
 
     at_rest = Simulation(loaded).observe().positions
@@ -59,7 +59,7 @@ def follow_actuators(
                         f"going to the first waypoint, at most {np.max(np.abs(here - sent.positions[0])):.4g} away"
                     )
                 rates = np.array([loaded.actuator(name).rate for name in sent.names])
-                gone = follower.follow(way_between(sent.names, here, sent.positions[0], rates))
+                gone = follower.follow(table_between(sent.names, here, sent.positions[0], rates))
                 if not gone.success:
                     raise TensegrityError(f"the first waypoint cannot be gone to: {gone.reason}")
             with progress.status("following") as status:

@@ -72,9 +72,9 @@ def _checked_name(name: str) -> str:
 
 def _template(kind: str) -> str:
     folder = resources.files("tensegrity_tools") / "templates"
-    known = sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".yaml"))
-    if kind not in known:
-        raise TensegrityError(unknown_name("template", kind, known))
+    available = sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".yaml"))
+    if kind not in available:
+        raise TensegrityError(unknown_name("template", kind, available))
     return (folder / f"{kind}.yaml").read_text(encoding="utf-8")
 
 
@@ -117,8 +117,8 @@ def _matrices_text(name: str, source: Path, made: StructureMatrices) -> str:
         f"# Where nodes start; fixed ones stay.{guess}",
         "nodes:",
     ]
-    for node, place, held in zip(made.node_names, nodes, made.held.tolist(), strict=True):
-        lines.append(f"  {node}: {{position: [{', '.join(repr(x) for x in place)}]{fixed_text(held)}}}")
+    for node, position, held in zip(made.node_names, nodes, made.held.tolist(), strict=True):
+        lines.append(f"  {node}: {{position: [{', '.join(repr(x) for x in position)}]{fixed_text(held)}}}")
     lines += ["", "# A bar carries push and pull, a tendon only pulls.", "members:"]
     rows = zip(made.member_names, made.members.tolist(), made.pushes.tolist(), strict=True)
     for k, (member, ends, pushes) in enumerate(rows):

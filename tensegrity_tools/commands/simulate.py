@@ -198,11 +198,11 @@ def _start_up(loaded: Any, pretension: str | None, ramp: str | None) -> tuple[An
 
     if not isinstance(loaded.model, Structure):
         raise TensegrityError(f"--start-up is for structures; {loaded.name} is {loaded.model.noun}.")
-    wanted = None if pretension is None else read_quantity(pretension, "force", "--pretension")
+    target = None if pretension is None else read_quantity(pretension, "force", "--pretension")
     duration = None if ramp is None else read_quantity(ramp, "time", "--ramp")
     with progress.status("start-up (the first time its kernels are compiled)") as note:
         started = start_up(
-            loaded.model, wanted, ramp=duration,
+            loaded.model, target, ramp=duration,
             progress=lambda steps, left: note.update(f"start-up: {steps} steps, {left:.2g} N left"),
         )  # fmt: skip
     return replace(loaded, model=loaded.model.with_rest_lengths(started.rest_lengths)), started.nodes, started
@@ -223,15 +223,15 @@ def _start_up_figures(started: Any) -> dict[str, Any]:
 
 def _commands(items: Sequence[str], loaded: Any, mode: str) -> dict[str, float]:
     """Set points in SI by actuator name."""
-    known = {actuator.name: actuator for actuator in loaded.actuators}
+    by_name = {actuator.name: actuator for actuator in loaded.actuators}
     result = {}
     for item in items:
         name, equals, value = (part.strip() for part in item.partition("="))
         if not equals:
             raise TensegrityError(f"--{mode} {item!r}: write NAME=VALUE.")
-        if name not in known:
-            raise TensegrityError(f"--{mode} {item!r}: " + unknown_name("actuator", name, known))
-        result[name] = read_quantity(value, QUANTITIES[known[name].motion][mode], f"--{mode} {item!r}:")
+        if name not in by_name:
+            raise TensegrityError(f"--{mode} {item!r}: " + unknown_name("actuator", name, by_name))
+        result[name] = read_quantity(value, QUANTITIES[by_name[name].motion][mode], f"--{mode} {item!r}:")
     return result
 
 

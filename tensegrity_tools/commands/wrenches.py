@@ -26,7 +26,7 @@ def wrenches(
     ceiling: Annotated[
         float | None, typer.Option(help="N of every cable; without, what its actuators can pull")
     ] = None,
-    wanted: Annotated[float | None, typer.Option(help="N that tensions shall be near to; without, the floor")] = None,
+    desired: Annotated[float | None, typer.Option(help="N that tensions shall be near to; without, the floor")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Whether a pose and a wrench are feasible, how far the output can be pushed and turned, and the tensions."""
@@ -52,7 +52,7 @@ def wrenches(
     with progress.status("finding the pose (the first time kernels are compiled, about half a minute)"):
         pose, q = _posed(loaded, model, move, turn)
         statics = cable_statics(loaded, q, floor=floor, ceiling=ceiling)
-        tensions = tension_distribution(statics, wrench, wanted)
+        tensions = tension_distribution(statics, wrench, desired)
         margins = wrench_margins(statics, wrench) if tensions is not None else None
     figures: dict[str, Any] = {
         "robot": loaded.name, "position_m": pose[0], "quaternion_wxyz": pose[1], "wrench_N": wrench,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 _listeners: list[Callable[[str], None]] = []
 
 
-def tell(text: str) -> None:
+def report(text: str) -> None:
     """Say what comes next; nobody needs to listen."""
     for listener in _listeners:
         listener(text)

@@ -48,12 +48,12 @@ def gravity_vector(acts: bool) -> list[float]:
     return [0.0, 0.0, -STANDARD_GRAVITY if acts else 0.0]
 
 
-def listed(text: str | Sequence[str], what: str, known: Sequence[str]) -> list[str]:
+def listed(text: str | Sequence[str], what: str, available: Sequence[str]) -> list[str]:
     """Names from a text with commas between. Raises TensegrityError: one is unknown, or there are none."""
     names = [part.strip() for part in text.split(",")] if isinstance(text, str) else list(text)
     for name in names:
-        if name not in known:
-            raise TensegrityError(f"{what}: " + unknown_name("name", name, known))
+        if name not in available:
+            raise TensegrityError(f"{what}: " + unknown_name("name", name, available))
     return names
 
 

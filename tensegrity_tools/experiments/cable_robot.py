@@ -1,7 +1,7 @@
 """The suspended cable robot: tensions continuous along a path, and the pose with pulleys beside point anchors.
 
 The platform goes round a closed path of positions and turns. At every point the tensions between floor and ceiling that
-are nearest to a wanted level are found, and from them, in closed form, the angles of the pulleys, with the pulleys'
+are nearest to a desired level are found, and from them, in closed form, the angles of the pulleys, with the pulleys'
 geometry and the cables' stretch, and once more as if every cable started at a fixed point (where it leaves its pulley
 at rest). The model with pulleys then finds where the platform comes to rest with either.
 
@@ -70,7 +70,7 @@ def run(
     for position, quaternion in poses:
         q = hanging_position(model, output, position, quaternion)
         for _ in range(2):  # the stretch moves what the tensions follow from
-            own = tension_distribution(cable_statics(loaded, q), wanted=level)
+            own = tension_distribution(cable_statics(loaded, q), desired=level)
             if own is None:
                 return {"experiment": NAME, "robot": loaded.name, "feasible": False, "position_m": position}
             q = hanging_position(model, output, position, quaternion, own / _stiffness(model))
@@ -141,7 +141,7 @@ def _control(loaded: Any, poses: Any, duration: float) -> dict[str, float]:
     """Follow the same poses with `qp`: errors on the way, against the poses of the path, and one second after."""
     control = QPController(loaded, period=PERIOD)
     steps = max(1, int(np.ceil(PERIOD / min(Simulation(loaded).time_step, 1e-3) - 1e-9)))
-    simulation, places = Simulation(loaded, PERIOD / steps), BodyPoses(loaded.model_as(MechanismModel))
+    simulation, body_poses = Simulation(loaded, PERIOD / steps), BodyPoses(loaded.model_as(MechanismModel))
     grid = np.linspace(0.0, duration, len(poses))
     path = CubicSpline(grid, [position for position, _ in poses], bc_type="clamped")
     turns = RotationSpline(grid, Rotation.from_quat(np.roll([quaternion for _, quaternion in poses], -1, axis=1)))
@@ -152,19 +152,19 @@ def _control(loaded: Any, poses: Any, duration: float) -> dict[str, float]:
     control.reset(0.0, look())
     picked = np.linspace(0, len(poses) - 1, min(len(poses), WAYPOINTS)).astype(int)[1:]
     control.follow(0.0, [(float(grid[k]), *poses[k]) for k in picked], "smooth")
-    on_the_way = np.zeros(2)
+    during_motion = np.zeros(2)
     for k in range(round((duration + 1.0) / PERIOD)):
         command = control.command(k * PERIOD, look())
         simulation.command(command.mode, command.set_points(), period=PERIOD)
         simulation.advance(duration=PERIOD)
         time = min((k + 1) * PERIOD, duration)
         pose = path(time), np.roll(turns(time).as_quat(), 1)
-        error = pose_error(pose, places.update(simulation.state.q).output(loaded.output)[0])
+        error = pose_error(pose, body_poses.update(simulation.state.q).output(loaded.output)[0])
         left = np.array([np.linalg.norm(error[:3]), np.linalg.norm(error[3:])])
         if (k + 1) * PERIOD <= duration:
-            on_the_way = np.maximum(on_the_way, left)
+            during_motion = np.maximum(during_motion, left)
     return {
-        "position_on_the_way_m": float(on_the_way[0]), "angle_on_the_way_rad": float(on_the_way[1]),
+        "position_during_motion_m": float(during_motion[0]), "angle_during_motion_rad": float(during_motion[1]),
         "position_at_rest_m": float(left[0]), "angle_at_rest_rad": float(left[1]),
     }  # fmt: skip
 
@@ -191,17 +191,17 @@ def _angles(loaded: Any, model: MechanismModel, q: Any) -> Any:
 
 def _point_anchors(loaded: Any, model: MechanismModel, rest: Any, pose: Any, tensions: Any) -> Any:
     """(a,) rad of the actuators as if each cable started where it leaves its pulley at rest (nq,)."""
-    places, turned = BodyPoses(model).update(rest), matrix_from_quaternion(pose[1])
+    body_poses, turned = BodyPoses(model).update(rest), matrix_from_quaternion(pose[1])
     body = model.mechanism.body_index[loaded.output.body]
-    first, first_turned = places.positions[body].copy(), places.rotations[body].copy()
+    first, first_turned = body_poses.positions[body].copy(), body_poses.rotations[body].copy()
     angles, stiffness = _angles(loaded, model, rest), _stiffness(model)
-    strains = places.strains().copy()
+    strains = body_poses.strains().copy()
     for k, entry in enumerate(model.entries):
         anchor = first + first_turned @ entry.anchor
         q = rest[model.mechanism.positions_of(entry.joints[2])]
         taut = entry.radius * q[0] * (1.0 + q[1])
         cable = model.mechanism.body_index[f"{entry.name}-cable"]
-        along = places.rotations[cable][:, 0]  # from where it leaves the pulley to its end
+        along = body_poses.rotations[cable][:, 0]  # from where it leaves the pulley to its end
         point = anchor - taut * along
         offset = turned @ (entry.anchor - loaded.output.frame.origin)
         length = float(np.linalg.norm(pose[0] + offset - point))
@@ -212,23 +212,23 @@ def _point_anchors(loaded: Any, model: MechanismModel, rest: Any, pose: Any, ten
 
 def _drive(loaded: Any, model: MechanismModel, angles: Any, poses: Any, duration: float) -> dict[str, float]:
     """Follow the angles with the pulleys' servos in simulation; errors on the way and one second after the end."""
-    simulation, places = Simulation(loaded), BodyPoses(model)
+    simulation, body_poses = Simulation(loaded), BodyPoses(model)
     names = [each.name for each in loaded.actuators]
     step = duration / (len(angles) - 1)
     curve = CubicSpline(step * np.arange(len(angles)), angles, bc_type="clamped")  # straight pieces would be off it
     parts = max(1, int(np.ceil(step / PERIOD - 1e-9)))
-    on_the_way = np.zeros(2)
+    during_motion = np.zeros(2)
     for k, pose in enumerate(poses[1:]):
         for part in range(parts):
             time = (k + part / parts) * step
             moving = zip(names, curve(time).tolist(), curve(time, 1).tolist(), strict=True)
             simulation.advance(duration=step / parts, position={n: MovingPosition(*x) for n, *x in moving})
-        error = pose_error(pose, places.update(simulation.state.q).output(loaded.output)[0])
-        on_the_way = np.maximum(on_the_way, [np.linalg.norm(error[:3]), np.linalg.norm(error[3:])])
+        error = pose_error(pose, body_poses.update(simulation.state.q).output(loaded.output)[0])
+        during_motion = np.maximum(during_motion, [np.linalg.norm(error[:3]), np.linalg.norm(error[3:])])
     simulation.advance(duration=1.0, position=dict(zip(names, angles[-1].tolist(), strict=True)))
-    error = pose_error(poses[-1], places.update(simulation.state.q).output(loaded.output)[0])
+    error = pose_error(poses[-1], body_poses.update(simulation.state.q).output(loaded.output)[0])
     return {
-        "position_on_the_way_m": float(on_the_way[0]), "angle_on_the_way_rad": float(on_the_way[1]),
+        "position_during_motion_m": float(during_motion[0]), "angle_during_motion_rad": float(during_motion[1]),
         "position_at_rest_m": float(np.linalg.norm(error[:3])), "angle_at_rest_rad": float(np.linalg.norm(error[3:])),
     }  # fmt: skip
 
@@ -253,7 +253,7 @@ def render(result: dict[str, Any], console: Console) -> None:
         table.add_row(what, f"{row['position_m']:.2e}", f"{row['angle_rad']:.2e}")
     if "driven" in result:
         for what, driven in result["driven"].items():
-            for when, key in (("on the way", "on_the_way"), ("at the end", "at_rest")):
+            for when, key in (("on the way", "during_motion"), ("at the end", "at_rest")):
                 table.add_row(
                     f"pulleys, simulated, {what}, {when}",
                     f"{driven[f'position_{key}_m']:.2e}",

@@ -23,7 +23,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from ..output import table
 from ..runtime.delayed_loop import DelayedLoop, Delays
-from ._progress import tell
+from ._progress import report
 
 DESCRIPTION = "late commands: error and least tension of every controller of torques over a delay of 0 to 3 periods"
 DELAYS = (0, 1, 2, 3)
@@ -80,9 +80,9 @@ def late_run(case: Case, actuation: str, delay: int, kind: str = "fixed", *, obs
 def control_of(case: Case, actuation: str) -> Any:
     """The controller of a case."""
     given: dict[str, Any] = {"period": case.period, "actuation": actuation}
-    known = controller_class(case.controller).parameters()
+    available = controller_class(case.controller).parameters()
     return make_controller(
-        case.controller, load_robot(case.robot), **{key: value for key, value in given.items() if key in known}
+        case.controller, load_robot(case.robot), **{key: value for key, value in given.items() if key in available}
     )
 
 
@@ -103,13 +103,13 @@ def run(
     Raises:
         TensegrityError: there is no such case.
     """
-    for what, word, known in (
+    for what, word, available in (
         ("robot", robot, {each.robot for each in cases}),
         ("controller", controller, {each.controller for each in cases}),
         ("kind of delay", kind, set(KINDS)), ("state", state, {"truth", "observer"}),
     ):  # fmt: skip
-        if word and word not in known:
-            raise TensegrityError(unknown_name(what, word, sorted(known)))
+        if word and word not in available:
+            raise TensegrityError(unknown_name(what, word, sorted(available)))
     runs = []
     for case in cases:
         if (robot and case.robot != robot) or (controller and case.controller != controller):
@@ -120,7 +120,7 @@ def run(
                 for delay in delays:
                     if each == "varying" and not delay:
                         continue
-                    tell(f"{case.robot} {case.controller} {actuation}, {each} delay of {delay} periods")
+                    report(f"{case.robot} {case.controller} {actuation}, {each} delay of {delay} periods")
                     runs.append(late_run(case, actuation, delay, each, observer=state == "observer", seed=seed))
     floors = {each.robot: max(one.minimum_tension for one in load_robot(each.robot).actuators) for each in cases}
     return {"runs": runs, "floors": floors}

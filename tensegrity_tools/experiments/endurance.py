@@ -2,10 +2,10 @@
 
 Everything is drawn from one seed. In every stretch of some seconds the delays of states and commands are drawn anew,
 fixed or varying, 0 to 3 control periods in all; the controller's computer stands still now and then for 0.1 to 0.5 s,
-moving or not; goals come before the last one is reached; at the end of a stretch the robot is told to hold, and another
-controller takes over. A robot is lost where the simulation or the controller gives up. It failed, too, where a tendon
-was slack or below its floor, or where the output, with a controller that answered, was far from its reference; each is
-said with its time, its tendon and its controller.
+moving or not; goals come before the last one is reached; at the end of a stretch the robot is commanded to hold, and
+another controller takes over. A robot is lost where the simulation or the controller gives up. It failed, too, where a
+tendon was slack or below its floor, or where the output, with a controller that answered, was far from its reference;
+each is said with its time, its tendon and its controller.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import table
 from ..runtime.delayed_loop import DelayedLoop, Delays, freezes
-from ._progress import tell
+from ._progress import report
 
 DESCRIPTION = "random goals for minutes or hours with delays, freezes and switches of controllers, from a seed"
 QUANTITIES = {"duration": "time", "stretch": "time"}
@@ -99,8 +99,8 @@ def run(
     random = np.random.default_rng(seed)
 
     def make(name: str) -> Any:
-        known = controller_class(name).parameters()
-        return make_controller(name, loaded, **({"period": period} if "period" in known else {}))
+        available = controller_class(name).parameters()
+        return make_controller(name, loaded, **({"period": period} if "period" in available else {}))
 
     loop = DelayedLoop(loaded, make(names[0]), period, Delays(seed=seed), state == "observer")
     home = np.array(loop.control.reference(0.0).pose[0])
@@ -142,7 +142,7 @@ def run(
              "freezes": len(pauses), **count, "worst": max(loop.errors, default=0.0), "least": finite(loop.least()),
              "refusals": sum(loop.refused.values()), "faults": faults(loop, begin)}
         )  # fmt: skip
-        tell(f"{loop.time:.0f} s, {name}, worst error {1e3 * max(loop.errors, default=0.0):.2f} mm")
+        report(f"{loop.time:.0f} s, {name}, worst error {1e3 * max(loop.errors, default=0.0):.2f} mm")
         next_goal = 0.0
     wrong = [f"{each['controller']}: {what}" for each in result["stretches"] for what in each["faults"]]
     result["failures"] = ([f"lost {result['lost']}"] if result["lost"] else []) + wrong

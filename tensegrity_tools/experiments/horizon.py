@@ -26,7 +26,7 @@ from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 
 from ..output import table
-from ._progress import tell
+from ._progress import report
 
 DESCRIPTION = "offline plan, receding horizon and `qp` on the same motion: error, effort and planning time"
 AFTER = 0.5
@@ -41,7 +41,7 @@ CONTROLLERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """What is otherwise than told: N at the output on the way, and the part by which cables and masses are more."""
+    """What is otherwise than stated: N at the output on the way, and the part by which cables and masses are more."""
 
     name: str
     push: float = 0.0
@@ -147,7 +147,7 @@ def run(
     runs = []
     for case in cases:
         for which in (controller,) if controller else CONTROLLERS:
-            tell(f"{which}, {case.name}")
+            report(f"{which}, {case.name}")
             runs.append(one_run(robot, which, case, move, duration, period, horizon, replan))
     return {"robot": robot, "runs": runs}
 

@@ -32,7 +32,7 @@ from tensegrity_dynamics.numerics.types import Array
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint
 from ._every_stage import every_stage
-from ._progress import tell
+from ._progress import report
 from ._runs import Variants, gravity_vector, listed, run_trajectory, same_bits, spread, through_nodes_in_words
 
 NAME = "manipulator"
@@ -119,9 +119,9 @@ def run(
         rest = None
         if plans:
             through: dict[str, Any] = {"period": period, "time_step": min(1e-3, period), "hold": hold}
-            tell(f"the {name} path, planned")
+            report(f"the {name} path, planned")
             run = run_trajectory(file, "task", waypoints(spline), nodes=False, **through)
-            tell(f"the {name} path, planned, observed")
+            report(f"the {name} path, planned, observed")
             seen = run_trajectory(file, "task", waypoints(spline), nodes=False, observer=True, **through)
             rest = run.after(SETTLED).q[0]
             row |= {
@@ -131,7 +131,7 @@ def run(
                 "observed": _figures(seen.after(SETTLED), spline, period, floor),
             }
             if nodes:
-                tell(f"the {name} path, through the nodes")
+                report(f"the {name} path, through the nodes")
                 runs = [run_trajectory(file, "task", waypoints(spline), nodes=True, **through) for _ in range(2)]
                 own = _figures(runs[0].after(SETTLED), spline, period, floor)
                 row["through_nodes"] = {
@@ -185,7 +185,7 @@ def _laws(robot: Robot, spline: HermiteSpline, rest: Array | None, floor: float,
         start = rest if options.get("start") == "plan" else at_floor
         if start is None:  # without plans
             continue
-        tell(f"the {name} path, the document's law, {label}")
+        report(f"the {name} path, the document's law, {label}")
         own = {key: value for key, value in options.items() if key in ("rechosen", "damping")}
         law = ExtendedNearRigidLaw(unbounded, STRUTS, strains, **own)
         still = STABILISING if options.get("stabilise") else 0.0
@@ -194,7 +194,7 @@ def _laws(robot: Robot, spline: HermiteSpline, rest: Array | None, floor: float,
 
 
 def _start_at_floor(robot: Robot, goal: Array, strains: Array) -> Array:
-    """(nq,) at rest with the output at a place, the least torques and no cable below its floor."""
+    """(nq,) at rest with the output at a position, the least torques and no cable below its floor."""
     names = NearRigidModel(robot, STRUTS).names
     model, home = OutputModel(robot, names), MechanismEquilibriumMap(robot).home
     index = np.flatnonzero([name.endswith(".strain") for name in names])
@@ -223,12 +223,14 @@ def _law(
         return float(np.linalg.norm(off))
 
     def efforts(time: float, q: Array, speed: Array) -> Array:
-        wanted = spline.value(max(0.0, time - still), 2) if time >= still else np.zeros(3)
+        desired = spline.value(max(0.0, time - still), 2) if time >= still else np.zeros(3)
         if feedback:
-            place, rate = law.output(q, speed)
+            position, rate = law.output(q, speed)
             at = max(0.0, time - still)
-            wanted = wanted + 2.0 * feedback * (spline.value(at, 1) - rate) + feedback**2 * (spline.value(at) - place)
-        return law.effort(q, speed, wanted)
+            desired = (
+                desired + 2.0 * feedback * (spline.value(at, 1) - rate) + feedback**2 * (spline.value(at) - position)
+            )
+        return law.effort(q, speed, desired)
 
     note(0.0, start)
     motion = every_stage(law.model.robot, start, model.drives, efforts, step, still + spline.end)

@@ -27,7 +27,7 @@ from tensegrity_dynamics.numerics.types import Array
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, planned_control
 from ._every_stage import every_stage
-from ._progress import tell
+from ._progress import report
 from ._runs import (
     Variants,
     gravity_vector,
@@ -96,13 +96,17 @@ def strut_file(
 
 def waypoints(model: NearRigidModel) -> list[Waypoint]:
     """The path's knots as places of the tip."""
-    spline, places, q = path(), BodyPoses(model.robot.model_as(MechanismModel)), model.robot.model.initial_configuration
+    spline, body_poses, q = (
+        path(),
+        BodyPoses(model.robot.model_as(MechanismModel)),
+        model.robot.model.initial_configuration,
+    )
     found: list[Waypoint] = []
     for time in spline.knots[1:]:
         q = model.closed_configuration(
             q, np.concatenate((spline.value(float(time)), model.robot.model.initial_configuration[model.q_strains]))
         )
-        found.append((float(time), places.update(q).output(model.robot.output)[0][0], None))  # type: ignore[arg-type]
+        found.append((float(time), body_poses.update(q).output(model.robot.output)[0][0], None))  # type: ignore[arg-type]
     return found
 
 
@@ -129,18 +133,18 @@ def run(
     chosen = list(PLANTS) if plants == ", ".join(PLANTS) else listed(plants, "plants", tuple(PLANTS))
     ours, printed = [], []
     for young in each_young:
-        tell(f"the printed law with {young / 1e6:g} MPa")
+        report(f"the printed law with {young / 1e6:g} MPa")
         printed.append(_printed(variants, young, steady))
     for young in each_young if plans else ():
         for period in each_period:
-            tell(f"planning with {young / 1e6:g} MPa and a period of {1e3 * period:g} ms")
+            report(f"planning with {young / 1e6:g} MPa and a period of {1e3 * period:g} ms")
             file = strut_file(variants, young, **steady)
             robot = load_robot(str(file))
             points = waypoints(NearRigidModel(robot, TRACKED))
             control = planned_control(robot, "near_rigid", points, None, period, "cubic", {"actuation": "effort"})
             for label in chosen:
                 if round(PLANTS[label].get("delay", period) / period) > 0:  # a delay below the period is none
-                    tell(f"{young / 1e6:g} MPa, {1e3 * period:g} ms, plant {label!r}")
+                    report(f"{young / 1e6:g} MPa, {1e3 * period:g} ms, plant {label!r}")
                     ours.append(_ours(variants, young, period, label, nodes, file, control, steady))
     return {
         "experiment": NAME,
@@ -250,9 +254,9 @@ def render(result: dict[str, Any], console: Console) -> None:
         table.add_column(head, justify="right")
     for row in result["printed_law"]:
         phi, psi = row["largest_error_rad"]
-        known = row["printed_error_rad"] or (float("nan"),) * 2
+        printed = row["printed_error_rad"] or (float("nan"),) * 2
         table.add_row(
-            f"{1e-6 * row['young_Pa']:g}", f"{known[0]:.2e}", f"{phi:.2e}", f"{known[1]:.2e}", f"{psi:.2e}",
+            f"{1e-6 * row['young_Pa']:g}", f"{printed[0]:.2e}", f"{phi:.2e}", f"{printed[1]:.2e}", f"{psi:.2e}",
             f"{row['least_strain_over_floor']:.4f}",
         )  # fmt: skip
     console.print(table)

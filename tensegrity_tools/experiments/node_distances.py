@@ -38,25 +38,25 @@ PRINTED_ERROR = 1e-5
 def class_1_network(count: int, seed: int = 0) -> Structure:
     """A random network of so many nodes: every node on one bar, and cables to its four nearest others."""
     draw = np.random.default_rng(seed)
-    places = draw.normal(size=(count, 3)) * count ** (1.0 / 3.0)
+    positions = draw.normal(size=(count, 3)) * count ** (1.0 / 3.0)
     names = [f"n{i}" for i in range(count)]
     rows = []
     taken = set()
     for k in range(count // 2):
         i, j = 2 * k, 2 * k + 1
-        length = float(np.linalg.norm(places[i] - places[j]))
+        length = float(np.linalg.norm(positions[i] - positions[j]))
         rows.append((f"bar_{k}", "bar", names[i], names[j], 1000.0, length))
         taken.add((i, j))
     for i in range(count):
-        near = np.argsort(np.linalg.norm(places - places[i], axis=1))[1:5].tolist()
+        near = np.argsort(np.linalg.norm(positions - positions[i], axis=1))[1:5].tolist()
         for j in [*near, (i + 1) % count]:
             pair = (min(i, j), max(i, j))
             if pair not in taken:
                 taken.add(pair)
-                length = float(np.linalg.norm(places[i] - places[j]))
+                length = float(np.linalg.norm(positions[i] - positions[j]))
                 rows.append((f"cable_{len(rows)}", "tendon", names[i], names[j], 100.0, 0.9 * length))
     masses = dict(zip(names, draw.uniform(0.5, 2.0, count).tolist(), strict=True))
-    return make_structure(dict(zip(names, places, strict=True)), rows, node_masses=masses)
+    return make_structure(dict(zip(names, positions, strict=True)), rows, node_masses=masses)
 
 
 def run(sizes: Any = SIZES, large: Any = LARGE, duration: float = 0.3) -> dict[str, Any]:

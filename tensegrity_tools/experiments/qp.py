@@ -24,7 +24,7 @@ from tensegrity_dynamics.numerics.types import Array
 
 from ..runtime.closed_loop import TrajectoryRun
 from . import manipulator, near_rigid
-from ._progress import tell
+from ._progress import report
 from ._runs import Variants, listed, quantities, run_trajectory
 
 NAME = "qp"
@@ -69,7 +69,7 @@ def run(
 
 def _strut(young: float, period: float, actuation: str) -> dict[str, Any]:
     """The single strut along the path of table 5.6."""
-    tell(f"single strut, {1e-6 * young:g} MPa, {actuation}")
+    report(f"single strut, {1e-6 * young:g} MPa, {actuation}")
     variants = Variants()
     file = near_rigid.strut_file(variants, young)
     robot = load_robot(str(file))
@@ -80,9 +80,9 @@ def _strut(young: float, period: float, actuation: str) -> dict[str, Any]:
         file, "qp", points, nodes=False, period=period, time_step=near_rigid.STEP,
         parameters={"actuation": actuation, "floor": floor},
     )  # fmt: skip
-    knots = np.array([(0.0, 0.0), *((place[0], place[1]) for _, place, _ in points)])
-    wanted = HermiteSpline([0.0, *(time for time, _, _ in points)], knots, np.zeros_like(knots))
-    errors = np.abs(found.q[:, model.q_y] - _angles(wanted.value(found.times)))
+    knots = np.array([(0.0, 0.0), *((point[0], point[1]) for _, point, _ in points)])
+    reference = HermiteSpline([0.0, *(time for time, _, _ in points)], knots, np.zeros_like(knots))
+    errors = np.abs(found.q[:, model.q_y] - _angles(reference.value(found.times)))
     return {
         "young_Pa": young,
         "period_s": period,
@@ -113,7 +113,7 @@ def _stiffer(variants: Variants) -> Any:
 def _row(
     path: str, period: float, share: float, actuation: str, *, delay: int = 0, plant: Any = None, label: str = ""
 ) -> dict[str, Any]:
-    tell(f"manipulator, {path}, {1e3 * period:g} ms, {actuation}, {delay} periods late, {label or 'as known'}")
+    report(f"manipulator, {path}, {1e3 * period:g} ms, {actuation}, {delay} periods late, {label or 'as known'}")
     spline = manipulator.path(path, share)
     found: TrajectoryRun = run_trajectory(
         "manipulator", "qp", manipulator.waypoints(spline), nodes=False, period=period, time_step=1e-3, delay=delay,

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
-from tensegrity_control.known_loads import KnownLoads
+from tensegrity_control.external_loads import ExternalLoads
 from tensegrity_dynamics import Robot, Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.estimation import make_estimator
@@ -28,7 +28,7 @@ from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
 from ..output import table
-from ._progress import tell as report
+from ._progress import report
 from ._runs import Variants
 
 NAME = "robustness"
@@ -101,8 +101,8 @@ def scaled(case: Case, error: float, payload: float, push: float) -> Case:
 def drawn(case: Case, seed: int, reach: float) -> Case:
     """A case with a start and a target that a seed draws, as far away as `reach` [m]."""
     start, move = (vector / np.linalg.norm(vector) for vector in np.random.default_rng(seed).normal(size=(2, 3)))
-    place = tuple((reach * start).tolist()), tuple((reach * move).tolist())
-    return replace(case, name=f"{case.name}, places {seed}", start=place[0], move=place[1])
+    ends = tuple((reach * start).tolist()), tuple((reach * move).tolist())
+    return replace(case, name=f"{case.name}, places {seed}", start=ends[0], move=ends[1])
 
 
 def plant_of(name: str, case: Case) -> Robot:
@@ -129,12 +129,12 @@ def _groups(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _with_cables(robot: Robot, name: str, case: Case) -> Path:
-    known = {cable.name: cable for cable in robot.mechanism.cables}
+    cables = {cable.name: cable for cable in robot.mechanism.cables}
 
     def change(blocks: dict[str, Any]) -> None:
         for block in _groups(blocks):
             for each in block.get("cables", ()):
-                own = known.get(each["name"].replace("$", "1"), None) or next(iter(known.values()))
+                own = cables.get(each["name"].replace("$", "1"), None) or next(iter(cables.values()))
                 each["young"] = f"{own.young * case.young} Pa"
                 each["cable_radius"] = f"{np.sqrt(own.area / np.pi) * case.radius} m"
 
@@ -176,7 +176,7 @@ def run_case(
     steps = max(1, int(np.ceil(PERIOD / min(natural.time_step, 1e-3) - 1e-9)))
     simulation, sensors = Simulation(plant, PERIOD / steps), Sensors(case, np.random.default_rng(seed))
     estimator = make_estimator(robot, observer=True) if case.state == "observer" else None
-    control, loads = make_controller("qp", robot, period=PERIOD, **(parameters or {})), KnownLoads(robot)
+    control, loads = make_controller("qp", robot, period=PERIOD, **(parameters or {})), ExternalLoads(robot)
     floor = np.array([each.minimum_tension for each in robot.actuators])
     body, rows = robot.output.body, robot.output.rows  # type: ignore[attr-defined]
     rows, frame = rows[rows < 3], robot.output.frame  # type: ignore[attr-defined]
@@ -214,7 +214,7 @@ def run_case(
                     end = arrival + AFTER + (PUSHED + AFTER if case.push else 0.0) + 0.2
                 if (found := getattr(state, "unknown", None)) is not None and found.body:
                     loads.take_estimate(found.body, found.wrench[:3], found.wrench[3:], time, time)
-                loads.tell(control, time)
+                loads.update(control, time)
                 commands.append((k, control.command(time, look)))
                 due = [each for each in commands if each[0] <= k - case.delay]
                 if due and due[-1] is not last:
@@ -238,14 +238,14 @@ def run_case(
 
 def run(
     cases: Sequence[Case] = CASES,
-    tell: Callable[[dict[str, Any]], None] | None = None,
+    on_row: Callable[[dict[str, Any]], None] | None = None,
     robot: str = "manipulator",
     only: str = "",
     error: float = 0.1,
     payload: float = SHARE,
     push: float = PUSH,
     seed: int = 7,
-    places: int = 0,
+    draws: int = 0,
     reach: float = REACH,
     truth: bool = False,
 ) -> dict[str, Any]:
@@ -254,8 +254,8 @@ def run(
     Args:
         robot: name or file. only: cases whose names hold one of these texts, with | between them.
         error: of Young's modulus, radius and masses, in parts of them. payload: part of the robot's mass. push: N.
-        seed: of noise, of what is lost, and of places. places: how many drawn starts and targets every case has beside
-            the usual one. reach: m, how far these are. truth: the state is the simulator's, not the observer's.
+        seed: of noise, of what is lost, and of positions. draws: how many drawn starts and targets every case has
+            beside the usual one. reach: m, how far these are. truth: the state is the simulator's, not the observer's.
     """
     chosen = [
         scaled(each, error, payload, push) for each in cases
@@ -265,13 +265,13 @@ def run(
         raise TensegrityError(f"no case holds {only!r}; known: {'; '.join(each.name for each in cases)}.")
     if truth:
         chosen = [replace(each, state="truth") for each in chosen]
-    chosen += [drawn(each, seed + k, reach) for k in range(1, places + 1) for each in chosen[:]]
+    chosen += [drawn(each, seed + k, reach) for k in range(1, draws + 1) for each in chosen[:]]
     made = []
     for case in chosen:
         report(case.name)
         made.append(run_case(case, robot, seed=seed))
-        if tell is not None:
-            tell(made[-1])
+        if on_row is not None:
+            on_row(made[-1])
     return {"experiment": NAME, "robot": robot, "rows": made}
 
 
@@ -297,10 +297,10 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
     rows = [each for each in result["rows"] if not each["lost"]]
     figure, axes = plt.subplots(figsize=(8, 4))
-    places = np.arange(len(rows))
-    axes.barh(places, [1e3 * each["worst_m"] for each in rows], color="0.8", label="worst")
-    axes.barh(places, [1e3 * each["end_m"] for each in rows], height=0.4, label="after one second")
-    axes.set_yticks(places, [each["case"] for each in rows])
+    rows_at = np.arange(len(rows))
+    axes.barh(rows_at, [1e3 * each["worst_m"] for each in rows], color="0.8", label="worst")
+    axes.barh(rows_at, [1e3 * each["end_m"] for each in rows], height=0.4, label="after one second")
+    axes.set_yticks(rows_at, [each["case"] for each in rows])
     axes.set_xscale("log")
     axes.set_xlabel("error [mm]")
     axes.legend()

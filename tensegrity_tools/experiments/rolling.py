@@ -24,8 +24,8 @@ from ..runtime.rolling_run import RollingLoop, roll_through_nodes
 
 NAME = "rolling"
 DESCRIPTION = "003: six bars roll, what every cable does on all 20 faces, and a tour in truth and estimated"
-PLACES = ((1.0, 0.0), (0.0, 0.0), (0.0, 1.0), (0.0, 0.0), (-0.7071, -0.7071), (0.0, 0.0))
-ESTIMATED = PLACES[:2]
+GOALS = ((1.0, 0.0), (0.0, 0.0), (0.0, 1.0), (0.0, 0.0), (-0.7071, -0.7071), (0.0, 0.0))
+ESTIMATED = GOALS[:2]
 """Of the tours in the estimator's eyes, which solves for an equilibrium in every period."""
 ROBOT = "six_bar"
 CONTROLLERS = ("rolling", "rolling_mpc")
@@ -34,7 +34,7 @@ SECONDS = 30.0
 
 
 def run(
-    nodes: bool = False, places: Any = PLACES, faces: bool = True, mpc: bool = True, solver: str = "piqp"
+    nodes: bool = False, goals: Any = GOALS, faces: bool = True, mpc: bool = True, solver: str = "piqp"
 ) -> dict[str, Any]:
     """All faces, the tours, with `mpc` one of them tipped by model predictive control beside the gait of one cable.
 
@@ -48,10 +48,10 @@ def run(
     for sees, plant, what in (("truth", None, "truth"), ("rest", None, "estimated"),
                               ("rest", lighter, "estimated, bars 10 % lighter, friction 0.4")):  # fmt: skip
         loop = RollingLoop(robot, plant=plant, sees=sees, rolls=rolls)
-        result["tours"].append({"state": what, "goals": tour_rows(loop, places if sees == "truth" else ESTIMATED)})
+        result["tours"].append({"state": what, "goals": tour_rows(loop, goals if sees == "truth" else ESTIMATED)})
     result["control"] = [control_row(robot, rolls, name, solver) for name in CONTROLLERS] if mpc else []
     if nodes:
-        two = [roll_through_nodes(ROBOT, np.array(PLACES[0]), duration=SECONDS) for _ in range(2)]
+        two = [roll_through_nodes(ROBOT, np.array(GOALS[0]), duration=SECONDS) for _ in range(2)]
         result["nodes"] = {
             "periods": len(two[0].stamps),
             "answer": two[0].accepted,
@@ -70,10 +70,10 @@ def heavier(robot: Robot, factor: float) -> Any:
 
 
 def control_row(robot: Robot, rolls: RollMap, name: str, solver: str) -> dict[str, Any]:
-    """The first place by one controller: what it takes of time, energy and tension; J, N, s and ms."""
+    """The first position by one controller: what it takes of time, energy and tension; J, N, s and ms."""
     options: dict[str, Any] = {"solver": solver} if name == "rolling_mpc" else {}
     loop = RollingLoop(robot, rolls=rolls, controller=name, **options)
-    found = loop.go(loop.place + np.array(PLACES[0]))
+    found = loop.go(loop.position + np.array(GOALS[0]))
     row: dict[str, Any] = {
         "controller": name, "rolls": found.rolls, "error_m": found.error, "time_s": found.duration,
         "work_J": found.work, "peak_tension_N": found.peak, "gave_up": found.gave_up,
@@ -114,20 +114,20 @@ def face_row(rolls: RollMap, face: tuple[int, ...]) -> dict[str, Any]:
     return row
 
 
-def tour_rows(loop: RollingLoop, places: Any) -> list[dict[str, Any]]:
-    """One row a place, relative to where it begins."""
+def tour_rows(loop: RollingLoop, goals: Any) -> list[dict[str, Any]]:
+    """One row a position, relative to where it begins."""
     rows: list[dict[str, Any]] = []
-    home = loop.place
-    for place in places:
+    home = loop.position
+    for position in goals:
         try:
-            found = loop.go(home + np.array(place))
+            found = loop.go(home + np.array(position))
         except TensegrityError as error:
-            rows.append({"goal_m": list(place), "refused": str(error)})
+            rows.append({"goal_m": list(position), "refused": str(error)})
             continue
         rows.append(
             {
-                "goal_m": list(place), "rolls": found.rolls, "error_m": found.error, "time_s": found.duration,
-                "rolled_m": found.way, "estimate_off_m": float(np.linalg.norm(found.seen - found.place)),
+                "goal_m": list(position), "rolls": found.rolls, "error_m": found.error, "time_s": found.duration,
+                "rolled_m": found.path_length, "estimate_off_m": float(np.linalg.norm(found.seen - found.position)),
                 "gave_up": found.gave_up,
             }
         )  # fmt: skip
@@ -137,7 +137,7 @@ def tour_rows(loop: RollingLoop, places: Any) -> list[dict[str, Any]]:
 def render(result: dict[str, Any], console: Console) -> None:
     """Faces, then tours."""
     rows = []
-    for face, alike in _told_once(result["faces"]):
+    for face, alike in _merged(result["faces"]):
         for roll in face["rolls"] or [{}]:
             height = f"{face['height_of_the_centre_m']:.4f}" if face["stands"] else "does not stand"
             rows.append(
@@ -195,7 +195,7 @@ def render(result: dict[str, Any], console: Console) -> None:
         )
 
 
-def _told_once(faces: list[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
+def _merged(faces: list[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
     """The first of all faces whose rolls are the same, but for their names and directions, and how many there are."""
     found: dict[object, list[dict[str, Any]]] = {}
     for face in faces:

@@ -207,10 +207,10 @@ def hysteresis(friction: float = 0.3, reach: float = 1.5e-3, steps: int = 400) -
     work = make_workspace(flat)
     stiffness = route.stiffness
     taken = 0.0
-    places = np.concatenate((np.linspace(0, reach, steps), np.linspace(reach, -reach, 2 * steps)[1:],
+    positions = np.concatenate((np.linspace(0, reach, steps), np.linspace(reach, -reach, 2 * steps)[1:],
                              np.linspace(-reach, reach, 2 * steps)[1:]))  # fmt: skip
-    for k, place in enumerate(places):
-        evaluate(flat, model.start + place, np.zeros(1), work)
+    for k, position in enumerate(positions):
+        evaluate(flat, model.start + position, np.zeros(1), work)
         loss = keep_slip(flat.route_elements, flat.routed_cables, work.route_state)
         if k >= steps:
             taken += loss

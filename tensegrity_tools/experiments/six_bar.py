@@ -211,11 +211,11 @@ def start_ups(body: Structure, rod: float, stiffness: float, pretension: float, 
         ("ramp, no damping", body, pretension, {"zero_velocities": False, "maximum_steps": max(2000, most // 10)}),
         ("pretension below the loss", body, 0.5 * loss, {}),
     ]
-    for what, structure, wanted, options in cases:
+    for what, structure, level, options in cases:
         began = time.perf_counter()
-        row: dict[str, Any] = {"what": what, "pretension_N": wanted, "expected_N": max(0.0, wanted - loss)}
+        row: dict[str, Any] = {"what": what, "pretension_N": level, "expected_N": max(0.0, level - loss)}
         try:
-            done = start_up(structure, wanted, start=nodes, **{"maximum_steps": most, **options})
+            done = start_up(structure, level, start=nodes, **{"maximum_steps": most, **options})
         except NoEquilibriumError as error:
             rows.append({**row, "steps": options.get("maximum_steps", most), "note": str(error)})
             continue
@@ -380,13 +380,13 @@ def through_the_vertical(step: float, part: float) -> list[dict[str, Any]]:
     for tilt in (0.0, 0.02, 0.2):
         structure, velocities = tumbling_rod(tilt)
         ends = {}
-        ways: tuple[tuple[str, dict[str, Any]], ...] = (
+        options_by_name: tuple[tuple[str, dict[str, Any]], ...] = (
             ("points", {}),
             ("chart", {"model": "minimal"}),
             ("none", {"model": "minimal", "vertical": "none"}),
             ("guard", {"model": "minimal", "vertical": "guard"}),
         )
-        for name, options in ways:
+        for name, options in options_by_name:
             simulation = Simulation(structure, step or 2e-4, start=structure.nodes, **options)
             simulation.set_motion(velocities)
             try:

@@ -86,7 +86,7 @@ def _motion(variant: str, gravity: tuple[float, ...], step: float, duration: flo
         robot.model_as(MechanismModel), variant=variant, young=YOUNG, damping=0.0, strain=_start_strain()
     )
     simulation = Simulation(replace(robot, model=model), step, start="file", gravity=gravity)
-    mechanism, places = model.mechanism, BodyPoses(model)
+    mechanism, body_poses = model.mechanism, BodyPoses(model)
     angles = [mechanism.positions_of(name).start for name in ("x-revoluteJt", "y-revoluteJt")]
     torques = {each.name: torque for each, torque in zip(robot.actuators, TORQUES, strict=True)}
     rows = {"time": [], "angles": [], "strains": []}  # type: dict[str, list[Any]]
@@ -96,7 +96,7 @@ def _motion(variant: str, gravity: tuple[float, ...], step: float, duration: flo
         state = simulation.state
         rows["time"].append(state.time)
         rows["angles"].append(state.q[angles])
-        rows["strains"].append(places.update(state.q).strains())
+        rows["strains"].append(body_poses.update(state.q).strains())
         error = max(error, simulation.observe().constraint_error)
     return {**{key: np.array(value) for key, value in rows.items()}, "loop_error": error}
 

@@ -144,10 +144,10 @@ class RobotVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray
         self, actions: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], Any, Any, dict[str, Any]]:
         """One period of all members; terminated and truncated are bool (n,)."""
-        wanted = np.asarray(actions, dtype=np.float64)
-        if wanted.shape != (self.num_envs, self.task.action_size):
+        requested = np.asarray(actions, dtype=np.float64)
+        if requested.shape != (self.num_envs, self.task.action_size):
             raise TensegrityError(
-                f"actions have shape {wanted.shape}, expected ({self.num_envs}, {self.task.action_size})."
+                f"actions have shape {requested.shape}, expected ({self.num_envs}, {self.task.action_size})."
             )
         observations = np.zeros((self.num_envs, len(self.task.observation_names)))
         rewards = np.zeros(self.num_envs)
@@ -157,7 +157,7 @@ class RobotVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray
         def work(_: Any, i: int) -> None:
             if self._ended[i]:
                 return
-            observations[i], rewards[i], problems[i] = self._episodes[i].step(wanted[i])
+            observations[i], rewards[i], problems[i] = self._episodes[i].step(requested[i])
 
         self._batch.for_all(work)
         for i, episode in enumerate(self._episodes):  # goals are drawn one after the other: one equilibrium map serves

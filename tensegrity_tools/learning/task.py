@@ -148,8 +148,8 @@ class RobotTask:
             return None
         home = self._equilibria.positions(self._home)
         spans = np.array([each.position for each in self.robot.actuators])
-        wanted = home + random.uniform(-1.0, 1.0, home.size) * self.goals * 0.5 * (spans[:, 1] - spans[:, 0])
-        offset = np.clip(wanted, spans[:, 0], spans[:, 1]) - home
+        requested = home + random.uniform(-1.0, 1.0, home.size) * self.goals * 0.5 * (spans[:, 1] - spans[:, 0])
+        offset = np.clip(requested, spans[:, 0], spans[:, 1]) - home
         for halvings in range(GOAL_TRIES):
             try:
                 return self._equilibria.solve(home + 0.5**halvings * offset, self._home).pose  # type: ignore[no-any-return]

@@ -87,7 +87,7 @@ class PlayerNode(RobotNode):
         self._turns: SingleThreadedExecutor | None = None
         self._ending: Ending | None = None
         self._looked = 0.0
-        self.tell(OK, "waiting for the nodes")
+        self.set_status(OK, "waiting for the nodes")
 
     def close(self) -> None:
         """Close the bag."""
@@ -124,7 +124,7 @@ class PlayerNode(RobotNode):
         } - {self.get_fully_qualified_name()}
         self._looked = time.monotonic()
         if others:
-            self.tell(ERROR, "a robot is running here")
+            self.set_status(ERROR, "a robot is running here")
             raise TensegrityError(
                 f"{', '.join(sorted(others))} publishes joint_states: a robot is running here, and a replay beside it "
                 "is refused. End it, or replay in another ROS_DOMAIN_ID."
@@ -221,7 +221,7 @@ class PlayerNode(RobotNode):
             else:
                 self._compare(tallies[step.answers], step, self._answer_to(step))
             if k % 50 == 0:
-                self.tell(OK, "replaying", step=f"{k} of {len(plan.steps)}")
+                self.set_status(OK, "replaying", step=f"{k} of {len(plan.steps)}")
         self._wait(0.3)
         tallies[REFERENCE] = self._reference_tally(plan)
         self._conclude([each for each in tallies.values() if each.count])
@@ -250,7 +250,7 @@ class PlayerNode(RobotNode):
         speakers = {STATE: plan.estimator, COMMAND: plan.controller}
         return (
             all(self._played[name].get_subscription_count() >= count for name, count in listeners.items() if count)
-            and all(self.count_publishers(REPLAYED + name) for name, wanted in speakers.items() if wanted)
+            and all(self.count_publishers(REPLAYED + name) for name, goal in speakers.items() if goal)
             and (not plan.controller or all(each.service_is_ready() for each in self._doors.values()))
         )
 
@@ -291,12 +291,12 @@ class PlayerNode(RobotNode):
             asked.target.pose = request.waypoint[0]
             self._doors[Goal.POSE].call_async(asked)
         elif goal.request == Goal.TRAJECTORY:
-            wanted = FollowTrajectory.Goal(
+            desired = FollowTrajectory.Goal(
                 header=request.header, time_from_start=request.time_from_start, waypoint=request.waypoint,
                 interpolation=request.profile, position_tolerance=request.position_tolerance,
                 orientation_tolerance=request.orientation_tolerance,
             )  # fmt: skip
-            self._action.send_goal_async(wanted).add_done_callback(self._took)
+            self._action.send_goal_async(desired).add_done_callback(self._took)
         elif goal.request == Goal.ACTUATORS:
             asked_for = FollowActuators.Goal(trajectory=request.trajectory, tolerance=request.position_tolerance)
             sent = self._actuator_action.send_goal_async(asked_for)
@@ -337,9 +337,9 @@ class PlayerNode(RobotNode):
         different = [each for each in tallies if each.different]
         if different:
             first = min(different, key=lambda each: each.first[0] if each.first else 0)
-            self.tell(ERROR, "the replay differs")
+            self.set_status(ERROR, "the replay differs")
             raise TensegrityError(f"the replay differs from the recording, first in {first.where}")
-        self.tell(OK, "the replay equals the recording bit for bit")
+        self.set_status(OK, "the replay equals the recording bit for bit")
 
     # -- at a rate ------------------------------------------------------------------------------------------------
 
@@ -371,8 +371,8 @@ class PlayerNode(RobotNode):
                 self._publish(played[k][1], played[k][2])
                 k += 1
             state = "paused" if self._paused else "playing"
-            self.tell(OK, state, position=f"{min(now, end):.2f} of {end:.2f} s", rate=f"{self._rate:g}")
-            self._tell_progress(progress, Playback(
+            self.set_status(OK, state, position=f"{min(now, end):.2f} of {end:.2f} s", rate=f"{self._rate:g}")
+            self._publish_progress(progress, Playback(
                 position=min(now, end), end=end, rate=float(self._rate), paused=bool(self._paused),
                 loop=bool(self._loop),
             ))  # fmt: skip
@@ -387,7 +387,7 @@ class PlayerNode(RobotNode):
                     self._sought = 0.0
             self._spin(0.005 if not self._paused else 0.05)
 
-    def _tell_progress(self, publisher: Any, message: Playback) -> None:
+    def _publish_progress(self, publisher: Any, message: Playback) -> None:
         """Ten times a second, and at once where more than the position has changed."""
         steering = (message.rate, message.paused, message.loop, message.paused and message.position)
         if steering != self._steering or time.monotonic() - self._steering_at > TELLING:

@@ -81,7 +81,7 @@ class RecorderNode(RobotNode):
         storage = self.parameter("storage", "mcap", "how it is stored", choices=("mcap", "sqlite3"))
         robot = self.parameter("robot", "", "the robot file that goes into the bag: a shipped robot or a path")
         excluded = self.parameter("exclude", "markers /tf /tf_static robot_description", "topics, with blanks between")
-        self._wanted = {
+        self._expected = {
             self.resolve_topic_name(each)
             for each in self.parameter("wait_for", "", "topics, with blanks: heard before it is ready").split()
         }
@@ -106,7 +106,7 @@ class RecorderNode(RobotNode):
         self._released = self._ready = False
         self._unpause = self.create_client(SetBool, "simulator/set_paused") if self._release else None
         self._path, self._bytes = path, 0
-        self.tell(OK, "waiting for the robot", bag=path)
+        self.set_status(OK, "waiting for the robot", bag=path)
         self._keep_robot(text)
         self._add(PARAMETERS, "rcl_interfaces/msg/ParameterEvent", Quality(depth=1000))
         for name, (kind, latched) in EXPECTED.items():
@@ -152,7 +152,7 @@ class RecorderNode(RobotNode):
                 self._keep(topic, *taken)
 
     def _keep(self, topic: str, data: bytes, info: Any) -> None:
-        """Write a message at the time at which it was published, as far as the middleware tells."""
+        """Write a message at the time at which it was published, as far as the middleware reports."""
         received = info["received_timestamp"] or time.time_ns()
         sent = info["source_timestamp"]
         number = info["publication_sequence_number"]
@@ -171,7 +171,7 @@ class RecorderNode(RobotNode):
         except BagWriteError as error:
             self._give_up(error)
 
-    def _tell_bag(self, topic: str, message: Any, kind: str) -> None:
+    def _write_own(self, topic: str, message: Any, kind: str) -> None:
         """Write a message of our own."""
         self._write(topic, time.time_ns(), without_surplus(self._types[kind], serialize_message(message)))
 
@@ -190,18 +190,18 @@ class RecorderNode(RobotNode):
             "megabytes": f"{1e-6 * self._bytes:.1f}",
         }
         if free < SCARCE:
-            self.tell(WARN, f"the disk of the bag is nearly full: {1e-6 * free:.0f} MB are free", **values)
+            self.set_status(WARN, f"the disk of the bag is nearly full: {1e-6 * free:.0f} MB are free", **values)
         elif self._lost:
-            self.tell(WARN, "messages were lost on the way to the recorder; the machine is too busy", **values)
+            self.set_status(WARN, "messages were lost on the way to the recorder; the machine is too busy", **values)
         elif self._ready:
-            self.tell(OK, "recording", **values)
+            self.set_status(OK, "recording", **values)
 
     def _give_up(self, error: Exception) -> None:
         self._writer = None
         for subscription in self._topics.values():
             self.destroy_subscription(subscription)
         self._topics.clear()
-        self.tell(ERROR, f"{error} The robot goes on without a recording.")
+        self.set_status(ERROR, f"{error} The robot goes on without a recording.")
 
     # -- what there is to record ----------------------------------------------------------------------------------
 
@@ -216,14 +216,14 @@ class RecorderNode(RobotNode):
                 self._ask(f"{namespace.rstrip('/')}/{name}")
         late = time.monotonic() - self._began
         if not self._ready:
-            missing = self._wanted - self._heard
+            missing = self._expected - self._heard
             waiting = [each for each in self._waiting if time.monotonic() - self._asked[each] < ANSWER_TIME]
             self._ready = self._writer is None or not (missing or waiting)
             if self._ready and self._writer is not None:
-                self.tell(OK, "recording")
+                self.set_status(OK, "recording")
                 self.report()
             if missing and late > 5.0:
-                self.tell(WARN, f"nothing has come yet on {', '.join(sorted(missing))}")
+                self.set_status(WARN, f"nothing has come yet on {', '.join(sorted(missing))}")
         if self._ready and self._unpause is not None and not self._released and self._unpause.service_is_ready():
             self._released = True
             self._unpause.call_async(SetBool.Request(data=False))
@@ -245,7 +245,7 @@ class RecorderNode(RobotNode):
                 self._add(topic, kind, offered)
         except (TensegrityError, ImportError, AttributeError, ValueError) as error:
             self._unknown.add(topic)
-            self.tell(WARN, f"{topic} is not recorded: {error}")
+            self.set_status(WARN, f"{topic} is not recorded: {error}")
             return
         quality = QoSProfile(
             history=HistoryPolicy.KEEP_LAST,
@@ -253,7 +253,7 @@ class RecorderNode(RobotNode):
             reliability=ReliabilityPolicy.RELIABLE if offered.reliable else ReliabilityPolicy.BEST_EFFORT,
             durability=DurabilityPolicy.TRANSIENT_LOCAL if offered.latched else DurabilityPolicy.VOLATILE,
         )
-        keep: Any = partial(self._keep, topic)  # with what the middleware tells of the message
+        keep: Any = partial(self._keep, topic)  # with what the middleware reports the message
         self._topics[topic] = self.create_subscription(made, topic, keep, quality, raw=True)
 
     def _add(self, topic: str, kind: str, quality: Quality) -> None:
@@ -268,7 +268,7 @@ class RecorderNode(RobotNode):
         topic = self.resolve_topic_name(ROBOT_FILE)
         if text and topic not in (self._writer or ()) and not self.count_publishers(topic):
             self._add(topic, "std_msgs/msg/String", Quality(latched=True, depth=1))
-            self._tell_bag(topic, String(data=text), "std_msgs/msg/String")
+            self._write_own(topic, String(data=text), "std_msgs/msg/String")
             self._excluded.add(topic)  # the same text comes from the robot
 
     # -- parameters of other nodes --------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ class RecorderNode(RobotNode):
             event.new_parameters = [
                 Parameter(name=name, value=value) for name, value in zip(names, answer.result().values, strict=False)
             ]
-            self._tell_bag(PARAMETERS, event, "rcl_interfaces/msg/ParameterEvent")
+            self._write_own(PARAMETERS, event, "rcl_interfaces/msg/ParameterEvent")
             self._waiting.discard(node)
             for each in event.new_parameters:
                 if each.name == "robot" and each.value.string_value:

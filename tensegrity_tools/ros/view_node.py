@@ -118,7 +118,7 @@ class ViewNode(PacedNode):
         self.create_subscription(Reference, "reference", self._keep_reference, LATCHED)
         self._faults = Faults(self.get_namespace(), self.diagnostic_name)
         self.create_subscription(DiagnosticArray, "/diagnostics", self._faults.hear, QoSProfile(depth=50))
-        self.tell(OK, "waiting for structure_state", robot=robot.name, url=self.view.url)
+        self.set_status(OK, "waiting for structure_state", robot=robot.name, url=self.view.url)
 
     def close(self) -> None:
         """Stop the web server."""
@@ -173,9 +173,11 @@ class ViewNode(PacedNode):
         )
         if self.view.show(state):
             self.view.warn("")
-            self.tell(OK, "showing the robot", browsers=self.view.clients, pictures=self.view.drawn, **self._refusals())
+            self.set_status(
+                OK, "showing the robot", browsers=self.view.clients, pictures=self.view.drawn, **self._refusals()
+            )
         else:
-            self.tell(WARN, "a state cannot be drawn", ignored_states=self.view.ignored)
+            self.set_status(WARN, "a state cannot be drawn", ignored_states=self.view.ignored)
 
     def _refusals(self) -> dict[str, int]:
         """What did not get through the door, where anything tried to."""
@@ -185,7 +187,7 @@ class ViewNode(PacedNode):
 
     def _complain(self, problem: str, detail: str = "") -> None:
         self.view.warn(problem + detail)
-        self.tell(WARN, problem)
+        self.set_status(WARN, problem)
 
     def _real_time_factor(self, now: float) -> float:
         """Robot seconds per second over the last two seconds; NaN until half a second has passed."""

@@ -110,8 +110,10 @@ def choices_from_texts(use: str, texts: Mapping[str, str], folder: Path | None =
     Raises:
         TensegrityError: a text is no number, or not among what there is.
     """
-    known = {each.name: each for each in choices_for(use)}
-    return Choices(use, folder, **{name: _value(known[name], text) for name, text in texts.items() if name in known})
+    by_name = {each.name: each for each in choices_for(use)}
+    return Choices(
+        use, folder, **{name: _value(by_name[name], text) for name, text in texts.items() if name in by_name}
+    )
 
 
 def _value(choice: dataclasses.Field[Any], text: str) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import Command, RobotState
-from tensegrity_control.known_loads import KnownLoads
+from tensegrity_control.external_loads import ExternalLoads
 from tensegrity_dynamics import Robot, Simulation
 from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.numerics.types import Array
@@ -105,7 +105,7 @@ def through_libraries(
     steps = max(1, int(np.ceil(period / natural.time_step - 1e-9)))
     simulation = Simulation(model, period / steps)
     estimator = make_estimator(robot, observer=True) if observer else None
-    loads = KnownLoads(robot)
+    loads = ExternalLoads(robot)
     rows: list[tuple[Array, ...]] = []
     commands: list[Command] = []
 
@@ -125,7 +125,7 @@ def through_libraries(
     planned = time.perf_counter()
     count = round((waypoints[-1][0] + hold) / period)
     for k in range(count):
-        loads.tell(control, k * period)
+        loads.update(control, k * period)
         command = control.command(k * period, state)
         commands.append(command)
         late = commands[max(0, k - delay)]

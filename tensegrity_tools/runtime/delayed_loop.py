@@ -24,7 +24,7 @@ from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.late_messages import LateMessages
 from tensegrity_dynamics.numerics.types import Array
 
-LATENCIES = ("measured", "told", "unknown")
+LATENCIES = ("measured", "nominal", "unknown")
 REPORTED = 16
 """Commands of which a reading says when they began."""
 LONGEST_STEP = 1e-3
@@ -39,8 +39,8 @@ class Delays:
         states, commands: least and most periods by which each is late, drawn anew for every one.
         busy: least and most periods from one answer of the controller to its next one.
         freezes: (begin, length) in s of times in which the controller's computer does nothing.
-        latency: what the controller knows of it: "measured" from what the plant reports, "told" (the mean of both), or
-            "unknown".
+        latency: what the controller knows of it: "measured" from what the plant reports, "nominal" (the mean of both),
+            or "unknown".
         seed: of what is drawn.
 
     Raises:
@@ -125,7 +125,7 @@ class DelayedLoop:
         self._commands: LateMessages[tuple[float, Command]] = LateMessages(*delays.commands, delays.seed + 1)
         self._random = np.random.default_rng(delays.seed + 2)
         mean = 0.5 * sum((*delays.states, *delays.commands)) * self.period
-        self._latency = CommandLatency(mean if delays.latency == "told" else 0.0)
+        self._latency = CommandLatency(mean if delays.latency == "nominal" else 0.0)
 
     def forget(self) -> None:
         """Forget errors and tensions so far."""

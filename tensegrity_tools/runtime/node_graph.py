@@ -402,7 +402,7 @@ def hardware_graph(
 
 
 def _in_time_with_the_bus(robot: Robot, choice: Choice) -> Choice:
-    """A controller that is made for one period is made for that in which the driver tells states."""
+    """A controller that is made for one period is made for that in which the driver reports states."""
     from tensegrity_control.registry import controller_class
     from tensegrity_driver.hardware.settings import hardware_settings
 

@@ -66,7 +66,7 @@ def replay_graph(
         player |= {"rate": rate, "loop": loop, "position": float(start), "paused": paused}
         player["listeners"] = int((watching or Watching()).markers) + int((watching or Watching()).view)
     nodes = [NodeDescription("player", player)]
-    placed = {"mount": mount} if mount else {}
+    mounted = {"mount": mount} if mount else {}
     choice = choose(load_robot(robot))
     if plan is not None:
         for name, runs in (("estimator", plan.estimator), ("controller", plan.controller)):
@@ -78,7 +78,7 @@ def replay_graph(
                 nodes.append(NodeDescription(name, {**own, **common, "lockstep": waits}, remappings=remapped))
     if shown.markers:
         # nobody's goals go out of a replay
-        nodes.append(NodeDescription("markers", {**common, "goal_marker": False, **placed}, may_end=True))
+        nodes.append(NodeDescription("markers", {**common, "goal_marker": False, **mounted}, may_end=True))
     if shown.view:
         steered = {"replay": True} if plan is None else {}
         nodes.append(NodeDescription("view", {**common, "port": shown.view_port, **steered}, may_end=True))
@@ -88,10 +88,10 @@ def replay_graph(
 def _robot(bag: Bag, contents: Contents, folder: Path) -> str:
     """File of the recorded robot, else the name that the nodes had. Raises TensegrityError where neither is there."""
     if contents.robot_text:
-        known = contents.robot_path
+        path = contents.robot_path
         with contextlib.suppress(OSError):
-            if known is not None and known.read_text(encoding="utf-8", errors="replace") == contents.robot_text:
-                return str(known)
+            if path is not None and path.read_text(encoding="utf-8", errors="replace") == contents.robot_text:
+                return str(path)
         file = folder / "recorded_robot.yaml"
         file.write_text(contents.robot_text, encoding="utf-8")
         return str(file)

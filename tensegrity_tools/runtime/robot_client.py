@@ -134,9 +134,9 @@ class Watcher:
 
     def phase_at(self, time: float) -> str | None:
         """Phase of the controller at a state [s], the first one told at it or after; None where none came yet."""
-        told = [(at, phase) for at, phase in self._phases if at >= time - 1e-9]
+        reported = [(at, phase) for at, phase in self._phases if at >= time - 1e-9]
         # the state at which a goal came is answered twice; the second answer counts
-        return None if not told else [phase for at, phase in told if at == told[0][0]][-1]
+        return None if not reported else [phase for at, phase in reported if at == reported[0][0]][-1]
 
     def spin_once(self) -> None:
         """Take what comes next."""

@@ -1,4 +1,4 @@
-"""A free structure that rolls to places, through the libraries or through the real nodes in lock-step.
+"""A free structure that rolls to positions, through the libraries or through the real nodes in lock-step.
 
 Through the nodes the goal is sent while the simulation is paused, so that two runs give the same bits.
 """
@@ -31,28 +31,28 @@ LONGEST = 600.0
 
 @dataclass(frozen=True, eq=False)
 class Rolled:
-    """What became of one place.
+    """What became of one position.
 
     Attributes:
-        goal: (2,) m. place, seen: (2,) m, where it is and where the estimator thinks that it is. rolls: made on the
-            way. duration: s. gave_up: why it was given up, "" where it was not. way: m, of the output from rest to
-            rest. work: J, that the actuators put in, what they took back left out. peak: N, largest tension of them.
+        goal: (2,) m. position, seen: (2,) m, where it is and where the estimator thinks that it is. rolls: made on the
+            way. duration: s. gave_up: why it was given up, "" where it was not. path_length: m, of the output from rest
+            to rest. work: J, that the actuators put in, what they took back left out. peak: N, largest tension of them.
     """
 
     goal: Array
-    place: Array
+    position: Array
     seen: Array
     rolls: int
     duration: float
     gave_up: str
-    way: float
+    path_length: float
     work: float = 0.0
     peak: float = 0.0
 
     @property
     def error(self) -> float:
         """m, from where it is to the goal."""
-        return float(np.linalg.norm(self.place - self.goal))
+        return float(np.linalg.norm(self.position - self.goal))
 
 
 class RollingLoop:
@@ -99,7 +99,7 @@ class RollingLoop:
         return RobotState(positions=positions, nodes=nodes, pose=pose)
 
     @property
-    def place(self) -> Array:
+    def position(self) -> Array:
         """(2,) m, where the output is."""
         return np.array(self.simulation.observe().pose[0][:2])
 
@@ -110,32 +110,32 @@ class RollingLoop:
         self.simulation.advance(self._steps)
         self._ticks += 1
 
-    def go(self, place: Array) -> Rolled:
-        """Roll to a place (2,) m. Raises TensegrityError: refused."""
+    def go(self, position: Array) -> Rolled:
+        """Roll to a position (2,) m. Raises TensegrityError: refused."""
         control, start = self.controller, self._ticks
-        before, made, last = self.place, control.done, self.place
-        control.set_goal(self._ticks * self._period, np.append(place, 0.0))
-        way, self.work, self.peak = 0.0, 0.0, 0.0
+        before, made, last = self.position, control.done, self.position
+        control.set_goal(self._ticks * self._period, np.append(position, 0.0))
+        path_length, self.work, self.peak = 0.0, 0.0, 0.0
         while control.status(self._ticks * self._period).phase == "moving":
             if (self._ticks - start) * self._period > LONGEST:
                 raise TensegrityError(f"it still rolls after {LONGEST:g} s.")
             rolls = control.done
             self.step()
             if control.done > rolls:
-                way += float(np.linalg.norm(self.place - last))
-                last = self.place
+                path_length += float(np.linalg.norm(self.position - last))
+                last = self.position
         self._look()
         status = control.status(self._ticks * self._period)
         return Rolled(
-            np.asarray(place, dtype=np.float64), self.place, self.seen, control.done - made,
-            (self._ticks - start) * self._period, "; ".join(status.gave_way),
-            way or float(np.linalg.norm(self.place - before)), self.work, self.peak,
+            np.asarray(position, dtype=np.float64), self.position, self.seen, control.done - made,
+            (self._ticks - start) * self._period, "; ".join(status.relaxed),
+            path_length or float(np.linalg.norm(self.position - before)), self.work, self.peak,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class NodesRun:
-    """One place through the nodes: stamps (k,) ns, nodes (k, n, 3) m and commands (k, a) m of every period."""
+    """One position through the nodes: stamps (k,) ns, nodes (k, n, 3) m and commands (k, a) m of every period."""
 
     stamps: Array
     nodes: Array
@@ -144,9 +144,9 @@ class NodesRun:
 
 
 def roll_through_nodes(
-    robot: Path | str, place: Array, *, state: str = "truth", duration: float, controller: str = "rolling"
+    robot: Path | str, position: Array, *, state: str = "truth", duration: float, controller: str = "rolling"
 ) -> NodesRun:
-    """Roll to a place (2,) m in lock-step, for so many seconds of the robot's time.
+    """Roll to a position (2,) m in lock-step, for so many seconds of the robot's time.
 
     Raises:
         TensegrityError: ROS is missing, a node ends, or the goal is refused.
@@ -159,7 +159,7 @@ def roll_through_nodes(
         try:
             listener = _Listener()
             nodes.start_all(graph)
-            return listener.run(nodes, place, duration)
+            return listener.run(nodes, position, duration)
         finally:
             if listener is not None:
                 listener.close()
@@ -181,11 +181,11 @@ class _Listener(LockstepListener):
         self._goal_type = SetGoalPose
         self._goal = self.node.create_client(SetGoalPose, "set_goal_pose")
 
-    def run(self, nodes: NodeProcesses, place: Array, duration: float) -> NodesRun:
+    def run(self, nodes: NodeProcesses, position: Array, duration: float) -> NodesRun:
         """Wait for all, send the goal, run, and give what came."""
         self.wait(nodes, lambda: self.ready() and self._goal.service_is_ready())
         request = self._goal_type.Request()
-        request.target.pose.position.x, request.target.pose.position.y = float(place[0]), float(place[1])
+        request.target.pose.position.x, request.target.pose.position.y = float(position[0]), float(position[1])
         sent = self._goal.call_async(request)
         self.wait(nodes, sent.done)
         answer = sent.result()

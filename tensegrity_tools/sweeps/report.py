@@ -190,6 +190,6 @@ def _picture(plan: SweepPlan, results: Mapping[str, NDArray], column: str, title
     return base64.b64encode(out.getvalue()).decode()
 
 
-def _nearest(values: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Indices of the values nearest to those that are wanted; axes may run downwards, too."""
-    return np.asarray(np.abs(wanted[:, None] - values[None, :]).argmin(axis=1), dtype=np.int64)
+def _nearest(values: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Indices of the values nearest to those that are desired; axes may run downwards, too."""
+    return np.asarray(np.abs(targets[:, None] - values[None, :]).argmin(axis=1), dtype=np.int64)

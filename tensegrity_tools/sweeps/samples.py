@@ -84,10 +84,10 @@ class SweepPlan:
         for axis, value in zip(others, values, strict=True):
             group, name, *rest = axis.name.split(".")
             if group == "parameter":
-                known = data.get("parameters") or {}
-                if name not in known:
-                    raise TensegrityError(f"--over {axis.name}: " + unknown_name("parameter", name, known))
-                known[name] = f"{float(value)!r} {axis.unit}" if axis.unit else float(value)
+                parameters = data.get("parameters") or {}
+                if name not in parameters:
+                    raise TensegrityError(f"--over {axis.name}: " + unknown_name("parameter", name, parameters))
+                parameters[name] = f"{float(value)!r} {axis.unit}" if axis.unit else float(value)
             else:
                 forces.setdefault(name, [0.0, 0.0, 0.0])["xyz".index(rest[0])] = float(value)
         plain = parse_robot(self.text, self.source, path)
@@ -105,7 +105,7 @@ class SweepPlan:
         yaml.dump(data, out)
         robot = parse_robot(out.getvalue(), self.source, path)
         if forces and isinstance(robot.model, Structure):
-            # not by the file: rest lengths that it finds for a wanted shape are those without these loads
+            # not by the file: rest lengths that it finds for a desired shape are those without these loads
             robot = replace(
                 robot, model=replace(robot.model, loads=robot.model.loads + robot.model.force_array(forces))
             )

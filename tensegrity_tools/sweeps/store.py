@@ -44,25 +44,25 @@ class SweepFolder:
     def __init__(self, folder: Path, plan: SweepPlan) -> None:
         self.folder, self.plan = folder, plan
         self.chunks = folder / "chunks"
-        wanted = plan_record(plan)
+        record_of_plan = plan_record(plan)
         try:
             self.chunks.mkdir(parents=True, exist_ok=True)
             record = folder / "sweep.json"
             if record.is_file():
-                self._compare(json.loads(record.read_text(encoding="utf-8")), wanted)
+                self._compare(json.loads(record.read_text(encoding="utf-8")), record_of_plan)
             elif any(self.chunks.iterdir()):
                 raise TensegrityError(
                     f"{folder} holds chunks of a sweep without its sweep.json; choose another folder."
                 )
             else:
-                _write(record, json.dumps(wanted, indent=1).encode())
+                _write(record, json.dumps(record_of_plan, indent=1).encode())
         except OSError as error:
             raise TensegrityError(f"{folder}: {error.strerror or error}.") from error
         except ValueError as error:
             raise TensegrityError(f"{folder / 'sweep.json'} is no record of a sweep: {error}.") from error
 
-    def _compare(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-        differing = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
+    def _compare(self, found: Mapping[str, Any], record_of_plan: Mapping[str, Any]) -> None:
+        differing = sorted(name for name in {*found, *record_of_plan} if found.get(name) != record_of_plan.get(name))
         if differing:
             words = ", ".join("the robot file" if name == "text" else name for name in differing)
             raise TensegrityError(

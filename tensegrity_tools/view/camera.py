@@ -65,7 +65,7 @@ class FollowingCamera:
         self._given: dict[int, NDArray[np.float64]] = {}
         self._fits: dict[int, Fit] = {}
         self._shapes: dict[int, tuple[float, float]] = {}  # width over height, and since when
-        self._under_way = False
+        self._is_moving = False
         self.follows = True
 
     @property
@@ -74,12 +74,12 @@ class FollowingCamera:
         return self._shift.copy()
 
     def update(self, middle: NDArray[np.float64]) -> bool:
-        """Go on towards the middle of the robot (3,) m; tells whether there is some way left."""
+        """Go on towards the middle of the robot (3,) m; returns whether there is some way left."""
         if self.follows:
             left = middle - self._start - self._shift
             distance = float(np.linalg.norm(left))
-            self._under_way = distance > (ARRIVE if self._under_way else LEAVE) * self._span
-            if self._under_way:
+            self._is_moving = distance > (ARRIVE if self._is_moving else LEAVE) * self._span
+            if self._is_moving:
                 jumped = distance > 2.0 * self._span  # a reset, or a leap in a replay
                 self._shift += left if jumped else SHARE * left
         clients = self._server.get_clients()
@@ -92,7 +92,7 @@ class FollowingCamera:
             with contextlib.suppress(AssertionError, ValueError):  # it has gone, or has told nothing yet
                 if client.camera.update_timestamp:
                     settling |= not self._lead(key, client.camera)
-        return settling or (self._under_way and self.follows)
+        return settling or (self._is_moving and self.follows)
 
     def _lead(self, key: int, camera: viser.CameraHandle) -> bool:
         """Fit a camera to its page, also when that is turned, and take it along; False where that is still to be done.

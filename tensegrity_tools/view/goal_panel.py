@@ -20,7 +20,7 @@ from .display_units import LengthUnit, quaternion_from_roll_pitch_yaw, roll_pitc
 from .state import Answer
 
 LONGEST = 600.0  # s, of a motion
-FARTHEST = 100.0  # of the robot's span, from its place
+FARTHEST = 100.0  # of the robot's span, from its position
 
 # Called with a goal: position (3,) m, quaternion wxyz (4,), duration s (0: the shortest).
 GoalCallback = Callable[[NDArray[np.float64], NDArray[np.float64], float], Answer]

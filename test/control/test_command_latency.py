@@ -13,27 +13,27 @@ PERIOD = 0.005
 
 @settings(max_examples=25)
 @given(st.integers(0, 6), st.integers(0, 3))
-def test_what_is_measured_is_the_way_that_commands_take_and_old_states_come_on_top(way, behind):
-    latency = CommandLatency(told=0.1)
+def test_what_is_measured_is_the_way_that_commands_take_and_old_states_come_on_top(delay, behind):
+    latency = CommandLatency(nominal=0.1)
     assert latency.age(1.0, 1.0) == pytest.approx(0.1) and not latency.measured
     for k in range(40):
         newest = k * PERIOD
         stamp = (k - behind) * PERIOD  # the state that is answered is older than what is known of the actuators
         latency.sent(stamp, newest)
-        if k >= way:
-            sent = (k - way - behind) * PERIOD
+        if k >= delay:
+            sent = (k - delay - behind) * PERIOD
             latency.acted(sent, newest)
             latency.acted(sent, newest)  # told twice: no news
     assert latency.measured and latency.spread == pytest.approx(0.0, abs=1e-12)
-    assert latency.age(1.0, 1.0 + behind * PERIOD) == pytest.approx((way + behind) * PERIOD)
+    assert latency.age(1.0, 1.0 + behind * PERIOD) == pytest.approx((delay + behind) * PERIOD)
 
 
 def test_reports_of_commands_that_nobody_sent_say_nothing():
-    latency = CommandLatency(told=0.01)
+    latency = CommandLatency(nominal=0.01)
     latency.sent(0.0, 0.0)
-    assert not latency.acted(0.7, 0.8) and latency.way == 0.01
+    assert not latency.acted(0.7, 0.8) and latency.delay == 0.01
     for impossible in (-0.5, 3.0, float("nan"), float("inf")):
-        assert not latency.acted(0.0, impossible) and latency.way == 0.01
-    assert latency.acted(0.0, 0.02) and latency.way == pytest.approx(0.02)
+        assert not latency.acted(0.0, impossible) and latency.delay == 0.01
+    assert latency.acted(0.0, 0.02) and latency.delay == pytest.approx(0.02)
     latency.forget()
-    assert not latency.acted(0.0, 0.5) and latency.way == pytest.approx(0.02)
+    assert not latency.acted(0.0, 0.5) and latency.delay == pytest.approx(0.02)

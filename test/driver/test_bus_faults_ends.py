@@ -223,18 +223,18 @@ def test_a_memory_of_turns_of_another_calibration_is_void_and_a_damaged_one_an_e
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("servos", [WHEELS, TURNING])
-@pytest.mark.parametrize("way", [-1.0, 1.0])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_spools_that_are_driven_at_full_rate_to_their_limits_stop_there(
-    servos: str, way: float, tmp_path: Path
+    servos: str, sign: float, tmp_path: Path
 ) -> None:
     limits = {name: (HOME - 0.003, HOME + 0.003) for name in ("draw_1", "draw_2", "draw_3", "saddle_1")}
     with emulated_cell(tmp_path, servos, limits=limits) as cell:
         cell.run(5)
         cell.mode = Mode.VELOCITY
-        cell.goals = dict.fromkeys(limits, 0.015 * way)
+        cell.goals = dict.fromkeys(limits, 0.015 * sign)
         cell.run(60)
         for name in limits:
-            assert 0.0026 < way * (cell.length(name) - HOME) < 0.0031
+            assert 0.0026 < sign * (cell.length(name) - HOME) < 0.0031
         assert cell.kinds <= {K.REFUSED_COMMANDS}  # at the limit the gate lets none of them pass
 
 

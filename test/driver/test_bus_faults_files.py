@@ -175,7 +175,7 @@ def test_turns_lost_while_it_was_switched_off_are_found_before_anything_moves_wh
 def test_servos_that_were_switched_off_since_they_were_last_driven_are_named_when_the_driver_opens(
     cell: EmulatedCell,
 ) -> None:
-    """One lost turn may leave a length within its limits: without a memory only the servo's own state tells of it."""
+    """One lost turn may leave a length within its limits: without a memory only the servo's own state reports it."""
     cell.driver = cell.open()
     assert not [note for note in cell.driver.link.warnings() if "turns" in note]
     cell.driver.close()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from driver_link import IDENTITY, PERIOD, START, IdealLink, calibration, known_lines
+from driver_link import IDENTITY, PERIOD, START, IdealLink, calibration, ideal_lines
 
 from tensegrity_driver.bus.identity import BusIdentity
 from tensegrity_driver.calibration.calibration_file import load_calibration, save_calibration
@@ -43,7 +43,7 @@ def link_of(driver: Driver) -> IdealLink:
 
 def points(name: str, count: int = 6, shift: float = 0.0) -> tuple[list[float], list[float]]:
     """Readings and lengths that a rule would show."""
-    line = known_lines(ROBOT)[name]
+    line = ideal_lines(ROBOT)[name]
     lengths = [0.17 + 0.018 * k for k in range(count)]
     return [line.inverse(length) for length in lengths], [length + shift for length in lengths]
 

@@ -252,7 +252,7 @@ def test_an_adapter_that_is_unplugged_and_comes_back_loses_nothing(encoder: bool
     step = machine.run(1)
     assert [each.kind for each in step.new] == [FaultKind.PORT_LOST]
     assert "plug the adapter in again" in step.notes[0]
-    step = machine.run(30)  # the servos do what they were told last
+    step = machine.run(30)  # the servos do what they were commanded last
     assert {each.kind for each in step.faults} >= {FaultKind.PORT_LOST, FaultKind.SERVO_SILENT}
     with pytest.raises(CommandRefused, match="serial port is gone"):
         machine.driver.clear()
@@ -334,9 +334,9 @@ def test_a_servo_at_the_end_of_its_turns_goes_no_further_and_comes_back(end: flo
     assert machine.lengths()[0] == pytest.approx(0.21, abs=2.0 * COUNT)
 
 
-@pytest.mark.parametrize("way", [1.0, -1.0])
-def test_a_counter_that_wraps_is_lost_turns_and_moves_nothing(way: float) -> None:
-    counts = 2.0**31 * way - way * 40.0  # of 4096 a turn, as an int32
+@pytest.mark.parametrize("distance", [1.0, -1.0])
+def test_a_counter_that_wraps_is_lost_turns_and_moves_nothing(distance: float) -> None:
+    counts = 2.0**31 * distance - distance * 40.0  # of 4096 a turn, as an int32
     line = Line(-RADIUS, 0.21 + RADIUS * counts * 2.0 * math.pi / 4096.0)
     machine = Machine(encoder=True, line=line)
     axis, read = machine.link.axes["draw_1"], machine.link.axes["draw_1"].read
@@ -349,7 +349,7 @@ def test_a_counter_that_wraps_is_lost_turns_and_moves_nothing(way: float) -> Non
 
     axis.read = as_int32
     kinds = set()
-    axis.drift = -way * 0.005  # something turns it on, as nothing can command it there
+    axis.drift = -distance * 0.005  # something turns it on, as nothing can command it there
     for _ in range(40):
         step = machine.run(1)
         kinds |= {each.kind for each in step.new}

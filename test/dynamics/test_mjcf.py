@@ -57,10 +57,10 @@ def test_a_mechanism_has_its_shape_and_frequencies_in_mujoco(name):
     robot = load_robot(name)
     shape = MechanismEquilibriumSolver(robot.mechanism, held_joints(robot)).solve(robot.model.start)
     judged = Judge(exported(robot).text, held_joints(robot)).judge()
-    places = BodyPoses(robot.model).update(shape.q).positions
+    positions = BodyPoses(robot.model).update(shape.q).positions
     for body, row in robot.mechanism.body_index.items():
         if row >= 0:
-            np.testing.assert_allclose(judged.positions[body], places[row], atol=1e-9)
+            np.testing.assert_allclose(judged.positions[body], positions[row], atol=1e-9)
     ours = frequencies_of_mechanism(robot, shape)[:10]
     np.testing.assert_allclose(judged.frequencies[: ours.size], ours, rtol=1e-3)
     assert judged.frequencies.size == ours.size
@@ -72,9 +72,9 @@ def test_a_structure_has_its_shape_and_frequencies_in_mujoco(name):
     structure = robot.structure
     nodes = StructureEquilibriumSolver(structure).solve().nodes
     judged = Judge(exported(robot).text).judge(1e-4)
-    for node, place in zip(structure.node_names, nodes, strict=True):
+    for node, position in zip(structure.node_names, nodes, strict=True):
         if node in judged.positions:
-            np.testing.assert_allclose(judged.positions[node], place, atol=1e-6)
+            np.testing.assert_allclose(judged.positions[node], position, atol=1e-6)
     np.testing.assert_allclose(judged.frequencies[:10], frequencies_of_structure(robot, nodes)[:10], rtol=1e-3)
 
 
@@ -122,10 +122,10 @@ def test_joints_springs_loops_payloads_and_wrenches_are_said_to_mujoco():
     robot = parse_robot(CHAIN, "here")
     shape = MechanismEquilibriumSolver(robot.mechanism, ("j2",)).solve(robot.model.start)
     judged = Judge(exported(robot).text, ("j2",)).judge(1e-4)
-    places = BodyPoses(robot.model).update(shape.q).positions
+    positions = BodyPoses(robot.model).update(shape.q).positions
     for body, row in robot.mechanism.body_index.items():
         if row >= 0:
-            np.testing.assert_allclose(judged.positions[body], places[row], atol=1e-6)
+            np.testing.assert_allclose(judged.positions[body], positions[row], atol=1e-6)
     np.testing.assert_allclose(judged.frequencies, frequencies_of_mechanism(robot, shape), rtol=1e-3)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from import_graph import PACKAGES, broken_layers, describe, find_circles, graph, read_imports, room_circles, tree_of
+from import_graph import PACKAGES, broken_layers, describe, find_circles, folder_circles, graph, read_imports, tree_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = ("tensegrity_dynamics", "tensegrity_control", "tensegrity_driver")
@@ -50,7 +50,7 @@ def test_no_file_imports_itself_round_a_corner() -> None:
 
 
 def test_no_folder_imports_itself_round_a_corner() -> None:
-    circles = room_circles(ROOT)
+    circles = folder_circles(ROOT)
     assert not circles, "\n".join(" <-> ".join(circle) for circle in circles)
 
 
@@ -80,7 +80,7 @@ def test_imports_in_functions_and_for_types_alone_count(tmp_path: Path, text: st
     write_tree(tmp_path, robots__robot=text, structures__structure=structure, structures__other="")
     (broken,) = broken_layers(tmp_path)
     assert "tensegrity_dynamics/robots/robot.py" in broken and "structures stands above robots" in broken
-    assert room_circles(tmp_path) == [["tensegrity_dynamics/robots", "tensegrity_dynamics/structures"]]
+    assert folder_circles(tmp_path) == [["tensegrity_dynamics/robots", "tensegrity_dynamics/structures"]]
     described, failed = describe(tmp_path)
     assert failed and "circles of files: 1" in described and "imports that run upwards: 1" in described
 

@@ -21,7 +21,7 @@ IDENTITY = BusIdentity("test", tuple((servo, 12) for servo in range(1, 13)))
 START = 0.2159  # m, length of every tendon at first
 
 
-def known_lines(robot: Robot) -> dict[str, Line]:
+def ideal_lines(robot: Robot) -> dict[str, Line]:
     """Lines of potentiometers that stand wherever they were mounted."""
     return {
         row["actuator"]: Line(
@@ -41,7 +41,7 @@ def calibration(robot: Robot, identity: BusIdentity = IDENTITY) -> RobotCalibrat
                 0.95, 0.0, 5, 0, "2026-01-01",
             )
         }
-        for name, line in known_lines(robot).items()
+        for name, line in ideal_lines(robot).items()
     }  # fmt: skip
     return RobotCalibration(robot.name, hardware_fingerprint(robot.servos), identity, sensors, "2026-01-01")
 
@@ -50,7 +50,7 @@ class IdealLink:
     """Free-run servos with potentiometers; moves by one period per reading."""
 
     def __init__(self, robot: Robot, settings: HardwareSettings | None = None) -> None:
-        self.lines = known_lines(robot)
+        self.lines = ideal_lines(robot)
         self.lengths = dict.fromkeys(self.lines, START)
         self.radii = {row["actuator"]: row["spool_radius"] for row in servo_rows(robot)}
         self.speeds = dict.fromkeys(self.lines, 0.0)

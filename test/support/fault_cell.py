@@ -159,7 +159,7 @@ def jam_and_identify(cell: Cell) -> None:
 
 
 def loosen(cell: Cell) -> None:
-    """The robot gives way by 1 mm/s until the tendon carries nothing."""
+    """The robot yields by 1 mm/s until the tendon carries nothing."""
     cell.each_cycle = lambda: setattr(cell.axis, "reach", max(cell.axis.reach - 2e-5, 0.2))
 
 

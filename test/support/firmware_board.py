@@ -94,7 +94,7 @@ class Firmware:
         self._library = library()
         self._memory = ctypes.create_string_buffer(self._library.board_bytes() + 16)
         self._at = (ctypes.addressof(self._memory) + 15) // 16 * 16
-        self._room = ctypes.create_string_buffer(self._library.board_room())
+        self._buffer = ctypes.create_string_buffer(self._library.board_room())
         self.now = start_ms
         self._library.board_begin(self._at, channels, self.time, ANSWER_MS)
 
@@ -105,7 +105,7 @@ class Firmware:
     def host(self, data: bytes) -> bytes:
         """Bytes from the host; returns the answers."""
         self._library.board_host_bytes(self._at, data, len(data), self.time)
-        return ctypes.string_at(self._room, self._library.board_take_host(self._at, self._room))
+        return ctypes.string_at(self._buffer, self._library.board_take_host(self._at, self._buffer))
 
     def servos(self, data: bytes) -> None:
         """Bytes from the servos."""
@@ -114,7 +114,7 @@ class Firmware:
     def run(self) -> bytes:
         """One turn of the loop; returns bytes for the servos."""
         self._library.board_run(self._at, self.time)
-        return ctypes.string_at(self._room, self._library.board_take_servos(self._at, self._room))
+        return ctypes.string_at(self._buffer, self._library.board_take_servos(self._at, self._buffer))
 
     def step(self) -> tuple[bytes, bytes]:
         """A millisecond; returns bytes for the host and for the servos."""

@@ -130,12 +130,12 @@ class HeadlessBrowser:
 
     def press(self, label: str) -> bool:
         """Press the button with this label; False where there is none."""
-        wanted = json.dumps(label)
-        buttons = f"[...document.querySelectorAll('button')].filter(b => b.innerText.trim() === {wanted})"
+        desired = json.dumps(label)
+        buttons = f"[...document.querySelectorAll('button')].filter(b => b.innerText.trim() === {desired})"
         return bool(self.run(f"{buttons}.map(b => b.click()).length"))
 
     def drag(self, start: tuple[float, float], end: tuple[float, float], steps: int = 8) -> None:
-        """Drag with the left button between two places of the page, in pixels."""
+        """Drag with the left button between two positions of the page, in pixels."""
         self._mouse("mouseMoved", *start, button="none")
         time.sleep(0.3)
         self._mouse("mousePressed", *start)

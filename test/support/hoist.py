@@ -197,12 +197,12 @@ class HoistSimulator(Simulator):
         for _ in range(steps):
             z, speed, rest = self._z, self._speed, self._rest
             tension = model.tension(z, speed, rest)
-            wanted = {
+            desired = {
                 POSITION: (self._target - rest) / step,
                 VELOCITY: self._target,
                 EFFORT: (tension - self._target) / (0.05 * model.stiffness),
             }[self._mode]
-            rate = min(max(wanted, -self.winch.rate), self.winch.rate)
+            rate = min(max(desired, -self.winch.rate), self.winch.rate)
             next_rest = min(max(rest + rate * step, low), high)
             first = self._acceleration(z, speed, rest)
             second = self._acceleration(z + step * speed, speed + step * first, next_rest)
@@ -300,8 +300,8 @@ class HoistCodec(StateCodec):
         return DecodedState(record.q, record.v)
 
     def tensions(self, names: Sequence[str], tensions: Sequence[float], configuration: np.ndarray) -> np.ndarray:
-        known = dict(zip(names, tensions, strict=False))
-        return np.array([known.get("rope", known.get(self._robot.actuators[0].name, np.nan))])
+        by_name = dict(zip(names, tensions, strict=False))
+        return np.array([by_name.get("rope", by_name.get(self._robot.actuators[0].name, np.nan))])
 
 
 class HoistReport(RobotReport):

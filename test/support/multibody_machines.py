@@ -20,7 +20,7 @@ UP = np.array([0.0, 0.0, 1.0])
 
 
 def _wound(mechanism, entries, q):
-    """q with block, pulley and cable of every entry where the bodies' present places want them."""
+    """q with block, pulley and cable of every entry where the bodies' present positions want them."""
     work = make_workspace(mechanism.flat)
     body_kinematics(mechanism.flat, q, np.zeros(mechanism.velocity_count), work)
     for entry in entries:

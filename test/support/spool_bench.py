@@ -86,7 +86,7 @@ class Axis:
         self.queue.append(command)
         acting = self.queue.popleft()
         speed, floor = self.drift, 0.0
-        self.pushing = self.spool.tells_tension(acting)
+        self.pushing = self.spool.reports_tension(acting)
         if acting is not None and acting.kind is Drive.TORQUE_OFF:
             self.torque, speed = False, 0.0
             self.length += 0.5 * max(self.reach - self.length, 0.0)  # pulled loose
@@ -94,13 +94,13 @@ class Axis:
             self.torque = True
             rate = self.spool.actuator.rate
             if acting.kind is Drive.VELOCITY:
-                wanted = acting.value
+                desired = acting.value
             else:
-                wanted = min(max((acting.value - self.length) / period, -rate), rate)
-            speed += self.gain * wanted
+                desired = min(max((acting.value - self.length) / period, -rate), rate)
+            speed += self.gain * desired
             if (
                 self.limited and acting.tension > 0.0 and not self.snapped
-            ):  # the torque limit stops winding in, wanted or not
+            ):  # the torque limit stops winding in, desired or not
                 least = min(self.reach - acting.tension / self.stiffness, self.length)
                 floor = least
         if not self.jammed:

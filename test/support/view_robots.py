@@ -24,8 +24,8 @@ def prism_robot() -> Robot:
     angles = 2.0 * np.pi * np.arange(3) / 3.0
     ring = 0.1 * np.column_stack((np.cos(angles), np.sin(angles)))
     turned = 0.1 * np.column_stack((np.cos(angles + 2.6), np.sin(angles + 2.6)))
-    nodes = {name: (*place, 0.0) for name, place in zip(BOTTOM, ring, strict=True)}
-    nodes |= {name: (*place, 0.2) for name, place in zip(TOP, turned, strict=True)}
+    nodes = {name: (*position, 0.0) for name, position in zip(BOTTOM, ring, strict=True)}
+    nodes |= {name: (*position, 0.2) for name, position in zip(TOP, turned, strict=True)}
     members: list[tuple[str, str, str, str, float, float]] = []
     for k in range(3):
         members.append((f"bar_{k}", "bar", BOTTOM[k], TOP[k], 1e5, 0.27))

@@ -83,9 +83,9 @@ def follow(watcher: Watcher, position: Any, quaternion: Any) -> None:
     wait(watcher, client.server_is_ready)
     goal = FollowTrajectory.Goal(time_from_start=[Duration(sec=2)])
     goal.waypoint = [fill_pose(Pose(), position, quaternion)]
-    told: list[Any] = []  # on the way: the plan is made
-    sent = client.send_goal_async(goal, feedback_callback=told.append)
-    wait(watcher, lambda: bool(told))
+    messages: list[Any] = []  # on the way: the plan is made
+    sent = client.send_goal_async(goal, feedback_callback=messages.append)
+    wait(watcher, lambda: bool(messages))
     cancelled = sent.result().cancel_goal_async()
     wait(watcher, cancelled.done)
     client.destroy()

@@ -9,7 +9,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
-from driver_link import START, IdealHardware, known_lines  # noqa: E402
+from driver_link import START, IdealHardware, ideal_lines  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
@@ -351,7 +351,7 @@ def test_points_measured_by_hand_make_a_calibration_that_is_saved_where_asked(be
     path = tmp_path / "folder" / "calibration.json"
     running = bench(calibration=str(path))
     running.cycles(3)
-    line = known_lines(ROBOT)["draw_5"]
+    line = ideal_lines(ROBOT)["draw_5"]
     lengths = [0.17 + 0.018 * k for k in range(6)]
     request = Calibrate.Request(servo="draw_5", reading=[line.inverse(each) for each in lengths], length=lengths)
     moving = running.call(Calibrate, "driver/calibrate", request)

@@ -68,8 +68,8 @@ class System:
             self.wait(lambda: self.diagnosis("controller") in ("holding", "moving") and self.watcher.tendons)
 
     def wait(self, condition):
-        told = {name: status.message for name, status in self.watcher.diagnostics.items()}
-        assert self.watcher.wait_until(condition, PATIENCE), (told, self.nodes.last_words("driver"))
+        messages = {name: status.message for name, status in self.watcher.diagnostics.items()}
+        assert self.watcher.wait_until(condition, PATIENCE), (messages, self.nodes.last_words("driver"))
 
     def diagnosis(self, name):
         status = self.watcher.diagnostics.get(name)
@@ -265,8 +265,8 @@ def test_the_servos_of_a_killed_driver_stop_by_their_own_watchdog(system, tmp_pa
                 break
         assert bitten == 0xFF
         bus.open()
-        places = [bus.read(7, model.register("present_position")) for _ in range(20)]
-        assert max(places) - min(places) < 1e-2
+        positions = [bus.read(7, model.register("present_position")) for _ in range(20)]
+        assert max(positions) - min(positions) < 1e-2
         assert bus.read(7, model.register("torque_enable")) == 1.0
         bus.close()
         running.nodes.start("driver", running.graph["driver"].parameters)

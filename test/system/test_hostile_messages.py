@@ -271,7 +271,7 @@ def test_a_flood_of_problems_fills_neither_the_log_nor_the_network():
         node, published = RobotNode("flooded"), []
         node.report = lambda: published.append(node._said)  # type: ignore[method-assign]
         for k in range(10_000):
-            node.tell(b"\x01", f"problem {k}" + "x" * 100_000)
+            node.set_status(b"\x01", f"problem {k}" + "x" * 100_000)
         assert len(published) <= 40 + 20 and len(node._said) < 3000
         assert node._said.startswith("problem 9999")
         node.destroy_node()

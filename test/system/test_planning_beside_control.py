@@ -206,8 +206,8 @@ def test_the_plan_of_every_controller_can_be_called_off(robot, controller):
         assert not answer.result().accepted
         assert "stop" in answer.result().reason
         made.spin_until(lambda: made.node._planner.rests)
-        under_way = made.node._planner._under_way
-        assert under_way is None or isinstance(under_way.exception(), PlanCancelledError)
+        running = made.node._planner._running
+        assert running is None or isinstance(running.exception(), PlanCancelledError)
         for _ in range(3):
             assert made.give_state() == 1
         if made.commands[-1].mode == 0:

@@ -37,10 +37,10 @@ def rate_at_end(before: DriveCommand | None, sent: DriveCommand | None, period: 
     Args:
         before, sent: command of the cycle before, and of this one. period: s.
     """
-    way = goal_of(sent) - goal_of(before)
-    if sent is None or not abs(way) > sent.rate * period:
+    change = goal_of(sent) - goal_of(before)
+    if sent is None or not abs(change) > sent.rate * period:
         return 0.0
-    return math.copysign(sent.rate, way)
+    return math.copysign(sent.rate, change)
 
 
 def ripple(before: DriveCommand | None, sent: DriveCommand | None, period: float, rates: float) -> float:
@@ -49,10 +49,10 @@ def ripple(before: DriveCommand | None, sent: DriveCommand | None, period: float
     Args:
         before, sent, period: see `rate_at_end`. rates: mean of the rates of the goal at both ends [m/s].
     """
-    way = goal_of(sent) - goal_of(before)
-    if sent is None or sent.impedance is None or math.isnan(way) or not (sent.rate > 0.0 and period > 0.0):
+    change = goal_of(sent) - goal_of(before)
+    if sent is None or sent.impedance is None or math.isnan(change) or not (sent.rate > 0.0 and period > 0.0):
         return 0.0
-    along = min(max(way, -sent.rate * period), sent.rate * period)
+    along = min(max(change, -sent.rate * period), sent.rate * period)
     taken = abs(along) / sent.rate  # s until it has arrived
     ahead = 0.5 * along * (1.0 - taken / period)
     return sent.impedance.stiffness * ahead + sent.impedance.damping * (along / period - rates)
@@ -118,7 +118,7 @@ class CarriedForce:
 
     @property
     def mean(self) -> float:
-        """N, in the direction of winding in; nan where it is not known."""
+        """N, in the direction of winding in; nan where it is unknown."""
         if self._mass == 0.0:
             return sum(each[0] for each in self._past) / len(self._past) if self._past else math.nan
         elapsed = sum(period for *_, period in list(self._past)[1:])

@@ -51,8 +51,8 @@ class TensionEstimate:
         self._cycles = 0
 
     def update(self, tendon: TendonReading, command: DriveCommand | None) -> float:
-        """Tension [N], or nan where the load does not tell it; once per cycle."""
-        self._cycles = self._cycles + 1 if self.spool.tells_tension(command) else 0
+        """Tension [N], or nan where the load does not report it; once per cycle."""
+        self._cycles = self._cycles + 1 if self.spool.reports_tension(command) else 0
         if self.spool.pull(tendon.raw) < -wrong_pull(self.spool, self.settings):
             return math.nan
         return tendon.tension if self.spool.load_at_rest or self._cycles > self.settings.lag else math.nan
@@ -143,7 +143,7 @@ class TensionMonitor(TendonFindingMonitor):
 
     @property
     def carried(self) -> float:
-        """N that the tendon takes, a mean over the cycles of the persistence; nan where it is not known."""
+        """N that the tendon takes, a mean over the cycles of the persistence; nan where it is unknown."""
         return self._carried.mean
 
     @abstractmethod

@@ -123,11 +123,11 @@ class StuckMonitor(TendonFindingMonitor):
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         length, settings = tendon.length, self.settings
         period = elapsed(readings, settings)
-        step = self._commanded_speed(self._wanted(command), length, period) * period
+        step = self._commanded_speed(self._delayed_command(command), length, period) * period
         if not finite(length) or command is None or command.kind is Drive.TORQUE_OFF:
             self._first, self._commanded = length, 0.0
             return None
-        if way_beyond_load(command, length, self.spool) <= settings.stuck_distance:
+        if distance_beyond_load(command, length, self.spool) <= settings.stuck_distance:
             step = 0.0  # near its goal a loaded spool may well stand
         moved = abs(length - self._first)
         other = sensor_distance(self.spool, tendon.second_length, self._second)
@@ -140,7 +140,7 @@ class StuckMonitor(TendonFindingMonitor):
             return None
         return f"it stands still although {abs(self._commanded) * 1e3:.1f} mm were commanded"
 
-    def _wanted(self, command: DriveCommand | None) -> DriveCommand | None:
+    def _delayed_command(self, command: DriveCommand | None) -> DriveCommand | None:
         """An impedance before it is limited, but by its range; others as they are: they may stay at the ceiling."""
         if command is None or command.impedance is None or command.goal is None:
             return command
@@ -184,7 +184,7 @@ def within_range(length: float, spool: Spool) -> float:
     return min(max(length, low), high)
 
 
-def way_beyond_load(command: DriveCommand, length: float, spool: Spool) -> float:
+def distance_beyond_load(command: DriveCommand, length: float, spool: Spool) -> float:
     """Distance [m] from a length to where a command is bound for, beyond what a load within its ceiling explains.
 
     A servo with an impedance pulls with k (length - goal) - effort. As long as that is within its ceiling it may stand

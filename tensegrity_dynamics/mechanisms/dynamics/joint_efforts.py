@@ -149,16 +149,16 @@ def loop_resistance(flat, r, work):
         point, gap = work.point, work.gap
         world_point(work.rotation, work.position, s, row[OTHER_ORIGIN:], point)
         world_point(work.rotation, work.position, p, row[ORIGIN:], gap)
-        way = 0.0
+        deflection = 0.0
         for k in range(3):
-            way += axis[k] * (point[k] - gap[k])
+            deflection += axis[k] * (point[k] - gap[k])
             force[3 + k] = axis[k]
         cross(point, axis, force)
         speed = 0.0
         for k in range(6):
             speed += force[k] * (work.velocity[s, k] if s >= 0 else 0.0)
             speed -= force[k] * (work.velocity[p, k] if p >= 0 else 0.0)
-        effort = resist(law, way, speed, work.resistance)
+        effort = resist(law, deflection, speed, work.resistance)
         for k in range(6):
             force[k] *= effort
     push_between(flat, work, p, s, force)

@@ -185,7 +185,7 @@ class ReducedModel:
         self._usual_entry = self.largest_entry(np.array(model.start))
 
     def take_loads(self, load: Array, stiffness: Array) -> None:
-        """Reckon from now on with loads (b, 6) [moment, force] on bodies, and cables (c,) times as stiff as told."""
+        """Reckon from now on with loads (b, 6) [moment, force] on bodies, and cables (c,) times as stiff as stated."""
         self._work.load[:] = load
         np.multiply(self.mechanism.flat.cable_young, stiffness, out=self._flat.cable_young)
 
@@ -472,20 +472,20 @@ def single_coordinates(mechanism: Mechanism, names: Sequence[str]) -> tuple[list
         TensegrityError: a name is unknown, or belongs to a joint with a quaternion.
     """
     names_of_all = mechanism.coordinate_names()
-    places = {}
+    indices = {}
     for joint in mechanism.joints:
         if joint.kind not in QUATERNION_KINDS:
             at_v, at_q = mechanism.velocities_of(joint.name), mechanism.positions_of(joint.name)
-            places.update({names_of_all[at_v.start + k]: at_q.start + k for k in range(at_v.stop - at_v.start)})
+            indices.update({names_of_all[at_v.start + k]: at_q.start + k for k in range(at_v.stop - at_v.start)})
     for name in names:
         if name not in names_of_all:
             raise TensegrityError(unknown_name("coordinate", name, names_of_all))
-        if name not in places:
+        if name not in indices:
             raise TensegrityError(
                 f"coordinate {name} is part of a joint that turns freely, so that it has no number of its own; the "
                 "controller qp takes such robots, or choose other coordinates."
             )
-    return [names_of_all.index(name) for name in names], [places[name] for name in names]
+    return [names_of_all.index(name) for name in names], [indices[name] for name in names]
 
 
 def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:

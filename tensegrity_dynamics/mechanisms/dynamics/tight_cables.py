@@ -298,8 +298,8 @@ class TightCables:
     Attributes:
         count: n, independent coordinates. cables: names of the driven cables that stretch. relaxation: (c,) s, damping
             over stiffness of each. springs: (c,) N, what a strain of one would pull. softness: (c,) by how much more
-            they stretch than was told; 1 unless somebody finds another. drive_q: (a,) actuators in q. arrays: what the
-            last `update` filled, see `TightWorkspace`.
+            they stretch than was stated; 1 unless somebody finds another. drive_q: (a,) actuators in q. arrays: what
+            the last `update` filled, see `TightWorkspace`.
 
     Raises:
         TensegrityError: the robot has no such equations; says which part of it is in the way.

@@ -1,5 +1,5 @@
 """Motion of a mechanism from its pulley angles and the efforts behind them: positions, velocities and strains, and what
-acts on it that nobody told (`unknown_loads`).
+acts on it that nobody reported (`unknown_loads`).
 
 A copy of the mechanism is simulated with the efforts that were applied, and corrected by the sensors:
 
@@ -11,7 +11,7 @@ is predicted in every interval by the linear system around the present shape, wh
 moved on or readings come at another rhythm. What is measured is the position of every actuator and, where there are
 load cells, the tension of cables.
 
-Where readings are missed the efforts of the time between are not known. The copy's actuators are then led from the
+Where readings are missed the efforts of the time between are unknown. The copy's actuators are then led from the
 positions before to those after, which are.
 """
 
@@ -67,7 +67,7 @@ class Noise:
             time within it. drive: the same of what actuators tell of their efforts and what they gave in the mean since
             the last time, friction included, in parts of their limits.
         load: of unknown wrenches at the output, in parts of the robot's weight; 0: there are none. elasticity: of the
-            cables' stiffness, in parts of it; 0: it is as told. See `UnknownLoads`.
+            cables' stiffness, in parts of it; 0: it is as stated. See `UnknownLoads`.
         lost: rad or m between sensor and model beyond which the observer starts anew from the shape at rest.
     """
 
@@ -133,7 +133,7 @@ class MechanismObserver(MechanismEstimator):
         self._followed: MechanismEstimate | None = None  # the last one that was not a shape at rest
         self._system: System | None = None
         self.unknown = UnknownLoads(robot, self.noise.load, self.noise.elasticity)
-        self._known = load_array(mechanism, None)
+        self._given_loads = load_array(mechanism, None)
         self._covariance = Covariance(2 * self._reduced.index.size + self.unknown.count)
         self._other_interval, self._others = 0.0, 0
         super().__init__(robot)
@@ -160,7 +160,7 @@ class MechanismObserver(MechanismEstimator):
 
     def set_loads(self, forces: Any) -> None:
         """Loads that are known from now on, as `Simulation.apply_forces` takes them: no part of the unknown ones."""
-        self._known = load_array(self.robot.mechanism, forces)
+        self._given_loads = load_array(self.robot.mechanism, forces)
 
     def update(
         self,
@@ -221,10 +221,10 @@ class MechanismObserver(MechanismEstimator):
         last, model, unknown = self._last, self._reduced, self.unknown
         copy = self._copy
         if last is self._followed:  # its loops are closed
-            copy.place(last.q, last.v)
+            copy.set_closed_state(last.q, last.v)
         else:
             copy.set_state(last.q, last.v)
-        loads = unknown.applied(self._values, last.pose, self._known)
+        loads = unknown.applied(self._values, last.pose, self._given_loads)
         copy.take_loads(*loads)
         interval = time - last.time
         if self._system is not None and interval > MISSED * self._system.interval:
@@ -261,7 +261,7 @@ class MechanismObserver(MechanismEstimator):
         count = model.index.size
         w += change[: 2 * count]
         self._values = np.minimum(np.maximum(self._values + change[2 * count :], unknown.low), unknown.high)
-        model.take_loads(*unknown.applied(self._values, last.pose, self._known))
+        model.take_loads(*unknown.applied(self._values, last.pose, self._given_loads))
         q, v, tension = model.state_at(state.q, w[:count], w[count:])
         self._is_poor = model.is_poor()
         if not math.isfinite(q.sum() + v.sum()):
@@ -279,10 +279,10 @@ class MechanismObserver(MechanismEstimator):
         change = self._reduced.rechoose(q, v)
         if change is None:
             return
-        known = self._covariance.value
-        whole = np.eye(len(known))
+        covariance = self._covariance.value
+        whole = np.eye(len(covariance))
         whole[: len(change), : len(change)] = change
-        known[:] = whole @ known @ whole.T
+        covariance[:] = whole @ covariance @ whole.T
         if self._system is not None:
             self._system = replace(self._system, shape=np.full_like(self._system.shape, np.inf))  # to be made anew
 
@@ -295,7 +295,7 @@ class MechanismObserver(MechanismEstimator):
         )  # fmt: skip
 
     def _variances(self, measured: Array, tensions: int) -> Array:
-        """(y,) of the readings: as told, and of encoders that step what their steps leave open, d^2 / 12.
+        """(y,) of the readings: as stated, and of encoders that step what their steps leave open, d^2 / 12.
 
         A step is the least by which readings, or how far these went, differ; that of a fine sensor is soon very small.
         """
@@ -346,7 +346,7 @@ class MechanismObserver(MechanismEstimator):
                 ):
                     return usual
         size = 2 * count + unknown.count
-        loaded = unknown.columns(model, q, effort, self._values, self._last.pose, self._known)
+        loaded = unknown.columns(model, q, effort, self._values, self._last.pose, self._given_loads)
         flow = np.zeros((size, size))
         flow[: 2 * count, : 2 * count], _, _ = model.linearised(q, np.zeros(count), effort)
         flow[count : 2 * count, 2 * count :] = loaded
@@ -373,7 +373,7 @@ class MechanismObserver(MechanismEstimator):
         return self._system
 
     def _moved_basis(self, q: Array) -> Array | None:
-        """G (nv, n) at a position where others have taken the place of the coordinates at the start; else None."""
+        """G (nv, n) at a position where others have replaced the coordinates at the start; else None."""
         if np.array_equal(self._reduced.index, self._at_first[0]):
             return None
         return self._reduced.basis(q)
@@ -389,7 +389,7 @@ class MechanismObserver(MechanismEstimator):
         unknown, still = self.unknown, np.zeros(self._reduced.mechanism.velocity_count)
         rows = np.zeros((len(self._cables), unknown.count))
         if unknown.cables.size:
-            strained = self._tensions(q, still) / unknown.applied(self._values, None, self._known)[1]
+            strained = self._tensions(q, still) / unknown.applied(self._values, None, self._given_loads)[1]
             rows[unknown.cables, unknown.count - unknown.cables.size + np.arange(unknown.cables.size)] = strained[
                 unknown.cables
             ]

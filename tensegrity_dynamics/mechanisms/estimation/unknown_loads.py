@@ -1,4 +1,4 @@
-"""What acts on a mechanism and stands in no model: a wrench at its output, and cables that are stiffer than was told.
+"""What acts on a mechanism and stands in no model: a wrench at its output, and cables that are stiffer than was stated.
 
 Both are states of the observer, d = (f, s): f the wrench along the axes that the output controls (W f of 000, 1.2.31),
 s by how much each cable is stiffer than its Young's modulus and area say, T = (1 + s) E A strain. They change slowly,
@@ -7,11 +7,11 @@ s by how much each cable is stiffer than its Young's modulus and area say, T = (
 
 and w'' follows them linearly, as efforts: w'' = w''(d = 0) + D d.
 
-What can be told apart follows from what is read. Positions and efforts of the actuators give the tensions at rest, as
-many numbers as there are driven cables; n - a of them place the motions that no actuator holds. A force at the output
-shifts tensions among cables; stiffer cables raise them all alike, so both are seen. A mass that is heavier than told
-looks like a force at the output, friction of an actuator like a force, too; a push on another body is put where it
-changes the same tensions. Single cables that differ are told from forces by the prior alone: they differ by little.
+What can be distinguished follows from what is read. Positions and efforts of the actuators give the tensions at rest,
+as many numbers as there are driven cables; n - a of them place the motions that no actuator holds. A force at the
+output shifts tensions among cables; stiffer cables raise them all alike, so both are seen. A mass that is heavier than
+stated looks like a force at the output, friction of an actuator like a force, too; a push on another body is put where
+it changes the same tensions. Single cables that differ are told from forces by the prior alone: they differ by little.
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ class UnknownLoads:
             wrench[3:] += (y * c - z * b, z * a - x * c, x * b - y * a)
         return wrench
 
-    def applied(self, values: Array, pose: Pose | None, known: Array) -> tuple[Array, Array]:
-        """Loads (b, 6) [moment, force] and stiffness (c,) in parts of what was told, for d beside known loads."""
-        load, stiffness = known.copy(), np.ones(self._all_cables)
+    def applied(self, values: Array, pose: Pose | None, given: Array) -> tuple[Array, Array]:
+        """Loads (b, 6) [moment, force] and stiffness (c,) in parts of what was stated, for d beside known loads."""
+        load, stiffness = given.copy(), np.ones(self._all_cables)
         if self.forces:
             wrench = self.wrench(values, pose)
             load[self._row, :3] += wrench[3:]
@@ -125,19 +125,19 @@ class UnknownLoads:
         return load, stiffness
 
     def columns(
-        self, model: ReducedModel, q: Array, effort: Array, values: Array, pose: Pose | None, known: Array
+        self, model: ReducedModel, q: Array, effort: Array, values: Array, pose: Pose | None, given: Array
     ) -> Array:
         """D (n, d) at rest in a position (nq,) under efforts (a,)."""
         rate = np.zeros(model.index.size)
         result = np.empty((rate.size, self.count))
-        model.take_loads(*self.applied(values, pose, known))
+        model.take_loads(*self.applied(values, pose, given))
         before = model.accelerations(q, rate, effort)
         for k, step in enumerate((TRIAL * np.sqrt(np.diag(self.prior))).tolist()):
             other = values.copy()
             other[k] += step
-            model.take_loads(*self.applied(other, pose, known))
+            model.take_loads(*self.applied(other, pose, given))
             result[:, k] = (model.accelerations(q, rate, effort) - before) / step
-        model.take_loads(*self.applied(values, pose, known))
+        model.take_loads(*self.applied(values, pose, given))
         return result
 
 

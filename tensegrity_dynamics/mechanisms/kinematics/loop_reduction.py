@@ -22,7 +22,7 @@ ReductionWorkspace = namedtuple(
     "ReductionWorkspace",
     "weight rows row_columns row_start row_filled column_rows column_start column_filled in_pattern pivot independent "
     "is_pivot basis_index basis basis_columns basis_filled offset product reduced right effort force "
-    "acceleration planned plan_columns plan_filled plan_place plan_rows plan_count",
+    "acceleration planned plan_columns plan_filled plan_start plan_rows plan_count",
 )
 
 
@@ -68,7 +68,7 @@ def make_reduction_workspace(flat: FlatMechanism) -> ReductionWorkspace:
         effort=np.zeros(dofs), force=np.zeros(dofs), acceleration=np.zeros(dofs),
         planned=np.zeros(1, dtype=np.bool_), plan_columns=np.zeros((rows, dofs), dtype=np.int64),
         plan_filled=np.zeros(rows, dtype=np.int64), plan_rows=np.zeros((rows, rows), dtype=np.int64),
-        plan_place=np.zeros(rows, dtype=np.int64), plan_count=np.zeros(rows, dtype=np.int64),
+        plan_start=np.zeros(rows, dtype=np.int64), plan_count=np.zeros(rows, dtype=np.int64),
     )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def plan_row(r, column, reduction):
     for n in range(reduction.row_filled[r]):
         c = reduction.row_columns[r, n]
         if c == column:
-            reduction.plan_place[r] = filled
+            reduction.plan_start[r] = filled
         if not reduction.is_pivot[c]:
             reduction.plan_columns[r, filled] = c
             filled += 1
@@ -173,7 +173,7 @@ def reduce_as_planned(matrix, right, reduction, reuse):
             for n in range(reduction.plan_filled[r]):
                 c = reduction.plan_columns[r, n]
                 size = abs(rows[r, c]) * weight[c]
-                if not (size < best or (size == best and n >= reduction.plan_place[r])):  # of equal ones the first
+                if not (size < best or (size == best and n >= reduction.plan_start[r])):  # of equal ones the first
                     return False
         eliminate(
             rows, r, column, reduction.plan_columns[r], reduction.plan_filled[r], reduction.plan_rows[r],

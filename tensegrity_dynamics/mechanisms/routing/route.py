@@ -111,7 +111,7 @@ class RoutedCable:
         """Whether it can slip against friction somewhere."""
         return any(point.friction is not None and 0.0 < point.friction < np.inf for point in self.route[1:-1])
 
-    def place_name(self, number: int) -> str:
+    def point_name(self, number: int) -> str:
         """What a message calls the element of this number."""
         point = self.route[number]
         what = f"joint {point.joint}" if point.joint else f"body {point.body}"

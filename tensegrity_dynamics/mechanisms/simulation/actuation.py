@@ -396,9 +396,9 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
         work.route_results[c, PERIOD] = step
     powers_of(flat, q, v, work, powers)
     for done in range(steps):
-        status, known = servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction)
+        status, evaluated = servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction)
         if load_gears(flat, drives):
-            known = False
+            evaluated = False
             powers_of(flat, q, v, work, powers)
         copy(q, before_q)
         copy(v, before_v)
@@ -408,7 +408,7 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
         if implicit:
             status = rosenbrock(flat, drives, q, v, effort, step, 1, work, reduction, stages, scratch)
         else:
-            status = runge_kutta(flat, q, v, effort, step, 1, 0.0, work, reduction, stages, known)
+            status = runge_kutta(flat, q, v, effort, step, 1, 0.0, work, reduction, stages, evaluated)
         cable = past_end(ends, q)
         if status != REGULAR or cable >= 0:
             copy(before_q, q)

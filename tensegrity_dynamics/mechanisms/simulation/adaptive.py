@@ -127,7 +127,7 @@ def integrate(
         watch += routed.begin(state)
         before_ground = len(watch)
         is_down = motion.depths(state) > 0.0 if is_down is None else is_down
-        watch += [motion.touching(place, bool(down)) for place, down in enumerate(is_down)]
+        watch += [motion.touching(index, bool(down)) for index, down in enumerate(is_down)]
         solution = solve_ivp(
             motion.rate, (time, duration), state, method="DOP853", rtol=relative, atol=scale, events=watch or None,
             dense_output=True,
@@ -148,10 +148,10 @@ def integrate(
         if solution.status == 1:
             for cable, kind in routed.found(solution.t_events[taut.size : before_ground]):
                 events.append(CableEvent(time, cable, kind))
-            for place, found in enumerate(solution.t_events[before_ground:]):
+            for index, found in enumerate(solution.t_events[before_ground:]):
                 if len(found):
-                    events.append(CableEvent(time, motion.places[place], "lifts" if is_down[place] else "touches"))
-                    is_down[place] = not is_down[place]
+                    events.append(CableEvent(time, motion.point_names[index], "lifts" if is_down[index] else "touches"))
+                    is_down[index] = not is_down[index]
             for c, found in enumerate(solution.t_events[: taut.size]):
                 if len(found):
                     events.append(CableEvent(time, mechanism.cables[c].name, "slack" if taut[c] else "taut"))
@@ -186,9 +186,9 @@ class _Motion:
         self.powers, self.rates = np.zeros(4), np.zeros(self.sizes[0])
         cables = mechanism.cables
         joints = [mechanism.joint(cable.joint) for cable in cables]
-        self.places = [part.name for part in mechanism.contact_parts for _ in part.balls[0]]
+        self.point_names = [part.name for part in mechanism.contact_parts for _ in part.balls[0]]
         if not mechanism.touches or mechanism.ground is None or mechanism.ground.law == LAWS[SOFTPLUS]:
-            self.places = []  # that law has no edge
+            self.point_names = []  # that law has no edge
         self.ends = Ends(
             q=np.array([mechanism.positions_of(joint.name).start for joint in joints], dtype=np.int64),
             radius=np.array([joint.radius for joint in joints], dtype=np.float64),
@@ -234,18 +234,18 @@ class _Motion:
         return strain
 
     def depths(self, state: NDArray) -> NDArray[np.float64]:
-        """(p,) m, of all places that touch at an edge."""
-        if not self.places:
+        """(p,) m, of all points that touch at an edge."""
+        if not self.point_names:
             return np.zeros(0)
         q, v = self.split(state)
         powers_of(self.flat, q, v, self.work, self.powers)
         return self.work.contact_state[:-1, DEPTH].copy()
 
-    def touching(self, place: int, is_down: bool) -> Callable:
-        """An event function for the depth of one place in the ground."""
+    def touching(self, index: int, is_down: bool) -> Callable:
+        """An event function for the depth of one point in the ground."""
 
         def deep(_: float, state: NDArray) -> float:
-            return float(self.depths(state)[place])
+            return float(self.depths(state)[index])
 
         deep.terminal, deep.direction = True, -1.0 if is_down else 1.0  # type: ignore[attr-defined]
         return deep

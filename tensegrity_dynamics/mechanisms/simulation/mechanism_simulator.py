@@ -27,7 +27,7 @@ from ...simulation_interface import (
     checked_commands,
 )
 from ..body_poses import BodyPoses
-from ..contact_readings import contact_forces, ground_energy, place_jacobians, place_normals, read_contacts
+from ..contact_readings import contact_forces, ground_energy, point_jacobians, point_normals, read_contacts
 from ..dynamics.equations_of_motion import cable_efforts, evaluate
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
 from ..dynamics.linearisation import linearise
@@ -192,7 +192,7 @@ class MechanismSimulator(Simulator):
         project_onto_loops(self._flat, self._q, self._v, self._work, self._reduction, self._stages)
         self._drives.set_point[:] = self._q[self._drives.q]
 
-    def place(self, q: NDArray[np.float64], v: NDArray[np.float64]) -> None:
+    def set_closed_state(self, q: NDArray[np.float64], v: NDArray[np.float64]) -> None:
         """As `set_state`, for a state (nq,), (nv,) whose loops are closed already; nothing is looked at."""
         self._q[:], self._v[:] = q, v
         if self._strands.names:
@@ -556,11 +556,11 @@ class MechanismSimulator(Simulator):
         return make_drives(self.actuators, positions, velocities, self._v.size, self._gears(velocities))
 
     def _gears(self, velocities: list[int]) -> list[int]:
-        """Row of the resistance with the gear of each actuator, whose joint has a place in v, or -1."""
+        """Row of the resistance with the gear of each actuator, whose joint has a index in v, or -1."""
         rows = self._flat.resistances
         rubbing = (rows[:, KIND] == TREE) & (rows[:, LAW + EFFICIENCY] < 1.0)
-        by_place = {int(rows[row, FIRST]): int(row) for row in np.flatnonzero(rubbing)}
-        return [by_place.get(place, -1) for place in velocities]
+        by_velocity = {int(rows[row, FIRST]): int(row) for row in np.flatnonzero(rubbing)}
+        return [by_velocity.get(column, -1) for column in velocities]
 
     def _shortest_period(self) -> float:
         """s, from the fastest of the linearised motions at the start (vibration or decay)."""
@@ -594,7 +594,7 @@ class MechanismSimulator(Simulator):
         return 2.0 * np.pi / fastest if fastest > 1e-2 else 1.0
 
     def _fastest_on_ground(self, matrix: NDArray[np.float64], fastest: float) -> tuple[float, str]:
-        """Rate [1/s] of the fastest motion with all places on the ground, on one of which all weight may stand."""
+        """Rate [1/s] of the fastest motion with all points on the ground, on one of which all weight may stand."""
         flat, reduction, ground = self._flat, self._reduction, self._mechanism.ground
         assert ground is not None
         count = matrix.shape[0] // 2
@@ -604,7 +604,7 @@ class MechanismSimulator(Simulator):
         mass = basis.T @ self._work.mass @ basis
         weight = float(flat.mass.sum() * np.linalg.norm(flat.gravity))
         drag = ground.friction * weight / ground.friction_speed + ground.viscous
-        normals, jacobians = place_normals(self._work), place_jacobians(flat, self._work)
+        normals, jacobians = point_normals(self._work), point_jacobians(flat, self._work)
         limit = self.step_limit
         for what, stiffness, damping, rubbing in (
             ("the ground's stiffness", ground.stiffness, 0.0, 0.0),

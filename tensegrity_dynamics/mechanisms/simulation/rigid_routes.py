@@ -124,7 +124,7 @@ class RigidRoutes:
         self.take_directions(q, v)
 
     def catch(self, q: NDArray, v: NDArray, taut: NDArray[np.bool_], reduction: ReductionWorkspace) -> float:
-        """Stop the strands (s,) that are taut, in place in v (nv,); returns the kinetic energy [J] that this takes.
+        """Stop the strands (s,) that are taut, in index in v (nv,); returns the kinetic energy [J] that this takes.
 
         Strands that are pulled loose by it hang slack then.
         """

@@ -9,10 +9,10 @@ from ..kinematics.loop_closure import project_onto_loops
 
 
 @allocation_free
-def runge_kutta(flat, q, v, effort, step, count, gain, work, reduction, stages, known):
+def runge_kutta(flat, q, v, effort, step, count, gain, work, reduction, stages, evaluated):
     """Advance q and v in place by `count` steps of `step` s with constant efforts; returns 0, or the failing status.
 
-    known: reduction.acceleration is already that of the start.
+    evaluated: reduction.acceleration is already that of the start.
     """
     for n in range(count):
         for k in range(q.shape[0]):
@@ -20,7 +20,7 @@ def runge_kutta(flat, q, v, effort, step, count, gain, work, reduction, stages, 
         for k in range(v.shape[0]):
             stages.v[k] = stages.v_sum[k] = v[k]
         for stage in range(4):
-            if n > 0 or stage > 0 or not known:
+            if n > 0 or stage > 0 or not evaluated:
                 status, _ = accelerate(flat, stages.q, stages.v, effort, gain, work, reduction, False)
                 if status != REGULAR:
                     return status

@@ -21,12 +21,12 @@ from ...numerics.compilation import compiled
 from ...numerics.one_sided import weakest_direction
 from .. import joints
 from ..contact_readings import (
-    place_centres,
-    place_jacobians,
-    place_normals,
+    point_centres,
+    point_jacobians,
+    point_normals,
     read_contacts,
     set_standing,
-    touching_places,
+    touching_points,
 )
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.rigid_tensions import rigid_strands, route_tensions
@@ -318,8 +318,8 @@ class MechanismEquilibriumSolver:
         mechanism, real = self.mechanism, self._ground
         assert real is not None
         evaluate(self._flat, q, np.zeros(tau.size), self._work)
-        size = float(np.linalg.norm(np.ptp(place_centres(mechanism, q), axis=0)))
-        size = max(size, float(mechanism.contact_places[:, RADIUS].max(initial=0.0)), 1e-6)
+        size = float(np.linalg.norm(np.ptp(point_centres(mechanism, q), axis=0)))
+        size = max(size, float(mechanism.contact_points[:, RADIUS].max(initial=0.0)), 1e-6)
         stiffness = self._load / (SOFTEST_SINKING * size)
         steps, shift, flat = 0, 1.0, self._flat
         try:
@@ -339,7 +339,7 @@ class MechanismEquilibriumSolver:
         """N or N m: what the last digit of a position changes of the ground's forces, which no search gets below."""
         if not self.mechanism.touches or self._ground is None:
             return 0.0
-        centres = place_centres(self.mechanism, q)
+        centres = point_centres(self.mechanism, q)
         reach = float(np.abs(centres).max(initial=0.0))
         return float(np.finfo(np.float64).eps) * self._ground.stiffness * reach * len(centres)
 
@@ -445,8 +445,8 @@ class MechanismEquilibriumSolver:
         ground = self._ground
         if not self.mechanism.touches or ground is None or ground.friction == 0.0:
             return held
-        normals, jacobians = place_normals(self._work), place_jacobians(self._flat, self._work)
-        for row in touching_places(self._work):
+        normals, jacobians = point_normals(self._work), point_jacobians(self._flat, self._work)
+        for row in touching_points(self._work):
             along = (np.eye(3) - np.outer(normals[row], normals[row])) @ jacobians[row] @ basis
             held += ground.stiffness * along.T @ along
         return held

@@ -57,8 +57,8 @@ def hanging_position(
     floating = next(joint for joint in mechanism.joints if joint.body == output.body)
 
     def body_pose(at: NDArray) -> tuple[NDArray, NDArray]:
-        place, axes = floating.placement.origin, floating.placement.axes
-        return axes @ matrix_from_quaternion(at[3:]), place + axes @ at[:3]
+        centre, axes = floating.placement.origin, floating.placement.axes
+        return axes @ matrix_from_quaternion(at[3:]), centre + axes @ at[:3]
 
     turned = matrix_from_quaternion(quaternion) @ output.frame.axes.T
     origin = np.asarray(position, dtype=np.float64) - turned @ output.frame.origin

@@ -74,7 +74,7 @@ def vibration_model(solver: MechanismEquilibriumSolver, shape: MechanismEquilibr
 def mechanism_modes(
     solver: MechanismEquilibriumSolver, shape: MechanismEquilibrium, output: BodyFrame | None = None
 ) -> list[Mode]:
-    """Modes about an equilibrium with the joints of the solver held; output: whose motion is told, or None.
+    """Modes about an equilibrium with the joints of the solver held; output: whose motion is reported, or None.
 
     Raises:
         TensegrityError: a motion without inertia remains.
@@ -89,8 +89,10 @@ def mechanism_modes(
     ]  # fmt: skip
     jacobians = {name: wrench_jacobian(mechanism, q, name, bodies[name].centre) for name in heavy}
     turned = {name: shape.rotations[mechanism.body_index[name]] for name in heavy}
-    places = np.array([shape.positions[mechanism.body_index[name]] for name in heavy]).reshape(-1, 3)
-    reach = float(np.sqrt(np.mean(np.sum((places - places.mean(axis=0)) ** 2, axis=1)))) if len(heavy) > 1 else 1.0
+    positions = np.array([shape.positions[mechanism.body_index[name]] for name in heavy]).reshape(-1, 3)
+    reach = (
+        float(np.sqrt(np.mean(np.sum((positions - positions.mean(axis=0)) ** 2, axis=1)))) if len(heavy) > 1 else 1.0
+    )
     rest = np.array([flat.radius[i] * q[flat.q_start[i]] for i in flat.cable_joint])
     weights = flat.cable_young * flat.cable_area * rest * (shape.strain > 0.0)
     lift = np.asarray(model.lift)

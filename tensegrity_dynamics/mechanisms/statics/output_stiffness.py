@@ -60,8 +60,8 @@ def output_stiffness(robot: Robot, shape: MechanismEquilibrium | None = None) ->
     if shape is None:
         shape = solver.solve(model.start)
     compliance = output_compliance(solver, shape, output)
-    places = shape.positions - shape.positions.mean(axis=0)
-    reach = max(float(np.sqrt(np.mean(np.sum(places**2, axis=1)))), 1e-9)
+    positions = shape.positions - shape.positions.mean(axis=0)
+    reach = max(float(np.sqrt(np.mean(np.sum(positions**2, axis=1)))), 1e-9)
     jacobian: NDArray[np.float64] = np.zeros((6, 0))
     stresses: tuple[SelfStress, ...] = ()
     if robot.actuators:

@@ -6,7 +6,7 @@ tensions T, of the actuators' efforts u, of weight, springs and known loads p, a
     P' T = B u + p + J' f,    T_low <= T <= T_high,  |u| <= u_max
 
 with P the pull of a newton in each cable. Efforts of pulleys follow from the tensions, so that what is left open are
-the self-stresses. The tensions chosen are those nearest to the wanted ones (a strictly convex program: they change
+the self-stresses. The tensions chosen are those nearest to the desired ones (a strictly convex program: they change
 continuously from pose to pose); how much of a wrench can be held is a linear program.
 """
 
@@ -101,7 +101,7 @@ def cable_statics(
             row[b], row[b + 1] = joint.radius * q[a + 1], joint.radius * q[a]
         elif kind == joints.INVOLUTE_LENGTH:
             row[b] = -joint.radius
-        passive = passive + work.tension[index[entry.name]] * row  # what the cables pull at q is not known load
+        passive = passive + work.tension[index[entry.name]] * row  # what the cables pull at q is unknown load
     drive = np.zeros((mechanism.velocity_count, len(driven)))
     drive[[mechanism.velocities_of(name).start for name in driven], np.arange(len(driven))] = 1.0
     by_cable = {each.drives: each for each in robot.actuators}
@@ -153,12 +153,12 @@ def wrench_margin(
 
 
 def tension_distribution(
-    statics: CableStatics, wrench: ArrayLike | None = None, wanted: ArrayLike | None = None
+    statics: CableStatics, wrench: ArrayLike | None = None, desired: ArrayLike | None = None
 ) -> NDArray[np.float64] | None:
-    """(c,) N: the tensions within floor and ceiling that hold a wrench (6,) N, N m and are nearest to the wanted ones.
+    """(c,) N: the tensions within floor and ceiling that hold a wrench (6,) N, N m and are nearest to the desired ones.
 
     Args:
-        wanted: (c,) N or one number for all; halfway between floor and ceiling asks for much, the floor (without) for
+        desired: (c,) N or one number for all; halfway between floor and ceiling asks for much, the floor (without) for
             the least that is safe.
 
     Returns:
@@ -170,7 +170,7 @@ def tension_distribution(
     if wrench_margin(statics, np.zeros(6), force)[1] is None:
         return None
     goal = np.broadcast_to(
-        statics.tension_low if wanted is None else np.asarray(wanted, dtype=float), statics.tension_low.shape
+        statics.tension_low if desired is None else np.asarray(desired, dtype=float), statics.tension_low.shape
     )
     count, inputs = len(statics.cables), statics.drive.shape[1]
     # the balance leaves T = T_0 + N z; among these the nearest, with the limits as a bounded least squares problem

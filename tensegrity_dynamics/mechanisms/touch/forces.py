@@ -54,9 +54,9 @@ def deepest_point(ground, radius, own):
         size = np.sqrt(away[0] * away[0] + away[1] * away[1] + away[2] * away[2])
         moved = 0.0
         for k in range(3):
-            place = own[CENTRE_NOW + k] - radius * away[k] / size
-            moved = max(moved, abs(place - own[POINT + k]))
-            own[POINT + k] = place
+            coordinate = own[CENTRE_NOW + k] - radius * away[k] / size
+            moved = max(moved, abs(coordinate - own[POINT + k]))
+            own[POINT + k] = coordinate
         if ground[ROWS] == 0.0 or moved <= CLOSE * radius:
             return
 
@@ -79,20 +79,20 @@ def standing_force(ground, toward, own):
 
 @for_compiled_callers
 def contact_efforts(
-    places, ground, rotation, position, velocity, jacobian, v_start, v_count, parent, dof_parent, state, passive
+    points, ground, rotation, position, velocity, jacobian, v_start, v_count, parent, dof_parent, state, passive
 ):
-    """Fill the state of all places, and add what the ground exerts to the efforts passive (nv,)."""
-    count = places.shape[0]
+    """Fill the state of all positions, and add what the ground exerts to the efforts passive (nv,)."""
+    count = points.shape[0]
     total = state[count]
     toward = total[FORCE:]
     is_standing = toward[0] != 0.0 or toward[1] != 0.0 or toward[2] != 0.0
     total[STORED] = total[DAMPED] = total[RUBBED] = 0.0
     for i in range(count):
-        own, place, body = state[i], places[i], int(places[i, BODY])
-        rotate(rotation[body], place[CENTRE:], own[CENTRE_NOW:])
+        own, entry, body = state[i], points[i], int(points[i, BODY])
+        rotate(rotation[body], entry[CENTRE:], own[CENTRE_NOW:])
         for k in range(3):
             own[CENTRE_NOW + k] += position[body, k]
-        deepest_point(ground, place[RADIUS], own)
+        deepest_point(ground, entry[RADIUS], own)
         point_speed(velocity, body, own[POINT:], own[SPEED:])
         x, y, z = own[POINT], own[POINT + 1], own[POINT + 2]
         touches = point_force(ground, x, y, z, own[SPEED:], 0.0, own[AWAY:], own[FORCE:], own[OUT:])

@@ -11,8 +11,8 @@ from numba import types
 
 from ...numerics.compilation import allocation_free, callback
 from ...numerics.late_call import WITHOUT_COMPILATION, address_of, call_at, pointer_to
-from ..late_kernels import CONTACTS, PLACES
-from .columns import CONTACT_COLUMNS, PLACE_COLUMNS
+from ..late_kernels import CONTACTS, POINTS
+from .columns import CONTACT_COLUMNS, POINT_COLUMNS
 from .forces import contact_efforts
 
 TABLE_COLUMNS = 16
@@ -22,10 +22,10 @@ TABLE_COLUMNS = 16
 def contacts_by_table(flat, work):
     """`contact_efforts` of a mechanism that may touch its ground, through the address of its kernel."""
     table = work.late_table
-    places = flat.late_kernels[PLACES]
-    table[0], table[1] = places, (flat.contact.shape[0] - places) * PLACE_COLUMNS
+    points = flat.late_kernels[POINTS]
+    table[0], table[1] = points, (flat.contact.shape[0] - points) * POINT_COLUMNS
     table[2], table[3] = flat.kind.shape[0], flat.dof_parent.shape[0]
-    table[4], table[5] = address_of(flat.contact), address_of(flat.contact) + 8 * places * PLACE_COLUMNS
+    table[4], table[5] = address_of(flat.contact), address_of(flat.contact) + 8 * points * POINT_COLUMNS
     table[6], table[7], table[8] = address_of(work.rotation), address_of(work.position), address_of(work.velocity)
     table[9], table[10], table[11] = address_of(work.jacobian), address_of(flat.v_start), address_of(flat.v_count)
     table[12], table[13] = address_of(flat.parent), address_of(flat.dof_parent)
@@ -34,9 +34,9 @@ def contacts_by_table(flat, work):
 
 
 def _contacts_without_compilation(flat, work):  # type: ignore[no-untyped-def]
-    places = flat.late_kernels[PLACES]
+    points = flat.late_kernels[POINTS]
     contact_efforts(
-        flat.contact[:places], flat.contact[places:].reshape(-1), work.rotation, work.position, work.velocity,
+        flat.contact[:points], flat.contact[points:].reshape(-1), work.rotation, work.position, work.velocity,
         work.jacobian, flat.v_start, flat.v_count, flat.parent, flat.dof_parent, work.contact_state, work.passive,
     )  # fmt: skip
 
@@ -46,9 +46,9 @@ call_contacts = _contacts_without_compilation if WITHOUT_COMPILATION else contac
 
 def _kernel(table_address):  # type: ignore[no-untyped-def]
     table = numba.carray(pointer_to(table_address), (TABLE_COLUMNS,), np.int64)
-    places, numbers, bodies, dofs = table[0], table[1], table[2], table[3]
+    points, numbers, bodies, dofs = table[0], table[1], table[2], table[3]
     contact_efforts(
-        numba.carray(pointer_to(table[4]), (places, PLACE_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[4]), (points, POINT_COLUMNS), np.float64),
         numba.carray(pointer_to(table[5]), (numbers,), np.float64),
         numba.carray(pointer_to(table[6]), (bodies, 3, 3), np.float64),
         numba.carray(pointer_to(table[7]), (bodies, 3), np.float64),
@@ -58,7 +58,7 @@ def _kernel(table_address):  # type: ignore[no-untyped-def]
         numba.carray(pointer_to(table[11]), (bodies,), np.int64),
         numba.carray(pointer_to(table[12]), (bodies,), np.int64),
         numba.carray(pointer_to(table[13]), (dofs,), np.int64),
-        numba.carray(pointer_to(table[14]), (places + 1, CONTACT_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[14]), (points + 1, CONTACT_COLUMNS), np.float64),
         numba.carray(pointer_to(table[15]), (dofs,), np.float64),
     )
 

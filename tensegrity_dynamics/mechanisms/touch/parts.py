@@ -13,7 +13,7 @@ from ...contact.ground import Ground
 from ...contact.ground_forces import flatten
 from ...errors import TensegrityError, unknown_name
 from ..frame import Frame
-from .columns import PLACE_COLUMNS
+from .columns import POINT_COLUMNS
 
 DIMENSIONS = {"point": (), "sphere": ("radius",), "capsule": ("radius", "length"), "box": ("x", "y", "z")}
 """Kinds of parts and what their sizes mean [m]; the length of a capsule is that between the centres of its balls."""
@@ -66,7 +66,7 @@ class ContactPart:
 
 
 def contact_array(ground: Ground | None, parts: Sequence[ContactPart], index: Mapping[str, int]) -> NDArray[np.float64]:
-    """The array of what touches: places (p, PLACE_COLUMNS), then in further rows the ground's numbers.
+    """The array of what touches: places (p, POINT_COLUMNS), then in further rows the ground's numbers.
 
     One array, since what moves a mechanism hands all of them on in every call.
     """
@@ -75,6 +75,6 @@ def contact_array(ground: Ground | None, parts: Sequence[ContactPart], index: Ma
         centres, radius = part.balls
         rows += [[index[part.body], *centre, radius] for centre in centres]
     numbers = flatten(ground if rows else None)
-    padding = np.zeros(-numbers.size % PLACE_COLUMNS)
-    places = np.array(rows, dtype=np.float64).reshape(-1, PLACE_COLUMNS)
-    return np.vstack((places, np.concatenate((numbers, padding)).reshape(-1, PLACE_COLUMNS)))
+    padding = np.zeros(-numbers.size % POINT_COLUMNS)
+    points = np.array(rows, dtype=np.float64).reshape(-1, POINT_COLUMNS)
+    return np.vstack((points, np.concatenate((numbers, padding)).reshape(-1, POINT_COLUMNS)))

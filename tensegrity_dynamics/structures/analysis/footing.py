@@ -124,16 +124,16 @@ class FootingReader:
         return sorted(tuple(sorted(face)) for face in found)
 
     def put_down(
-        self, nodes: NDArray[np.float64], feet: Sequence[int], heading: float, place: NDArray[np.float64]
+        self, nodes: NDArray[np.float64], feet: Sequence[int], heading: float, position: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """(n, 3) m: the same shape turned onto a face, with a heading [rad] and its centre above a place (2,) m."""
+        """(n, 3) m: the same shape turned onto a face, with a heading [rad] and its centre above a position (2,) m."""
         own = nodes[list(feet)]
         middle = own.mean(axis=0)
         outward = np.linalg.svd(own - middle)[2][2]
         if outward @ (middle - nodes.mean(axis=0)) < 0.0:
             outward = -outward
         normal = np.zeros(3)
-        depth(self._ground, place[0], place[1], 0.0, normal)
+        depth(self._ground, position[0], position[1], 0.0, normal)
         # first upright and about the vertical, then onto the slope on the shortest way
         upright = nodes @ _shortest_turn(outward, np.array([0.0, 0.0, -1.0])).T
         turn = heading - self.heading(upright, feet)
@@ -141,7 +141,7 @@ class FootingReader:
         upright = upright @ np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]]).T
         turned = upright @ _shortest_turn(np.array([0.0, 0.0, 1.0]), normal / np.linalg.norm(normal)).T
         centre = self.centre(turned)
-        turned = turned + np.array([place[0] - centre[0], place[1] - centre[1], 0.0])
+        turned = turned + np.array([position[0] - centre[0], position[1] - centre[1], 0.0])
         # up or down until the lowest node just touches
         for _ in range(20):
             gap = float(self.depths(turned).max())

@@ -29,7 +29,7 @@ def structure_modes(
     """Modes of the reduced model of a structure (`StructureLinearisation.model(..., reduced=True)`).
 
     Args:
-        nodes: (n, 3) m, of the state. taut: (m,) of members that pull. output: whose motion is told, or None.
+        nodes: (n, 3) m, of the state. taut: (m,) of members that pull. output: whose motion is reported, or None.
         rod_mass: as the model has it.
     """
     names, (masses, spread) = structure.node_names, split_masses(structure, rod_mass)

@@ -161,7 +161,7 @@ def tipping_slope(
 ) -> float:
     """Slope [rad] up to which a structure stands with its own sag, tilted from how it stands now; friction holds it.
 
-    Followed in small steps, since the shape gives way before the centre of mass stands above an edge.
+    Followed in small steps, since the shape yields before the centre of mass stands above an edge.
 
     Args:
         shape: an equilibrium on a plane. downhill: (3,) direction in the plane towards which it is tilted.

@@ -36,7 +36,7 @@ column_start (g + 1,), columns: columns that the rows of a group have; row_start
 begin; incident_start, incident: members at each node; lengths_of (m,): index among the chosen lengths or -1; sizes: f,
 e, widest group in columns, most bars of a group."""
 
-SlopeWorkspace = namedtuple("SlopeWorkspace", "place local block solved rates by_position by_velocity ground")
+SlopeWorkspace = namedtuple("SlopeWorkspace", "column_of local block solved rates by_position by_velocity ground")
 
 
 def group_nodes(network: Network) -> tuple[list[list[int]], list[int]]:
@@ -76,16 +76,16 @@ def make_pattern(network: Network, chosen: Sequence[int]) -> tuple[Pattern, NDAr
     has_ground = network.ground.size > 0
     column_lists = []
     for g, nodes in enumerate(groups):
-        places, moving = set(nodes), set[int]()
+        by_position, moving = set(nodes), set[int]()
         lengths, rates, seconds = set[int](), set[int](), set[int]()
         if bar_start[g] < bar_start[g + 1]:
-            moving |= places
+            moving |= by_position
         for i in nodes:
             if network.drag[i] > 0.0 or has_ground:
                 moving.add(i)
             for k in at_node[i]:
                 ends = {int(j) for j in members[k] if position[j] >= 0}
-                places |= ends
+                by_position |= ends
                 if network.damping[k] > 0.0:
                     moving |= ends
                 if lengths_of[k] >= 0:
@@ -99,7 +99,7 @@ def make_pattern(network: Network, chosen: Sequence[int]) -> tuple[Pattern, NDAr
                     lengths.add(int(lengths_of[network.bars[c]]))
                     rates.add(int(lengths_of[network.bars[c]]))
         classes = [
-            [int(position[i]) + a for i in sorted(places, key=lambda i: position[i]) for a in range(3)],
+            [int(position[i]) + a for i in sorted(by_position, key=lambda i: position[i]) for a in range(3)],
             [f + int(position[i]) + a for i in sorted(moving, key=lambda i: position[i]) for a in range(3)],
             [2 * f + k for k in sorted(lengths)],
             [2 * f + e + k for k in sorted(rates)],
@@ -137,7 +137,7 @@ def make_slope_workspace(network: Network, pattern: Pattern) -> SlopeWorkspace:
     f, e, width, bars = pattern.sizes.tolist()
     tallest = 3 * int(np.diff(pattern.group_start).max(initial=0))
     return SlopeWorkspace(
-        place=np.zeros(2 * f + 3 * e, dtype=np.int64), local=np.zeros(network.position.size, dtype=np.int64),
+        column_of=np.zeros(2 * f + 3 * e, dtype=np.int64), local=np.zeros(network.position.size, dtype=np.int64),
         block=np.zeros((tallest, width)), solved=np.zeros((tallest, width)), rates=np.zeros((bars, width)),
         by_position=np.zeros((3, 3)), by_velocity=np.zeros((3, 3)), ground=np.zeros((SCRATCH_ROWS, 3)),
     )  # fmt: skip
@@ -185,7 +185,7 @@ def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths,
         if first < 0:
             continue
         both = sign if end == 0 else -sign
-        at = slopes.place[first]
+        at = slopes.column_of[first]
         for a in range(3):
             for b in range(3):
                 pull = stiffness * unit[b] + damping * (relative[b] - along * unit[b]) / length
@@ -194,17 +194,17 @@ def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths,
                     entry += density
                 slopes.block[row + a, at + b] += both * entry
         if damping != 0.0:
-            at = slopes.place[f + first]
+            at = slopes.column_of[f + first]
             for a in range(3):
                 for b in range(3):
                     slopes.block[row + a, at + b] += both * damping * unit[a] * unit[b]
     chosen = pattern.lengths_of[k]
     if chosen >= 0:
         for a in range(3):
-            slopes.block[row + a, slopes.place[2 * f + chosen]] -= sign * stiffness * unit[a]
+            slopes.block[row + a, slopes.column_of[2 * f + chosen]] -= sign * stiffness * unit[a]
         if damping != 0.0:
             for a in range(3):
-                slopes.block[row + a, slopes.place[2 * f + e + chosen]] -= sign * damping * unit[a]
+                slopes.block[row + a, slopes.column_of[2 * f + e + chosen]] -= sign * damping * unit[a]
 
 
 @for_compiled_callers
@@ -230,7 +230,7 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
         if first < 0:
             continue
         sign = 1.0 if end == 0 else -1.0
-        at, at_rate = slopes.place[first], slopes.place[f + first]
+        at, at_rate = slopes.column_of[first], slopes.column_of[f + first]
         for b in range(3):
             unit = work.units[c, b]
             relative = velocities[i, b] - velocities[j, b]
@@ -254,10 +254,10 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
                     slopes.block[slopes.local[j] + a, at + b] -= entry
     chosen = pattern.lengths_of[k]
     if chosen >= 0:
-        slopes.rates[rate_row, slopes.place[2 * f + 2 * e + chosen]] -= 1.0
+        slopes.rates[rate_row, slopes.column_of[2 * f + 2 * e + chosen]] -= 1.0
         if holds:
-            slopes.rates[rate_row, slopes.place[2 * f + chosen]] -= (stiff * goal + damp * moved) / length
-            slopes.rates[rate_row, slopes.place[2 * f + e + chosen]] -= (2.0 * moved + damp * goal) / length
+            slopes.rates[rate_row, slopes.column_of[2 * f + chosen]] -= (stiff * goal + damp * moved) / length
+            slopes.rates[rate_row, slopes.column_of[2 * f + e + chosen]] -= (2.0 * moved + damp * goal) / length
 
 
 @for_compiled_callers
@@ -290,7 +290,7 @@ def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes,
         begin = pattern.column_start[g]
         width = pattern.column_start[g + 1] - begin
         for column in range(width):
-            slopes.place[pattern.columns[begin + column]] = column
+            slopes.column_of[pattern.columns[begin + column]] = column
         count = pattern.group_start[g + 1] - pattern.group_start[g]
         for r in range(count):
             slopes.local[pattern.group_nodes[pattern.group_start[g] + r]] = 3 * r
@@ -306,15 +306,15 @@ def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes,
             first = network.position[i]
             if network.drag[i] > 0.0:
                 for a in range(3):
-                    slopes.block[3 * r + a, slopes.place[f + first + a]] -= network.drag[i]
+                    slopes.block[3 * r + a, slopes.column_of[f + first + a]] -= network.drag[i]
             if network.ground.shape[0] > 0 and point_slopes(
                 network.ground, nodes[i, 0], nodes[i, 1], nodes[i, 2], velocities[i], slopes.by_position,
                 slopes.by_velocity, slopes.ground,
             ):  # fmt: skip
                 for a in range(3):
                     for b in range(3):
-                        slopes.block[3 * r + a, slopes.place[first + b]] += slopes.by_position[a, b]
-                        slopes.block[3 * r + a, slopes.place[f + first + b]] += slopes.by_velocity[a, b]
+                        slopes.block[3 * r + a, slopes.column_of[first + b]] += slopes.by_position[a, b]
+                        slopes.block[3 * r + a, slopes.column_of[f + first + b]] += slopes.by_velocity[a, b]
         first_bar, bars = pattern.bar_start[g], pattern.bar_start[g + 1] - pattern.bar_start[g]
         for c in range(bars):
             for column in range(width):

@@ -97,8 +97,8 @@ class StructureLinearisation:
         from scipy.sparse import bmat, csr_matrix, identity  # here, so that importing the package stays quick
 
         f, e = self._free, self._count
-        places = np.arange(1.0, columns.size + 1.0)
-        rows = csr_matrix((places, columns, self._pattern.row_start), shape=(f, 2 * f + 3 * e))
+        numbering = np.arange(1.0, columns.size + 1.0)
+        rows = csr_matrix((numbering, columns, self._pattern.row_start), shape=(f, 2 * f + 3 * e))
         by_node, by_velocity = rows[:, :f], rows[:, f : 2 * f]
         by_length, by_rate, by_second = (rows[:, 2 * f + k * e : 2 * f + (k + 1) * e] for k in range(3))
         ones, of_lengths, none, tall = -identity(f), -identity(e), csr_matrix((e, e)), csr_matrix((f, e))
@@ -248,19 +248,19 @@ class StructureLinearisation:
             root = np.linalg.cholesky(inverse[np.ix_(rows, rows)])
             weighted = jacobian[starts[g] : starts[g + 1]][:, rows].toarray() @ root
             basis = null_space(weighted) if weighted.shape[0] else np.eye(rows.size)
-            placed = np.ix_(rows, np.arange(count, count + basis.shape[1]))
-            motions[placed] = root @ basis
-            lasting[placed] = np.linalg.solve(root.T, basis)  # M T
+            block = np.ix_(rows, np.arange(count, count + basis.shape[1]))
+            motions[block] = root @ basis
+            lasting[block] = np.linalg.solve(root.T, basis)  # M T
             count += basis.shape[1]
         motions = motions[:, :count].tocsr()
         back = lasting[:, :count].T.tocsr()
-        by_length, by_place = solved @ by_rate, -(solved @ swing)
-        blocks = [[motions, None], [by_place @ motions, motions]]
+        by_length, by_position = solved @ by_rate, -(solved @ swing)
+        blocks = [[motions, None], [by_position @ motions, motions]]
         here = [[back, None], [None, back]]
         if self.inputs != "lengths":
             ones = identity(e)
             blocks[0].append(by_length)
-            blocks[1].append(by_place @ by_length)
+            blocks[1].append(by_position @ by_length)
             blocks.append([None, None, ones])
             here = [[back, None, None], [None, back, None], [None, None, ones]]
             if self.inputs == "accelerations":
@@ -289,8 +289,8 @@ class StructureLinearisation:
                     swing[c, first : first + 3] = sign * turn
         jacobian, swing = jacobian.tocsr(), swing.tocsr()
         rows = np.flatnonzero(self._is_rigid)
-        places = [int(np.flatnonzero(network.bars == k)[0]) for k in self._chosen[rows]]
-        by_rate = csr_matrix((np.ones(rows.size), (places, rows)), shape=(bars, self._count))
+        bar_rows = [int(np.flatnonzero(network.bars == k)[0]) for k in self._chosen[rows]]
+        by_rate = csr_matrix((np.ones(rows.size), (bar_rows, rows)), shape=(bars, self._count))
         if not bars:
             return jacobian, swing, csr_matrix((f, 0)), by_rate
         inverse = np.kron(inverse_mass_matrix(network), np.eye(3))[np.ix_(network.free, network.free)]

@@ -65,14 +65,14 @@ def add_angular_momentum(network, nodes, velocities, scale, target):
 
 
 @for_compiled_callers
-def restore_angular_momentum(network, nodes, velocities, wanted, scratch):
-    """Turn all nodes so that the angular momentum is the wanted one (3,); scratch (7, 3)."""
+def restore_angular_momentum(network, nodes, velocities, target, scratch):
+    """Turn all nodes so that the angular momentum is the desired one (3,); scratch (7, 3)."""
     miss, turn, ahead, pushed, centre, first, second = (
         scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6]
     )  # fmt: skip
     total = 0.0
     for a in range(3):
-        miss[a], turn[a], centre[a], first[a], second[a] = wanted[a], 0.0, 0.0, 0.0, 0.0
+        miss[a], turn[a], centre[a], first[a], second[a] = target[a], 0.0, 0.0, 0.0, 0.0
     add_angular_momentum(network, nodes, velocities, -1.0, miss)
     for i in range(nodes.shape[0]):
         total += network.node_masses[i]

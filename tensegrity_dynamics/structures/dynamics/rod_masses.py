@@ -82,10 +82,10 @@ def inverse_masses(
                 f"{len(group)} free nodes hang together by rods (node {structure.node_names[begin]} among them), up to "
                 f"{MAX_GROUP} can have spread masses; simulate with rod_mass='ends'."
             )
-        place = {node: row for row, node in enumerate(group)}
+        row_of = {node: row for row, node in enumerate(group)}
         block: NDArray[np.float64] = np.diag(own[group])
         for rod in {rod for node in group for rod in partners[node]}:
-            i, j = (place[int(node)] for node in structure.members[rod])
+            i, j = (row_of[int(node)] for node in structure.members[rod])
             block[i, j] += spread[rod]
             block[j, i] += spread[rod]
         inverse = np.zeros((axes, *block.shape))

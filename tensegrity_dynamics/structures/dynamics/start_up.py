@@ -1,4 +1,4 @@
-"""Start-up: from rough nodes and a wanted pretension to a state at rest, by the motion itself (003, section 3.6.3).
+"""Start-up: from rough nodes and a desired pretension to a state at rest, by the motion itself (003, section 3.6.3).
 
 Every tendon and spring begins at its length of the start, without tension, and its rest length moves to
 

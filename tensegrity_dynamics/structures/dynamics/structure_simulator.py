@@ -429,10 +429,10 @@ class StructureSimulator(Simulator):
     @property
     def note(self) -> str:
         """Which rods have come near the axis where minimal coordinates are singular, and cables run through rods."""
-        told = [] if self._rods is None else [report_uses(self._rods, self._rod_names)]
+        notes = [] if self._rods is None else [report_uses(self._rods, self._rod_names)]
         if self.structure.collision is not None:
-            told.append(describe_crossings(self.structure, self._nodes))
-        return "; ".join(each for each in told if each)
+            notes.append(describe_crossings(self.structure, self._nodes))
+        return "; ".join(each for each in notes if each)
 
     def _forget(self) -> None:
         """The next step is a first one."""

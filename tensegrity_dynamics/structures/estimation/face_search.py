@@ -16,11 +16,11 @@ from ...numerics.types import Array
 from ..analysis.footing import FootingReader
 
 PARTS = 4
-"""Of each tip, at which the elevations of rods are told."""
+"""Of each tip, at which the elevations of rods are reported."""
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class TipSequence:
     """Tips one after the other.
 
     Attributes:
@@ -38,7 +38,7 @@ class Way:
         return len(self.faces) - 1
 
 
-def ways_from(reader: FootingReader, nodes: Array, ends: NDArray[np.int64], most: int) -> list[Way]:
+def tip_sequences(reader: FootingReader, nodes: Array, ends: NDArray[np.int64], most: int) -> list[TipSequence]:
     """All ways of at most so many tips that stand on no face twice, the shortest first.
 
     Args:
@@ -55,28 +55,28 @@ def ways_from(reader: FootingReader, nodes: Array, ends: NDArray[np.int64], most
     axes = nodes[ends[:, 1]] - nodes[ends[:, 0]]
     axes = axes / np.linalg.norm(axes, axis=1)[:, None]
 
-    def told(turn: Array) -> Array:
+    def seen(turn: Array) -> Array:
         return np.arcsin(np.clip(axes @ turn.T @ up, -1.0, 1.0))
 
-    begun = Way((faces[first],), nodes, told(np.eye(3))[None])
+    begun = TipSequence((faces[first],), nodes, seen(np.eye(3))[None])
     found = [begun]
-    last: list[tuple[Way, tuple[int, ...], Array]] = [(begun, (first,), np.eye(3))]
+    last: list[tuple[TipSequence, tuple[int, ...], Array]] = [(begun, (first,), np.eye(3))]
     for _ in range(most):
-        longer: list[tuple[Way, tuple[int, ...], Array]] = []
-        for way, path, turn in last:
+        longer: list[tuple[TipSequence, tuple[int, ...], Array]] = []
+        for sequence, path, turn in last:
             down = turn @ outward[path[-1]]
             for k in beside[path[-1]]:
                 if k in path:
                     continue
-                on = way.nodes[next(iter(set(faces[k]) & set(faces[path[-1]])))]
+                on = sequence.nodes[next(iter(set(faces[k]) & set(faces[path[-1]])))]
                 new = turn @ outward[k]
                 across = np.cross(new, down)
                 size = float(np.linalg.norm(across))
                 tip = across * (float(np.arctan2(size, new @ down)) / max(size, 1e-12))
-                steps = [told(matrix_from_vector(part / PARTS * tip) @ turn) for part in range(1, PARTS + 1)]
+                steps = [seen(matrix_from_vector(part / PARTS * tip) @ turn) for part in range(1, PARTS + 1)]
                 rotation = matrix_from_vector(tip)
-                there = (way.nodes - on) @ rotation.T + on
-                rolled = Way((*way.faces, faces[k]), there, np.vstack((way.passed, steps)))
+                there = (sequence.nodes - on) @ rotation.T + on
+                rolled = TipSequence((*sequence.faces, faces[k]), there, np.vstack((sequence.passed, steps)))
                 found.append(rolled)
                 longer.append((rolled, (*path, k), rotation @ turn))
         last = longer

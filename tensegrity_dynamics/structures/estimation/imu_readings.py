@@ -104,9 +104,9 @@ class ImuReadings:
         if len(self._recent) < 3 or self._recent[-1][0] - self._recent[0][0] < WINDOW - 1e-9:
             return None
         values = np.array([each for _, each in self._recent])
-        known = np.isfinite(values).all(axis=0)
+        finite = np.isfinite(values).all(axis=0)
         half = len(values) // 2
-        moved = np.abs(values[half:].mean(axis=0) - values[:half].mean(axis=0))[known]
-        if not known.any() or (moved > STILL + 6.0 * self.noise[known] / np.sqrt(len(values))).any():
+        moved = np.abs(values[half:].mean(axis=0) - values[:half].mean(axis=0))[finite]
+        if not finite.any() or (moved > STILL + 6.0 * self.noise[finite] / np.sqrt(len(values))).any():
             return None
-        return np.where(known, values.mean(axis=0), np.nan)
+        return np.where(finite, values.mean(axis=0), np.nan)

@@ -2,7 +2,7 @@
 
 While it keeps its feet the shape is the equilibrium for the rest lengths, laid onto the last one so that the feet stay
 where they were. Where it loses its face the equilibrium does not say how it falls: the model is let fall from the last
-shape until it rests, edge by edge, and the equilibrium is sought there. The place is dead reckoning: what the model
+shape until it rests, edge by edge, and the equilibrium is sought there. The position is dead reckoning: what the model
 does not know of a fall (friction, unlike masses) adds up and nothing corrects it.
 
 IMUs on rods (`imu` of the robot file) say how the rods lie. While that agrees with the model, nothing changes but that
@@ -31,7 +31,7 @@ from ..dynamics.structure_simulator import StructureSimulator
 from ..form_finding.equilibrium import StructureEquilibrium
 from ..imu import elevations
 from ..structure import Structure
-from .face_search import Way, ways_from
+from .face_search import TipSequence, tip_sequences
 from .imu_readings import ImuReadings
 from .quasi_static_estimator import StructureEstimate, StructureEstimator
 
@@ -76,8 +76,8 @@ class RollingEstimator(StructureEstimator):
     def notes(self) -> dict[str, str]:
         rods = ", ".join(self.readings.names)
         if not rods:
-            return {"place": "dead reckoning by rest lengths; a fall that the model does not expect is not seen"}
-        notes = {"place": f"dead reckoning, faces checked by IMUs on {rods}; corrected: {self.corrections}"}
+            return {"position": "dead reckoning by rest lengths; a fall that the model does not expect is not seen"}
+        notes = {"position": f"dead reckoning, faces checked by IMUs on {rods}; corrected: {self.corrections}"}
         if stale := self.readings.stale(self._now):
             notes["imu"] = f"no fresh reading of {', '.join(stale)}"
         if self.readings.refused:
@@ -145,16 +145,16 @@ class RollingEstimator(StructureEstimator):
         if not found.stable or self._reader.touching(found.nodes) != feet:
             return self._fallen(lengths, last)
         if len(feet) > 1:
-            found = self._kept_in_place(lengths, found, last.nodes, feet)
+            found = self._held_fixed(lengths, found, last.nodes, feet)
         if np.abs(found.nodes - last.nodes).max() > JUMP * self._reader.size:
             return self._fallen(lengths, last)
         return found
 
     def _agrees(self, nodes: NDArray[np.float64], seen: NDArray[np.float64]) -> bool:
         """Whether rods lie as their IMUs say, as far as these say anything, within what noise and shapes explain."""
-        known = np.isfinite(seen)
-        off = np.abs(elevations(nodes, self._rods, self._reader.up) - seen)[known]
-        return bool(known.any() and (off <= FIT + NOISE * self.readings.noise[known]).all())
+        finite = np.isfinite(seen)
+        off = np.abs(elevations(nodes, self._rods, self._reader.up) - seen)[finite]
+        return bool(finite.any() and (off <= FIT + NOISE * self.readings.noise[finite]).all())
 
     def _believed(self, found: StructureEquilibrium) -> StructureEquilibrium:
         self._sure, self._lost, self._trail, self._failing = found, "", [], np.inf
@@ -172,20 +172,22 @@ class RollingEstimator(StructureEstimator):
 
     def _found_by(self, lengths: NDArray[np.float64], seen: NDArray[np.float64]) -> StructureEquilibrium | None:
         """The shape on the face that the readings at rest (k,) rad tell; None where no face near does."""
-        ways = [
-            (self._misfit(way, seen), way)
-            for way in ways_from(self._reader, self._sure.nodes, self._rods, MOST_TIPS)
-            if np.nanmax(np.abs(way.passed[-1] - seen)) <= NEAR
+        sequences = [
+            (self._misfit(sequence, seen), sequence)
+            for sequence in tip_sequences(self._reader, self._sure.nodes, self._rods, MOST_TIPS)
+            if np.nanmax(np.abs(sequence.passed[-1] - seen)) <= NEAR
         ]
-        ways.sort(key=lambda each: each[0])
-        ways = [each for each in ways if each[0] <= ways[0][0] + AS_WELL]  # no other way because it settles better
-        for _, way in ways:
-            found = self._standing_on(lengths, way.nodes, way.faces[-1])
+        sequences.sort(key=lambda each: each[0])
+        sequences = [
+            each for each in sequences if each[0] <= sequences[0][0] + AS_WELL
+        ]  # no other way because it settles better
+        for _, sequence in sequences:
+            found = self._standing_on(lengths, sequence.nodes, sequence.faces[-1])
             if found is not None and self._agrees(found.nodes, seen):
                 self.corrections += 1
                 return self._believed(found)
-        for _, way in ways[:1]:  # it does not stay there with these rest lengths, and may have moved on
-            fallen = self._fallen(lengths, way.nodes)
+        for _, sequence in sequences[:1]:  # it does not stay there with these rest lengths, and may have moved on
+            fallen = self._fallen(lengths, sequence.nodes)
             if self._agrees(fallen.nodes, seen):
                 self.corrections += 1
                 return self._believed(fallen)
@@ -199,11 +201,11 @@ class RollingEstimator(StructureEstimator):
         )
         return None
 
-    def _misfit(self, way: Way, seen: NDArray[np.float64]) -> float:
+    def _misfit(self, sequence: TipSequence, seen: NDArray[np.float64]) -> float:
         """rad, by which readings at the end and on the way differ from those of a way, and a little for each tip."""
-        off = float(np.nanmax(np.abs(way.passed[-1] - seen)))
-        passed = [float(np.nanmin(np.nanmax(np.abs(way.passed - each), axis=1))) for each in self._trail]
-        return off + (float(np.mean(passed)) if passed else 0.0) + TIP * way.tips
+        off = float(np.nanmax(np.abs(sequence.passed[-1] - seen)))
+        passed = [float(np.nanmin(np.nanmax(np.abs(sequence.passed - each), axis=1))) for each in self._trail]
+        return off + (float(np.mean(passed)) if passed else 0.0) + TIP * sequence.tips
 
     def _standing_on(
         self, lengths: NDArray[np.float64], nodes: NDArray[np.float64], feet: tuple[int, ...]
@@ -212,12 +214,12 @@ class RollingEstimator(StructureEstimator):
         try:
             found = self._solver.solve(lengths, start=nodes)
             if found.stable and self._reader.touching(found.nodes) == feet:
-                return self._kept_in_place(lengths, found, nodes, feet)
+                return self._held_fixed(lengths, found, nodes, feet)
         except NoEquilibriumError:
             pass
         return None
 
-    def _kept_in_place(
+    def _held_fixed(
         self, lengths: NDArray[np.float64], found: StructureEquilibrium, before: NDArray[np.float64],
         feet: tuple[int, ...],
     ) -> StructureEquilibrium:  # fmt: skip
@@ -253,9 +255,9 @@ def _laid_onto(
     """(n, 3) m: nodes turned about `up` and shifted square to it, so that the feet are nearest to before; the turn."""
     rows = list(feet)
     middle, aim = nodes[rows].mean(axis=0), before[rows].mean(axis=0)
-    arms, wanted = nodes[rows] - middle, before[rows] - aim
-    across = np.cross(arms, wanted) @ up
-    along = np.einsum("ij,ij->i", arms, wanted) - (arms @ up) * (wanted @ up)
+    arms, desired = nodes[rows] - middle, before[rows] - aim
+    across = np.cross(arms, desired) @ up
+    along = np.einsum("ij,ij->i", arms, desired) - (arms @ up) * (desired @ up)
     angle = float(np.arctan2(across.sum(), along.sum()))
     cross = np.array([[0.0, -up[2], up[1]], [up[2], 0.0, -up[0]], [-up[1], up[0], 0.0]])
     rotation = np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross

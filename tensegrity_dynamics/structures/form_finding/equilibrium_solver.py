@@ -120,7 +120,7 @@ class StructureEquilibriumSolver:
 
         Raises:
             NoEquilibriumError: there is none, or none was reached. TensegrityError: unknown names, input that is not a
-            finite number, nodes of one member at the same place, rigid bars that depend on each other.
+            finite number, nodes of one member at the same position, rigid bars that depend on each other.
         """
         structure = self.structure
         rest = self._own_lengths

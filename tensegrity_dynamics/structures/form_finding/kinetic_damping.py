@@ -124,7 +124,7 @@ def relax_kinetic(
 
     Raises:
         NoEquilibriumError: not there in time. TensegrityError: an option out of its range, or two nodes of one member
-        at the same place, or a ground.
+        at the same position, or a ground.
     """
     refuse_ground(structure, "kinetic")
     if norm not in NORMS:

@@ -240,9 +240,9 @@ class StandingSolver:
         moved = np.zeros_like(nodes)
         moved.ravel()[self.structure.free] = move
         down = -np.einsum("ij,ij->i", moved, state.away)
-        room = np.maximum(sink - state.depth, 0.25 * sink)
+        margin = np.maximum(sink - state.depth, 0.25 * sink)
         falls = (down > 0.0) & np.isfinite(state.depth) & (state.depth < sink)
-        return float(np.min(np.where(falls, room / np.where(falls, down, 1.0), part), initial=part))
+        return float(np.min(np.where(falls, margin / np.where(falls, down, 1.0), part), initial=part))
 
     def _newton(
         self, nodes: NDArray, rest: NDArray, load: NDArray, toward: NDArray, tensions: NDArray

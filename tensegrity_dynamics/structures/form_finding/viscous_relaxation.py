@@ -124,7 +124,7 @@ def relax(
 
     Raises:
         NoEquilibriumError: diverged, or not there in time; names the stable limit.
-        TensegrityError: an option out of its range, two nodes of one member at the same place, or a ground.
+        TensegrityError: an option out of its range, two nodes of one member at the same position, or a ground.
     """
     refuse_ground(structure, "relaxation")
     if norm not in NORMS:
@@ -205,7 +205,7 @@ def largest_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> float
 
 
 def coincident(structure: Structure, nodes: NDArray[np.float64]) -> TensegrityError:
-    """The error for a member whose ends are at the same place."""
+    """The error for a member whose ends are at the same position."""
     apart = np.linalg.norm(nodes[structure.members[:, 0]] - nodes[structure.members[:, 1]], axis=1)
     k = int(np.argmin(apart))
     i, j = structure.members[k]

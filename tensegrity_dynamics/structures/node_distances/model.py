@@ -164,13 +164,13 @@ class NodeDistanceModel:
         structure, lengths = self.structure, self.structure.rest_lengths if rest is None else rest
         first, second = structure.members[:, 0], structure.members[:, 1]
 
-        def accelerate(places: NDArray[np.float64]) -> NDArray[np.float64]:
-            along = places[first] - places[second]
+        def accelerate(positions: NDArray[np.float64]) -> NDArray[np.float64]:
+            along = positions[first] - positions[second]
             size = np.linalg.norm(along, axis=1)
             pull = structure.stiffness * (size - lengths)
             pull = np.where(structure.unilateral, np.maximum(pull, 0.0), pull)
             force = (pull / size)[:, None] * along
-            total = np.zeros_like(places)
+            total = np.zeros_like(positions)
             np.add.at(total, first, -force)
             np.add.at(total, second, force)
             return total / self.masses[:, None] + structure.gravity

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_control.controllers.actuator_motion import ActuatorMotion
-from tensegrity_control.trajectories.actuator_table import table_of, way_between
+from tensegrity_control.trajectories.actuator_table import table_between, table_of
 from tensegrity_control.trajectories.trajectory_file import parse_trajectory
 from tensegrity_dynamics import Robot, TensegrityError, load_robot
 
@@ -137,13 +137,13 @@ def test_a_file_and_its_table_are_the_same_motion(robot: Robot, kind: str) -> No
         moved.accelerations,
     )  # fmt: skip
     for when in np.linspace(0.0, 2.5, 23):
-        wanted = start_of(robot)[:2] + motion_of_file.trajectory.value(when)
-        np.testing.assert_allclose(made.set_points(when)[0][:2], wanted, atol=1e-12)
+        expected = start_of(robot)[:2] + motion_of_file.trajectory.value(when)
+        np.testing.assert_allclose(made.set_points(when)[0][:2], expected, atol=1e-12)
 
 
 def test_the_way_to_a_place_uses_half_of_the_rate(robot: Robot) -> None:
     start, rates = start_of(robot), np.array([each.rate for each in robot.actuators])
-    table = way_between(tuple(names_of(robot)), start, start + 1e-2, rates)
+    table = table_between(tuple(names_of(robot)), start, start + 1e-2, rates)
     made = ActuatorMotion(robot, 0.0, start, None, table.names, table.times, table.positions, table.velocities)
     peak = max(np.max(np.abs(made.set_points(t)[1]) / rates) for t in np.linspace(0.0, table.times[-1], 101))
     assert 0.35 < peak < 0.55

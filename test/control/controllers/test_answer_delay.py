@@ -1,4 +1,4 @@
-"""How late motion answers to commands, found from what was told and what was seen."""
+"""How late motion answers to commands, found from what was stated and what was seen."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tensegrity_dynamics import load_robot
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
 
 
-def found(told, seen, expected):
+def found(reported, seen, expected):
     """Delay in periods that is found from rows told (n, k) and seen (n, k); None where it is the expected one."""
-    answer = AnswerDelay(told.shape[1])
-    for change, next_told in zip(seen, told, strict=True):
+    answer = AnswerDelay(reported.shape[1])
+    for change, next_told in zip(seen, reported, strict=True):
         if answer.see(change, expected):
             return answer.periods
         answer.tell(next_told)
@@ -27,26 +27,26 @@ def found(told, seen, expected):
 @given(st.integers(0, LONGEST - 1), st.integers(0, LONGEST - 1), st.integers(0, 1000))
 def test_the_delay_of_motion_that_swings_is_found_beside_pushes_of_a_third_of_it(true, expected, seed):
     random = np.random.default_rng(seed)
-    told = 0.02 * random.normal(size=(120, 2))
-    seen = 0.007 * random.normal(size=told.shape)
-    seen[true + 1 :] += told[: -true - 1]
+    reported = 0.02 * random.normal(size=(120, 2))
+    seen = 0.007 * random.normal(size=reported.shape)
+    seen[true + 1 :] += reported[: -true - 1]
     towards = min(max(true, expected - STEP), expected + STEP)  # it is looked for again from there
-    assert found(told, seen, expected) == (None if true == expected else towards)
+    assert found(reported, seen, expected) == (None if true == expected else towards)
 
 
 @settings(max_examples=10)
 @given(st.integers(0, 1000))
 def test_pushes_alone_are_no_delay(seed):
     random = np.random.default_rng(seed)
-    told = 0.02 * random.normal(size=(120, 2))
-    seen = np.cumsum(0.02 * random.normal(size=told.shape), axis=0) * 0.2
-    seen[1:] += told[:-1]
-    assert found(told, seen, 0) is None
+    reported = 0.02 * random.normal(size=(120, 2))
+    seen = np.cumsum(0.02 * random.normal(size=reported.shape), axis=0) * 0.2
+    seen[1:] += reported[:-1]
+    assert found(reported, seen, 0) is None
 
 
 def test_where_next_to_nothing_is_told_nothing_is_concluded():
-    told = 1e-5 * np.random.default_rng(0).normal(size=(120, 2))
-    assert found(told, np.vstack((np.zeros((4, 2)), told[:-4])), 0) is None
+    reported = 1e-5 * np.random.default_rng(0).normal(size=(120, 2))
+    assert found(reported, np.vstack((np.zeros((4, 2)), reported[:-4])), 0) is None
 
 
 @pytest.mark.long

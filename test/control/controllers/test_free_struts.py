@@ -48,7 +48,7 @@ def test_free_struts_are_simulated_and_controlled_by_qp(monkeypatch, kind):
         worst = max(worst, np.linalg.norm(outputs[-1] - made.control.reference(made.time).pose[0]))
         least = min(least, np.min(tensions))
     assert worst < 1e-5 and np.linalg.norm(outputs[-1] - goal) < 1e-5 and least > 0.99 * 5.0
-    assert not made.control.gave_way()
+    assert not made.control.relaxed()
 
 
 @pytest.mark.long

@@ -58,8 +58,8 @@ class Machine:
             self.sent.append(command.values)
             self.simulation.command(command.mode, command.set_points(), period=self.period)
             self.simulation.advance(duration=self.period)
-            wanted = self.control.reference(self.now).pose[0][self.robot.output.rows]
-            worst = max(worst, float(np.linalg.norm(self.position - wanted)))
+            desired = self.control.reference(self.now).pose[0][self.robot.output.rows]
+            worst = max(worst, float(np.linalg.norm(self.position - desired)))
         return worst
 
 

@@ -116,11 +116,11 @@ def test_commands_that_are_told_to_come_too_late_for_the_loop_leave_the_arm_to_i
     loop.set_delays(Delays(commands=(4, 4), latency="told"))
     loop.forget()
     loop.run(1.0)
-    assert "held by the actuators' impedances alone" in " ".join(loop.control.gave_way())
+    assert "held by the actuators' impedances alone" in " ".join(loop.control.relaxed())
     assert np.max(np.abs(loop.simulation.state.v)) < 1e-3 and loop.least() > 0.9
     loop.set_delays(Delays())
     loop.run(2.0)
-    assert not loop.control.gave_way()
+    assert not loop.control.relaxed()
     here = loop.simulation.observe().pose[0]
     arrival = loop.control.set_goal(loop.stamp, here + np.array([0.005, 0.0, 0.0])).duration
     loop.run(arrival + 0.5)

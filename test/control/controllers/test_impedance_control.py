@@ -65,8 +65,8 @@ class Machine:
             self.tick += 1
             self.least = min([self.least, *self.simulation.observe().tensions.values()])
             if not self.frozen:
-                wanted = self.control.reference(self.now).pose[0][self.robot.output.rows]
-                self.worst = max(self.worst, float(np.linalg.norm(self.position - wanted)))
+                desired = self.control.reference(self.now).pose[0][self.robot.output.rows]
+                self.worst = max(self.worst, float(np.linalg.norm(self.position - desired)))
 
 
 @pytest.fixture(params=CASES, ids=[f"{case[0]}-{case[1]}" for case in CASES], scope="module")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from qp_loop import loop, robot_named
 
 from tensegrity_control import make_controller
-from tensegrity_control.controllers.commands_under_way import CommandsUnderWay, Sent
-from tensegrity_control.known_loads import KnownLoads
+from tensegrity_control.controllers.pending_commands import PendingCommands, Sent
+from tensegrity_control.external_loads import ExternalLoads
 from tensegrity_control.trajectories.time_scaling import PathClock
 from tensegrity_dynamics.errors import CommandRefused, TensegrityError
 
@@ -20,14 +20,14 @@ from tensegrity_dynamics.errors import CommandRefused, TensegrityError
 @settings(max_examples=20)
 @given(st.lists(st.tuples(st.floats(0.002, 0.02), st.floats(-5.0, 5.0)), min_size=1, max_size=8), st.floats(0.0, 0.05))
 def test_what_is_under_way_is_the_integral_of_the_accelerations_that_were_sent(commands, wait):
-    way, begin, none = CommandsUnderWay(0.03), 0.0, np.zeros(1)
+    pending, begin, none = PendingCommands(0.03), 0.0, np.zeros(1)
     edges = []
     for lasts, acceleration in commands:
-        way.send(Sent(begin, lasts, np.array([acceleration]), none, none, none))
+        pending.send(Sent(begin, lasts, np.array([acceleration]), none, none, none))
         edges.append((begin, begin + lasts, acceleration))
         begin += lasts
     end = begin + wait
-    found = way.change(0.0, end)
+    found = pending.change(0.0, end)
     rate = sum(a * (last - first) for first, last, a in edges)
     travel = sum(a * ((end - first) ** 2 - (end - last) ** 2) / 2 for first, last, a in edges)
     assert found is not None
@@ -39,20 +39,20 @@ def test_what_is_under_way_is_the_integral_of_the_accelerations_that_were_sent(c
 def test_what_was_guessed_of_commands_is_made_good_by_when_they_acted(sent):
     """Commands a period apart that begin later than was thought, some never since they were overtaken."""
     period, none = 0.01, np.zeros(1)
-    way = CommandsUnderWay(6 * period)
+    pending = PendingCommands(6 * period)
     acts: list[tuple[int, float, float]] = []
     for k, (late, acceleration) in enumerate(sent):
-        way.send(Sent(k * period, period, np.array([acceleration]), none, none, none, k * period))
+        pending.send(Sent(k * period, period, np.array([acceleration]), none, none, none, k * period))
         begin = max([k + late, *(each[0] for each in acts)])
         acts = [each for each in acts if each[0] < begin] + [(begin, k * period, acceleration)]
     for begin, stamp, _ in acts:
-        way.acted(stamp, begin * period)
+        pending.acted(stamp, begin * period)
     last = acts[-1][0] + 1
     expected = sum(
         acceleration * min(period, (following - begin) * period)
         for (begin, _, acceleration), following in zip(acts, [*(each[0] for each in acts[1:]), last], strict=True)
     )
-    found = way.change(acts[0][0] * period, last * period)
+    found = pending.change(acts[0][0] * period, last * period)
     assert found is not None and found[0][0] == pytest.approx(expected, abs=1e-9)
 
 
@@ -78,10 +78,10 @@ def test_a_motion_that_waits_moves_at_the_rate_that_it_says_and_comes_to_its_end
 def test_an_old_state_is_answered_as_the_present_one_would_be():
     """Commands three periods late: told of it, the controller keeps to its reference as if they were not."""
     errors = []
-    for told in (False, True):
+    for with_age in (False, True):
         made = loop("biglide", delay=3)
         look = made.look
-        made.look = lambda look=look, told=told: replace(look(), age=0.015 if told else 0.0)
+        made.look = lambda look=look, with_age=with_age: replace(look(), age=0.015 if with_age else 0.0)
         here = made.look().pose[0]
         made.control.set_goal(0.0, here + [0.05, -0.05, 0.0], duration=0.3)
         references: list[np.ndarray] = []
@@ -92,16 +92,16 @@ def test_an_old_state_is_answered_as_the_present_one_would_be():
 
 def test_known_wrenches_reach_the_control_and_stale_ones_are_refused_by_name():
     robot = robot_named("biglide")
-    control, loads = make_controller("qp", robot), KnownLoads(robot, patience=0.5)
+    control, loads = make_controller("qp", robot), ExternalLoads(robot, patience=0.5)
     name, nothing = robot.output.body, (0.0, 0.0, 0.0)
     for _ in range(2):
         loads.take(control, name, (0.0, 3.0, 0.0), nothing, 1.0, 1.1)
-        loads.tell(control, 1.1)
+        loads.update(control, 1.1)
         assert np.linalg.norm(control._loads) == pytest.approx(3.0)
     other = make_controller("qp", robot)  # takes over, and is told what acts
-    loads.tell(other, 1.2)
+    loads.update(other, 1.2)
     assert np.linalg.norm(other._loads) == pytest.approx(3.0)
-    loads.tell(other, 2.0)
+    loads.update(other, 2.0)
     assert not other._loads.any()
     for force, stamp in (((np.nan, 0.0, 0.0), 1.0), ((1.0, 0.0, 0.0), 0.2), ((1.0, 0.0, 0.0), 5.0)):
         with pytest.raises(CommandRefused, match=name):
@@ -114,29 +114,29 @@ def test_known_wrenches_reach_the_control_and_stale_ones_are_refused_by_name():
 
 def test_an_estimated_wrench_counts_from_the_next_state_on_in_bounds_and_fades_when_it_is_stale():
     robot = robot_named("biglide")
-    control, loads = make_controller("qp", robot), KnownLoads(robot, patience=0.1, limit=10.0)
+    control, loads = make_controller("qp", robot), ExternalLoads(robot, patience=0.1, limit=10.0)
     name, nothing = robot.output.body, (0.0, 0.0, 0.0)
-    loads.tell(control, 0.0)
+    loads.update(control, 0.0)
     loads.take_estimate(name, (100.0, 0.0, 0.0), nothing, 1.0, 1.0)
-    loads.tell(control, 1.0)
+    loads.update(control, 1.0)
     assert not control._loads.any()
     before, steps = 0.0, []
     for k in range(1, 200):
         time = 1.0 + 0.005 * k
         loads.take_estimate(name, (100.0, 0.0, 0.0), nothing, time, time)
-        loads.tell(control, time)
+        loads.update(control, time)
         steps.append(np.linalg.norm(control._loads) - before)
         before = np.linalg.norm(control._loads)
     assert before == pytest.approx(10.0, rel=1e-3)  # the limit
     assert 0.0 < max(steps[1:]) <= 10.0 * 0.005 / 0.1 + 1e-9  # the rate
     loads.take(control, name, (0.0, 3.0, 0.0), nothing, time, time)
-    loads.tell(control, time + 0.005)
-    assert np.linalg.norm(control._loads) == pytest.approx(np.hypot(before, 3.0), rel=1e-3)  # beside what is told
+    loads.update(control, time + 0.005)
+    assert np.linalg.norm(control._loads) == pytest.approx(np.hypot(before, 3.0), rel=1e-3)  # beside what is stated
     for k in range(200):
-        loads.tell(control, time + 0.7 + 0.005 * k)
+        loads.update(control, time + 0.7 + 0.005 * k)
     assert np.linalg.norm(control._loads) < 1e-3
     for force in ((np.nan, 0.0, 0.0), (1.0, np.inf, 0.0)):
         with pytest.raises(CommandRefused, match=name):
             loads.take_estimate(name, force, nothing, 3.0, 3.0)
     with pytest.raises(TensegrityError, match="limit"):
-        KnownLoads(robot, limit=-1.0)
+        ExternalLoads(robot, limit=-1.0)

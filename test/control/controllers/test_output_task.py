@@ -80,10 +80,10 @@ def test_the_error_about_some_axes_dies_out_as_asked_whatever_the_others_do(seed
     rows = task.error(values, np.zeros(3), turn)
     selection = np.zeros((len(axes), 6))
     task.fill_selection(turn, selection)
-    wanted = task.wanted(values, rows, turn, np.zeros(len(axes)), omega, w)
+    acceleration_for = task.acceleration_for(values, rows, turn, np.zeros(len(axes)), omega, w)
     matrix = selection[:, 3:]
     np.testing.assert_allclose(matrix, rotation_error_rate(turn)[task.turns])
-    alpha = np.linalg.lstsq(matrix, wanted, rcond=None)[0]
+    alpha = np.linalg.lstsq(matrix, acceleration_for, rcond=None)[0]
     free = rng.normal(size=3)
     alpha += free - np.linalg.lstsq(matrix, matrix @ free, rcond=None)[0]  # whatever else happens
 
@@ -105,7 +105,7 @@ def test_a_rotation_of_nearly_half_a_turn_dies_out_along_its_axis_as_a_criticall
     for _ in range(5000):
         turn = rotation_vector(target @ rotation.T)
         rows = task.error(still, np.zeros(3), turn)
-        half = omega + 0.5 * step * task.wanted(still, rows, turn, omega, omega, w)
+        half = omega + 0.5 * step * task.acceleration_for(still, rows, turn, omega, omega, w)
         rotation = matrix_from_vector(step * half) @ rotation
         omega = omega + 2.0 * (half - omega)
     angle = 3.0 * (1.0 + w * 0.5) * np.exp(-w * 0.5)
@@ -149,7 +149,7 @@ def reached(name: str, move: list[float], turn: list[float] | None, **parameters
         error = pose_error(made.control.reference(made.time).pose, made.look().pose)
         worst = np.maximum(worst, [np.linalg.norm(error[:3]), np.linalg.norm(error[3:])])
     error = pose_error((position + np.array(move), quaternion if goal is None else goal), made.look().pose)
-    assert made.control.status(made.time).phase == "holding" and not made.control.gave_way()
+    assert made.control.status(made.time).phase == "holding" and not made.control.relaxed()
     return np.array([worst, [np.linalg.norm(error[:3]), np.linalg.norm(error[3:])]])
 
 

@@ -27,9 +27,9 @@ def path():
     return QuinticSpline([0.0, DURATION], [START, END], rates=np.zeros((2, 2)), accelerations=np.zeros((2, 2)))
 
 
-def jacobian(place):
+def jacobian(position):
     """p' = J q' of the closed form, working mode (-1, -1): each foot stands one leg below the tip's circle."""
-    x, _ = place
+    x, _ = position
     sides = (x + 0.5 * WIDTH, x - 0.5 * WIDTH)
     rises = [np.sqrt(LEG**2 - side**2) for side in sides]
     a = np.array([[side, rise] for side, rise in zip(sides, rises, strict=True)])
@@ -94,10 +94,10 @@ def test_efforts_on_the_path_are_those_of_the_closed_form(robot, path):
     kinematics = loop_kinematics(robot)
     control = ComputedTorqueTracker(kinematics, path, robot.model.start)
     for time in (0.4, 1.0, 1.6):
-        wanted = control.reference(time)
-        found = control.effort(time, wanted.q, wanted.v)
-        place = path.value(time)
-        expected = FOOT_MASS * wanted.acceleration + TIP_MASS * jacobian(place).T @ path.value(time, 2)
+        desired = control.reference(time)
+        found = control.effort(time, desired.q, desired.v)
+        position = path.value(time)
+        expected = FOOT_MASS * desired.acceleration + TIP_MASS * jacobian(position).T @ path.value(time, 2)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -126,14 +126,14 @@ def test_deviations_die_out_as_the_gains_say(robot):
         state = simulation.state
         force = control.effort(state.time, state.q, state.v)
         simulation.step(effort={"foot_1": force[0], "foot_2": force[1]})
-    place = simulation.observe().positions["foot_1"]
-    assert abs(place / 0.01 - (1.0 + 3.0) * np.exp(-3.0)) < 5e-3
+    position = simulation.observe().positions["foot_1"]
+    assert abs(position / 0.01 - (1.0 + 3.0) * np.exp(-3.0)) < 5e-3
 
 
 def test_efforts_stay_within_their_limits_and_cuts_are_counted(robot, path):
     control = ComputedTorqueTracker(loop_kinematics(robot), path, robot.model.start, limits=np.array([0.01, 0.01]))
-    wanted = control.reference(0.5)
-    assert np.max(np.abs(control.effort(0.5, wanted.q, wanted.v))) <= 0.01
+    desired = control.reference(0.5)
+    assert np.max(np.abs(control.effort(0.5, desired.q, desired.v))) <= 0.01
     assert control.saturated == 1
 
 

@@ -68,7 +68,7 @@ def test_a_goal_moves_the_output_in_the_next_period_and_is_reached(name, move, a
     outputs, tensions = made.run(accepted.duration + 0.3)
     rows = made.control._rows
     assert np.linalg.norm((outputs[-1] - goal)[rows]) < 2e-5
-    assert made.control.status(made.time).phase == "holding" and not made.control.gave_way()
+    assert made.control.status(made.time).phase == "holding" and not made.control.relaxed()
     floor = np.array([each.minimum_tension for each in made.control.robot.actuators])
     assert not tensions.size or np.min(tensions / floor) > 0.95
     for command in made.commands:
@@ -142,11 +142,11 @@ def test_a_payload_and_a_push_that_nobody_announced_are_compensated():
 
 def test_a_load_that_is_known_is_carried_without_being_learned():
     errors = []
-    for known in (False, True):
+    for is_given in (False, True):
         made = loop("manipulator")
         made.run(1.0)
         load = {"end-effector": [0.0, 3.0, -5.0]}
-        if known:
+        if is_given:
             made.control.set_loads(load)
         made.simulation.apply_forces(load)
         outputs, _ = made.run(0.3)
@@ -184,12 +184,12 @@ def test_a_goal_out_of_reach_stops_at_the_border_and_says_so():
     outputs, _ = made.run(6.0)
     status = made.control.status(made.time)
     assert status.phase == "holding"
-    assert any("out of reach" in each for each in status.gave_way)
+    assert any("out of reach" in each for each in status.relaxed)
     assert np.linalg.norm(outputs[-1] - outputs[-40]) < 5e-3
     accepted = made.control.set_goal(made.time, [0.1, 0.0, 1.0])  # and it goes on
     outputs, _ = made.run(accepted.duration + 1.0)
     assert np.linalg.norm(outputs[-1][:2] - [0.1, 0.0]) < 1e-3
-    assert not made.control.status(made.time).gave_way
+    assert not made.control.status(made.time).relaxed
 
 
 def test_a_new_goal_does_not_brake_the_motion_first():
@@ -266,21 +266,21 @@ def test_floors_rise_by_what_tensions_were_seen_below_what_they_should_be_and_th
     seen = RobotState(pose=robot.output_pose(state.q), q=state.q, v=state.v)
     control.reset(0.0, seen)
     stretch, floor = control._stretch, control._floor
-    told = stretch.elastic.copy()
+    commanded = stretch.elastic.copy()
 
     def see(tensions, time):
         stretch.seen[:] = tensions
         control._doubt_tensions(time, 0.0)
 
-    see(told, 0.0)
+    see(commanded, 0.0)
     np.testing.assert_allclose(control._doubt, 0.0, atol=1e-9)
-    see(told * np.array([0.98, 1.0, 1.0]), 0.0)
-    np.testing.assert_allclose(control._doubt, [0.02 * told[0], 0.0, 0.0], atol=1e-9)
+    see(commanded * np.array([0.98, 1.0, 1.0]), 0.0)
+    np.testing.assert_allclose(control._doubt, [0.02 * commanded[0], 0.0, 0.0], atol=1e-9)
     control.command(0.0, seen)
-    expected = (control._low + 0.02 * told * np.array([1.0, 0.0, 0.0]))[0]
+    expected = (control._low + 0.02 * commanded * np.array([1.0, 0.0, 0.0]))[0]
     assert control.program.tension_low[0] == pytest.approx(expected)
-    see(0.1 * told, 0.0)
+    see(0.1 * commanded, 0.0)
     np.testing.assert_allclose(control._doubt, 0.5 * floor)  # no more than this is believed
     for _ in range(100):
-        see(told, -1.0)  # nothing was told for that time
+        see(commanded, -1.0)  # nothing was commanded for that time
     np.testing.assert_allclose(control._doubt, 0.5 * floor * np.exp(-1.0), rtol=1e-6)

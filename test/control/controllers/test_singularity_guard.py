@@ -66,8 +66,8 @@ def arm():
 
 
 def led(name, target, turn=0.0, stream=False, seconds=1.5, **parameters):
-    """The loop after a goal, or a stream of goals, to a place and turn from here; (k, nq), least distance, and what it
-    said."""
+    """The loop after a goal, or a stream of goals, to a position and turn from here; (k, nq), least distance, and what
+    it said."""
     made = qp_loop.loop(name, actuation="effort", **parameters)
     (here, quaternion), begin = made.look().pose, made.time
     seen, least, said = [], 1.0, set()
@@ -82,7 +82,7 @@ def led(name, target, turn=0.0, stream=False, seconds=1.5, **parameters):
             goal(min(1.0, (time - begin) / 0.6))
         seen.append(made.simulation.state.q)
         least = min(least, made.control.singularity_distance)
-        said.update(made.control.gave_way())
+        said.update(made.control.relaxed())
 
     if not stream:
         goal(1.0)
@@ -98,7 +98,7 @@ def test_a_line_through_full_extension_ends_before_it_by_name_and_the_way_back_i
     assert "held short of a singularity (no effort moves the output along x" in said
     goal = made.look().pose[0] - np.array([0.1, 0.0, 0.0])
     made.run(made.control.set_goal(made.time, goal).duration + 0.4)
-    assert np.linalg.norm(made.look().pose[0] - goal) < 1e-4 and not made.control.gave_way()
+    assert np.linalg.norm(made.look().pose[0] - goal) < 1e-4 and not made.control.relaxed()
 
 
 def test_without_the_guard_the_same_line_is_lost():

@@ -55,19 +55,19 @@ def test_a_turning_path_gives_the_same_rates_alone_and_together():
 def test_a_parallel_robot_is_led_to_a_pose(name, turn, controller):
     robot = load_robot(name)
     control = make_controller(controller, robot, period=0.01)
-    simulation, places = Simulation(robot, time_step=2e-3), BodyPoses(robot.model)
+    simulation, body_poses = Simulation(robot, time_step=2e-3), BodyPoses(robot.model)
 
     def state():
         return RobotState(q=simulation.state.q.copy(), v=simulation.state.v.copy())
 
     control.reset(0.0, state())
-    position, _ = places.update(simulation.state.q).output(robot.output)[0]
+    position, _ = body_poses.update(simulation.state.q).output(robot.output)[0]
     goal = make_goal(robot.output, position + [0.02, 0.01, 0.0], quaternion_from_matrix(matrix_from_vector(turn)))
     arrival = control.begin(0.0, control.plan_goal(0.0, goal, duration=0.4)).arrival
     for k in range(int(np.ceil((arrival + 0.1) / 0.01))):
         command = control.command(0.01 * k, state())
         simulation.advance(5, **{command.mode: command.set_points()})
-    error = pose_error(goal.pose, places.update(simulation.state.q).output(robot.output)[0])
+    error = pose_error(goal.pose, body_poses.update(simulation.state.q).output(robot.output)[0])
     assert np.abs(error).max() < (2e-4 if controller == "computed_torque" else 2e-3)
 
 

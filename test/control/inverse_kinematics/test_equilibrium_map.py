@@ -61,7 +61,7 @@ def test_a_path_passes_through_the_equilibria_that_were_found_and_those_between_
     found = inverse_kinematics(robot, equilibria.home.pose[0] + [0.0, 0.015, 0.01], equilibria=equilibria)
     path = EquilibriumPath(equilibria, found.path)
     assert path.first is found.path[0] and path.last is found.path[-1]
-    assert sum(any(each is known for known in found.path) for each in path.equilibria_on_it) >= 3
+    assert sum(any(each is other for other in found.path) for each in path.equilibria_on_it) >= 3
     for parameter in (0.07, 0.33, 0.71, 0.96):
         solved = equilibria.solve(path.positions(parameter), path.equilibrium(parameter))
         assert np.linalg.norm(path.pose(parameter)[0] - solved.pose[0]) < 5 * equilibria.path_tolerance

@@ -35,15 +35,15 @@ def goal_from_home(move=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0), rigid_bars=True):
     )
 
 
-def lowest_room(plan):
+def lowest_margin(plan):
     """Smallest room to any limit of the actuators along the whole path; negative where one is broken."""
-    rooms = []
+    margins = []
     for shape in plan.path:
         for actuator, member in zip(ROBOT.actuators, MEMBERS, strict=True):
             length, tension = shape.rest_lengths[member], shape.tensions[member]
-            rooms += [length - actuator.position[0], actuator.position[1] - length]
-            rooms += [tension - actuator.minimum_tension, actuator.effort - tension]
-    return min(rooms)
+            margins += [length - actuator.position[0], actuator.position[1] - length]
+            margins += [tension - actuator.minimum_tension, actuator.effort - tension]
+    return min(margins)
 
 
 @pytest.mark.parametrize("rigid_bars", [False, True])
@@ -62,7 +62,7 @@ def test_every_pose_that_lengths_can_make_is_found_again(rigid_bars: bool, chang
     again = forward_kinematics(ROBOT, plan.rest_lengths, start=plan.equilibrium, rigid_bars=rigid_bars)
     assert np.abs(pose_error(shape.pose, again.pose)).max() < 1e-8
     assert all(each.stable and each.converged for each in plan.path)
-    assert lowest_room(plan) > 0.0
+    assert lowest_margin(plan) > 0.0
     assert min(plan.margins.values()) > 0.0
 
 
@@ -174,10 +174,10 @@ def test_an_unreachable_goal_names_the_tendons_and_limits_that_bind() -> None:
     assert error.binding
     for name in error.binding:
         actuator, member = ROBOT.actuator(name), ROBOT.structure.member(name)
-        room = min(lengths[member] - actuator.position[0], actuator.position[1] - lengths[member])
+        margin = min(lengths[member] - actuator.position[0], actuator.position[1] - lengths[member])
         tension = error.nearest.tensions[member]
-        room = min(room / 0.05, (tension - actuator.minimum_tension) / 100, (actuator.effort - tension) / 100)
-        assert room < 0.02, name
+        margin = min(margin / 0.05, (tension - actuator.minimum_tension) / 100, (actuator.effort - tension) / 100)
+        assert margin < 0.02, name
         assert name in str(error)
     assert "nearest reachable pose" in str(error).lower()
     assert "mm" in str(error)
@@ -189,10 +189,10 @@ def test_a_goal_at_a_limit_is_reached_and_a_hair_beyond_is_not_far() -> None:
     nearest = caught.value.nearest.pose
     home = HOMES[True].pose
     assert np.abs(plan_to(nearest).pose_error).max() < 1e-9
-    way = pose_error(nearest, home)
+    displacement = pose_error(nearest, home)
     beyond = (
-        home[0] + way[:3],
-        quaternion_from_matrix(matrix_from_vector(1.02 * way[3:]) @ matrix_from_quaternion(home[1])),
+        home[0] + displacement[:3],
+        quaternion_from_matrix(matrix_from_vector(1.02 * displacement[3:]) @ matrix_from_quaternion(home[1])),
     )
     with pytest.raises(UnreachableGoalError) as missed:
         plan_to(beyond)

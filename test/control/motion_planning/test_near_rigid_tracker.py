@@ -121,8 +121,8 @@ def test_linearisation_predicts_a_small_deviation():
     matrix, inputs, _ = model.linearised(q, rate, effort)
 
     def slope(y, strains, speed, torques):
-        place = model.closed_configuration(q, np.concatenate((y, strains)))
-        reduced = model.reduced(place, speed)
+        position = model.closed_configuration(q, np.concatenate((y, strains)))
+        reduced = model.reduced(position, speed)
         pushed = reduced.inputs @ torques + reduced.passive - reduced.bias
         return np.concatenate((speed, np.linalg.solve(reduced.mass, pushed)))
 
@@ -178,11 +178,11 @@ def test_law_gives_the_wanted_accelerations_where_the_cables_are_rigid_at_that_i
     robot = strut(2e9)
     law = NearRigidLaw(robot, TRACKED, STRESS / 2e9)
     model, q = law.model, np.array(robot.model.start)
-    wanted = np.array([0.4, -0.3])
-    torques = law.effort(q, np.zeros(14), wanted)
+    desired = np.array([0.4, -0.3])
+    torques = law.effort(q, np.zeros(14), desired)
     reduced = model.reduced(q, np.zeros(5))
     # with the strains prescribed, B u and the fictitious changes of strain are all that acts
-    rest = reduced.mass[:, :2] @ wanted + reduced.bias - reduced.passive - reduced.inputs @ torques
+    rest = reduced.mass[:, :2] @ desired + reduced.bias - reduced.passive - reduced.inputs @ torques
     change = np.linalg.lstsq(reduced.cables * model.stiffness, rest, rcond=None)[0]
     np.testing.assert_allclose(reduced.cables * model.stiffness @ change, rest, atol=1e-9)
     assert np.all(q[model.q_strains] + change >= STRESS / 2e9 - 1e-12)

@@ -74,11 +74,11 @@ def test_linearisation_is_the_derivative_of_the_forward_dynamics(manipulator):
     jacobian = model.output_jacobian(q)
 
     def slope(w, speed, torques):
-        place = model.closed_configuration(q, w)
-        v = model._basis(place, np.zeros(39)) @ speed
+        position = model.closed_configuration(q, w)
+        v = model._basis(position, np.zeros(39)) @ speed
         full = np.zeros(39)
         full[model.drives] = torques
-        return forward_dynamics(mechanism, place, v, full).acceleration[model.index]
+        return forward_dynamics(mechanism, position, v, full).acceleration[model.index]
 
     w = q[model.q_index]
     np.testing.assert_allclose(acceleration, slope(w, rate, effort), atol=1e-7 * np.max(np.abs(acceleration)))

@@ -59,8 +59,8 @@ def test_distance_changes_its_sign_where_the_legs_line_up(machine):
     path = straight((0.1, 0.3), (-0.1, 0.5))
     times, signs = distances(kinematics, path, start, 41)
     assert signs[0] * signs[-1] < 0.0
-    place = path.value(times[int(np.argmin(np.abs(signs)))])
-    assert abs(place[0]) < 0.01
+    position = path.value(times[int(np.argmin(np.abs(signs)))])
+    assert abs(position[0]) < 0.01
 
 
 def test_path_that_crosses_without_the_criterion_is_refused_with_time_and_place(machine):

@@ -34,20 +34,20 @@ def measured(q, direction):
     robot, solver = soft_mast()
     along, output, force = direction / np.linalg.norm(direction), robot.output, 1e-3
 
-    def place(pull):
+    def position(pull):
         jacobian = wrench_jacobian(robot.mechanism, q, output.body, output.frame.origin)[3:]
         shape = solver.solve(q, effort=pull * (along @ jacobian))
         index = robot.mechanism.body_index[output.body]
         return along @ (shape.positions[index] + shape.rotations[index] @ output.frame.origin)
 
-    return 2.0 * force / (place(force) - place(-force))
+    return 2.0 * force / (position(force) - position(-force))
 
 
 def test_stiffness_at_other_tensions_is_that_of_forces_and_motions_and_winding_to_them_moves_nothing():
     robot, solver = soft_mast()
     rest, model = solver.solve(robot.model.start), TensionStiffness(robot, DIRECTION)
-    for wanted in (rest.tension, np.array([30.0, 20.0, 35.0, 25.0])):
-        tension, stress = model.self_stresses(rest.q, wanted)
+    for desired in (rest.tension, np.array([30.0, 20.0, 35.0, 25.0])):
+        tension, stress = model.self_stresses(rest.q, desired)
         wound = model.wound(rest.q, tension)
         shape = solver.solve(wound)
         assert stress.shape == (4, 2)
@@ -98,4 +98,4 @@ def test_the_stiffness_is_held_along_a_path_with_floors_and_ceilings_kept(monkey
         return
     np.testing.assert_allclose(found, stiffness, rtol=0.03)
     assert np.min(pulled) > 9.9 and np.max(pulled) < 50.5
-    assert not made.control.gave_way()
+    assert not made.control.relaxed()

@@ -23,7 +23,7 @@ from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 
 FEW = settings(max_examples=40, deadline=None)
 SEEDS = st.integers(0, 2**32 - 1)
-WAYS = [(form, solver) for form in ("null_space", "direct") for solver in ("daqp", "piqp")]
+METHODS = [(form, solver) for form in ("null_space", "direct") for solver in ("daqp", "piqp")]
 
 
 def random_problem(seed: int, feasible: bool = True) -> InputProblem:
@@ -33,14 +33,14 @@ def random_problem(seed: int, feasible: bool = True) -> InputProblem:
     p = random.integers(0, m + f)
     A, F, C = random.normal(size=(p, m)), random.normal(size=(p, f)), random.normal(size=(r, m + f))
     x = random.normal(size=m + f)
-    room = random.uniform(0.0, 1.5, (2, m + f))
-    row_room = random.uniform(0.0, 1.0, (2, r))
+    margin = random.uniform(0.0, 1.5, (2, m + f))
+    row_margin = random.uniform(0.0, 1.0, (2, r))
     shift = np.zeros(p) if feasible else 3.0 * random.normal(size=p)
-    upper = np.where(random.random(r) < 0.5, np.inf, C @ x + row_room[1])
+    upper = np.where(random.random(r) < 0.5, np.inf, C @ x + row_margin[1])
     weights, preferred = random.uniform(0.5, 2.0, m), 2.0 * random.normal(size=m)
-    low, high = x - room[0], x + room[1]
+    low, high = x - margin[0], x + margin[1]
     free = FreeUnknowns(F, random.uniform(0.3, 1.0, f), random.normal(size=f), low[m:], high[m:])
-    rows = Inequalities(C, C @ x - row_room[0], upper)
+    rows = Inequalities(C, C @ x - row_margin[0], upper)
     return InputProblem(A, np.hstack((A, F)) @ x + shift, low[:m], high[:m], weights, preferred, free, rows)
 
 
@@ -72,10 +72,10 @@ def assert_optimal(program: QuadraticProgram, x, y, z, w, tolerance: float = 1e-
     np.testing.assert_allclose(P @ x + q, A.T @ y + C.T @ z + w, atol=tolerance * scale)
     np.testing.assert_allclose(A @ x, b, atol=tolerance * (1.0 + np.abs(b).max(initial=0.0)))
     for value, force, low, high in ((C @ x, z, c_low, c_high), (x, w, x_low, x_high)):
-        room = tolerance * (1.0 + np.abs(value))
-        assert np.all(value >= low - room) and np.all(value <= high + room)
-        assert not np.any((force > tolerance * scale) & (value > low + room)), "a force without contact"
-        assert not np.any((force < -tolerance * scale) & (value < high - room)), "a force without contact"
+        margin = tolerance * (1.0 + np.abs(value))
+        assert np.all(value >= low - margin) and np.all(value <= high + margin)
+        assert not np.any((force > tolerance * scale) & (value > low + margin)), "a force without contact"
+        assert not np.any((force < -tolerance * scale) & (value < high - margin)), "a force without contact"
 
 
 @FEW
@@ -83,7 +83,7 @@ def assert_optimal(program: QuadraticProgram, x, y, z, w, tolerance: float = 1e-
 def test_both_forms_and_both_solvers_agree_and_are_optimal(seed):
     problem = random_problem(seed)
     first = InputOptimizer("null_space", "daqp").solve(problem)
-    for form, solver in WAYS:
+    for form, solver in METHODS:
         found = InputOptimizer(form, solver).solve(problem)
         assert (found.status, found.fallback) == ("solved", "")
         assert found.residual < 1e-9
@@ -177,8 +177,8 @@ def test_strains_and_free_accelerations_of_a_manipulator_are_found_by_all(seed):
     first = InputOptimizer().solve(problem)
     assert first.status == "solved"
     assert np.count_nonzero(first.multipliers.free) >= 1, "no floor presses, which tests nothing"
-    for way in [*WAYS, ("null_space", "osqp"), ("direct", "osqp")]:
-        found = InputOptimizer(*way).solve(problem)
+    for method in [*METHODS, ("null_space", "osqp"), ("direct", "osqp")]:
+        found = InputOptimizer(*method).solve(problem)
         assert found.residual < 1e-9
         np.testing.assert_allclose(unknowns(found), unknowns(first), atol=1e-8)
 
@@ -188,12 +188,14 @@ def test_strains_and_free_accelerations_of_a_manipulator_are_found_by_all(seed):
 def test_least_squares_inputs_within_their_limits_are_the_solution(seed):
     # 000 (2.2.9). There N'u_0 = 0, so that the factor 2 printed in (2.2.10) does not show; with other u_0 it does.
     random = np.random.default_rng(seed)
-    B, wanted = random.normal(size=(3, 6)), random.normal(size=3)
-    least = np.linalg.pinv(B) @ wanted
+    B, desired = random.normal(size=(3, 6)), random.normal(size=3)
+    least = np.linalg.pinv(B) @ desired
     limit = 1.01 * np.full(6, np.abs(least).max())
-    np.testing.assert_allclose(InputOptimizer().solve(InputProblem(B, wanted, -limit, limit)).inputs, least, atol=1e-12)
+    np.testing.assert_allclose(
+        InputOptimizer().solve(InputProblem(B, desired, -limit, limit)).inputs, least, atol=1e-12
+    )
     preferred, N = random.normal(size=6), np.linalg.svd(B)[2][3:].T
-    found = InputOptimizer().solve(InputProblem(B, wanted, preferred=preferred)).inputs
+    found = InputOptimizer().solve(InputProblem(B, desired, preferred=preferred)).inputs
     np.testing.assert_allclose(found, least + N @ (N.T @ preferred), atol=1e-12)
 
 
@@ -220,7 +222,7 @@ def test_a_problem_is_called_infeasible_when_it_is_and_the_named_rows_alone_clas
     program = problem.program
     rows, low, high = bounds_of(problem)
     feasible = possible(rows, low, high, program.A, program.b)
-    for form, solver in WAYS:
+    for form, solver in METHODS:
         found = InputOptimizer(form, solver).solve(problem)
         assert (found.status == "solved") == feasible
         if feasible:
@@ -248,7 +250,7 @@ def test_a_relaxed_answer_keeps_limits_and_floors_and_reports_what_tracking_lost
     if found.status == "solved":
         assert not found.relaxed
         return
-    # The random problems have a point within all bounds, so that tracking alone need give way.
+    # The random problems have a point within all bounds, so that tracking alone need yield.
     assert found.fallback == "tracking relaxed" and {one.what for one in found.relaxed} == {"tracking"}
     values = program.C @ x
     assert np.all(values >= program.c_low - 1e-8) and np.all(values <= program.c_high + 1e-8)
@@ -274,9 +276,9 @@ def one_tendon(**changes) -> InputProblem:
     return InputProblem(**{**values, "names": ["left", "right"], "tracked": ["angle"], **changes})
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_tracking_gives_way_before_a_floor_and_a_floor_before_a_limit(way):
-    optimizer, difference = InputOptimizer(*way), [[1.0, -1.0]]
+@pytest.mark.parametrize("method", METHODS)
+def test_tracking_gives_way_before_a_floor_and_a_floor_before_a_limit(method):
+    optimizer, difference = InputOptimizer(*method), [[1.0, -1.0]]
     assert optimizer.solve(one_tendon()).inputs == pytest.approx([0.35, 0.15])
     # u_left + u_right = 1.5 needs a difference of at most 0.5; a floor of 1.2 wins against tracking.
     found = optimizer.solve(one_tendon(target=[1.5], rows=Inequalities(difference, [1.2], names=["draw"])))
@@ -284,7 +286,7 @@ def test_tracking_gives_way_before_a_floor_and_a_floor_before_a_limit(way):
     assert set(found.clashing) == {"left", "draw", "angle"}
     assert [(one.what, one.name) for one in found.relaxed] == [("tracking", "angle")]
     assert found.relaxed[0].amount == pytest.approx(-0.7, abs=1e-6) and "draw" in found.describe()
-    # A difference of 2.6 is beyond the limits: the floor gives way by 0.6, and tracking with it.
+    # A difference of 2.6 is beyond the limits: the floor yields by 0.6, and tracking with it.
     found = optimizer.solve(one_tendon(rows=Inequalities(difference, [2.6], names=["draw"])))
     assert found.inputs == pytest.approx([1.0, -1.0], abs=1e-6) and np.all(np.abs(found.inputs) <= 1.0)
     assert found.fallback == "floor relaxed" and "draw" in found.clashing

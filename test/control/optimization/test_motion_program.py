@@ -138,7 +138,7 @@ def test_pivots_stay_along_a_motion_until_they_are_poor():
     st.booleans(),
 )  # fmt: skip
 def test_programs_meet_their_conditions_and_floors_give_way_only_where_they_must(
-    name, seed, wanted, floor, strength, ceiling
+    name, seed, desired, floor, strength, ceiling
 ):
     made = MADE[name]
     made.update(*random_state(name, seed))
@@ -149,7 +149,7 @@ def test_programs_meet_their_conditions_and_floors_give_way_only_where_they_must
     program.tension_high[:] = 3.0 * floor + 20.0 if ceiling else np.inf
     program.tension_scale[:] = max(floor, 1.0)
     axes = made.parts.axes.size
-    found = program.solve(np.full(axes, wanted), 10.0)
+    found = program.solve(np.full(axes, desired), 10.0)
     asked = program.program
     assert np.all(found.effort >= program.effort_low) and np.all(found.effort <= program.effort_high)
     # is there an input at all, says a linear program

@@ -78,18 +78,18 @@ def test_six_bars_have_eight_closed_and_twelve_open_faces_at_the_printed_heights
     np.testing.assert_allclose(heights[False], 0.4472136, atol=1e-6)
 
 
-@given(face=st.integers(0, 19), heading=st.floats(-3.1, 3.1), slope=st.floats(0.0, 0.5), way=st.floats(-3.0, 3.0))
+@given(face=st.integers(0, 19), heading=st.floats(-3.1, 3.1), slope=st.floats(0.0, 0.5), direction=st.floats(-3.0, 3.0))
 @settings(max_examples=15, deadline=None)
-def test_a_shape_put_down_stands_on_that_face_with_that_heading(face, heading, slope, way) -> None:
-    reader = FootingReader(with_ground(slope=slope, downhill=way).structure)
-    wanted, place = reader.faces(NODES)[face], np.array([0.3, -0.7])
-    put = reader.put_down(NODES @ matrix_from_vector([0.3, 1.0, -0.5]).T, wanted, heading, place)
-    assert reader.touching(put) == wanted
-    np.testing.assert_allclose(reader.centre(put)[:2], place, atol=1e-9)
+def test_a_shape_put_down_stands_on_that_face_with_that_heading(face, heading, slope, direction) -> None:
+    reader = FootingReader(with_ground(slope=slope, downhill=direction).structure)
+    desired, position = reader.faces(NODES)[face], np.array([0.3, -0.7])
+    put = reader.put_down(NODES @ matrix_from_vector([0.3, 1.0, -0.5]).T, desired, heading, position)
+    assert reader.touching(put) == desired
+    np.testing.assert_allclose(reader.centre(put)[:2], position, atol=1e-9)
     lengths = [np.linalg.norm(each[:, None] - each[None], axis=2) for each in (put, NODES)]
     np.testing.assert_allclose(*lengths, atol=1e-9)
     if slope == 0.0:
-        assert reader.heading(put, wanted) == pytest.approx(heading, abs=1e-9)
+        assert reader.heading(put, desired) == pytest.approx(heading, abs=1e-9)
 
 
 @given(turn=st.floats(-3.0, 3.0), x=st.floats(-2.0, 2.0), y=st.floats(-2.0, 2.0))
@@ -133,7 +133,7 @@ def test_on_level_ground_a_roll_turns_and_shifts_with_where_it_begins(heading, x
         rolls().after(Stand(face, *start), roll) for start in ((0.0, np.zeros(2)), (heading, np.array([x, y])))
     )
     rotation = matrix_from_vector([0.0, 0.0, heading])[:2, :2]
-    np.testing.assert_allclose(moved.place, rotation @ first.place + [x, y], atol=1e-12)
+    np.testing.assert_allclose(moved.position, rotation @ first.position + [x, y], atol=1e-12)
     assert np.cos(moved.heading - first.heading - heading) == pytest.approx(1.0)
 
 
@@ -162,7 +162,7 @@ def test_a_roll_taken_from_a_symmetry_is_the_one_that_the_model_makes_there(slop
         mine, own = every.outcome(stand, k), alone.outcome(stand, k)
         assert mine.feet == own.feet != stand.feet
         near = 0.004 if slope == 0.0 else 0.1  # a slope is read in steps of 15 deg, up to 7.5 deg off
-        assert np.linalg.norm(every.after(stand, mine).place - alone.after(stand, own).place) < near
+        assert np.linalg.norm(every.after(stand, mine).position - alone.after(stand, own).position) < near
         assert mine.turn == pytest.approx(own.turn, abs=2.0 * near)
         assert mine.peak == pytest.approx(own.peak, rel=0.01 if slope == 0.0 else 0.1)
 
@@ -191,30 +191,30 @@ def maps_of_rolls(draw):
     outcomes = {}
     for face in range(3):
         outcomes[face] = [
-            Outcome(0, (draw(st.integers(0, 2)),), draw(number) * np.array([np.cos(way), np.sin(way)]),
+            Outcome(0, (draw(st.integers(0, 2)),), draw(number) * np.array([np.cos(direction), np.sin(direction)]),
                     draw(st.floats(-3.0, 3.0)), 10.0, 0.3, 1.0, 1.0, True)
-            for way in draw(st.lists(st.floats(-3.0, 3.0), min_size=1, max_size=3))
+            for direction in draw(st.lists(st.floats(-3.0, 3.0), min_size=1, max_size=3))
         ]  # fmt: skip
     return FewFaces(outcomes)
 
 
-@given(faces=maps_of_rolls(), ways=st.lists(st.integers(0, 2), min_size=1, max_size=5), near=st.floats(0.01, 0.3))
+@given(faces=maps_of_rolls(), choices=st.lists(st.integers(0, 2), min_size=1, max_size=5), near=st.floats(0.01, 0.3))
 @settings(max_examples=25, deadline=None)
-def test_on_level_ground_a_place_that_rolls_lead_to_is_found(faces, ways, near) -> None:
+def test_on_level_ground_a_place_that_rolls_lead_to_is_found(faces, choices, near) -> None:
     """Whatever the rolls are, by no more of them than lead there for certain."""
     start = stand = Stand((0,), 0.3, np.array([0.5, -1.0]))
-    for way in ways:
+    for direction in choices:
         rolls_here = faces.outcomes[stand.feet[0]]
-        stand = faces.after(stand, rolls_here[way % len(rolls_here)])
-    plan = [each for each in search_rolls(faces, start, stand.place, near) if each is not None][-1]
-    assert plan.distance <= near and len(plan.rolls) <= len(ways) + 1
+        stand = faces.after(stand, rolls_here[direction % len(rolls_here)])
+    plan = [each for each in search_rolls(faces, start, stand.position, near) if each is not None][-1]
+    assert plan.distance <= near and len(plan.rolls) <= len(choices) + 1
     for roll in plan.rolls:
         start = faces.after(start, roll)
-    assert np.linalg.norm(start.place - stand.place) == pytest.approx(plan.distance, abs=1e-12)
+    assert np.linalg.norm(start.position - stand.position) == pytest.approx(plan.distance, abs=1e-12)
 
 
 def test_where_rolls_lead_to_a_pattern_with_holes_the_nearest_place_is_taken_and_said(monkeypatch) -> None:
-    """A triangle that rolls over its edges: its places are a honeycomb, the middle of a cell a whole roll away."""
+    """A triangle that rolls over its edges: its positions are a honeycomb, the middle of a cell a whole roll away."""
     third = 2.0 * np.pi / 3.0
     faces = FewFaces({
         0: [Outcome(0, (0,), np.array([np.cos(k * third), np.sin(k * third)]), np.pi, 10.0, 0.3, 1.0, 1.0, True)
@@ -232,15 +232,15 @@ def test_where_rolls_lead_to_a_pattern_with_holes_the_nearest_place_is_taken_and
         list(search_rolls(faces, start, np.array([-4.0, 0.0]), 0.1))
 
 
-def plan_to(place):
+def plan_to(position):
     stand = rolls().stand(rolls().home)
-    return [each for each in search_rolls(rolls(), stand, np.array(place)) if each is not None][-1]
+    return [each for each in search_rolls(rolls(), stand, np.array(position)) if each is not None][-1]
 
 
 def test_every_place_is_met_within_a_roll_and_few_cables_say_what_they_lead_to() -> None:
     rng = np.random.default_rng(3)
-    for place in rng.uniform(-1.5, 1.5, (10, 2)):
-        plan = plan_to(place)
+    for position in rng.uniform(-1.5, 1.5, (10, 2)):
+        plan = plan_to(position)
         assert plan.distance <= (0.56 if plan.is_short else 0.28)
     home = rolls().stand(rolls().home)
     few, left = FewFaces({}), [home.feet]
@@ -319,7 +319,7 @@ def test_without_nodes_it_keeps_its_rest_lengths() -> None:
 
 def test_hold_before_it_tips_lets_the_cable_out_again() -> None:
     loop = RollingLoop(ROBOT, rolls=rolls())
-    home, control = loop.place, loop.controller
+    home, control = loop.position, loop.controller
     control.set_goal(0.0, np.append(home + [1.0, 0.0], 0.0))
     for _ in range(100):
         loop.step()
@@ -328,19 +328,19 @@ def test_hold_before_it_tips_lets_the_cable_out_again() -> None:
     for _ in range(300):
         loop.step()
     assert control.status(8.0).phase == "holding" and control.diagnostics()["stands_on"] == "n1-n5-n9"
-    np.testing.assert_allclose(loop.place, home, atol=0.01)
+    np.testing.assert_allclose(loop.position, home, atol=0.01)
 
 
 @pytest.mark.parametrize("sees", ["truth", pytest.param("rest", marks=pytest.mark.long)])
 def test_it_rolls_a_metre_and_back_within_half_a_roll(sees: str) -> None:
     loop = RollingLoop(ROBOT, sees=sees, rolls=rolls())
-    home = loop.place
+    home = loop.position
     there = loop.go(home + [1.0, 0.0])
     assert there.error < 0.28 and there.rolls == 2 and not there.gave_up
     if sees == "truth":
         return
     back = loop.go(home)
-    assert back.error < 0.28 and np.linalg.norm(back.seen - back.place) < 0.05 * (there.way + back.way)
+    assert back.error < 0.28 and np.linalg.norm(back.seen - back.position) < 0.05 * (there.direction + back.direction)
 
 
 # -- model predictive control ---------------------------------------------------------
@@ -383,7 +383,7 @@ def test_a_horizon_predicts_what_the_simulation_does_and_keeps_rates_and_tension
 
 
 def test_where_a_horizon_is_not_solved_in_time_the_gait_takes_over_and_says_why() -> None:
-    body, nodes, told = rolls().body, rolls().home, []
+    body, nodes, reports = rolls().body, rolls().home, []
     toward = nodes[list(EDGE)].mean(axis=0)[:2] - body.reader.centre(nodes)[:2]
     for changes, words in (
         ({"iteration_limit": 1}, "iteration limit after 1 iter"),
@@ -391,11 +391,11 @@ def test_where_a_horizon_is_not_solved_in_time_the_gait_takes_over_and_says_why(
     ):
         roll = PredictedRoll(
             body, 0, GaitSettings(), 0.0, nodes, body.neutral, mpc=horizons(**changes), toward=toward,
-            report=told.append,
+            report=reports.append,
         )  # fmt: skip
         assert not roll.why
         moved = roll.command(0.1, nodes) - body.neutral
-        assert words in roll.why and told[-1].why == roll.why
+        assert words in roll.why and reports[-1].why == roll.why
         assert moved[0] == pytest.approx(-0.9 * body.rate[0] * 0.1) and not moved[1:].any()
     control = make_controller("rolling_mpc", ROBOT, time_limit=0.2)
     control.set_gains(time_limit=0.5)
@@ -413,7 +413,7 @@ def test_where_a_horizon_is_not_solved_in_time_the_gait_takes_over_and_says_why(
 @pytest.mark.parametrize("limit", [0, 1])
 def test_all_cables_roll_it_a_metre_and_without_horizons_the_gait_does(limit: int) -> None:
     loop = RollingLoop(ROBOT, rolls=rolls(), controller="rolling_mpc", iteration_limit=limit)
-    there = loop.go(loop.place + [1.0, 0.0])
+    there = loop.go(loop.position + [1.0, 0.0])
     assert there.error < 0.56 and not there.gave_up
     assert bool(loop.controller.took_over) == bool(limit)
     assert ("gait_took_over" in loop.controller.diagnostics()) == bool(limit)
@@ -423,7 +423,7 @@ def test_all_cables_roll_it_a_metre_and_without_horizons_the_gait_does(limit: in
 @pytest.mark.long
 def test_it_rolls_a_metre_uphill_on_five_degrees() -> None:
     loop = RollingLoop(with_ground(slope=np.radians(5.0)))
-    there = loop.go(loop.place - [1.0, 0.0])
+    there = loop.go(loop.position - [1.0, 0.0])
     assert there.error < 0.3 and not there.gave_up
 
 

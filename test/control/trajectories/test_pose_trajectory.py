@@ -29,8 +29,8 @@ rows:
     st.floats(0.2, 5.0),
     st.sampled_from(["quintic", "minimum jerk", "cubic Hermite"]),
 )
-def test_a_smooth_curve_through_the_waypoints_is_the_motion_of_the_file(places, spacing, kind) -> None:
-    rows = "\n".join(f"- [{k * spacing}, {p}, {-p}, {p * p}]" for k, p in enumerate(places))
+def test_a_smooth_curve_through_the_waypoints_is_the_motion_of_the_file(positions, spacing, kind) -> None:
+    rows = "\n".join(f"- [{k * spacing}, {p}, {-p}, {p * p}]" for k, p in enumerate(positions))
     motion = parse_trajectory(f"kind: {kind}\ncolumns: [t, x, y, z]\nrows:\n{rows}")
     waypoints = pose_waypoints(motion.names, motion.trajectory, motion.knots)
     times = np.array([when for when, *_ in waypoints])

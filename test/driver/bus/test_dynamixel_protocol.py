@@ -63,8 +63,8 @@ def test_a_single_wrong_bit_is_never_a_wrong_value(
     protocol: int, servo: int, content: bytes, data: st.DataObject
 ) -> None:
     packet = bytearray(encode_status(protocol, servo, 0, content))
-    place, bit = data.draw(st.integers(0, len(packet) - 1)), data.draw(st.integers(0, 7))
-    packet[place] ^= 1 << bit
+    index, bit = data.draw(st.integers(0, len(packet) - 1)), data.draw(st.integers(0, 7))
+    packet[index] ^= 1 << bit
     found = received(protocol, bytes(packet), servo, len(content))
     assert isinstance(found, PacketError) or found.data == content
 
@@ -73,11 +73,11 @@ def test_a_single_wrong_bit_is_never_a_wrong_value(
 def test_answers_of_other_servos_and_of_other_lengths_pass_by(
     protocol: int, servo: int, other: int, content: bytes, foreign: bytes
 ) -> None:
-    wanted = encode_status(protocol, servo, 0, content)
+    expected = encode_status(protocol, servo, 0, content)
     if other != servo or len(foreign) != len(content):
-        merged = encode_status(protocol, other, 0, foreign) + wanted
+        merged = encode_status(protocol, other, 0, foreign) + expected
         assert received(protocol, merged, servo, len(content)) == Status(servo, 0, content)
-        assert received(protocol, merged[: -len(wanted)], servo, len(content)) is PacketError.CORRUPT
+        assert received(protocol, merged[: -len(expected)], servo, len(content)) is PacketError.CORRUPT
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
@@ -161,10 +161,10 @@ FAST = fast_answer()
 
 
 @given(st.integers(0, len(FAST) - 1), st.integers(0, 7), st.booleans())
-def test_a_fast_group_with_anything_wrong_is_nothing(place: int, bit: int, cut: bool) -> None:
+def test_a_fast_group_with_anything_wrong_is_nothing(index: int, bit: int, cut: bool) -> None:
     data = bytearray(FAST)
-    data[place] ^= 1 << bit
-    port = AnsweringPort(bytes(data[:place] if cut else data))
+    data[index] ^= 1 << bit
+    port = AnsweringPort(bytes(data[:index] if cut else data))
     assert ServoProtocol(port, 2).fast_sync_read((4, 9, 2), 126, 21) == {}
 
 

@@ -12,12 +12,12 @@ def test_the_time_of_emulated_servos_is_read_behind_their_port_and_real_ports_ha
     master, terminal = os.openpty()
     (tmp_path / "servos").symlink_to(os.ttyname(terminal))
     assert time_behind(str(tmp_path / "servos")) is None  # emulated, but by something that tells none
-    told = EmulatedTime(tmp_path / NAME, make=True)
-    told.tell(1.25)
+    reported = EmulatedTime(tmp_path / NAME, make=True)
+    reported.tell(1.25)
     read = time_behind(str(tmp_path / "servos"))
     assert read is not None and read.now == 1_250_000_000
     assert time_behind("/dev/ttyUSB0") is None
-    told.close(remove=True)
+    reported.close(remove=True)
     assert read.now == 1_250_000_000  # whoever still reads it sees that it stands
     assert not list(tmp_path.glob(NAME))
     read.close()

@@ -57,8 +57,8 @@ answers = st.one_of(
 
 
 def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
-    places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
-    return [data[a:b] for a, b in pairwise(places)]
+    cuts_at = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+    return [data[a:b] for a, b in pairwise(cuts_at)]
 
 
 def test_the_checksum_is_the_one_of_protocol_two() -> None:
@@ -102,9 +102,9 @@ def test_requests_come_out_as_they_went_in(channels: int, sequence: int, data: s
 
 
 @given(answers, st.integers(0, 10_000), st.integers(1, 255))
-def test_a_damaged_answer_is_never_taken_for_another(answer: BoardAnswer, place: int, change: int) -> None:
+def test_a_damaged_answer_is_never_taken_for_another(answer: BoardAnswer, index: int, change: int) -> None:
     data = bytearray(encode_answer(answer))
-    data[place % len(data)] ^= change  # a change within one byte: a CRC-16 finds all of them
+    data[index % len(data)] ^= change  # a change within one byte: a CRC-16 finds all of them
     assert AnswerReader().feed(bytes(data)) == []
 
 

@@ -81,16 +81,16 @@ def test_points_with_bounded_errors_give_a_slope_within_its_confidence(slope, in
 
 
 @settings(max_examples=60, deadline=None)
-@given(place=st.integers(0, 8), off=st.floats(0.003, 0.3), sign=st.sampled_from([-1, 1]), seed=st.integers(0, 10_000))
-def test_one_bad_point_anywhere_is_named_and_does_not_bend_the_line(place, off, sign, seed) -> None:
+@given(index=st.integers(0, 8), off=st.floats(0.003, 0.3), sign=st.sampled_from([-1, 1]), seed=st.integers(0, 10_000))
+def test_one_bad_point_anywhere_is_named_and_does_not_bend_the_line(index, off, sign, seed) -> None:
     x, y = points(9, seed, noise=1e-4)
-    clean = fit_line(np.delete(x, place), np.delete(y, place))
-    y[place] += sign * off
+    clean = fit_line(np.delete(x, index), np.delete(y, index))
+    y[index] += sign * off
     fit = fit_line(x, y)
-    assert place in fit.outliers
-    if fit.outliers == (place,) and not clean.outliers:
+    assert index in fit.outliers
+    if fit.outliers == (index,) and not clean.outliers:
         assert fit.slope == pytest.approx(clean.slope, rel=1e-9)
-    assert fit.residuals[place] == pytest.approx(sign * off, abs=1.5e-3)
+    assert fit.residuals[index] == pytest.approx(sign * off, abs=1.5e-3)
 
 
 def test_exact_points_are_no_outliers_and_residuals_are_of_all_points() -> None:
@@ -342,8 +342,8 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
         monkeypatch.setattr(calibration_file.os, "write", half)
     else:
         # the folder is forced to the disk too, after each file: of fsync, the third call is that of the second file
-        wanted = {1: 1, 2: 3}[which] if at == "fsync" else which
-        monkeypatch.setattr(calibration_file.os, at, failing(getattr(os, at), lambda calls: calls == wanted))
+        desired = {1: 1, 2: 3}[which] if at == "fsync" else which
+        monkeypatch.setattr(calibration_file.os, at, failing(getattr(os, at), lambda calls: calls == desired))
     with pytest.raises(CalibrationError, match=r"No space left on device.*untouched"):
         save_calibration(path, calibration(slope=2 * SLOPE, revision=1))
     monkeypatch.undo()

@@ -42,13 +42,13 @@ def home(homing: Homing, axis: Axis, *, each=None, cycles: int = 6000) -> float:
     slack=st.floats(-0.5e-3, 0.03),
     delay=st.integers(0, 3),
     encoder=st.booleans(),
-    known=st.booleans(),
+    informed=st.booleans(),
     at_rest=st.booleans(),
 )
-def test_the_tight_place_is_found_without_overdriving(stiffness, slack, delay, encoder, known, at_rest) -> None:
+def test_the_tight_place_is_found_without_overdriving(stiffness, slack, delay, encoder, informed, at_rest) -> None:
     each = spool(
         encoder=encoder,
-        stiffness=stiffness if known or stiffness > 20e3 else None,
+        stiffness=stiffness if informed or stiffness > 20e3 else None,
         load_at_rest=at_rest or encoder,
     )
     axis = Axis(each, length=0.2125 + slack, stiffness=stiffness, delay=delay)

@@ -206,11 +206,11 @@ def test_potentiometers_follow_their_spools_wherever_they_were_mounted(robot) ->
 
 
 def test_the_board_keeps_the_positions_that_it_is_sent(old: Master) -> None:
-    wanted = tuple(range(1000, 1012))
-    assert old.ask(BoardRequest(POSITIONS, 9, wanted)) == BoardAnswer(POSITIONS, 9)
+    desired = tuple(range(1000, 1012))
+    assert old.ask(BoardRequest(POSITIONS, 9, desired)) == BoardAnswer(POSITIONS, 9)
     answer = old.ask(BoardRequest(STATE, 10))
     assert answer is not None and answer.state is not None
-    assert answer.state.desired == wanted
+    assert answer.state.desired == desired
 
 
 def test_a_torque_limit_stops_winding_in(new: Master) -> None:

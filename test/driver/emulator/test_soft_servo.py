@@ -1,4 +1,4 @@
-"""A servo whose gains were changed gives way as they say, within current, speed and friction of its motor."""
+"""A servo whose gains were changed yields as they say, within current, speed and friction of its motor."""
 
 from __future__ import annotations
 

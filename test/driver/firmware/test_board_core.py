@@ -73,9 +73,9 @@ def test_a_request_with_a_wrong_bit_is_ignored(request_, data) -> None:
 @given(requests, st.lists(st.integers(0, 20), max_size=5))
 def test_every_whole_request_has_one_answer_however_it_is_cut(request_, cuts: list[int]) -> None:
     packet = encode_request(request_)
-    places = sorted({0, len(packet), *(min(cut, len(packet)) for cut in cuts)})
+    cuts_at = sorted({0, len(packet), *(min(cut, len(packet)) for cut in cuts)})
     board, answer = Firmware(CHANNELS), b""
-    for first, end in pairwise(places):
+    for first, end in pairwise(cuts_at):
         answer += board.host(packet[first:end])
     assert answer[:2] == b"\xff\xb1"
     assert answer[2] in (request_.flag, REFUSED)
@@ -221,8 +221,8 @@ def test_the_loop_in_integers_is_the_law_of_the_document(steps, fastest: int, se
         board.servos[0].motion.jammed = True
         law.desired = desired
         board.run(10)
-        wanted = law.speed(reading) * (1 if sense else -1)
-        assert board.speeds()[0] == pytest.approx(wanted, abs=1.0)
+        expected = law.speed(reading) * (1 if sense else -1)
+        assert board.speeds()[0] == pytest.approx(expected, abs=1.0)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

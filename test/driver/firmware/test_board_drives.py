@@ -56,7 +56,7 @@ def test_a_long_fast_move_neither_overshoots_nor_raises_a_fault(cell) -> None:
 
 
 def send_away(cell: EmulatedCell, by: float = 0.03) -> dict[str, float]:
-    """Every spool on its way to a place far from here, in full speed."""
+    """Every spool on its way to a position far from here, in full speed."""
     cell.goals = {name: length - by * (1 if k % 2 else -1) for k, (name, length) in enumerate(cell.lengths().items())}
     cell.run(12)
     return cell.lengths()

@@ -30,7 +30,7 @@ def test_the_driver_closes_the_loops_unless_the_file_says_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pair", "told"),
+    ("pair", "message"),
     [
         (("potentiometer: 3}", "potentiometer: 16}"), "servos.servos.3..*potentiometer.*channel, 0 to 15"),
         (("id: 4, potentiometer: 3}", "id: 4}"), "servos.servos.3..*potentiometer.*give its channel"),
@@ -39,6 +39,6 @@ def test_the_driver_closes_the_loops_unless_the_file_says_otherwise() -> None:
         (("  protocol: 1\n", "  protocol: 2\n"), "protocol.*position_loop: board speaks protocol 1"),
     ],
 )
-def test_what_a_board_cannot_drive_is_refused_with_its_field(pair: tuple[str, str], told: str) -> None:
-    with pytest.raises(RobotFileError, match=f"(?s){told}"):
+def test_what_a_board_cannot_drive_is_refused_with_its_field(pair: tuple[str, str], message: str) -> None:
+    with pytest.raises(RobotFileError, match=f"(?s){message}"):
         parse_robot(changed(BOARD, pair), "test")

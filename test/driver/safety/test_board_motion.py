@@ -37,9 +37,9 @@ def watched(goals: list[float], sign: float = 1.0, turned_at: int = 0, jammed: b
     counts, sent = LINE.inverse(goals[0]), DriveCommand(Drive.POSITION, goals[0], RATE, 200.0, goals[0])
     for cycle, goal in enumerate(goals):
         loop.desired = SPOOL.counts(sent.value)
-        way = sign if cycle >= turned_at else 1.0
+        distance = sign if cycle >= turned_at else 1.0
         for _ in range(round(PERIOD / PERIOD_S)):
-            speed = loop.speed(round(counts)) * COUNTS_PER_SPEED * way
+            speed = loop.speed(round(counts)) * COUNTS_PER_SPEED * distance
             counts += 0.0 if jammed and cycle >= turned_at else speed * PERIOD_S
         raw = ServoReading(SPOOL.name, sensor=float(round(counts)))
         tendon = TendonReading(SPOOL.name, LINE(round(counts)), math.nan, math.nan, raw)
@@ -72,19 +72,19 @@ def test_no_set_points_that_turn_back_are_a_fault_of_a_spool_that_obeys(stops, c
 
 
 @settings(max_examples=10)
-@given(start=st.floats(0.19, 0.24), way=st.sampled_from((-0.02, 0.02)), at=st.integers(5, 25))
-def test_a_spool_that_turns_the_wrong_way_in_motion_is_found_as_soon_as_without_a_board(start, way, at) -> None:
+@given(start=st.floats(0.19, 0.24), sign=st.sampled_from((-0.02, 0.02)), at=st.integers(5, 25))
+def test_a_spool_that_turns_the_wrong_way_in_motion_is_found_as_soon_as_without_a_board(start, sign, at) -> None:
     at += 70  # on its way from the first to the second
-    found = watched(sweep([start, start + way, start - way], 60), -1.0, at)
+    found = watched(sweep([start, start + sign, start - sign], 60), -1.0, at)
     assert found is not None and found[1] in ("wrong_sign", "runaway")
     assert found[0] - at <= SETTINGS.lag + SETTINGS.window + 1
 
 
 @settings(max_examples=10)
-@given(start=st.floats(0.19, 0.24), way=st.sampled_from((-0.02, 0.02)), at=st.integers(5, 25))
-def test_a_spool_that_jams_in_motion_is_found_within_what_stuck_states(start, way, at) -> None:
+@given(start=st.floats(0.19, 0.24), sign=st.sampled_from((-0.02, 0.02)), at=st.integers(5, 25))
+def test_a_spool_that_jams_in_motion_is_found_within_what_stuck_states(start, sign, at) -> None:
     at += 70
-    found = watched(sweep([start, start + way], 60), 1.0, at, jammed=True)
+    found = watched(sweep([start, start + sign], 60), 1.0, at, jammed=True)
     bound = SETTINGS.lag + math.ceil(SETTINGS.stuck_distance / (RATE * PERIOD)) + 1
     assert found is not None and found[1] == "stuck"
     assert found[0] - at <= bound + 3  # its speed rises first

@@ -75,15 +75,15 @@ def test_the_torque_that_an_emulated_servo_reports_is_the_one_that_turned_it(
 @settings(max_examples=15)
 @given(
     force=st.floats(0.0, 40.0), speed=st.floats(0.02, 0.08), cycles=st.integers(8, 20), cycle=st.integers(3, 5),
-    way=st.sampled_from((-1.0, 1.0)),
+    sign=st.sampled_from((-1.0, 1.0)),
 )  # fmt: skip
 def test_the_carried_force_is_that_of_the_tendon_however_the_servo_is_accelerated(
-    force, speed, cycles, cycle, way
+    force, speed, cycles, cycle, sign
 ) -> None:
     winch, carried = Winch(force), CarriedForce(SPOOL, cycle)
     worst = plain = 0.0
     for k in range(3 * cycles):
-        rate = way * speed * max(0.0, math.sin(math.pi * min(k, 2 * cycles) / (2 * cycles)))
+        rate = sign * speed * max(0.0, math.sin(math.pi * min(k, 2 * cycles) / (2 * cycles)))
         winch.cycle(rate if k < cycles else 0.5 * rate)
         carried.update(SPOOL.observe(winch.reading()), winch.sent, PERIOD)
         if k > cycle:

@@ -196,17 +196,17 @@ def test_a_warning_alone_is_enough_only_about_what_harms_nothing_yet(kind: Fault
 
 
 @settings(max_examples=20, deadline=None)
-@given(speed=st.floats(2.2e-3, 30e-3), way=st.sampled_from([-1, 1]), moving=st.booleans(), encoder=st.booleans())
-def test_a_spool_that_moves_by_itself_is_found_as_soon_as_stated_at_every_speed(speed, way, moving, encoder) -> None:
+@given(speed=st.floats(2.2e-3, 30e-3), sign=st.sampled_from([-1, 1]), moving=st.booleans(), encoder=st.booleans())
+def test_a_spool_that_moves_by_itself_is_found_as_soon_as_stated_at_every_speed(speed, sign, moving, encoder) -> None:
     cell = Cell(encoder=encoder)
     motion = next(each for each in cell.layer.monitors if isinstance(each, FollowingErrorMonitor))
     assert speed > motion.slowest
     cell.run(40, {"draw_1": (Mode.POSITION, 0.2085)} if moving else None)
-    cell.axis.gain, cell.axis.drift = 0.0, way * speed
+    cell.axis.gain, cell.axis.drift = 0.0, sign * speed
     asked_until = 0
     for k in range(1, motion.detects_within + 60):
         step = cell.run(1)
-        if step.commands["draw_1"].kind is not Drive.TORQUE_OFF and way * commanded(cell) > 0.0:
+        if step.commands["draw_1"].kind is not Drive.TORQUE_OFF and sign * commanded(cell) > 0.0:
             asked_until = k  # as long as the loop asks for motion that way, it is not without a command
         found = [each for each in step.new if each.kind in (K.RUNAWAY, K.WRONG_SIGN)]
         if found:

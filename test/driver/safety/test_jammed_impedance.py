@@ -57,10 +57,10 @@ def found(rate: float, load: float, feed: float, jammed_at: int, cycles: int) ->
             due = cycle
         sent = limit_command(asked, SPOOL, tendon, SETTINGS.lag * PERIOD, PERIOD)
         assert sent is not None
-        wanted = (START - sent.value) / R + feed / (STIFFNESS * R)
+        desired = (START - sent.value) / R + feed / (STIFFNESS * R)
         for _ in range(round(PERIOD / LOOP_S)):
             begin, most = track, 1.25 * abs(rate) / R * LOOP_S
-            track += min(max(wanted - begin, -most), most)
+            track += min(max(desired - begin, -most), most)
             shaft = Shaft(
                 begin - angle, (track - begin) / LOOP_S, STIFFNESS * R**2, DAMPING * R**2, min(CEILING * R, STALL)
             )
@@ -72,13 +72,13 @@ def found(rate: float, load: float, feed: float, jammed_at: int, cycles: int) ->
 
 @settings(max_examples=15)
 @given(
-    rate=st.floats(0.02, 0.12), way=st.sampled_from((-1.0, 1.0)), load=st.floats(5.0, 40.0), at=st.integers(8, 20),
+    rate=st.floats(0.02, 0.12), sign=st.sampled_from((-1.0, 1.0)), load=st.floats(5.0, 40.0), at=st.integers(8, 20),
     wrong=st.floats(-5.0, 5.0),
 )  # fmt: skip
 def test_a_spool_that_is_caught_in_motion_is_stuck_whatever_its_ceiling_leaves_of_the_command(
-    rate, way, load, at, wrong
+    rate, sign, load, at, wrong
 ) -> None:
-    cycle, due = found(way * rate, load, load + wrong, at, at + 60)
+    cycle, due = found(sign * rate, load, load + wrong, at, at + 60)
     assert cycle is not None and due is not None
     bound = SETTINGS.lag + math.ceil(SETTINGS.stuck_distance / (rate * PERIOD)) + 1
     assert cycle - due <= bound
@@ -86,10 +86,10 @@ def test_a_spool_that_is_caught_in_motion_is_stuck_whatever_its_ceiling_leaves_o
 
 @settings(max_examples=15)
 @given(
-    rate=st.floats(0.02, 0.12), way=st.sampled_from((-1.0, 1.0)), load=st.floats(5.0, 60.0), wrong=st.floats(-5.0, 5.0)
+    rate=st.floats(0.02, 0.12), sign=st.sampled_from((-1.0, 1.0)), load=st.floats(5.0, 60.0), wrong=st.floats(-5.0, 5.0)
 )
-def test_a_spool_that_obeys_is_not_stuck_in_quick_motions(rate, way, load, wrong) -> None:
-    assert found(way * rate, load, load + wrong, 10**6, 40) == (None, None)
+def test_a_spool_that_obeys_is_not_stuck_in_quick_motions(rate, sign, load, wrong) -> None:
+    assert found(sign * rate, load, load + wrong, 10**6, 40) == (None, None)
 
 
 @pytest.mark.parametrize("load", [10.0, 50.0, 95.0])

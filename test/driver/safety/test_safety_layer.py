@@ -133,11 +133,11 @@ def test_no_command_leaves_the_safety_layer_beyond_a_limit_whatever_is_read_or_a
         if command is None or command.kind is Drive.TORQUE_OFF:
             continue
         assert math.isfinite(command.value) and 0.0 < command.rate <= rate and 0.0 < command.tension <= effort
-        known = plausible(tendon.length, each)
+        is_valid = plausible(tendon.length, each)
         if command.kind is Drive.VELOCITY:
             assert abs(command.value) <= rate
             ahead = tendon.length + command.value * lead
-            assert command.value == 0.0 or (known and min(low, tendon.length) - 1e-9 <= ahead)
+            assert command.value == 0.0 or (is_valid and min(low, tendon.length) - 1e-9 <= ahead)
             assert command.value == 0.0 or ahead <= max(high, tendon.length) + 1e-9
             assert not (tendon.tension >= effort and command.value < 0.0)
             if stiffness is not None and command.value < 0.0 and math.isfinite(tendon.tension):

@@ -111,14 +111,14 @@ def test_preparing_again_leaves_eeprom_and_torque_alone(model: str) -> None:
         assert written.raw("torque_enable") == 1
     bench.port.sent.clear()
     bench.link.prepare()
-    place = 5 if bench.model.protocol == 1 else 8
+    index = 5 if bench.model.protocol == 1 else 8
     instruction = 4 if bench.model.protocol == 1 else 7
     for packet in bench.port.sent:
         if packet[instruction] == 0x03:
-            address = packet[place]
+            address = packet[index]
             assert address >= (24 if bench.model.protocol == 1 else 64), "written to EEPROM"
             if address == bench.model.register("torque_enable").address:
-                assert packet[place + (1 if bench.model.protocol == 1 else 2)] == 1, "torque went off"
+                assert packet[index + (1 if bench.model.protocol == 1 else 2)] == 1, "torque went off"
 
 
 @models
@@ -261,10 +261,10 @@ def test_blocks_decode_as_single_fields_do(model: str) -> None:
         block = RegisterBlock(MODELS[model], names)
         data = bytes(memory[block.address : block.address + block.size])
         values = block.values(block.numbers(data))
-        for place, (name, number) in enumerate(zip(block.names, block.numbers(data), strict=True)):
+        for index, (name, number) in enumerate(zip(block.names, block.numbers(data), strict=True)):
             field = MODELS[model].register(name)
             assert number % (1 << 8 * field.size) == int.from_bytes(memory[field.address : field.end], "little")
-            assert values[place] == pytest.approx(field.decode(number % (1 << 8 * field.size)))
+            assert values[index] == pytest.approx(field.decode(number % (1 << 8 * field.size)))
 
 
 @turning
@@ -281,10 +281,18 @@ def test_turns_and_directions_are_read_as_they_are(model: str) -> None:
 
 def test_an_ax_12a_does_not_know_its_angle_in_the_dead_zone() -> None:
     bench = Bench("AX-12A").ready()
-    for raw, known in ((0, False), (1, True), (512, True), (1022, True), (1023, False), (1100, False), (65535, False)):
+    for raw, is_valid in (
+        (0, False),
+        (1, True),
+        (512, True),
+        (1022, True),
+        (1023, False),
+        (1100, False),
+        (65535, False),
+    ):
         bench.parts["a"].registers.set_raw("present_position", raw)
         position = bench.reading("a").position
-        assert (position is not None) is known
+        assert (position is not None) is is_valid
         assert position is None or position == pytest.approx(math.radians(300.0) * raw / 1023)
     bench.parts["a"].registers.set_raw("present_load", 1024 + 300)
     assert bench.reading("a").load == pytest.approx(-0.3)

@@ -52,19 +52,19 @@ def test_they_move_as_those_of_the_simulation(orders) -> None:
 
 def test_a_stream_that_stops_lets_them_brake_and_one_that_comes_back_is_caught_up_with_slowly() -> None:
     points, rate = MovingSetPoints({"a": A}), 0.5 * A.actuator.rate
-    places, start = [0.5 * (LOW + HIGH)], 0.5 * (LOW + HIGH)
+    positions, start = [0.5 * (LOW + HIGH)], 0.5 * (LOW + HIGH)
     for k in range(120):
         if k < 10 or k >= 60:  # half a second and more without a command
             points.take(
                 "a", MovingPosition(start + rate * PERIOD * min(k, 60), rate * (k < 60)), start, 0.0, 0.0, PERIOD
             )
-        places.append(points.advance(PERIOD)["a"].position)
-    speeds = np.diff(places) / PERIOD
+        positions.append(points.advance(PERIOD)["a"].position)
+    speeds = np.diff(positions) / PERIOD
     assert speeds[5] == pytest.approx(rate)
     assert np.all(np.diff(speeds[12:50]) <= 1e-12) and speeds[50] == 0.0  # brakes, then stands
     assert 0.0 < speeds[62] <= CATCH_UP * A.actuator.rate * (1.0 + 1e-9)
     # it went on for twelve periods at its rate: six, and half of the twelve in which it brakes
-    assert places[50] - places[10] == pytest.approx(rate * PERIOD * 11.0, rel=0.02)
+    assert positions[50] - positions[10] == pytest.approx(rate * PERIOD * 11.0, rel=0.02)
 
 
 def test_a_rate_is_fed_forward_so_that_a_free_running_servo_does_not_lag() -> None:

@@ -51,16 +51,16 @@ def energies_by_differences(mechanism, q, v, h=1e-3):
     from tensegrity_dynamics.mechanisms.kinematics.body_kinematics import body_kinematics
     from tensegrity_dynamics.mechanisms.workspace import make_workspace
 
-    def places(time):
+    def positions(time):
         work = make_workspace(mechanism.flat)
         body_kinematics(mechanism.flat, flow(mechanism, q, v, time), np.zeros_like(v), work)
         centres = work.position + np.einsum("bij,bj->bi", work.rotation, mechanism.flat.centre)
         return work.rotation.copy(), centres
 
     weights = {-3: -1 / 60, -2: 3 / 20, -1: -3 / 4, 1: 3 / 4, 2: -3 / 20, 3: 1 / 60}
-    rotation, centres = places(0.0)
-    rotation_rate = sum(weight * places(k * h)[0] for k, weight in weights.items()) / h
-    velocity = sum(weight * places(k * h)[1] for k, weight in weights.items()) / h
+    rotation, centres = positions(0.0)
+    rotation_rate = sum(weight * positions(k * h)[0] for k, weight in weights.items()) / h
+    velocity = sum(weight * positions(k * h)[1] for k, weight in weights.items()) / h
     spin = np.einsum("bji,bjk->bik", rotation, rotation_rate)  # body-frame cross matrix of the angular velocity
     omega = np.stack((spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]), axis=1)
     flat = mechanism.flat

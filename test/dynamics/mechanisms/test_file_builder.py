@@ -176,9 +176,9 @@ def test_biglide_file_is_the_machine_of_its_document():
 def test_kinematics_of_a_robot_run_from_its_actuators_to_its_output():
     robot = load_robot("biglide")
     kinematics = loop_kinematics(robot)
-    place = kinematics.inverse([0.05, 0.2], robot.model.start)
+    position = kinematics.inverse([0.05, 0.2], robot.model.start)
     by_hand, q = biglide()
-    np.testing.assert_allclose(place, by_hand.inverse([0.05, 0.2], q), atol=1e-12)
+    np.testing.assert_allclose(position, by_hand.inverse([0.05, 0.2], q), atol=1e-12)
     assert kinematics.active == ("rail_1", "rail_2")
 
 

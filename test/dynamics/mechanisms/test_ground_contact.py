@@ -52,7 +52,7 @@ def block(ground, *parts, mass=2.0, inertia=0.01, gravity=DOWN):
                      ground=ground, contact_parts=parts)  # fmt: skip
 
 
-def place(mechanism, position, turn=(0.0, 0.0, 0.0)):
+def configuration_at(mechanism, position, turn=(0.0, 0.0, 0.0)):
     """q of a free body at a position, turned."""
     q = mechanism.neutral()
     q[:3] = position
@@ -74,7 +74,7 @@ def forces(mechanism, q, v=None):
 @given(height=st.floats(-0.02, 0.05), turn=st.floats(-1.0, 1.0), x=st.floats(-0.2, 0.2))
 def test_forces_on_shapes_are_the_gradient_of_the_energy_in_the_ground(ground, height, turn, x):
     mechanism = block(ground, *PARTS, gravity=np.zeros(3))
-    q = place(mechanism, (x, 0.1, height), (turn, 0.5 * turn, 0.3))
+    q = configuration_at(mechanism, (x, 0.1, height), (turn, 0.5 * turn, 0.3))
     efforts, _, _ = forces(mechanism, q)
     for k in range(6):
         step = np.zeros(6)
@@ -86,7 +86,7 @@ def test_forces_on_shapes_are_the_gradient_of_the_energy_in_the_ground(ground, h
 def test_a_point_of_a_body_meets_the_force_that_a_node_of_a_structure_meets():
     ground = replace(GROUNDS[0], friction=0.4, viscous=2.0)
     mechanism = block(ground, PARTS[0])
-    q, v = place(mechanism, (0.1, -0.2, -0.05)), np.array([0.0, 0.0, 0.0, 0.3, -0.2, -0.1])
+    q, v = configuration_at(mechanism, (0.1, -0.2, -0.05)), np.array([0.0, 0.0, 0.0, 0.3, -0.2, -0.1])
     away, force, out = np.zeros(3), np.zeros(3), np.zeros(6)
     point_force(flatten(ground), 0.1, -0.2, -0.05, v[3:], 0.0, away, force, out)
     assert out[0] > 0.0
@@ -96,7 +96,7 @@ def test_a_point_of_a_body_meets_the_force_that_a_node_of_a_structure_meets():
 
 def test_a_ball_on_hills_rests_on_its_deepest_point():
     mechanism = block(GROUNDS[2], ContactPart("ball", "block", "sphere", (0.05,)))
-    q = place(mechanism, (0.13, 0.02, 0.05))
+    q = configuration_at(mechanism, (0.13, 0.02, 0.05))
     where, push = forces(mechanism, q)[2]["ball"][0]
     away, flat = np.zeros(3), flatten(GROUNDS[2])
     around = np.random.default_rng(1).normal(size=(300, 3))
@@ -114,7 +114,7 @@ def test_a_block_slides_by_coulombs_law(angle, friction):
     down = np.array([np.cos(angle), 0.0, -np.sin(angle)])
     sunk = -G * np.cos(angle) / 1e5 * ground.normal
     motion = np.concatenate((np.zeros(3), down))
-    acceleration = forward_dynamics(mechanism, place(mechanism, sunk), motion).acceleration[3:]
+    acceleration = forward_dynamics(mechanism, configuration_at(mechanism, sunk), motion).acceleration[3:]
     assert acceleration @ down == pytest.approx(G * (np.sin(angle) - friction * np.cos(angle)), abs=1e-8)
     assert abs(acceleration @ ground.normal) < 1e-8
 
@@ -125,7 +125,7 @@ def test_below_the_angle_of_friction_a_block_only_creeps():
     creep = 1e-3 * part / np.sqrt(1.0 - part**2)
     mechanism = block(ground, PARTS[0], mass=1.0)
     motion = np.array([0.0, 0.0, 0.0, creep * np.cos(0.3), 0.0, -creep * np.sin(0.3)])
-    sunk = place(mechanism, -G * np.cos(0.3) / 1e5 * ground.normal)
+    sunk = configuration_at(mechanism, -G * np.cos(0.3) / 1e5 * ground.normal)
     np.testing.assert_allclose(forward_dynamics(mechanism, sunk, motion).acceleration, 0.0, atol=1e-9)
 
 
@@ -135,7 +135,9 @@ def test_below_the_angle_of_friction_a_block_only_creeps():
 @pytest.mark.parametrize("slope", [0.0, 0.2])
 def test_a_box_stands_on_its_corners_which_carry_its_weight(slope):
     mechanism = block(Ground(1e4, slope=slope), ContactPart("box", "block", "box", (0.2, 0.3, 0.4)))
-    shape = MechanismEquilibriumSolver(mechanism).solve(place(mechanism, (0.0, 0.0, 0.28), (0.05, 0.04, 0.0)))
+    shape = MechanismEquilibriumSolver(mechanism).solve(
+        configuration_at(mechanism, (0.0, 0.0, 0.28), (0.05, 0.04, 0.0))
+    )
     feet = shape.contacts["box"]
     assert shape.stable and len(feet) == 4
     np.testing.assert_allclose(feet[:, 1].sum(axis=0), [0.0, 0.0, 2.0 * G], atol=1e-7)
@@ -209,13 +211,15 @@ def test_the_ground_bears_what_the_tendon_presses_by_virtual_work():
 
 def free_robot(ground, *parts, **options):
     mechanism = block(ground, *parts, **options)
-    return Robot(name="block", model=MechanismModel(mechanism, place(mechanism, (0.0, 0.0, 0.0))))
+    return Robot(name="block", model=MechanismModel(mechanism, configuration_at(mechanism, (0.0, 0.0, 0.0))))
 
 
 def test_a_drop_onto_a_damped_ground_balances_its_energy():
     ground = Ground(5e3, damping=20.0, friction=0.4, friction_speed=0.05)
     robot = free_robot(ground, PARTS[3], mass=1.0)
-    simulation = Simulation(robot, 1e-3, "adaptive", start=place(robot.model.mechanism, (0, 0, 0.05), (0.3, 0.2, 0)))
+    simulation = Simulation(
+        robot, 1e-3, "adaptive", start=configuration_at(robot.model.mechanism, (0, 0, 0.05), (0.3, 0.2, 0))
+    )
     simulation.set_motion([0.0, 0.0, 0.0, 0.3, 0.0, -0.8])
     before = simulation.energy().balance
     simulation.advance(duration=0.02)
@@ -230,7 +234,7 @@ def test_a_ball_rolls_down_with_five_sevenths_of_the_weight(integrator):
     ground = Ground(1e5, slope=angle, damping=200.0, friction=0.8, friction_speed=0.01)
     robot = free_robot(ground, ContactPart("ball", "block", "sphere", (radius,)), mass=1.0, inertia=0.4 * radius**2)
     start = (radius - G * np.cos(angle) / 1e5) * ground.normal
-    simulation = Simulation(robot, 1e-4, integrator, start=place(robot.model.mechanism, start))
+    simulation = Simulation(robot, 1e-4, integrator, start=configuration_at(robot.model.mechanism, start))
     simulation.advance(duration=0.05)
     turning, moving = simulation.state.v[:3], simulation.state.v[3:]
     assert np.linalg.norm(moving) == pytest.approx(5.0 / 7.0 * G * np.sin(angle) * 0.05, rel=0.02)

@@ -65,15 +65,15 @@ def test_reduced_equations_of_the_machines_agree_with_their_forward_dynamics(mac
 
 def test_preferred_coordinates_become_the_independent_ones():
     mechanism, q = single_strut()
-    wanted = ("x-revoluteJt", "y-revoluteJt", "B1-involuteJt.strain", "B2-involuteJt.strain", "B3-involuteJt.strain")
-    assert set(multibody.independent_coordinates(mechanism, q, prefer=wanted).names) == set(wanted)
+    expected = ("x-revoluteJt", "y-revoluteJt", "B1-involuteJt.strain", "B2-involuteJt.strain", "B3-involuteJt.strain")
+    assert set(multibody.independent_coordinates(mechanism, q, prefer=expected).names) == set(expected)
 
 
 def test_preferred_coordinates_that_depend_on_each_other_are_named():
     mechanism, q = single_strut()
-    wanted = ("x-revoluteJt", "y-revoluteJt", "B1-blockJt")
+    expected = ("x-revoluteJt", "y-revoluteJt", "B1-blockJt")
     with pytest.raises(TensegrityError, match=r"are not independent here: \S+ follows from the others"):
-        multibody.independent_coordinates(mechanism, q, prefer=wanted)
+        multibody.independent_coordinates(mechanism, q, prefer=expected)
     with pytest.raises(TensegrityError, match="There is no coordinate 'x-revolute'"):
         multibody.independent_coordinates(mechanism, q, prefer=("x-revolute",))
 
@@ -97,14 +97,14 @@ def test_inverse_dynamics_undoes_forward_dynamics(seed):
 def test_driven_joints_that_cannot_give_an_acceleration_are_told_apart():
     mechanism, q = single_strut()
     basis = multibody.independent_coordinates(mechanism, q).basis
-    wanted = basis @ np.ones(basis.shape[1])
+    expected = basis @ np.ones(basis.shape[1])
     pulleys = [f"B{i}-pulleyJt" for i in (1, 2, 3)]
-    found = multibody.inverse_dynamics(mechanism, q, np.zeros(14), wanted, pulleys)
+    found = multibody.inverse_dynamics(mechanism, q, np.zeros(14), expected, pulleys)
     assert found.missing > 0.1 and found.impossible < 1e-9
     driven = np.flatnonzero(found.effort)
     assert set(driven) <= {mechanism.velocities_of(name).start for name in pulleys}
     with pytest.raises(TensegrityError, match="There is no joint 'B4-pulleyJt'"):
-        multibody.inverse_dynamics(mechanism, q, np.zeros(14), wanted, ["B4-pulleyJt"])
+        multibody.inverse_dynamics(mechanism, q, np.zeros(14), expected, ["B4-pulleyJt"])
 
 
 @given(st.integers(0, 10_000))
@@ -116,15 +116,15 @@ def test_wrench_jacobian_is_the_derivative_of_the_place_of_a_point(seed):
     point = np.random.default_rng(seed).normal(size=3)
     work = make_workspace(mechanism.flat)
 
-    def place(position):
+    def location(position):
         body_kinematics(mechanism.flat, position, np.zeros(v.size), work)
         return work.position[3] + work.rotation[3] @ point, work.rotation[3].copy()
 
     h = 1e-5
-    (ahead, turned), (behind, before) = place(flow(mechanism, q, v, h)), place(flow(mechanism, q, v, -h))
+    (ahead, turned), (behind, before) = location(flow(mechanism, q, v, h)), location(flow(mechanism, q, v, -h))
     twist = multibody.wrench_jacobian(mechanism, q, "b3", point) @ v
     np.testing.assert_allclose((ahead - behind) / (2 * h), twist[3:], atol=1e-7 * (1 + np.max(np.abs(twist))))
-    spin = (turned - before) / (2 * h) @ place(q)[1].T
+    spin = (turned - before) / (2 * h) @ location(q)[1].T
     np.testing.assert_allclose([spin[2, 1], spin[0, 2], spin[1, 0]], twist[:3], atol=1e-7 * (1 + np.max(np.abs(twist))))
 
 
@@ -151,7 +151,7 @@ def test_converted_cable_states_put_the_end_in_the_same_place_at_the_same_speed(
     other = convert_cable_state(source, target, radius, q, v)
     ends = []
     for kind, position, velocity in ((source, q, v), (target, *other)):
-        rotation, place, subspace, bias = np.zeros((3, 3)), np.zeros(3), np.zeros((6, 6)), np.zeros(6)
+        rotation, point, subspace, bias = np.zeros((3, 3)), np.zeros(3), np.zeros((6, 6)), np.zeros(6)
         joint_motion(
             JOINT_KINDS[f"involute_{kind}"],
             np.array([0.0, 0.0, 1.0]),
@@ -159,11 +159,11 @@ def test_converted_cable_states_put_the_end_in_the_same_place_at_the_same_speed(
             position,
             velocity,
             rotation,
-            place,
+            point,
             subspace,
             bias,
         )
-        ends.append(np.concatenate((rotation.ravel(), place, subspace[:, :2] @ velocity)))
+        ends.append(np.concatenate((rotation.ravel(), point, subspace[:, :2] @ velocity)))
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-12)
     back = convert_cable_state(target, source, radius, *other)
     np.testing.assert_allclose(np.concatenate(back), np.concatenate((q, v)), atol=1e-12)

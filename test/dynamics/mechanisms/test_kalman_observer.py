@@ -77,7 +77,7 @@ def test_a_copy_put_where_it_was_goes_on_as_if_its_state_had_been_set():
     held = simulation.observe().efforts
     state = simulation.advance(40, effort={name: 1.05 * value for name, value in held.items()})
     efforts = np.array([1.02 * value for value in held.values()])
-    copies[0].place(state.q, state.v)
+    copies[0].set_closed_state(state.q, state.v)
     copies[0].give_efforts(efforts)
     copies[1].set_state(state.q, state.v)
     copies[1].command("effort", dict(zip(held, efforts.tolist(), strict=True)))

@@ -204,11 +204,11 @@ def test_all_working_modes_of_the_biglide_are_found_and_agree_with_the_closed_fo
         modes = working_modes(kinematics, kinematics.inverse(point, q))
         assert sorted(name[:2] for name in modes) == ["++", "+-", "-+", "--"]
         for signs, name in MODES.items():
-            place = next(value for key, value in modes.items() if key.startswith(name))
+            position = next(value for key, value in modes.items() if key.startswith(name))
             rails, phi, a, b = closed_form(*point, signs)
-            np.testing.assert_allclose(place[[0, 2]], rails, atol=1e-9)
-            np.testing.assert_allclose(np.exp(1j * place[[1, 3]]), np.exp(1j * phi), atol=1e-9)
-            first = kinematics.first_order(place)
+            np.testing.assert_allclose(position[[0, 2]], rails, atol=1e-9)
+            np.testing.assert_allclose(np.exp(1j * position[[1, 3]]), np.exp(1j * phi), atol=1e-9)
+            first = kinematics.first_order(position)
             np.testing.assert_allclose(first.jacobian, -np.linalg.solve(a, b), rtol=1e-9, atol=1e-9)
             assert abs(np.linalg.det(first.a)) == pytest.approx(abs(np.linalg.det(a)), rel=1e-9)
             assert first.type_1 == pytest.approx(np.min(np.abs(np.sin(phi))), rel=1e-9)
@@ -228,10 +228,10 @@ def test_the_biglide_has_two_assembly_modes_with_the_tip_on_either_side_of_the_l
 
 def test_second_order_model_agrees_with_the_closed_form():
     kinematics, q = biglide()
-    place = kinematics.inverse([0.05, 0.2], q)
+    position = kinematics.inverse([0.05, 0.2], q)
     _, _, a, b = closed_form(0.05, 0.2, (-1, -1))
     rate, acceleration = np.array([0.3, -0.2]), np.array([1.0, 2.0])
-    v, _, output = kinematics.second_order(place, rate, acceleration)
+    v, _, output = kinematics.second_order(position, rate, acceleration)
     turn = v[[1, 3]]
     expected = np.linalg.solve(a, -b @ acceleration - LEG * turn**2)  # 002, 2.20 corrected
     np.testing.assert_allclose(output, expected, rtol=1e-9)
@@ -239,19 +239,19 @@ def test_second_order_model_agrees_with_the_closed_form():
 
 def test_direct_model_inverts_the_inverse_model():
     kinematics, q = biglide()
-    place = kinematics.inverse([0.08, 0.15], q)
-    again = kinematics.direct([place[0], place[2]], q)
+    position = kinematics.inverse([0.08, 0.15], q)
+    again = kinematics.direct([position[0], position[2]], q)
     np.testing.assert_allclose(kinematics.output_values(again), [0.08, 0.15], atol=1e-12)
 
 
 def test_inverse_dynamics_of_the_biglide_follows_the_document():
     """tau = m_f q'' + m_p J' P'' (002, 2.32), by solving for the forces that give an acceleration."""
     kinematics, q = biglide()
-    place = kinematics.inverse([0.05, 0.2], q)
+    position = kinematics.inverse([0.05, 0.2], q)
     forces = np.array([2.0, -1.0])
-    result = forward_dynamics(kinematics.mechanism, place, np.zeros(4), [forces[0], 0, forces[1], 0])
+    result = forward_dynamics(kinematics.mechanism, position, np.zeros(4), [forces[0], 0, forces[1], 0])
     rails = result.acceleration[[0, 2]]
-    jacobian = kinematics.first_order(place).jacobian
+    jacobian = kinematics.first_order(position).jacobian
     np.testing.assert_allclose(rails + TIP_MASS * jacobian.T @ jacobian @ rails, forces, rtol=1e-9)
 
 

@@ -208,7 +208,7 @@ def test_joint_stops_at_its_position_limit_in_every_mode():
     for mode, value in (("effort", 5.0), ("velocity", 0.2), ("position", 0.5)):
         simulation = Simulation(near)
         simulation.advance(duration=1.0, **{mode: {"foot_1": value, "foot_2": value}})
-        assert all(abs(place - 0.02) < 2e-3 for place in simulation.observe().positions.values())
+        assert all(abs(point - 0.02) < 2e-3 for point in simulation.observe().positions.values())
 
 
 def test_cable_wound_past_its_end_stops_the_simulation_with_its_name():

@@ -1,4 +1,4 @@
-"""Loads that nobody told, as the observer finds them."""
+"""Loads that nobody reported, as the observer finds them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tensegrity_dynamics.mechanisms.estimation.unknown_loads import UnknownLoads
 PERIOD = 5e-3
 
 
-def watched(plant, robot, wrench, cycles, known=None, noise=None):
+def watched(plant, robot, wrench, cycles, given=None, noise=None):
     """The unknown load that an observer of `robot` finds on a plant at rest that is pushed, after some readings."""
     simulation, observer = Simulation(plant), MechanismObserver(robot, noise)
-    if known is not None:
-        observer.set_loads(known)
+    if given is not None:
+        observer.set_loads(given)
     body, still = robot.output.body, simulation.observe().positions
     for _ in range(cycles):
         simulation.apply_forces({body: wrench})
@@ -49,7 +49,7 @@ def test_a_wrench_that_nobody_told_is_found_and_the_pose_with_it():
 def test_a_load_that_is_known_is_no_unknown_one():
     robot = load_robot("single_strut")
     wrench = np.array([6.0, -4.0, 0.0, 4.0, 6.0, 0.0])
-    observer, _ = watched(robot, robot, wrench, 120, known={robot.output.body: wrench})
+    observer, _ = watched(robot, robot, wrench, 120, given={robot.output.body: wrench})
     assert np.abs(observer._last.unknown.values[:2]).max() < 0.05
 
 
@@ -71,14 +71,14 @@ def test_how_accelerations_follow_unknown_loads_is_what_differences_of_the_simul
     model, unknown = ReducedModel(robot), UnknownLoads(robot, 0.3, 0.15)
     simulation = Simulation(robot, 1e-6)
     q, effort = simulation.state.q, np.array(list(simulation.observe().efforts.values()))
-    pose, known = robot.output_pose(q), np.zeros((len(robot.mechanism.bodies), 6))
-    columns = unknown.columns(model, q, effort, np.zeros(unknown.count), pose, known)
+    pose, given = robot.output_pose(q), np.zeros((len(robot.mechanism.bodies), 6))
+    columns = unknown.columns(model, q, effort, np.zeros(unknown.count), pose, given)
     moved = []
     for values in (np.zeros(unknown.count), *np.diag(np.sqrt(np.diag(unknown.prior)))):
         rates = []
         for steps in (1, 2):
             simulation.reset()
-            simulation._simulator.take_loads(*unknown.applied(values, pose, known))
+            simulation._simulator.take_loads(*unknown.applied(values, pose, given))
             simulation.advance(steps, effort=dict(zip(simulation.observe().efforts, effort.tolist(), strict=True)))
             rates.append(simulation.state.v[model.index] / (steps * 1e-6))
         moved.append(2.0 * rates[0] - rates[1])  # what is linear in the step cancels

@@ -28,9 +28,9 @@ SPRINGS = np.array([cable.young * cable.area for cable in ROBOT.mechanism.cables
 def test_a_hanging_body_is_at_its_pose_with_its_loops_closed_and_its_strains():
     strains = np.linspace(3e-4, 9e-4, 8)
     q = hanging_position(ROBOT.model, ROBOT.output, *POSE, strains)
-    places = BodyPoses(ROBOT.model).update(q)
-    np.testing.assert_allclose(pose_error(POSE, places.output(ROBOT.output)[0]), 0.0, atol=1e-12)
-    np.testing.assert_allclose(places.strains(), strains, atol=1e-12)
+    body_poses = BodyPoses(ROBOT.model).update(q)
+    np.testing.assert_allclose(pose_error(POSE, body_poses.output(ROBOT.output)[0]), 0.0, atol=1e-12)
+    np.testing.assert_allclose(body_poses.strains(), strains, atol=1e-12)
     np.testing.assert_allclose(assemble(ROBOT.mechanism, q), q, atol=1e-10)
     assert not hangs_on_cables(load_robot("manipulator").model, load_robot("manipulator").output)
 
@@ -40,12 +40,12 @@ def test_tensions_balance_the_forces_of_straight_cables_on_the_body():
     wrench = np.array([5.0, -3.0, -10.0, 0.5, 1.0, -0.5])
     statics = cable_statics(ROBOT, q)
     tensions = tension_distribution(statics, wrench, 20.0)
-    places = BodyPoses(ROBOT.model).update(q)
+    body_poses = BodyPoses(ROBOT.model).update(q)
     total = wrench + [0.0, 0.0, -10.0 * 9.80665, 0.0, 0.0, 0.0]
     turn = matrix_from_vector([0.1, -0.05, 0.2])
     for entry, tension in zip(ROBOT.model.entries, tensions, strict=True):
         # towards the point where the cable leaves its pulley
-        pull = -tension * places.rotations[ROBOT.mechanism.body_index[f"{entry.name}-cable"]][:, 0]
+        pull = -tension * body_poses.rotations[ROBOT.mechanism.body_index[f"{entry.name}-cable"]][:, 0]
         total += np.concatenate((pull, np.cross(turn @ entry.anchor, pull)))
     np.testing.assert_allclose(total, 0.0, atol=1e-6)
     assert np.all(tensions >= statics.tension_low - 1e-9)
@@ -71,7 +71,7 @@ def test_no_tensions_hold_the_body_beside_its_frame():
 def test_distributed_tensions_are_nearest_to_the_wanted_ones():
     q = hanging_position(ROBOT.model, ROBOT.output, *POSE)
     statics = cable_statics(ROBOT, q)
-    tensions = tension_distribution(statics, wanted=20.0)
+    tensions = tension_distribution(statics, desired=20.0)
     inputs = np.linalg.lstsq(statics.drive, statics.pull.T @ tensions - statics.passive, rcond=None)[0]
     free = np.linalg.svd(statics.balance)[2][-2:, :8]  # self-stresses
     assert np.max(np.abs(inputs)) < statics.effort.min()
@@ -81,7 +81,7 @@ def test_distributed_tensions_are_nearest_to_the_wanted_ones():
 def test_angles_with_pulleys_lead_to_the_pose_and_those_of_point_anchors_do_not():
     q = hanging_position(ROBOT.model, ROBOT.output, *POSE)
     for _ in range(2):
-        tensions = tension_distribution(cable_statics(ROBOT, q), wanted=20.0)
+        tensions = tension_distribution(cable_statics(ROBOT, q), desired=20.0)
         q = hanging_position(ROBOT.model, ROBOT.output, *POSE, tensions / SPRINGS)
     joints = tuple(ROBOT.model.joint_of(each.drives) for each in ROBOT.actuators)
     solver = MechanismEquilibriumSolver(ROBOT.mechanism, joints)
@@ -91,7 +91,7 @@ def test_angles_with_pulleys_lead_to_the_pose_and_those_of_point_anchors_do_not(
     assert np.abs(error).max() < 1e-8
     np.testing.assert_allclose(shape.tension, tensions, rtol=1e-5)
     for entry in ROBOT.model.entries:  # fixed points at the pulleys' centres instead
-        ends = [place + turn @ entry.anchor for place, turn in
+        ends = [position + turn @ entry.anchor for position, turn in
                 ((np.array([0.0, 0.0, 1.0]), np.eye(3)), (POSE[0], matrix_from_vector([0.1, -0.05, 0.2])))]  # fmt: skip
         before, after = (float(np.linalg.norm(end - entry.at)) for end in ends)
         angles[entry.joints[1]] = -(after - before) / entry.radius

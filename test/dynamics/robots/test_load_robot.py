@@ -234,8 +234,8 @@ def test_all_errors_of_a_file_come_together_in_its_order() -> None:
         .replace("fixed: true", "fixd: true")
     )
     lines = problem(text).splitlines()
-    places = [int(line.split(":")[1]) for line in lines]
-    assert places == [6, 7, 8, 13, 15]
+    positions = [int(line.split(":")[1]) for line in lines]
+    assert positions == [6, 7, 8, 13, 15]
 
 
 def test_wrong_names_come_together_too() -> None:
@@ -429,20 +429,20 @@ def as_data(text: str) -> dict:
     return YAML(typ="safe", pure=True).load(text)
 
 
-def places(data: object, path: tuple = ()) -> list[tuple]:
+def positions(data: object, path: tuple = ()) -> list[tuple]:
     """Every place of a tree."""
     children = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    return [path] + [place for key, child in children for place in places(child, (*path, key))]
+    return [path] + [position for key, child in children for position in positions(child, (*path, key))]
 
 
 GOOD = as_data(TRIPOD)
-PLACES = places(GOOD)[1:]
+PATHS = positions(GOOD)[1:]
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
-        st.tuples(st.sampled_from(PLACES), st.sampled_from(["set", "remove", "swap"]), VALUES), min_size=1, max_size=3
+        st.tuples(st.sampled_from(PATHS), st.sampled_from(["set", "remove", "swap"]), VALUES), min_size=1, max_size=3
     )
 )
 def test_a_good_file_with_any_fields_changed_gives_a_robot_or_a_robot_file_error(changes: list) -> None:

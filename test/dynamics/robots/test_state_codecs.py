@@ -47,8 +47,8 @@ def test_a_moving_state_survives_its_record(name):
     if robot.outputs:
         assert record.output_name == robot.output.name
         np.testing.assert_array_equal(record.output_pose[0], seen.pose[0])
-        place, turn = robot.output_pose(state.configuration)
-        np.testing.assert_allclose(place, seen.pose[0], atol=1e-12)
+        position, turn = robot.output_pose(state.configuration)
+        np.testing.assert_allclose(position, seen.pose[0], atol=1e-12)
         assert abs(turn @ seen.pose[1]) == pytest.approx(1.0)
 
 

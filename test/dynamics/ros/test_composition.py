@@ -181,11 +181,11 @@ def test_a_callback_that_wants_to_know_where_a_message_came_from_gets_it_from_th
     nodes = ros(speaker=Speaker, curious=Curious).nodes
     assert not isinstance(nodes["curious"].made, InsideSubscription)
 
-    def known() -> bool:
+    def is_discovered() -> bool:
         nodes["speaker"].said.publish(String(data="who?"))
         return bool(nodes["curious"].came)
 
-    ros.spin_until(known)
+    ros.spin_until(is_discovered)
     assert "source_timestamp" in nodes["curious"].came[0]
 
 

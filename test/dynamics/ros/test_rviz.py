@@ -97,11 +97,11 @@ def test_every_topic_of_a_display_is_published_in_its_type_and_quality(path: Pat
             publisher = published[f"/left/{topic['Value']}"]  # relative, so that RViz finds it in its namespace
             message = publisher.msg_type
             assert f"{message.__module__.split('.')[0]}/msg/{message.__name__}" == TYPES[kind]
-            wanted = QoSProfile(
+            desired = QoSProfile(
                 depth=topic["Depth"], reliability=RELIABLE[topic["Reliability Policy"]],
                 durability=DURABLE[topic["Durability Policy"]],
             )  # fmt: skip
-            assert qos_check_compatible(publisher.qos_profile, wanted)[0] != QoSCompatibility.ERROR
+            assert qos_check_compatible(publisher.qos_profile, desired)[0] != QoSCompatibility.ERROR
         if kind == "InteractiveMarkers":
             name = f"/left/{display['Interactive Markers Namespace']}"
             assert f"{name}/update" in published

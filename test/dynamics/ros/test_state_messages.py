@@ -41,9 +41,9 @@ def test_a_record_survives_the_message(name):
     assert not (message.node_name or message.body_name or message.coordinate_name)  # they are in the layout
     back = state_record(message, codec.layout)
     for field in FIELDS:
-        wanted, found = getattr(record, field), getattr(back, field)
-        if wanted is not None:
-            np.testing.assert_allclose(found, wanted, atol=1e-12, err_msg=field)
+        expected, found = getattr(record, field), getattr(back, field)
+        if expected is not None:
+            np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=field)
     for field in ("node_name", "body_name", "coordinate_name"):
         assert tuple(getattr(back, field)) == tuple(getattr(record, field))
     assert (back.output_name, back.residual, back.converged) == (record.output_name, 0.25, True)

@@ -134,9 +134,9 @@ def test_a_roller_reacts_along_held_axes_only_and_with_what_moments_about_the_pi
 def test_relaxation_finds_the_shape_of_the_trust_region_on_rollers(method):
     structure = crossed(FEET, ("a",), gravity=(0.0, 0.0, -9.81))
     push = {"c": (20.0, 0.0, -30.0)}
-    wanted = forward_kinematics(structure, forces=push)
+    expected = forward_kinematics(structure, forces=push)
     found = forward_kinematics(structure, forces=push, method=method, tolerance=1e-7)
-    np.testing.assert_allclose(found.nodes, wanted.nodes, atol=1e-8)
+    np.testing.assert_allclose(found.nodes, expected.nodes, atol=1e-8)
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -144,15 +144,15 @@ def test_sparse_solver_finds_the_dense_shape_on_rollers(kept, monkeypatch):
     if kept:
         monkeypatch.setattr(sparse_newton, "MIN_KEPT", 1)
     structure = crossed(FEET, ("a",), gravity=(0.0, 0.0, -9.81))
-    wanted = forward_kinematics(structure, forces={"c": (20.0, 0.0, -30.0)})
+    expected = forward_kinematics(structure, forces={"c": (20.0, 0.0, -30.0)})
     solver = StructureEquilibriumSolver(structure)
     sparse = sparse_newton.SparseMinimiser(structure, solver._problem, 0.5)
     nodes = np.array(structure.nodes)
     total = structure.weights() + structure.force_array({"c": (20.0, 0.0, -30.0)})
     found = sparse.minimise(nodes, np.array(structure.rest_lengths), total, 1e-9, 100)
-    np.testing.assert_allclose(nodes, wanted.nodes, atol=1e-10)
+    np.testing.assert_allclose(nodes, expected.nodes, atol=1e-10)
     assert found.stable
-    assert found.softest == pytest.approx(wanted.softest, rel=1e-6)
+    assert found.softest == pytest.approx(expected.softest, rel=1e-6)
 
 
 def test_forces_on_a_part_that_floats_along_an_axis_must_cancel_along_it():
@@ -201,8 +201,8 @@ def test_accelerations_are_those_of_newtons_equations_with_every_support_a_const
     constraints = np.vstack((rows, held))
     count = len(constraints)
     whole = np.block([[mass, constraints.T], [constraints, np.zeros((count, count))]])
-    wanted = np.linalg.solve(whole, np.concatenate((work.forces.ravel(), np.zeros(count))))[:15]
-    np.testing.assert_allclose(work.acceleration.ravel(), wanted, atol=1e-9)
+    expected = np.linalg.solve(whole, np.concatenate((work.forces.ravel(), np.zeros(count))))[:15]
+    np.testing.assert_allclose(work.acceleration.ravel(), expected, atol=1e-9)
     assert not work.acceleration[structure.supports].any()
 
 

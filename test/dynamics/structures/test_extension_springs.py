@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, forward_kinematics, parse_robot
-from tensegrity_dynamics.structures.analysis.wanted_shape import _stretches
+from tensegrity_dynamics.structures.analysis.desired_shape import _stretches
 from tensegrity_dynamics.structures.state_codec import StructureCodec
 from tensegrity_dynamics.structures.tension_law import CLOSED, extension_law, tension_law
 

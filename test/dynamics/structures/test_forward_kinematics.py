@@ -241,7 +241,7 @@ def test_turning_everything_turns_the_shape(seed, turn):
         fixed=structure.node_names[:6],
     )  # fmt: skip
     other = forward_kinematics(turned, start=shape.nodes @ rotation.T + [1, 2, 3])
-    # where a motion without stiffness remains the shape is not one place, and rounding decides which
+    # where a motion without stiffness remains the shape is not one position, and rounding decides which
     assume(shape.stable and other.stable)
     np.testing.assert_allclose(other.nodes, shape.nodes @ rotation.T + [1, 2, 3], atol=1e-7)
     assert other.softest == pytest.approx(shape.softest, rel=1e-6)
@@ -254,10 +254,10 @@ def test_tangent_stiffness_is_the_second_derivative_of_the_energy(seed):
     lengths, tensions = np.zeros(len(structure.members)), np.zeros(len(structure.members))
 
     def pull(flat):
-        place = nodes.copy()
-        place.ravel()[structure.free] = flat
+        position = nodes.copy()
+        position.ravel()[structure.free] = flat
         member_tensions(
-            place,
+            position,
             structure.members,
             structure.stiffness,
             structure.rest_lengths,
@@ -265,10 +265,10 @@ def test_tangent_stiffness_is_the_second_derivative_of_the_energy(seed):
             lengths,
             tensions,
         )
-        total = np.zeros_like(place)
+        total = np.zeros_like(position)
         for (i, j), t, length in zip(structure.members, tensions, lengths, strict=True):
-            total[i] += t * (place[i] - place[j]) / length
-            total[j] -= t * (place[i] - place[j]) / length
+            total[i] += t * (position[i] - position[j]) / length
+            total[j] -= t * (position[i] - position[j]) / length
         return total.ravel()[structure.free]
 
     flat = nodes.ravel()[structure.free].copy()

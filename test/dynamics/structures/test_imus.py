@@ -15,7 +15,7 @@ from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.numerics.rotations import matrix_from_vector
 from tensegrity_dynamics.robots.load_robot import parse_robot
 from tensegrity_dynamics.structures.analysis.footing import FootingReader
-from tensegrity_dynamics.structures.estimation.face_search import ways_from
+from tensegrity_dynamics.structures.estimation.face_search import tip_sequences
 from tensegrity_dynamics.structures.estimation.imu_readings import ImuReadings
 from tensegrity_dynamics.structures.imu import Imu, elevation, elevations, read_imu
 
@@ -97,13 +97,13 @@ def test_readings_without_sense_are_refused_by_name_and_counted() -> None:
 
 def test_tips_turn_by_the_printed_angles_and_lay_the_next_face_on_the_ground() -> None:
     """Closed to open 39.232 deg, open to open 53.130 deg, wherever they lead."""
-    ways = ways_from(READER, NODES, ENDS, 2)
-    assert [each.tips for each in ways] == [0] + 3 * [1] + 6 * [2]
-    for way in ways:
+    sequences = tip_sequences(READER, NODES, ENDS, 2)
+    assert [each.tips for each in sequences] == [0] + 3 * [1] + 6 * [2]
+    for sequence in sequences:
         low = NODES[:, 2].min()
-        assert tuple(np.flatnonzero(way.nodes[:, 2] < low + 1e-6)) == way.faces[-1]
-        np.testing.assert_allclose(way.passed[-1], elevations(way.nodes, ENDS, READER.up), atol=1e-9)
-    closed, opened = ways[0], ways[1]
+        assert tuple(np.flatnonzero(sequence.nodes[:, 2] < low + 1e-6)) == sequence.faces[-1]
+        np.testing.assert_allclose(sequence.passed[-1], elevations(sequence.nodes, ENDS, READER.up), atol=1e-9)
+    closed, opened = sequences[0], sequences[1]
     relative = (opened.nodes - opened.nodes.mean(axis=0)).T @ np.linalg.pinv((NODES - NODES.mean(axis=0)).T)
     turned = np.degrees(np.arccos((np.trace(relative) - 1.0) / 2.0))
     assert turned == pytest.approx(39.232, abs=1e-3)
@@ -132,12 +132,12 @@ def roll_by_a_push(push: np.ndarray):
 def test_a_roll_that_the_model_does_not_expect_is_followed_within_a_quarter_of_its_way() -> None:
     """Without IMUs the estimate would stay where it was; while they contradict it, it is not called converged."""
     nodes, estimate, estimator = roll_by_a_push(np.array([-7.0, 12.0, 0.0]))
-    way = np.linalg.norm((nodes - NODES).mean(axis=0)[:2])
+    sequence = np.linalg.norm((nodes - NODES).mean(axis=0)[:2])
     off = np.linalg.norm((nodes - estimate.nodes).mean(axis=0)[:2])
-    assert way > 0.3 and estimate.converged and estimator.corrections == 1
+    assert sequence > 0.3 and estimate.converged and estimator.corrections == 1
     assert READER.touching(estimate.nodes) == READER.touching(nodes) != (0, 4, 8)
-    assert off < 0.25 * way
-    assert "corrected: 1" in estimator.notes["place"]
+    assert off < 0.25 * sequence
+    assert "corrected: 1" in estimator.notes["position"]
 
 
 def test_where_no_face_agrees_the_estimate_is_lost_and_comes_back_with_readings_that_agree() -> None:
@@ -159,4 +159,4 @@ def test_where_no_face_agrees_the_estimate_is_lost_and_comes_back_with_readings_
 
 
 def test_without_imus_it_says_that_its_place_is_dead_reckoning() -> None:
-    assert "dead reckoning" in make_estimator(PLAIN).notes["place"]
+    assert "dead reckoning" in make_estimator(PLAIN).notes["position"]

@@ -296,9 +296,9 @@ def test_the_exponential_is_that_of_states_and_inputs_together(held):
     model = LinearModel(matrix, rng.normal(size=(7, 2)), rng.normal(size=7), np.zeros(7), np.zeros(2), names, names[:2])
     step, whole = discretise(model, 0.03), np.zeros((10, 10))
     whole[:7] = np.column_stack((matrix, model.inputs, model.rate))
-    wanted = expm(0.03 * whole)[:7]
+    expected = expm(0.03 * whole)[:7]
     found = np.column_stack((step.matrix, step.inputs, step.offset))
-    np.testing.assert_allclose(found, wanted, atol=1e-12 * np.abs(wanted).max())
+    np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
 
 
 def test_a_step_of_the_simulation_is_that_of_its_linear_model_to_third_order():

@@ -34,10 +34,10 @@ def network(seed: int, count: int, equal: bool = False):
     names = [f"n{i}" for i in range(count)]
     ends = [(draw.integers(i), i) for i in range(1, count)]  # a tree
     ends += [(i, j) for i in range(count) for j in range(i + 1, count) if draw.random() < 0.4 and (i, j) not in ends]
-    places = draw.normal(size=(count, 3))
+    positions = draw.normal(size=(count, 3))
     rows = []
     for k, (i, j) in enumerate(ends):
-        length = float(np.linalg.norm(places[i] - places[j]))
+        length = float(np.linalg.norm(positions[i] - positions[j]))
         kind = "bar" if draw.random() < 0.3 else "tendon"
         # either way round: delta of a member may point against its pair
         first, second = (i, j) if draw.random() < 0.5 else (j, i)
@@ -46,7 +46,7 @@ def network(seed: int, count: int, equal: bool = False):
         )
     masses = np.ones(count) if equal else draw.uniform(0.1, 3.0, count)
     return make_structure(
-        dict(zip(names, places, strict=True)), rows, node_masses=dict(zip(names, masses, strict=True))
+        dict(zip(names, positions, strict=True)), rows, node_masses=dict(zip(names, masses, strict=True))
     )
 
 
@@ -158,14 +158,14 @@ def test_all_representations_accelerate_alike(structure) -> None:
     sparse = NodeDistanceModel(structure)
     rest = structure.rest_lengths
     by_positions = full.pairs.gathered(full.elasticity.forces(full.pairs.distances(structure.nodes), rest))
-    wanted = full.pairs.distances(by_positions / full.masses[:, None])
+    expected = full.pairs.distances(by_positions / full.masses[:, None])
     delta, few_delta = full.pairs.distances(structure.nodes), sparse.pairs.distances(structure.nodes)
-    np.testing.assert_allclose(full.accelerations(delta, rest), wanted, atol=1e-9)
-    np.testing.assert_allclose(full.accelerations_by_multipliers(delta, rest), wanted, atol=1e-7)
+    np.testing.assert_allclose(full.accelerations(delta, rest), expected, atol=1e-9)
+    np.testing.assert_allclose(full.accelerations_by_multipliers(delta, rest), expected, atol=1e-7)
     full.use_cycles()
-    np.testing.assert_allclose(full.accelerations_by_multipliers(delta, rest), wanted, atol=1e-7)
+    np.testing.assert_allclose(full.accelerations_by_multipliers(delta, rest), expected, atol=1e-7)
     rows = [full.pairs.ends.tolist().index(pair) for pair in sparse.pairs.ends.tolist()]
-    np.testing.assert_allclose(sparse.accelerations(few_delta, rest), wanted[rows], atol=1e-9)
+    np.testing.assert_allclose(sparse.accelerations(few_delta, rest), expected[rows], atol=1e-9)
 
 
 @few

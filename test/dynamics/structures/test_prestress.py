@@ -43,7 +43,7 @@ def six_bar(pull: float = 0.98):
     """The six-bar structure with cables that are shorter than their place by the factor `pull`."""
     cable = np.sqrt(3.0 / 8.0)
     return make_structure(
-        {f"n{i + 1}": place for i, place in enumerate(SIX_BAR_NODES)},
+        {f"n{i + 1}": position for i, position in enumerate(SIX_BAR_NODES)},
         [(f"bar_{k}", "bar", f"n{i}", f"n{j}", 1e5, 1.0) for k, (i, j) in enumerate(SIX_BARS)]
         + [(f"cable_{k}", "tendon", f"n{i}", f"n{j}", 1e3, pull * cable) for k, (i, j) in enumerate(SIX_BAR_CABLES)],
     )
@@ -291,7 +291,7 @@ def structures(draw):
         for i, j in chosen
     ]
     return make_structure(
-        {f"n{i}": place for i, place in enumerate(nodes)}, rows, fixed=[f"n{i}" for i in range(fixed)]
+        {f"n{i}": position for i, position in enumerate(nodes)}, rows, fixed=[f"n{i}" for i in range(fixed)]
     )
 
 

@@ -104,18 +104,18 @@ def moves_alike_turned_and_renumbered(case):
     turn, shift = matrix_from_vector([0.3, -1.1, 0.7]), np.array([2.0, -1.0, 0.5])
     mirror = turn @ np.diag([1.0, -1.0, 1.0])
     order = np.arange(len(structure.nodes))[::-1]
-    place = np.argsort(order)
+    rank = np.argsort(order)
     plain = moving(structure, velocities)
     plain.advance(STEPS)
     for matrix in (turn, mirror):
         moved = replace(
             structure, node_names=tuple(structure.node_names[i] for i in order),
             nodes=(structure.nodes @ matrix.T + shift)[order], node_masses=structure.node_masses[order],
-            members=place[structure.members],
+            members=rank[structure.members],
         )  # fmt: skip
         other = moving(moved, (velocities @ matrix.T)[order], step=plain.time_step)
         other.advance(STEPS)
-        np.testing.assert_allclose(other.state.nodes[place], plain.state.nodes @ matrix.T + shift, atol=1e-7)
+        np.testing.assert_allclose(other.state.nodes[rank], plain.state.nodes @ matrix.T + shift, atol=1e-7)
 
 
 def never_pulls_on_the_ground(case):

@@ -98,10 +98,10 @@ def test_runge_kutta_keeps_angular_momentum_in_both_models_and_loses_what_its_or
     shape = np.linalg.lstsq(model.lift.toarray()[: nodes.size, :half], (nodes - body.nodes).ravel(), rcond=None)[0]
     angle = 1j * step * np.sqrt(np.maximum(squares, 0.0))
     left = np.abs(1.0 + angle + angle**2 / 2.0 + angle**3 / 6.0 + angle**4 / 24.0) ** (2 * count)
-    wanted = float(np.sum(0.5 * squares * (modes.T @ shape) ** 2 * (1.0 - left)))
+    expected = float(np.sum(0.5 * squares * (modes.T @ shape) ** 2 * (1.0 - left)))
     simulation = Simulation(body, step, "rk4", start=nodes)
     simulation.advance(count)
-    assert -simulation.energy_error == pytest.approx(wanted, rel=0.1)
+    assert -simulation.energy_error == pytest.approx(expected, rel=0.1)
     masses = body.mass_matrix()
     for name in ("point_masses", "minimal"):
         simulation = Simulation(body, 2.0 * step, start=nodes, model=name)

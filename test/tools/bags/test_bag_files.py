@@ -98,10 +98,10 @@ def _check(recording: Recording, broken: Path, at_least: int) -> None:
     with Bag(broken) as bag:
         assert not bag.whole
         read = list(bag.messages())
-        known = bool(bag.topics)
+        has_topics = bool(bag.topics)
     assert read == recording.written[: len(read)]
     assert len(read) >= at_least
-    if known:
+    if has_topics:
         repaired = repair_bag(broken)
         assert repaired.count == len(read)
         with Bag(broken) as bag:

@@ -38,10 +38,10 @@ def record(path: Path, robot: Robot, *, named: Robot = PRISM, layout: bool = Tru
     with BagWriter(path) as writer:
 
         def write(topic: str, kind: str, time: int, message: object, digest: str = "") -> None:
-            known = TYPES[kind]
+            definition = TYPES[kind]
             if topic not in writer:
-                writer.add_topic(topic, replace(known, digest=digest or known.digest))
-            writer.write(topic, time, without_surplus(known, serialize_message(message)))
+                writer.add_topic(topic, replace(definition, digest=digest or definition.digest))
+            writer.write(topic, time, without_surplus(definition, serialize_message(message)))
 
         write("/robot_file", "std_msgs/msg/String", 0, String(data=named.path.read_text("utf-8")))
         if layout:

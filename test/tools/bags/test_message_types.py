@@ -66,10 +66,10 @@ def test_the_hash_of_the_definition_is_that_of_the_compiled_type(name: str) -> N
 
 
 def test_hashes_of_standard_types_are_those_that_others_know() -> None:
-    known = get_typestore(Stores.ROS2_JAZZY)
+    store = get_typestore(Stores.ROS2_JAZZY)
     for name in STANDARD:
-        if name in known.fielddefs:
-            assert TYPES[name].digest == known.hash_rihs01(name)
+        if name in store.fielddefs:
+            assert TYPES[name].digest == store.hash_rihs01(name)
 
 
 @pytest.mark.parametrize("name", NAMES)

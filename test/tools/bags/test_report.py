@@ -79,8 +79,8 @@ def test_the_page_needs_nothing_from_elsewhere(page: Path) -> None:
 def test_the_page_holds_the_states_and_tensions_of_the_bag(page: Path) -> None:
     data = json.loads(re.search(r'type="application/json">(.*?)</script>', page.read_text("utf-8"))[1])  # type: ignore[index]
     tensions = np.frombuffer(base64.b64decode(data["tensions"]), "<f4").reshape(STEPS, -1)
-    known = data["tension_names"].index(load_robot("three_prism").model.tension_names[0])
-    assert tensions[:, known].tolist() == [10.0 + k for k in range(STEPS)]
+    column = data["tension_names"].index(load_robot("three_prism").model.tension_names[0])
+    assert tensions[:, column].tolist() == [10.0 + k for k in range(STEPS)]
     points = np.frombuffer(base64.b64decode(data["points"]), "<u2").reshape(STEPS, data["count"], 3)
     nodes = np.array(data["low"]) + np.array(data["step"]) * points[0]
     robot = load_robot("three_prism")

@@ -207,7 +207,7 @@ def test_experiments_are_listed_with_what_they_show(run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("check", "tensbot"), "Did you mean 'tensebot'?"),
         (("check", "nowhere/x.yaml"), "no such file"),
@@ -221,12 +221,12 @@ def test_experiments_are_listed_with_what_they_show(run) -> None:
         (("fk", "tensebot", "-f", "top_1=0,0,1mm"), "a force is needed"),
         (("fk", "tensebot", "--method", "newtn"), "Did you mean 'newton'?"),
         (("ik", "tensebot"), "say where to"),
-        (("ik", "tensebot", "--move", "1,2"), "write 3 numbers"),
-        (("ik", "tensebot", "--move", "0,0,3kg"), "a length is needed"),
-        (("ik", "tensebot", "--turn", "0,0,3mm"), "an angle is needed"),
-        (("ik", "tensebot", "--move", "0,0,nan"), "finite"),
-        (("ik", "tensebot", "--move", "0,0,0", "--position", "0,0,1"), "not both"),
-        (("ik", "four_prism", "--move", "0,0,1mm"), "four_prism"),
+        (("ik", "tensebot", "--move", "1, 2"), "write 3 numbers"),
+        (("ik", "tensebot", "--move", "0, 0, 3kg"), "a length is needed"),
+        (("ik", "tensebot", "--turn", "0, 0, 3mm"), "an angle is needed"),
+        (("ik", "tensebot", "--move", "0, 0, nan"), "finite"),
+        (("ik", "tensebot", "--move", "0, 0, 0", "--position", "0, 0, 1"), "not both"),
+        (("ik", "four_prism", "--move", "0, 0, 1mm"), "four_prism"),
         (("simulate", "tensebot", "--duration", "0"), "above zero"),
         (("simulate", "tensebot", "--integrator", "euler"), "rk4"),
         (("simulate", "tensebot", "--position", "drw_1=1"), "Did you mean 'draw_1'?"),
@@ -250,23 +250,23 @@ def test_experiments_are_listed_with_what_they_show(run) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_wrong_words_are_refused_with_what_is_right(run, words: tuple[str, ...], told: str) -> None:
-    assert told.lower() in refused(run(*words)).lower()
+def test_wrong_words_are_refused_with_what_is_right(run, words: tuple[str, ...], message: str) -> None:
+    assert message.lower() in refused(run(*words)).lower()
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "command", "told"),
+    ("old", "new", "command", "message"),
     [
         ("tendon: {stiffness: 1000", "tendon: {stiffness: 1e300", "check", "stiffness: a number above 1e+15"),
         ("mass: 0.01}", "mass: 1e-300}", "simulate", "very light nodes ask for short steps"),
     ],
 )  # fmt: skip
-def test_numbers_that_nobody_can_compute_with_are_refused(run, tmp_path, old, new, command, told) -> None:
+def test_numbers_that_nobody_can_compute_with_are_refused(run, tmp_path, old, new, command, message) -> None:
     source = (files("tensegrity_dynamics.robots") / "three_prism.yaml").read_text(encoding="utf-8")
     assert old in source
     path = tmp_path / "mine.yaml"
     path.write_text(source.replace(old, new), encoding="utf-8")
-    assert told in refused(run(command, str(path)))
+    assert message in refused(run(command, str(path)))
 
 
 def test_a_wrong_file_is_told_by_file_line_and_field(run, tmp_path: Path) -> None:

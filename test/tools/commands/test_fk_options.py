@@ -12,7 +12,7 @@ import pytest
 
 from tensegrity_dynamics import TensegrityError
 from tensegrity_tools.cli import program
-from tensegrity_tools.experiments._progress import listening, tell
+from tensegrity_tools.experiments._progress import listening, report
 
 
 def fk(*words: str) -> Any:
@@ -60,8 +60,8 @@ def test_an_option_that_means_nothing_here_is_refused(words: tuple[str, ...], re
 
 def test_experiments_say_what_they_do_to_whoever_listens() -> None:
     heard: list[str] = []
-    tell("to nobody")
+    report("to nobody")
     with listening(heard.append):
-        tell("the first of two")
-    tell("to nobody")
+        report("the first of two")
+    report("to nobody")
     assert heard == ["the first of two"]

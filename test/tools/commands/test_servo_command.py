@@ -236,7 +236,7 @@ def test_a_calibration_is_saved_for_its_bus_and_refused_on_another(run, robot: E
 
 
 class Builder:
-    """Somebody who measures the true length at every place, and types what is planned."""
+    """Somebody who measures the true length at every position, and types what is planned."""
 
     def __init__(self, plan: list[str]) -> None:
         self.plan = plan

@@ -138,10 +138,10 @@ def test_real_browser_shows_body_and_cables_in_their_colours():
         view.show(state_of(robot, tension=5.0))
         assert browser.wait(lambda: "Position" in browser.text(), timeout=120.0), browser.text()
 
-        def share(wanted) -> bool:
+        def share(desired) -> bool:
             picture = np.asarray(image.open(io.BytesIO(browser.picture())).convert("RGB"), dtype=int)
             scene = picture[:, : picture.shape[1] // 2]
-            return bool(np.count_nonzero(wanted(*np.moveaxis(scene, 2, 0))) > 40)
+            return bool(np.count_nonzero(desired(*np.moveaxis(scene, 2, 0))) > 40)
 
         assert PULLEY_COLOUR[2] > PULLEY_COLOUR[0] + 40
         assert browser.wait(lambda: share(lambda r, g, b: (b > r + 25) & (b > g + 5) & (g > r)))  # pulleys

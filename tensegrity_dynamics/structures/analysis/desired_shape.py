@@ -1,8 +1,8 @@
-"""Rest lengths for a wanted shape: the self-stress that holds it, by force densities (001, table 6 and section 8.2).
+"""Rest lengths for a desired shape: the self-stress that holds it, by force densities (001, table 6 and section 8.2).
 
 With force densities q_k = t_k / l_k the balance of the free coordinates is (C' diag(q) C) x = f: linear in q for given
 nodes x, and linear in x for given q. The nodes are given. Of the tensions that balance there those are taken that are
-as even as possible at the wanted prestress, and the rest lengths follow from them, d = l - t / K. Where the nodes are
+as even as possible at the desired prestress, and the rest lengths follow from them, d = l - t / K. Where the nodes are
 no equilibrium for any tensions, Newton's method on both, shortest steps first, finds the nearest nodes that are one.
 """
 
@@ -39,8 +39,8 @@ USUAL_MOVE = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
-class WantedShape:
-    """An equilibrium at, or very near to, wanted nodes.
+class DesiredShape:
+    """An equilibrium at, or very near to, desired nodes.
 
     Attributes:
         nodes: (n, 3) m. tensions, rest_lengths: (m,) N and m. moved: m, of the node that moved most.
@@ -61,11 +61,11 @@ def find_rest_lengths(
     tensions: Mapping[str, float] | None = None,
     kept: NDArray[np.bool_] | None = None,
     move: float | None = None,
-) -> WantedShape:
+) -> DesiredShape:
     """Rest lengths with which the structure is in balance at its nodes, under its own weight and loads.
 
     Args:
-        structure: its nodes are the wanted shape.
+        structure: its nodes are the desired shape.
         prestress: N, mean tension of tendons and springs; may be left out where `tensions` say enough.
         tensions: N of some members by name, below zero for a bar under compression.
         kept: (m,) members that keep their rest length, and with it the tension that they have at these nodes.
@@ -90,7 +90,7 @@ def find_rest_lengths(
         )
     moved = float(np.linalg.norm(nodes - structure.nodes, axis=1).max())
     states = null_space(equilibrium_matrix(structure, nodes), 1e-8).shape[1]
-    return WantedShape(nodes, found, rest, moved, states)
+    return DesiredShape(nodes, found, rest, moved, states)
 
 
 class _Problem:
@@ -244,7 +244,7 @@ class _Problem:
         )
 
     def _clash(self) -> list[int]:
-        """Rows of tendons that no self-stress at the wanted nodes makes pull together."""
+        """Rows of tendons that no self-stress at the desired nodes makes pull together."""
         structure = self.structure
         states = null_space(equilibrium_matrix(structure, structure.nodes), 1e-9)
         if not states.shape[1]:

@@ -3,15 +3,15 @@ will be met.
 
 A command answers a state that is already past, and it acts later still. In between act those that were sent before it;
 what each of them does to the robot was known when it was made. So what is seen at t is moved on to t + L, when the next
-command will act, by what was told for the time between,
+command will act, by what was commanded for the time between,
 
     v(t + L) = v(t) + sum a_j h_j,   q(t + L) = q(t) + L v + sum a_j h_j (r_j + h_j / 2)
 
 with a_j the accelerations under command j, h_j the time for which they act within L and r_j what is left of L after
 them: a Smith predictor for any mechanism, with the measured delay of each single state and no gain of its own.
-Actuators that close their position themselves do as they are told: their set points go on from where the last command
-will have led them, by as much off that as they were seen off what they had been told for that time. To start from what
-they were seen at, and from their rates, would tell each transient of one command to them again by a later one.
+Actuators that close their position themselves follow their commands: their set points go on from where the last command
+will have led them, by as much off that as they were seen off what they had been commanded for that time. To start from
+what they were seen at, and from their rates, would tell each transient of one command to them again by a later one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KEPT = 64
 class Sent(NamedTuple):
     """A command: it acts from `begin` [s] on, its accelerations (n,) for `lasts` s; set points of the actuators (a,) at
     `begin`, the rate at which they move on, and the rate with which they are left. `stamp` [s] is that of the state
-    which it answers; `known` says that it began then, which is a guess until it is reported."""
+    which it answers; `confirmed` says that it began then, which is a guess until it is reported."""
 
     begin: float
     lasts: float
@@ -40,10 +40,10 @@ class Sent(NamedTuple):
     rate: Array
     left: Array
     stamp: float = -np.inf
-    known: bool = False
+    confirmed: bool = False
 
 
-class CommandsUnderWay:
+class PendingCommands:
     """The last commands and from when on they act.
 
     Args:
@@ -72,9 +72,9 @@ class CommandsUnderWay:
         kept: list[Sent] = []
         for each in self._sent:
             if each.stamp == stamp:
-                kept = [one for one in kept if one.known and one.begin < begin]
+                kept = [one for one in kept if one.confirmed and one.begin < begin]
                 shift = begin - each.begin
-                each = each._replace(begin=begin, position=each.position + shift * each.rate, known=True)
+                each = each._replace(begin=begin, position=each.position + shift * each.rate, confirmed=True)
             elif each.stamp > stamp and kept and each.begin <= kept[-1].begin:
                 shift = kept[-1].begin + each.lasts - each.begin
                 each = each._replace(begin=each.begin + shift, position=each.position + shift * each.rate)
@@ -100,9 +100,9 @@ class CommandsUnderWay:
                 break
         return None if rate is None or travel is None else (rate, travel)
 
-    def told(self, begin: float, end: float) -> tuple[Array, Array, Array, Array] | None:
+    def commanded(self, begin: float, end: float) -> tuple[Array, Array, Array, Array] | None:
         """(a,) set points and rates that hold at `begin` [s], and those with which the last command leaves the
-        actuators at `end`; None: nothing was told for `begin`."""
+        actuators at `end`; None: nothing was commanded for `begin`."""
         seen = next((each for each in reversed(self._sent) if each.begin <= begin), None)
         if seen is None:
             return None

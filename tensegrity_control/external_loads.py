@@ -31,7 +31,7 @@ RISE = 0.1
 """s in which an estimate may go from nothing to the largest."""
 
 
-class KnownLoads:
+class ExternalLoads:
     """The wrenches that a controller is told, by the rules by which they act in simulation (`ExternalWrenches`).
 
     Args:
@@ -76,7 +76,7 @@ class KnownLoads:
         wrench = np.concatenate((np.asarray(force, dtype=np.float64), np.asarray(moment, dtype=np.float64)))
         self._estimates.append((stamp, name, wrench))
 
-    def tell(self, controller: Controller, now: float) -> None:
+    def update(self, controller: Controller, now: float) -> None:
         """Tell a controller what acts at a time [s], where that is new to it; what is stale acts no more."""
         if not controller.takes_loads:
             self._at = now
@@ -111,13 +111,13 @@ class KnownLoads:
         while newest is not None and self._estimates[0] is not newest:
             self._estimates.popleft()
         elapsed, self._at = now - self._at, now
-        wanted, name = np.zeros(6), self.estimate_of
+        desired, name = np.zeros(6), self.estimate_of
         if newest is not None and now - newest[0] <= self._guesses.patience:
-            _, name, wanted = newest
-            largest = max(float(np.linalg.norm(wanted[:3])), float(np.linalg.norm(wanted[3:])))
-            wanted = wanted * min(1.0, self.limit / max(largest, 1e-12))
+            _, name, desired = newest
+            largest = max(float(np.linalg.norm(desired[:3])), float(np.linalg.norm(desired[3:])))
+            desired = desired * min(1.0, self.limit / max(largest, 1e-12))
         before = self.estimate if name == self.estimate_of else np.zeros(6)
-        step = (wanted - before) * (1.0 - float(np.exp(-max(elapsed, 0.0) / FOLLOWING)))
+        step = (desired - before) * (1.0 - float(np.exp(-max(elapsed, 0.0) / FOLLOWING)))
         most = self.limit * min(max(elapsed, 0.0), 1.0) / RISE
         longest = max(float(np.linalg.norm(step[:3])), float(np.linalg.norm(step[3:])))
         self.estimate_of, self.estimate = name, before + step * min(1.0, most / max(longest, 1e-12))

@@ -1,4 +1,4 @@
-"""Rest lengths for a wanted shape: what is asked for holds at the nodes given, or the nearest ones are named."""
+"""Rest lengths for a desired shape: what is asked for holds at the nodes given, or the nearest ones are named."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from tensegrity_dynamics.errors import NoEquilibriumError, RobotFileError, TensegrityError
 from tensegrity_dynamics.robots.load_robot import parse_robot
-from tensegrity_dynamics.structures.analysis.wanted_shape import find_rest_lengths
+from tensegrity_dynamics.structures.analysis.desired_shape import find_rest_lengths
 from tensegrity_dynamics.structures.form_finding.force_density import equilibrium_matrix
 from tensegrity_dynamics.structures.structure import Structure, make_structure
 
