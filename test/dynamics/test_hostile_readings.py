@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.estimation_interface import LARGEST_READING
 
@@ -66,3 +67,5 @@ def test_a_position_that_no_robot_can_have_is_refused_with_its_name(estimators, 
         untimely = estimator.update(float("nan"), positions, *others)
         assert not untimely.converged and "time must be a finite number" in untimely.reason
         assert estimator.update(0.01, positions, *others).converged
+        with pytest.raises(TensegrityError, match=f"^{name} is told to be at "):
+            estimator.solve(positions | {name: value})

@@ -75,8 +75,9 @@ class MechanismEstimator(Estimator):
         """The shape at rest for positions [rad or m] by actuator; what is not named stays at the start.
 
         Raises:
-            TensegrityError: an actuator or the method is unknown. NoEquilibriumError: there is no shape.
+            TensegrityError: an actuator or the method is unknown, or a position is none. NoEquilibriumError: there is no shape.
         """
+        check_readings(positions)
         if method != "newton":
             raise TensegrityError(unknown_name("method for mechanisms", method, ("newton",)))
         shape = self._solver.solve(self._home.q, self._by_joint(positions))
