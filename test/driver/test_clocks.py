@@ -92,4 +92,4 @@ def test_the_latency_of_commands_is_measured_again_after_a_jump(jump: float) -> 
             stamp = begin + 0.02 * k
             latency.sent(stamp, stamp)
             assert latency.acted(stamp, stamp + 0.03)
-    assert np.isclose(latency.sign, 0.03)
+    assert np.isclose(latency.delay, 0.03)
