@@ -39,6 +39,9 @@ LOOKS = 4
 """Periods between two parts of a look."""
 TOWARDS = 1e-3
 """m or rad towards a goal, over which growth must not rise where none is left."""
+UNMOVED = 1e-3
+"""rad and m of all coordinates, and parts of the largest efforts, by which a robot must have moved to be looked at
+again."""
 STEP = 1e-5
 """rad or m of the largest coordinate, of differences."""
 
@@ -99,8 +102,8 @@ class HeldGrowth:
         if self.rate <= (1.0 - LEAST_MARGIN) * self.allowed or not size > 0.0:
             return
         here = self.rate_at(q, self.held)
-        distance = self._ways.T @ (direction / size)
-        there = self.rate_at(self._equations.moved(q, distance, min(TOWARDS, size)), self.held)
+        velocity = self._ways.T @ (direction / size)
+        there = self.rate_at(self._equations.moved(q, velocity, min(TOWARDS, size)), self.held)
         self._equations.update(q, self._still)
         if there > here:
             raise InfeasibleControlError(f"that way {self.words()}; go another way.")
@@ -124,12 +127,19 @@ class HeldGrowth:
         if self._looked < LOOKS:
             return False
         self._looked = 0
+        if self._next < 0 and self._is_as_before(q, effort):
+            return False
         if not self.look(q, effort):
             return False
         before, rate = self._before
         self._trend = (self.rate - rate) / (time - before) if time > before else 0.0
         self._before = time, self.rate
         return self._trend > 0.0 and self.rate + ahead * self._trend > (1.0 - LEAST_MARGIN) * self.allowed
+
+    def _is_as_before(self, q: Array, effort: Array) -> bool:
+        """Whether nothing that growth depends on has changed since the last look began."""
+        moved, pulled = q - self._q, (effort - self._pulled) / self._effort
+        return bool(moved @ moved < UNMOVED**2 and pulled @ pulled < UNMOVED**2)
 
     def look(self, q: Array, effort: Array) -> bool:
         """A part of a look, which is as much work as one update; True where it was the last one.
@@ -140,7 +150,7 @@ class HeldGrowth:
         if self._next < 0:
             arrays = equations.update(q, self._still)
             basis = equations.reduction.basis[:, : equations.count]
-            self._q, self._load = np.array(q), equations.work.load.copy()
+            self._q, self._pulled, self._load = np.array(q), np.array(effort), equations.work.load.copy()
             self._ways = (basis @ np.linalg.solve(arrays.mobility, arrays.output_solved).T).T
             free = arrays.output_0 + arrays.output_1 @ effort
             self.held = self._u = effort - self._effort * (
@@ -149,11 +159,11 @@ class HeldGrowth:
             self._base = arrays.output_0 + arrays.output_1 @ self._u
             self._next = 0
             return False
-        distance = self._ways[self._next]
-        step = STEP / max(float(np.max(np.abs(distance))), 1e-12)
+        direction = self._ways[self._next]
+        step = STEP / max(float(np.max(np.abs(direction))), 1e-12)
         now = equations.work.load.copy()
         equations.work.load[:] = self._load  # loads of other times would be taken for slopes
-        arrays = equations.update(equations.moved(self._q, distance, step), self._still)
+        arrays = equations.update(equations.moved(self._q, direction, step), self._still)
         equations.work.load[:] = now
         self._slopes[:, self._next] = (arrays.output_0 + arrays.output_1 @ self._u - self._base) / step
         self._next += 1

@@ -113,7 +113,7 @@ def test_commands_that_are_told_to_come_too_late_for_the_loop_leave_the_arm_to_i
     robot = thin_arm()
     loop = DelayedLoop(robot, make_controller("qp", robot), 0.005)
     loop.run(1.5)
-    loop.set_delays(Delays(commands=(4, 4), latency="told"))
+    loop.set_delays(Delays(commands=(4, 4), latency="nominal"))
     loop.forget()
     loop.run(1.0)
     assert "held by the actuators' impedances alone" in " ".join(loop.control.relaxed())
