@@ -16,7 +16,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..bus.potentiometer_protocol import RADIANS_PER_COUNT
-from ..servos.motors import FRICTION, MOTORS, Motor
+from ..servos.motors import MOTORS, Motor
 from ..spools.position_loop import FreeRunLoop, Loop, PositionLoop
 from ..spools.spool import Line, Spool
 from ..spools.transmission import Transmission, transmission_of
@@ -114,7 +114,6 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
             impedance_steps=_impedance_steps(motor),
             top_speed=motor.top_speed,
             inertia=motor.inertia,
-            friction=FRICTION * motor.stall_torque / transmission.radius if motor.inertia else 0.0,
             no_impedance=_no_impedance(robot, model, motor, transmission),
             transmission=transmission,
         )

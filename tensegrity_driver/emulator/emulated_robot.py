@@ -23,7 +23,6 @@ from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.simulation import Observation
 
 from ..bus.control_tables import ServoModel, model_named
-from ..bus.emulated_time import NAME, EmulatedTime
 from ..bus.potentiometer_protocol import RADIANS_PER_COUNT
 from ..servos.motors import LOOP_S, MOTORS
 from ..spools.spool import Line
@@ -138,7 +137,6 @@ class EmulatedRobot:
             for terminal in terminals.values():
                 terminal.unplug()
             raise
-        self._told_time = EmulatedTime(self.directory / NAME, make=True)
         lock = threading.RLock()
         with lock:  # the server answers once all parts are in place
             self._parts = EmulatedParts(
@@ -245,7 +243,6 @@ class EmulatedRobot:
         if self._clock is not None:
             self._clock.join()
         self._parts.server.close()
-        self._told_time.close(remove=True)
         if self._temporary is not None:
             self._temporary.cleanup()
 
@@ -271,7 +268,6 @@ class EmulatedRobot:
                 load, stiffness = self._parts.body.load(name)
                 speeds[name] = servo.motion.move(load + self._parts.shaft_torques.get(name, 0.0), stiffness, step)
             self._parts.body.turn(speeds, steps)
-            self._told_time.tell(self._parts.body.time)
             by_channel = {}
             for name, servo in self._parts.servos.items():
                 angle = self._parts.body.windings[name].angle

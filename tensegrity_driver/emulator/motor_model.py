@@ -20,8 +20,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..servos.motors import FRICTION, INERTIA, LOOP_S
+from ..servos.motors import INERTIA, LOOP_S
 
+FRICTION = 0.01
+"""Torque that gear and spool hold without current, as a fraction of the stall torque."""
 LOOSE = 4.0
 """Ratio of the speeds at which a load turns a motor without torque and a braking one."""
 

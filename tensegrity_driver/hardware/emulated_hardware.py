@@ -107,10 +107,6 @@ class EmulatedHardware(SerialHardware):
         else:
             self.emulated.check()
 
-    def time(self) -> int | None:
-        """Time of the emulated robot [ns]."""
-        return round(1e9 * self.emulated.time)
-
     def close(self) -> None:
         """End the emulated robot."""
         self.emulated.close()

@@ -71,9 +71,5 @@ class Hardware(ABC):
     def advance(self, seconds: float) -> None:  # noqa: B027 (optional)
         """Advance the time of hardware that steps its own time; no effect on real hardware."""
 
-    def time(self) -> int | None:
-        """Time of hardware that has one of its own [ns]; None where it is what really passes."""
-        return None
-
     def close(self) -> None:  # noqa: B027 (optional)
         """Release everything that outlives an open bus."""

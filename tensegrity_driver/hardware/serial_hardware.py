@@ -6,7 +6,6 @@ from tensegrity_dynamics.errors import BusError
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..bus.dynamixel_bus import Bus
-from ..bus.emulated_time import EmulatedTime, time_behind
 from ..bus.potentiometer_board import PotentiometerBoard
 from ..bus.serial_port import SerialPort
 from ..calibration.calibrated_spools import make_spools, servo_rows
@@ -29,7 +28,6 @@ class SerialHardware(Hardware):
 
     def __init__(self, port: str, board: str | None = None, *, patience: float | None = None) -> None:
         self.port, self.board, self.patience = port, board, patience
-        self._own_time: EmulatedTime | None = None
 
     def open_bus(self, robot: Robot, settings: HardwareSettings) -> HardwareLink:
         """Open the ports and check every servo (a board that drives them checks them itself); nothing moves.
@@ -78,17 +76,6 @@ class SerialHardware(Hardware):
         if board is not None and robot.servos.get("position_loop") == "board":
             group.identity_port = board.port  # servos at an adapter for a while: their calibration is the board's
         return group
-
-    def time(self) -> int | None:
-        """Time of emulated servos behind the port [ns]; None of real ones."""
-        self._own_time = self._own_time or time_behind(self.board or self.port)
-        return None if self._own_time is None else self._own_time.now
-
-    def close(self) -> None:
-        """Forget that time: servos that are opened again may have another."""
-        if self._own_time is not None:
-            self._own_time.close()
-            self._own_time = None
 
     def make_port(self, path: str, baud_rate: int) -> SerialPort:
         """One of the ports, not yet open."""

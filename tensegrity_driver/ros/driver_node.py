@@ -46,10 +46,6 @@ MODES = {
     ActuatorCommand.IMPEDANCE: Mode.IMPEDANCE,
 }
 DEACTIVATE = ("hold", "torque off")
-SOON = 0.7
-"""Periods of the servos' own time before which there is no next cycle, where they have one."""
-PATIENT = 10.0
-"""Periods after which there is one nevertheless: servos whose time stands still do not answer."""
 Transition = Callable[["DriverNode", LifecycleState], TransitionCallbackReturn]
 SUCCESS, FAILURE, FAILED = (
     TransitionCallbackReturn.SUCCESS,
@@ -125,7 +121,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._ticks, self._tick = 0, 0  # cycles in lock-step so far, and ns of one
         self._published = self._answered = time.monotonic()
         self._robot_clock = RobotClock(lambda: int(self.get_clock().now().nanoseconds))
-        self._last = self._cycled = steady_time()
+        self._last = steady_time()
         self._stamp = -1
         self._state: tuple[TendonState, JointState] | None = None
         self._description = DescriptionPublisher(self, self._robot)
@@ -175,7 +171,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         """Prepare the servos and start from the measured lengths."""
         driver = self._driver
         assert driver is not None
-        self._robot_clock.begin((lambda: None) if self._lockstep else self._hardware.time)
+        self._robot_clock.begin()
         try:
             driver.begin(lambda: 1e-9 * self._now)
         except TensegrityError as error:
@@ -184,8 +180,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if self._stopped is not None:
             driver.stop(self._stopped)
         self._active, self._failed = True, None
-        self._last, self._answered = self._robot_clock.steady, time.monotonic()
-        self._cycled = steady_time()
+        self._last, self._answered = steady_time(), time.monotonic()
         tick = 0.02 if self._lockstep else driver.period
         work = self._tick_lockstep if self._lockstep else self._cycle
         self._timer = self.create_timer(tick, work, clock=self.wall_clock)
@@ -264,16 +259,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         driver, messages = self._driver, self._messages
         if not self._active or driver is None or messages is None:
             return
-        wall, steady = steady_time(), self._robot_clock.steady
-        period = 1e-9 * (steady - self._last)
-        if (
-            not self._lockstep
-            and period < SOON * driver.period
-            and 1e-9 * (wall - self._cycled) < PATIENT * driver.period
-            and self._robot_clock.is_own
-        ):
-            return  # emulated servos that fall behind: their cycle is not over
-        self._last, self._cycled = steady, wall
+        wall = steady_time()
+        period, self._last = 1e-9 * (wall - self._last), wall
         try:
             if self._lockstep:
                 period = driver.period
@@ -333,9 +320,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             return
         if not step.faults:
             identifying = self._driver is not None and self._driver.identifying
-            values = {"emulated_pace": f"{self._robot_clock.pace:.2f} of real time"} if self._robot_clock.is_own else {}
-            text = "every spool is moved a little, to see that it is the one" if identifying else "running"
-            self.set_status(OK, text, **values)
+            self.set_status(OK, "every spool is moved a little, to see that it is the one" if identifying else "running")
             return
         serious = [each for each in step.faults if not self._harmless(each)]
         shown = (serious or list(step.faults))[0].line

@@ -15,8 +15,6 @@ TOP_SPEED = 60.0 * RPM
 """No-load speed of models that state none [rad/s]."""
 INERTIA = 0.01
 """Of rotor and gear of the servos with a current loop, at the shaft [kg m^2]; assumed."""
-FRICTION = 0.01
-"""Torque that gear and spool hold without current, as a fraction of the stall torque; assumed."""
 LOOP_S = 0.001
 """Period of a servo's own position loop [s]."""
 

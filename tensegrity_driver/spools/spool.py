@@ -76,7 +76,6 @@ class Spool:
         impedance_steps: N m/rad and N m s/rad of one unit of the gains of its servo, or None where they are no torques.
         top_speed: of its servo without load [rad/s], or None.
         inertia: of rotor and gear at the shaft of the servo [kg m²], which its current accelerates, too; 0: not known.
-        friction: of gear and spool, as a force along the tendon [N], assumed.
         no_impedance: why it takes no impedance, or nothing where it does.
         transmission: what the actuator is commanded in; None: in lengths and tensions, as a tendon (the identity).
 
@@ -100,7 +99,6 @@ class Spool:
     impedance_steps: tuple[float, float] | None = None
     top_speed: float | None = None
     inertia: float = 0.0
-    friction: float = 0.0
     no_impedance: str = ""
     transmission: Transmission | None = None
     _line: Line = field(init=False, repr=False)

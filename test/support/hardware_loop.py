@@ -6,18 +6,15 @@ all there, but time passes only when `run` counts a cycle, so that what happens 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from emulated_driver import driven
 
 from tensegrity_control import make_controller
-from tensegrity_control.command_latency import CommandLatency
 from tensegrity_control.controller import RobotState
 from tensegrity_control.registry import controller_class, suitable
 from tensegrity_driver.driver import Driver
@@ -34,21 +31,6 @@ SETTLING = 3.0
 """s after the arrival that a goal may take until it is reached."""
 
 
-class Recorded(NamedTuple):
-    """One cycle by the clock: s since the one before by the servos' own time, which is the driver's, and of how many
-    cycles ago the states were whose commands came before it."""
-
-    period: float
-    answered: tuple[int, ...]
-
-
-def recorded(begin: int = 0) -> tuple[Recorded, ...]:
-    """Cycles of `busy_machine.json`, from the one with a number on: `task` by the clock on two processors with twenty
-    busy programs; ms by the clock, ms in the emulated world, states answered."""
-    rows = json.loads(Path(__file__).with_name("busy_machine.json").read_text())
-    return tuple(Recorded(1e-3 * world, tuple(ages)) for _, world, ages in rows[begin:] + rows[:begin])
-
-
 @dataclass(frozen=True)
 class Clockwork:
     """How unevenly time passes; all of it follows from the seed.
@@ -58,7 +40,6 @@ class Clockwork:
         pace: least and most seconds of the emulated world per second of the clock, as on a busy machine.
         late: least and most cycles by which commands come late.
         freezes: (begin, length) in s from the end of the start, in which the controller's computer does nothing.
-        record: cycles as they were on a busy machine, again and again in place of the four above, see `recorded`.
     """
 
     cycles: tuple[float, float] = (1.0, 1.0)
@@ -66,7 +47,6 @@ class Clockwork:
     late: tuple[int, int] = (0, 0)
     freezes: tuple[tuple[float, float], ...] = ()
     seed: int = 0
-    record: tuple[Recorded, ...] = ()
 
 
 @dataclass
@@ -88,12 +68,6 @@ class HardwareLoop:
         self.time, self.count, self.began = 0.0, 0, np.inf
         self.random = np.random.default_rng(self.clockwork.seed)
         self.late: LateMessages[Any] = LateMessages(*self.clockwork.late, self.clockwork.seed)
-        self.latency = CommandLatency()
-        self._answers: dict[int, tuple[Any, float]] = {}
-        self._answered = {
-            (k - each) % len(self.clockwork.record)
-            for k, cycle in enumerate(self.clockwork.record) for each in cycle.answered
-        }  # fmt: skip
         self.faults: list[tuple[float, Fault]] = []
         self.refused: list[str] = []
         self.lowest = np.inf
@@ -109,16 +83,14 @@ class HardwareLoop:
 
     def cycle(self) -> None:
         """One cycle of the driver, and what estimator and controller answer; it is followed in the next one."""
-        driver = self.driver
-        period, world, came = self._next_cycle()
-        self.hardware.advance(world)
+        driver, clockwork = self.driver, self.clockwork
+        period = driver.period * self.random.uniform(*clockwork.cycles)
+        self.hardware.advance(period * self.random.uniform(*clockwork.pace))
         self.time += period
         self.count += 1
-        for command in came:
+        if (command := self.late.take(self.count)) is not None:
             self._give(*command)
         step = driver.run(period, self.time)
-        if came and self.latency.acted(came[-1][1], self.time):
-            self.control.acted(came[-1][1], self.time)
         self.faults += [(self.time, each) for each in step.new]
         tendons = driver.readings.tendons
         positions = {name: spool.position(tendons[name].length) for name, spool in driver.spools.items()}
@@ -132,36 +104,13 @@ class HardwareLoop:
         if not self._reset:
             self.control.reset(self.time, state)
             self._reset, self.began = True, self.time
-        self._answer(state)
-        tensions = self.emulated.observe().tensions
-        self.lowest = min(self.lowest, *(tensions[each.drives] for each in self.robot.actuators))
-
-    def _next_cycle(self) -> tuple[float, float, list[tuple[Any, float]]]:
-        """s until the next cycle by the clock and in the emulated world, and the commands that come before it."""
-        clockwork = self.clockwork
-        if clockwork.record:
-            period, ages = clockwork.record[self.count % len(clockwork.record)]
-            answers = [self._answers.pop(self.count + 1 - age, None) for age in ages]
-            return period, period, [each for each in answers if each is not None]
-        period = self.driver.period * self.random.uniform(*clockwork.cycles)
-        world = period * self.random.uniform(*clockwork.pace)
-        command = self.late.take(self.count + 1)
-        return period, world, [] if command is None else [command]
-
-    def _answer(self, state: RobotState) -> None:
-        """What the controller says to a state, for one of the next cycles."""
-        since, clockwork = self.time - self.began, self.clockwork
+        since = self.time - self.began
         if any(begin <= since < begin + length for begin, length in clockwork.freezes):
             return
-        if clockwork.record and (self.count - 1) % len(clockwork.record) not in self._answered:
-            return
-        state = replace(state, age=self.latency.age(self.time, self.time))
-        answer = self.control.command(self.time, state), self.time
-        self.latency.sent(self.time, self.time)
-        if clockwork.record:
-            self._answers[self.count] = answer
-        else:
-            self.late.put(self.count + 1, answer)
+        age = driver.period * (1.0 + 0.5 * sum(clockwork.late))
+        self.late.put(self.count + 1, (self.control.command(self.time, replace(state, age=age)), self.time))
+        tensions = self.emulated.observe().tensions
+        self.lowest = min(self.lowest, *(tensions[each.drives] for each in self.robot.actuators))
 
     def _give(self, command: Any, stamp: float) -> None:
         points = command.set_points()

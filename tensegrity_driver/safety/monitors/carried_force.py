@@ -58,10 +58,6 @@ def ripple(before: DriveCommand | None, sent: DriveCommand | None, period: float
     return sent.impedance.stiffness * ahead + sent.impedance.damping * (along / period - rates)
 
 
-STANDS = 2.0e-3
-"""Speed [m/s] below which friction may act either way, in proportion."""
-
-
 class CarriedForce:
     """Mean of that force over some cycles.
 
@@ -94,27 +90,6 @@ class CarriedForce:
         mean = min(mean, most) if speed > 0.0 else max(mean, -most)
         self._past.append((pull, mean, speed, period))
         self._length, self._sent, self._rate = tendon.length, sent, rate
-
-    def begin_again(self) -> None:
-        """Forget all cycles."""
-        self._past.clear()
-        self._length, self._sent, self._rate = math.nan, None, 0.0
-
-    def without_friction(self, least: float) -> float:
-        """N, the mean over the last cycles that took at least a time [s], without what friction of gear and spool takes
-        of the pull, or adds to it; nan where they took less."""
-        newest = last = None
-        elapsed = impulse = friction = 0.0
-        for each in reversed(self._past):
-            newest, last = newest or each, each
-            if elapsed >= least:
-                break
-            _, mean, speed, period = each
-            elapsed, impulse = elapsed + period, impulse + mean * period
-            friction += period * self.spool.friction * min(max(speed / STANDS, -1.0), 1.0)
-        if newest is None or last is None or not elapsed >= least > 0.0:
-            return math.nan
-        return (impulse - friction - self._mass * (newest[2] - last[2])) / elapsed
 
     @property
     def mean(self) -> float:

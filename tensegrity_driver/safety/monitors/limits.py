@@ -98,19 +98,6 @@ class CeilingMemory:
         return replace(tendon, tension=max(ceiling, tendon.tension))
 
 
-BLIND_PERIODS = 2.0
-"""Periods of a cycle beyond which current and motion of a servo with an impedance do not say what its tendon took."""
-
-
-GAP_PERIODS = 4.0
-"""The same of the mean over the window, which some late cycles do not spoil."""
-
-
-def is_soft(command: DriveCommand | None) -> bool:
-    """Whether a servo closes an impedance."""
-    return command is not None and command.impedance is not None
-
-
 class TensionMonitor(TendonFindingMonitor):
     """Monitor of the tension of a tendon: a fault is what the motion of its servo does not explain.
 
@@ -124,22 +111,14 @@ class TensionMonitor(TendonFindingMonitor):
         self._carried = CarriedForce(spool, self.persistence)
 
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
-        tendon, period = readings.tendons.get(self.spool.name), elapsed(readings, self.settings)
-        command = commands.get(self.spool.name)
-        if self.spool.inertia and period > BLIND_PERIODS * self.settings.period and is_soft(command):
-            self._begin_again()
+        tendon = readings.tendons.get(self.spool.name)
         if tendon is not None:
-            self._carried.update(tendon, command, period)
+            self._carried.update(tendon, commands.get(self.spool.name), elapsed(readings, self.settings))
         fault = super().update(cycle, readings, commands)
         if fault is None:
             return None
         carried = self.carried
         return None if not math.isnan(carried) and self.explains(carried) else fault
-
-    def _begin_again(self) -> None:
-        """Forget the cycles so far: two readings with much between them say nothing of what was carried meanwhile."""
-        self._count = 0
-        self._carried.begin_again()
 
     @property
     def carried(self) -> float:
@@ -167,41 +146,7 @@ class TensionCeilingMonitor(TensionMonitor):
 
 @tendon_monitor(FaultKind.SLACK)
 class SlackMonitor(TensionMonitor):
-    """A tendon that carries nothing.
-
-    In quick motion its current alone does not say so, as it accelerates the servo now and then. What was carried on
-    average over the window of the settings, without friction, does: a tendon of a servo with an impedance, which pulls
-    at it, is lost then.
-    """
-
-    def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
-        super().__init__(kind, settings, spool)
-        self._long, self._below = CarriedForce(spool, 4 * settings.window), 0
-
-    @property
-    def longest(self) -> float:
-        """s over which the mean is taken; found is what is below for `persistence` further cycles."""
-        return self.settings.window * self.settings.period
-
-    def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
-        fault = super().update(cycle, readings, commands)
-        tendon, command = readings.tendons.get(self.spool.name), commands.get(self.spool.name)
-        period = elapsed(readings, self.settings)
-        if not (self.spool.inertia and self.spool.pulls and is_soft(command) and tendon is not None):
-            self._long.begin_again()
-            return fault
-        if period > GAP_PERIODS * self.settings.period:
-            self._long.begin_again()
-        self._long.update(tendon, command, period)
-        carried, least = self._long.without_friction(self.longest), slack_tension(self.spool, self.settings)
-        self._below = self._below + 1 if carried < least else 0
-        if self._below < self.persistence:
-            return fault
-        return self._fault(
-            cycle,
-            f"it has carried nothing for {self.longest:.2f} s (about {carried:.1f} N on average, below {least:.1f} N)",
-            FaultKind.SNAPPED,
-        )
+    """A tendon that carries nothing."""
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         least, tension = slack_tension(self.spool, self.settings), self._tension.update(tendon, command)
@@ -219,11 +164,6 @@ class SnappedMonitor(TensionMonitor):
         super().__init__(kind, settings, spool)
         self._past: deque[tuple[float, float]] = deque(maxlen=2 * settings.snap_cycles)
         self._before: tuple[float, float] | None = None
-
-    def _begin_again(self) -> None:
-        super()._begin_again()
-        self._past.clear()
-        self._before = None
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         tension = self._tension.update(tendon, command)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import replace
 
 import pytest
@@ -40,13 +39,13 @@ class Winch:
         self.sent: DriveCommand | None = None
         self.torque = force * R
 
-    def cycle(self, rate: float, period: float = PERIOD) -> None:
+    def cycle(self, rate: float) -> None:
         """One cycle with a set point that winds in with a rate [m/s]."""
-        self.goal += rate * period / R
+        self.goal += rate * PERIOD / R
         profile = 1.25 * abs(rate) / R or 0.01
         impedance = ImpedanceSetPoint(-R * self.goal, 0.0, 0.0, STIFFNESS / R**2, DAMPING / R**2)
         self.sent = DriveCommand(Drive.POSITION, -R * self.goal, profile * R, 200.0, None, impedance)
-        for _ in range(round(period / LOOP_S)):
+        for _ in range(round(PERIOD / LOOP_S)):
             begin = self.track
             self.track += min(max(self.goal - begin, -profile * LOOP_S), profile * LOOP_S)
             shaft = Shaft(begin - self.angle, (self.track - begin) / LOOP_S, STIFFNESS, DAMPING, STALL)
@@ -105,8 +104,7 @@ def found(force_after: float, speed: float, brake: int, at: int, inertia: float 
         readings = Readings({"draw_1": watched.observe(winch.reading())}, period=PERIOD)
         assert winch.sent is not None
         for monitor in monitors:
-            fault = monitor.update(k, readings, {"draw_1": winch.sent})
-            if fault is not None and fault.kind is FaultKind.SNAPPED:
+            if monitor.update(k, readings, {"draw_1": winch.sent}) is not None:
                 cycles.append(k)
     return cycles
 
@@ -128,49 +126,3 @@ def test_a_tendon_that_snaps_in_a_quick_motion_is_found_as_soon_as_by_its_curren
     old = [each for each in found(0.0, speed, 4, at, inertia=0.0) if each >= at]
     assert bool(new) == bool(old)  # in the middle of a brake neither finds it
     assert not new or at < new[0] <= old[0]
-
-
-def faults_of(forces: list[float], periods: list[float], sway: float = 0.0) -> list[tuple[int, str]]:
-    """Faults "snapped" with the cycles in which they are found, of a spool that sways with a speed [m/s]."""
-    watched = replace(SPOOL, friction=FRICTION_N)
-    winch, monitors = (
-        Winch(forces[0]),
-        tendon_monitors(watched, SafetySettings(period=PERIOD), (FaultKind.SLACK, FaultKind.SNAPPED)),
-    )
-    found: list[tuple[int, str]] = []
-    for k, (force, period) in enumerate(zip(forces, periods, strict=True)):
-        winch.force = force
-        winch.cycle(sway * math.sin(2.0 * math.pi * k / 9.0), period)
-        readings = Readings({"draw_1": watched.observe(winch.reading())}, period=period)
-        assert winch.sent is not None
-        each = [monitor.update(k, readings, {"draw_1": winch.sent}) for monitor in monitors]
-        found += [(k, one.happened) for one in each if one is not None and one.kind is FaultKind.SNAPPED]
-    return found
-
-
-def uneven(seed: int) -> list[float]:
-    """s of cycles, some of them two or three periods long."""
-    return [PERIOD * each for each in random.Random(seed).choices((1, 2, 3), (6, 1, 1), k=70)]
-
-
-@settings(max_examples=8)
-@given(sway=st.floats(0.0, 0.1), seed=st.integers(0, 9999))
-def test_a_tendon_that_carries_nothing_is_found_within_little_more_than_a_second_whatever_its_spool_does(
-    sway, seed
-) -> None:
-    periods = uneven(seed)
-    found = faults_of([0.0] * 70, periods, sway)
-    assert found and sum(periods[: found[0][0] + 1]) < 1.2
-
-
-@settings(max_examples=8)
-@given(force=st.floats(12.0, 40.0), sway=st.floats(0.0, 0.1), seed=st.integers(0, 9999))
-def test_a_tight_tendon_is_never_said_to_be_lost_whatever_its_spool_does(force, sway, seed) -> None:
-    assert not faults_of([force] * 70, uneven(seed), sway)
-
-
-def test_what_a_driver_missed_is_no_snapped_tendon_but_a_lost_one_is_found_after_it() -> None:
-    periods = [PERIOD] * 10 + [0.4] + [PERIOD] * 60
-    found = faults_of([16.0] * 10 + [0.0] * 61, periods)
-    assert found and 10 + 20 < found[0][0] < 10 + 40
-    assert "carried nothing" in found[0][1]
