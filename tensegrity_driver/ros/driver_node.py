@@ -320,7 +320,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             return
         if not step.faults:
             identifying = self._driver is not None and self._driver.identifying
-            self.set_status(OK, "every spool is moved a little, to see that it is the one" if identifying else "running")
+            self.set_status(
+                OK, "every spool is moved a little, to see that it is the one" if identifying else "running"
+            )
             return
         serious = [each for each in step.faults if not self._harmless(each)]
         shown = (serious or list(step.faults))[0].line

@@ -75,7 +75,8 @@ class MechanismEstimator(Estimator):
         """The shape at rest for positions [rad or m] by actuator; what is not named stays at the start.
 
         Raises:
-            TensegrityError: an actuator or the method is unknown, or a position is none. NoEquilibriumError: there is no shape.
+            TensegrityError: an actuator or the method is unknown, or a position is none. NoEquilibriumError: there is
+            no shape.
         """
         check_readings(positions)
         if method != "newton":

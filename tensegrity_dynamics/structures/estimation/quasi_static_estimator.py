@@ -62,7 +62,8 @@ class StructureEstimator(Estimator):
         """The equilibrium for rest lengths [m] by actuator or tendon; the others keep the file's.
 
         Raises:
-            TensegrityError: a name or the method is unknown, or a length is none. NoEquilibriumError: there is no equilibrium.
+            TensegrityError: a name or the method is unknown, or a length is none. NoEquilibriumError: there is no
+            equilibrium.
         """
         check_readings(positions)
         rigid = self._rigid and method == METHODS[0]
