@@ -78,7 +78,7 @@ def test_on_a_phone_fingers_hit_the_time_bar_and_the_robot_stands_above_the_pane
         view.show_playback(Playback(position=5.0, end=20.0))
         assert browser.wait(lambda: "Pause" in browser.text() and "moving" in browser.text(), 120.0)
         pause = f"[...document.querySelectorAll('button')].filter(b => b.innerText.trim() === 'Pause').map({box})[0]"
-        assert browser.wait(lambda: browser.run(pause)[3] >= 40)
+        assert browser.wait(lambda: browser.run(pause)[3] >= 40 and browser.run(pause)[1] < 844 - 40)  # once laid out
         x, y, width, height = browser.run(pause)
         assert 0.5 * 844 < y < 844 - height and x >= 0.0 and 0.8 * 390 < width <= 390 - x
         bar = browser.run(f"[...document.querySelectorAll('.mantine-Slider-root')].map({box})[0]")
