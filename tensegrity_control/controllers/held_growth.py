@@ -65,7 +65,7 @@ class HeldGrowth:
         self.rate, self.allowed, self.affords = 0.0, np.inf, np.inf
         self.held = np.zeros(effort.size)
         self._next = -1
-        self._looked, self._before, self._trend = 0, (-np.inf, 0.0), 0.0
+        self._looked, self._before = 0, (-np.inf, 0.0)
 
     @staticmethod
     def afforded(period: float, late: float, bandwidth: float) -> float:
@@ -74,8 +74,7 @@ class HeldGrowth:
 
     def begin(self, q: Array, efforts: Sequence[Array]) -> None:
         """Look at q (nq,) under each of the efforts (a,) that may hold the output there; the fastest counts."""
-        found = [(self.rate_at(q, each), k) for k, each in enumerate(efforts)]
-        self.rate, self._trend, self._before = max(found)[0], 0.0, (-np.inf, 0.0)
+        self.rate, self._before = max(self.rate_at(q, each) for each in efforts), (-np.inf, 0.0)
         self.held = np.array(efforts[0])
 
     def rate_at(self, q: Array, effort: Array) -> float:
@@ -132,9 +131,9 @@ class HeldGrowth:
         if not self.look(q, effort):
             return False
         before, rate = self._before
-        self._trend = (self.rate - rate) / (time - before) if time > before else 0.0
+        trend = (self.rate - rate) / (time - before) if time > before else 0.0
         self._before = time, self.rate
-        return self._trend > 0.0 and self.rate + ahead * self._trend > (1.0 - LEAST_MARGIN) * self.allowed
+        return trend > 0.0 and self.rate + ahead * trend > (1.0 - LEAST_MARGIN) * self.allowed
 
     def _is_as_before(self, q: Array, effort: Array) -> bool:
         """Whether nothing that growth depends on has changed since the last look began."""
@@ -152,11 +151,8 @@ class HeldGrowth:
             basis = equations.reduction.basis[:, : equations.count]
             self._q, self._pulled, self._load = np.array(q), np.array(effort), equations.work.load.copy()
             self._ways = (basis @ np.linalg.solve(arrays.mobility, arrays.output_solved).T).T
-            free = arrays.output_0 + arrays.output_1 @ effort
-            self.held = self._u = effort - self._effort * (
-                np.linalg.pinv(arrays.output_1 * self._effort, rcond=1e-6) @ free
-            )
-            self._base = arrays.output_0 + arrays.output_1 @ self._u
+            self.held = self._nearest_holding(effort)
+            self._base = arrays.output_0 + arrays.output_1 @ self.held
             self._next = 0
             return False
         direction = self._ways[self._next]
@@ -165,7 +161,7 @@ class HeldGrowth:
         equations.work.load[:] = self._load  # loads of other times would be taken for slopes
         arrays = equations.update(equations.moved(self._q, direction, step), self._still)
         equations.work.load[:] = now
-        self._slopes[:, self._next] = (arrays.output_0 + arrays.output_1 @ self._u - self._base) / step
+        self._slopes[:, self._next] = (arrays.output_0 + arrays.output_1 @ self.held - self._base) / step
         self._next += 1
         if self._next < len(self._ways):
             return False
@@ -180,6 +176,10 @@ class HeldGrowth:
             return np.asarray(np.linalg.lstsq(arrays.output_1, -arrays.output_0, rcond=1e-9)[0])
         scale = max(float(np.max(tension)), 1e-9)
         near = np.linalg.lstsq(arrays.tension_1 * size / scale, (tension - arrays.tension_0) / scale, rcond=1e-6)[0]
-        effort = size * near
+        return self._nearest_holding(size * near)
+
+    def _nearest_holding(self, effort: Array) -> Array:
+        """(a,) efforts nearest to others (a,), in parts of the limits, that hold the output where equations are."""
+        arrays, size = self._equations.arrays, self._effort
         free = arrays.output_0 + arrays.output_1 @ effort
         return np.asarray(effort - size * (np.linalg.pinv(arrays.output_1 * size, rcond=1e-6) @ free))
