@@ -115,7 +115,8 @@ class ElasticTorqueController(SampledController):
         if gains is None:
             return super()._make_command(time, tracker, progress, state)
         self.blind += state is None or state.q is None
-        position, velocity, effort = tracker.set_points(progress.time, progress.pace)
+        age = 0.0 if state is None else max(0.0, state.age)
+        position, velocity, effort = tracker.set_points(progress.time, progress.pace, age)
         return Command("impedance", self.names, effort, position, velocity, gains.stiffness, gains.damping)
 
     def _equilibrium_at(self, rest: RestPoint) -> PathEquilibrium:

@@ -129,14 +129,17 @@ class LinearFeedbackTracker:
             ])  # fmt: skip
         self.impedance, self._drives = gains, (plan.positions[:, index], rest)
 
-    def set_points(self, time: float, pace: float = 1.0) -> tuple[Array, Array, Array]:
+    def set_points(self, time: float, pace: float = 1.0, age: float = 0.0) -> tuple[Array, Array, Array]:
         """Positions and rates of the actuators (a,) at a time of the plan [s], and efforts (u,), for one period.
 
-        The rates are the means over the period, so that positions which move on with them are where the next ones are.
+        They are for the period that begins when the command acts, `age` s later: positions that move on from here with
+        these rates are where the plan is at its beginning and at its end, whatever it does until then.
         """
-        here = self._at_drives(time, pace)
-        ahead = self._at_drives(time + pace * self.period, pace) if time < self.duration else here
-        return here, (ahead - here) / self.period, self.feed_forward(time, pace)
+        begin = time + pace * age
+        here = self._at_drives(begin, pace)
+        ahead = self._at_drives(begin + pace * self.period, pace) if begin < self.duration else here
+        rates = (ahead - here) / self.period
+        return here - age * rates, rates, self.feed_forward(begin, pace)
 
     def _at_drives(self, time: float, pace: float) -> Array:
         """(a,) rad or m of the plan; `prepare` first."""

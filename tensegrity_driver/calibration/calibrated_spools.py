@@ -15,6 +15,7 @@ from typing import Any
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 
+from ..bus.control_tables import model_named
 from ..bus.potentiometer_protocol import RADIANS_PER_COUNT
 from ..servos.motors import MOTORS, Motor
 from ..spools.position_loop import FreeRunLoop, Loop, PositionLoop
@@ -113,11 +114,18 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
             on_board=robot.servos.get("position_loop") == "board",
             impedance_steps=_impedance_steps(motor),
             top_speed=motor.top_speed,
+            speed_step=_speed_step(model),
             inertia=motor.inertia,
             no_impedance=_no_impedance(robot, model, motor, transmission),
             transmission=transmission,
         )
     return spools
+
+
+def _speed_step(model: str) -> float:
+    """rad/s of one unit of the speed limit of position commands; 0 of servos that take none."""
+    register = model_named(model).registers.get("profile_velocity")
+    return 0.0 if register is None else register.factor
 
 
 def _impedance_steps(motor: Motor) -> tuple[float, float] | None:

@@ -1,7 +1,9 @@
 """The hardware of a robot, emulated: servos and potentiometer board behind pseudo-terminals, and a simulated body.
 
-Its time advances by `advance(seconds)`, for tests that count cycles, or with the clock in a thread (`realtime=True`).
-In either case a second thread answers on the ports as soon as bytes arrive. One lock guards bytes, time and faults.
+Its time advances by `advance(seconds)`, for tests that count cycles, or with the clock (`realtime=True`): a thread brings
+it up to date now and then, and so does whoever is about to read or write, so that an instruction acts at the instant at
+which it arrives, whichever thread had its turn last. In either case another thread answers on the ports as soon as bytes
+arrive. One lock guards bytes, time and faults.
 
 By default it starts as a driver leaves it: at rest under tension, torque on, servos configured for the driver (wheel
 mode; current-based position; extended position for servos without current sensor).
@@ -42,8 +44,9 @@ MEASURING_STEP_S = 1e-6
 """Step of the first measurement, before any time has passed [s]."""
 BYTES_PATIENCE_S = 0.001
 """Time to wait for bytes under way before `advance` [s]."""
-MAX_CATCH_UP_S = 0.1
-"""Longest time that is caught up at once in real time [s]; on a slower machine the emulated time runs slower."""
+MAX_CATCH_UP_S = 0.4
+"""Longest time that is caught up at once in real time [s], below the silence after which servos stop by themselves: on a
+machine that is slower than that the emulated time falls behind."""
 MakeBoard = Callable[[Mapping[int, Potentiometer], ServoChain], PotentiometerBoard]
 _log = logging.getLogger(__name__)
 
@@ -98,6 +101,11 @@ class EmulatedRobot:
         make_board: MakeBoard | None = None,
     ) -> None:
         self.robot, self._step = robot, step
+        self._failure: TensegrityError | None = None
+        self._time_left = 0.0
+        self._closing = threading.Event()
+        self._present = time.monotonic()  # of the clock, up to which the time has been brought
+        self._clock: threading.Thread | None = None
         self.protocol = int(robot.servos.get("protocol") or 2)
         body = SpooledRobot(robot, start)
         servos: dict[str, EmulatedServo] = {}
@@ -144,10 +152,7 @@ class EmulatedRobot:
                 body, board, terminals, Server(list(terminals.values()), lock),
             )  # fmt: skip
         self.faults = FaultInjection(self._parts)
-        self._failure: TensegrityError | None = None
-        self._time_left = 0.0
-        self._closing = threading.Event()
-        self._clock: threading.Thread | None = None
+        self._present = time.monotonic()
         if realtime:
             self._clock = threading.Thread(target=self._run, name="emulated time", daemon=True)
             self._clock.start()
@@ -282,34 +287,47 @@ class EmulatedRobot:
             for second in self._parts.second_servos.values():
                 second.motion.turned(second.motion.angle + step * second.motion.move(0.0, 0.0, step), step)
 
+    def catch_up(self) -> None:
+        """Bring its time up to the present where it follows the clock.
+
+        Raises:
+            TensegrityError: the simulation diverged, or the thread that does this, or answers, has ended.
+        """
+        self.check()
+        with self._parts.lock:
+            self._catch_up()
+        self.check()
+
+    def _catch_up(self) -> None:
+        """The same under the lock; an error is kept, and the robot stands still from there on."""
+        if self._clock is None or self._failure is not None:
+            return
+        now = time.monotonic()
+        elapsed, self._present = min(now - self._present, MAX_CATCH_UP_S), now
+        try:
+            self._move(elapsed)
+        except TensegrityError as problem:
+            self._failure = problem
+            _log.error("the emulated robot stands still: %s", problem)
+
     def _run(self) -> None:
-        before = time.monotonic()
-        while not self._closing.wait(self._step):
-            now = time.monotonic()
-            elapsed, before = now - before, now
-            done = 0.0
-            while done < min(elapsed, MAX_CATCH_UP_S) and not self._closing.is_set():
-                part = min(self._step, min(elapsed, MAX_CATCH_UP_S) - done)
-                done += part
-                try:
-                    with self._parts.lock:
-                        self._move(part)
-                except TensegrityError as problem:
-                    self._failure = problem
-                    _log.error("the emulated robot stands still: %s", problem)
-                    return
+        while self._failure is None and not self._closing.wait(self._step):
+            with self._parts.lock:
+                self._catch_up()
 
     # -- bytes, under the lock -------------------------------------------------------------------------------------
 
     def _receive_servos(self, data: bytes) -> Delivery:
         if self._parts.wire.settings.check_baud_rate:
             self._parts.chain.baud_rate = self._parts.terminals["servos"].baud_rate
+        self._catch_up()
         return self._parts.wire.deliver(data, self._parts.chain.feed(data))
 
     def _pause_servos(self) -> Delivery:
         return self._parts.wire.deliver(b"", self._parts.chain.end_of_burst())
 
     def _receive_board(self, data: bytes) -> Delivery:
+        self._catch_up()
         return [(0.0, each) for each in self._parts.board.feed(data)] if self._parts.board is not None else []
 
     def _pause_board(self) -> Delivery:

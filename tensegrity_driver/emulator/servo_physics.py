@@ -218,7 +218,7 @@ class ServoPhysics:
         registers = self.registers
         fastest = abs(registers.value("profile_velocity")) or self.top_speed
         goal = registers.value("goal_position")
-        begin = goal if self._trajectory is None else self._trajectory
+        begin = self.position if self._trajectory is None else self._trajectory
         self._trajectory = begin + min(max(goal - begin, -fastest * step), fastest * step)
         sign = self._direction
         return soft_turn(

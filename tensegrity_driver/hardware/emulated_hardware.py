@@ -101,11 +101,11 @@ class EmulatedHardware(SerialHardware):
         return exact_calibration(self.emulated.robot, _lines(self.emulated), identity)
 
     def advance(self, seconds: float) -> None:
-        """Advance the emulated robot, or report what ended it where it follows the clock."""
+        """Advance the emulated robot, up to the present where it follows the clock; reports what ended it."""
         if self.steps_time:
             self.emulated.advance(seconds)
         else:
-            self.emulated.check()
+            self.emulated.catch_up()
 
     def close(self) -> None:
         """End the emulated robot."""

@@ -259,12 +259,12 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         driver, messages = self._driver, self._messages
         if not self._active or driver is None or messages is None:
             return
-        wall = steady_time()
-        period, self._last = 1e-9 * (wall - self._last), wall
         try:
+            self._hardware.advance(driver.period)  # emulated servos are brought to the present before they are read
+            wall = steady_time()
+            period, self._last = 1e-9 * (wall - self._last), wall
             if self._lockstep:
                 period = driver.period
-                self._hardware.advance(period)
                 self._ticks += 1
             self._stamp = self._now
             if not self._lockstep:

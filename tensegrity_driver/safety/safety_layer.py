@@ -347,7 +347,10 @@ class SafetyLayer:
         moving = self._moves.get(name)
         if moving is None or reaction is not None:
             return loop.update(point.goal, length, period, self._sent.get(name))
-        return loop.update(point.goal, length, period, self._sent.get(name), moving.rate, impedance_now(moving))
+        ahead = moving.ahead(self.settings.period), moving.ahead(self.lead)
+        return loop.update(
+            point.goal, length, period, self._sent.get(name), moving.rate, ahead, impedance_now(moving)
+        )
 
     def _take_moving(
         self, set_points: Mapping[str, tuple[Mode, Any]], readings: Readings, age: float, period: float

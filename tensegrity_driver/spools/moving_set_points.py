@@ -45,6 +45,10 @@ class MovingSetPoint:
     impedance: ImpedanceSetPoint | None = None
     feed: float = 0.0
 
+    def ahead(self, time: float) -> float:
+        """m that it goes by itself in the next `time` s."""
+        return self.speed * (travelled(self.age + time, self.lead) - travelled(self.age, self.lead))
+
 
 class MovingSetPoints:
     """Those of all spools.
@@ -79,7 +83,9 @@ class MovingSetPoints:
         old = self._points.get(name)
         begin = old.position if old is not None else start if math.isfinite(start) else command
         given = old.feed if old is not None and old.impedance is not None else feed
-        self._points[name] = MovingSetPoint(command, speed, age, lead, begin, 0.0, impedance, given)
+        self._points[name] = MovingSetPoint(
+            command, speed, age, lead, begin, impedance=impedance, feed=given
+        )
 
     def advance(self, step: float) -> Mapping[str, MovingSetPoint]:
         """All of them after another `step` s."""

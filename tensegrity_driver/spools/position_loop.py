@@ -8,12 +8,20 @@ A servo in free-run (wheel) mode is driven by velocities; the loop is closed her
 Anti-windup: s is frozen where the last speed sent was limited, here or by the safety layer, and s would grow in that
 direction. T is the measured period. Multi-turn servos receive positions, which move at no more than the rate limit, and
 so do servos whose loop the potentiometer board closes (`firmware/`).
+
+A set point x that moves by itself goes on between the bus cycles, too: its servo is sent to where x will be after the
+lead of the safety layer, at the speed that makes up within one cycle for where its own set point y is now,
+
+    goal = x + (motion of x in the lead),   |speed| = |x - y + (motion of x in a cycle)| / cycle
+
+so that y moves evenly however unevenly the cycles follow each other. Sent to x alone, at a speed of x and a little, a
+servo would start and brake in every cycle.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tensegrity_dynamics.command_gate import Mode
@@ -25,10 +33,8 @@ from .spool import Spool
 
 TENSION_TIME_S = 0.2
 """Time constant with which a spool approaches a commanded tension [s]; long against the delay of the bus."""
-PROFILE_MARGIN = 1.25
-"""Profile velocity of a servo over the speed of a set point that moves: what is left to catch up with it."""
-SLOWEST_PROFILE = 0.05
-"""Slowest profile velocity of such a servo, as a part of the rate limit."""
+CORRECTING_CYCLES = float(__import__("os").environ.get("CORR", "2"))
+"""Cycles in which the own set point of a servo makes up for what it is off."""
 BOARD_PERIOD_S = 0.01
 """Period of the position loops of the potentiometer board [s]."""
 MAX_STEP_PERIODS = 5.0
@@ -45,14 +51,15 @@ class Loop(Protocol):
 
     def update(
         self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
-        impedance: ImpedanceSetPoint | None = None,
+        ahead: tuple[float, float] = (0.0, 0.0), impedance: ImpedanceSetPoint | None = None,
     ) -> DriveCommand:  # fmt: skip
         """Command of one cycle.
 
         Args:
             goal: rest length to reach [m]; nan: none. length: measured [m]. period: since the last cycle [s].
             sent: command of the last cycle after all limits, or None.
-            rate: at which the goal moves on by itself [m/s]; None: it stays. impedance: of a servo's own loop, or None.
+            rate: at which the goal moves on by itself [m/s]; None: it stays. ahead: m that it does so in the next cycle
+                as planned, and in the lead. impedance: of a servo's own loop, or None.
         """
 
 
@@ -113,7 +120,7 @@ class FreeRunLoop:
 
     def update(
         self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
-        impedance: ImpedanceSetPoint | None = None,
+        ahead: tuple[float, float] = (0.0, 0.0), impedance: ImpedanceSetPoint | None = None,
     ) -> DriveCommand:  # fmt: skip
         """Command of one cycle; velocity zero without a length or a goal. See `Loop`."""
         actuator = self.spool.actuator
@@ -188,6 +195,7 @@ class PositionLoop:
             )
         self.spool, self.period, self.tension = spool, period, ceiling
         self._reference = math.nan
+        self._own = math.nan  # the servo's own set point, the feed-forward included
 
     @property
     def reference(self) -> float:
@@ -196,27 +204,42 @@ class PositionLoop:
 
     def take_over(self, length: float) -> None:
         """Restart at the measured rest length, which becomes the reference."""
-        self._reference = length
+        self._reference = self._own = length
 
     def update(
         self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
-        impedance: ImpedanceSetPoint | None = None,
+        ahead: tuple[float, float] = (0.0, 0.0), impedance: ImpedanceSetPoint | None = None,
     ) -> DriveCommand:  # fmt: skip
         """Command of one cycle; without a goal the reference stays. See `Loop`."""
         actuator = self.spool.actuator
         if sent is not None and sent.kind is Drive.POSITION:
             self._reference = sent.value  # after the limits of the safety layer
+            begin = self._own if math.isfinite(self._own) else sent.value + sent.feed
+            self._own = sent.carried_on(begin, max(period, 0.0) if math.isfinite(period) else 0.0)
         if not math.isfinite(self._reference):
             self._reference = length
+        if not math.isfinite(self._own):
+            self._own = self._reference
+        if rate is not None and math.isfinite(goal) and not self.spool.on_board:
+            return self._moving(goal, *ahead, impedance)
         step = actuator.rate * usable_period(period, self.period)
-        before = self._reference
         if math.isfinite(goal):
-            self._reference = min(max(goal, before - step), before + step)
-        profile = actuator.rate
-        if rate is not None and step > 0.0:
-            needed = abs(self._reference - before) / usable_period(period, self.period)
-            profile = min(max(PROFILE_MARGIN * needed, SLOWEST_PROFILE * actuator.rate), actuator.rate)
-        return DriveCommand(Drive.POSITION, self._reference, profile, self.tension, goal, impedance)
+            self._reference = min(max(goal, self._reference - step), self._reference + step)
+        return DriveCommand(Drive.POSITION, self._reference, actuator.rate, self.tension, goal, impedance)
+
+    def _moving(self, goal: float, next_cycle: float, lead: float, impedance: ImpedanceSetPoint | None) -> DriveCommand:
+        """Command for a set point that moves by itself, see the module."""
+        actuator = self.spool.actuator
+        command = DriveCommand(Drive.POSITION, goal, actuator.rate, self.tension, goal, impedance)
+        behind = goal + command.feed - self._own
+        step = behind / CORRECTING_CYCLES + next_cycle
+        profile = min(self.spool.profile(abs(step) / self.period), actuator.rate)
+        low, high = actuator.position
+        value = self._own - command.feed + behind
+        if lead * step > 0.0:  # else it is to go back first
+            value += lead
+        self._reference = min(max(value, low), high)
+        return replace(command, value=self._reference, rate=profile)
 
 
 class SetPoint:

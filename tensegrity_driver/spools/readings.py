@@ -137,6 +137,17 @@ class DriveCommand:
         soft = self.impedance
         return 0.0 if soft is None else (self.tension + abs(soft.effort)) / soft.stiffness
 
+    @property
+    def feed(self) -> float:
+        """m beyond the position commanded to which its servo is sent, for the feed-forward of an impedance."""
+        soft = self.impedance
+        return 0.0 if soft is None else soft.effort / soft.stiffness
+
+    def carried_on(self, begin: float, time: float) -> float:
+        """Where the servo's own set point is [m], `time` s after a position command that found it at `begin` [m]."""
+        ahead = self.value + self.feed - begin
+        return begin + min(max(ahead, -self.rate * time), self.rate * time)
+
 
 @dataclass(frozen=True)
 class ServoCommand:

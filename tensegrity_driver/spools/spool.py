@@ -75,6 +75,7 @@ class Spool:
         on_board: the potentiometer board closes the position loop, so that the servo is driven by positions.
         impedance_steps: N m/rad and N m s/rad of one unit of the gains of its servo, or None where they are no torques.
         top_speed: of its servo without load [rad/s], or None.
+        speed_step: of the speed limit of a position command [rad/s]; 0: any.
         inertia: of rotor and gear at the shaft of the servo [kg m²], which its current accelerates, too; 0: not known.
         no_impedance: why it takes no impedance, or nothing where it does.
         transmission: what the actuator is commanded in; None: in lengths and tensions, as a tendon (the identity).
@@ -98,6 +99,7 @@ class Spool:
     on_board: bool = False
     impedance_steps: tuple[float, float] | None = None
     top_speed: float | None = None
+    speed_step: float = 0.0
     inertia: float = 0.0
     no_impedance: str = ""
     transmission: Transmission | None = None
@@ -194,6 +196,11 @@ class Spool:
         """Length after which the reading of the second sensor repeats [m], or None where it does not repeat."""
         return 2.0 * math.pi * self.radius if self.encoder_turn else None
 
+    def profile(self, speed: float) -> float:
+        """The speed limit nearest to a speed [m/s] that its servo can be given, and not zero, which means none."""
+        step = self.radius * self.speed_step
+        return speed if step == 0.0 else step * max(1.0, round(speed / step))
+
     def observe(self, reading: ServoReading) -> TendonReading:
         """Length and tension at a reading, whatever the age of the reading."""
         by_sensor = self.potentiometer(reading.sensor) if self.potentiometer is not None else math.nan
@@ -254,12 +261,10 @@ class Spool:
                 "calibration. Drive it by velocity, or calibrate the encoder."
             )
         impedance, stiffness, damping = drive.impedance, None, None
-        offset = 0.0
         if impedance is not None:
             square = self.radius * self.radius
             stiffness, damping = impedance.stiffness * square, impedance.damping * square
-            offset = impedance.effort / impedance.stiffness  # the servo has no input for a feed-forward
-        position = self.encoder.inverse(drive.value + offset)
+        position = self.encoder.inverse(drive.value + drive.feed)  # the servo has no input for a feed-forward
         if abs(position) > MULTI_TURN_LIMIT_RAD:
             raise TensegrityError(
                 f"spool {self.name}: {drive.value:g} m lies at {position:.1f} rad, beyond the "

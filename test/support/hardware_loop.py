@@ -6,15 +6,18 @@ all there, but time passes only when `run` counts a cycle, so that what happens 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from emulated_driver import driven
 
 from tensegrity_control import make_controller
+from tensegrity_control.command_latency import CommandLatency
 from tensegrity_control.controller import RobotState
 from tensegrity_control.registry import controller_class, suitable
 from tensegrity_driver.driver import Driver
@@ -40,6 +43,8 @@ class Clockwork:
         pace: least and most seconds of the emulated world per second of the clock, as on a busy machine.
         late: least and most cycles by which commands come late.
         freezes: (begin, length) in s from the end of the start, in which the controller's computer does nothing.
+        measured: cycles as they were by the clock, in place of all but freezes: s from one to the next, and of how many
+            cycles ago the state was whose command came before it, or -1 where none came; again and again.
     """
 
     cycles: tuple[float, float] = (1.0, 1.0)
@@ -47,6 +52,13 @@ class Clockwork:
     late: tuple[int, int] = (0, 0)
     freezes: tuple[tuple[float, float], ...] = ()
     seed: int = 0
+    measured: tuple[tuple[float, int], ...] = ()
+
+
+def measured(run: str) -> tuple[tuple[float, int], ...]:
+    """Cycles of `measured_cycles.json`: the first 12 s of a tour of `task` by the clock on two idle processors."""
+    rows = json.loads(Path(__file__).with_name("measured_cycles.json").read_text())[run]
+    return tuple((1e-3 * period, age) for period, age in rows)
 
 
 @dataclass
@@ -68,6 +80,8 @@ class HardwareLoop:
         self.time, self.count, self.began = 0.0, 0, np.inf
         self.random = np.random.default_rng(self.clockwork.seed)
         self.late: LateMessages[Any] = LateMessages(*self.clockwork.late, self.clockwork.seed)
+        self.latency = CommandLatency(self.driver.period * (1.0 + 0.5 * sum(self.clockwork.late)))
+        self._answers: dict[int, Any] = {}
         self.faults: list[tuple[float, Fault]] = []
         self.refused: list[str] = []
         self.lowest = np.inf
@@ -84,13 +98,21 @@ class HardwareLoop:
     def cycle(self) -> None:
         """One cycle of the driver, and what estimator and controller answer; it is followed in the next one."""
         driver, clockwork = self.driver, self.clockwork
-        period = driver.period * self.random.uniform(*clockwork.cycles)
-        self.hardware.advance(period * self.random.uniform(*clockwork.pace))
+        late = None
+        if clockwork.measured:
+            period, late = clockwork.measured[self.count % len(clockwork.measured)]
+            self.hardware.advance(period)
+        else:
+            period = driver.period * self.random.uniform(*clockwork.cycles)
+            self.hardware.advance(period * self.random.uniform(*clockwork.pace))
         self.time += period
         self.count += 1
-        if (command := self.late.take(self.count)) is not None:
+        command = self.late.take(self.count) if late is None else self._answers.get(self.count - late)
+        if command is not None and late != -1:
             self._give(*command)
         step = driver.run(period, self.time)
+        if command is not None and late != -1 and self.latency.acted(command[1], self.time):
+            self.control.acted(command[1], self.time)
         self.faults += [(self.time, each) for each in step.new]
         tendons = driver.readings.tendons
         positions = {name: spool.position(tendons[name].length) for name, spool in driver.spools.items()}
@@ -107,8 +129,11 @@ class HardwareLoop:
         since = self.time - self.began
         if any(begin <= since < begin + length for begin, length in clockwork.freezes):
             return
-        age = driver.period * (1.0 + 0.5 * sum(clockwork.late))
-        self.late.put(self.count + 1, (self.control.command(self.time, replace(state, age=age)), self.time))
+        age = self.latency.age(self.time, self.time)
+        command = self.control.command(self.time, replace(state, age=age)), self.time
+        self.latency.sent(self.time, self.time)
+        self._answers = {k: each for k, each in self._answers.items() if k > self.count - 50} | {self.count: command}
+        self.late.put(self.count + 1, command)
         tensions = self.emulated.observe().tensions
         self.lowest = min(self.lowest, *(tensions[each.drives] for each in self.robot.actuators))
 

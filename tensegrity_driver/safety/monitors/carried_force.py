@@ -6,11 +6,11 @@ of rotor and gear at the shaft and the radius r,
     mean tension = mean pull - J / r² · change of speed / time
 
 The mean is taken over whole cycles, as a change of speed over some of them is known much better than an acceleration
-at an instant. The pull is read once a cycle, just before the next command. A servo with an impedance has then often
-arrived at the goal of the last one, and its damping no longer pushes it along: what the pull was on average over that
-cycle, beyond the mean of both its ends, follows from the command,
+at an instant. The pull is read once a cycle, just before the next command. A servo with an impedance may then have
+arrived where the last one sent it, and its damping no longer pushes it along: what the pull was on average over that
+cycle, beyond the mean of both its ends, follows from how the servo's own set point moved,
 
-    k_p (mean of its goal - mean of the goals at both ends) + k_d (mean rate of its goal - mean rate at both ends)
+    k_p (mean of it - mean of it at both ends) + k_d (mean of its rate - mean of its rate at both ends)
 
 as far as the motor can give it: in the direction of motion at most stall torque · (1 - speed / no-load speed).
 """
@@ -19,43 +19,40 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import dataclass
 
 from ...spools.readings import DriveCommand, TendonReading
 from ...spools.spool import Spool
 
 
-def goal_of(command: DriveCommand | None) -> float:
-    """Where the shaft is sent, as wound in [m]; nan where no impedance says."""
-    if command is None or command.impedance is None:
-        return math.nan
-    return -(command.value + command.impedance.effort / command.impedance.stiffness)
+@dataclass
+class OwnSetPoint:
+    """The set point of a servo's own loop, as it moves to where it is sent at no more than its speed limit.
 
-
-def rate_at_end(before: DriveCommand | None, sent: DriveCommand | None, period: float) -> float:
-    """Rate of the goal at the end of a cycle [m/s of winding in]: zero where it has arrived.
-
-    Args:
-        before, sent: command of the cycle before, and of this one. period: s.
+    Attributes:
+        at: m; nan where no impedance says. rate: at the end of the cycle [m/s of winding in]; zero where it has arrived.
     """
-    change = goal_of(sent) - goal_of(before)
-    if sent is None or not abs(change) > sent.rate * period:
-        return 0.0
-    return math.copysign(sent.rate, change)
 
+    at: float = math.nan
+    rate: float = 0.0
 
-def ripple(before: DriveCommand | None, sent: DriveCommand | None, period: float, rates: float) -> float:
-    """Mean pull over a cycle beyond the mean of its ends [N]; zero of servos that hold positions stiffly.
+    def ripple(self, sent: DriveCommand | None, period: float) -> float:
+        """Mean pull over a cycle beyond the mean of its ends [N]; zero of servos that hold positions stiffly.
 
-    Args:
-        before, sent, period: see `rate_at_end`. rates: mean of the rates of the goal at both ends [m/s].
-    """
-    change = goal_of(sent) - goal_of(before)
-    if sent is None or sent.impedance is None or math.isnan(change) or not (sent.rate > 0.0 and period > 0.0):
-        return 0.0
-    along = min(max(change, -sent.rate * period), sent.rate * period)
-    taken = abs(along) / sent.rate  # s until it has arrived
-    ahead = 0.5 * along * (1.0 - taken / period)
-    return sent.impedance.stiffness * ahead + sent.impedance.damping * (along / period - rates)
+        Args:
+            sent: command of this cycle. period: s.
+        """
+        soft = None if sent is None else sent.impedance
+        if sent is None or soft is None or not (sent.rate > 0.0 and period > 0.0):
+            self.at, self.rate = math.nan, 0.0
+            return 0.0
+        begin = self.at if math.isfinite(self.at) else sent.value + sent.feed
+        self.at = sent.carried_on(begin, period)
+        along, before = begin - self.at, self.rate  # wound in
+        taken = abs(along) / sent.rate  # s until it has arrived
+        self.rate = along / period if taken >= (1.0 - 1e-9) * period else 0.0
+        ahead = 0.5 * along * (1.0 - taken / period)
+        return soft.stiffness * ahead + soft.damping * (along / period - 0.5 * (before + self.rate))
 
 
 class CarriedForce:
@@ -71,8 +68,7 @@ class CarriedForce:
         # (pull, its mean since the reading before, speed of winding in, period)
         self._past: deque[tuple[float, float, float, float]] = deque(maxlen=max(cycles, 2))
         self._length = math.nan
-        self._sent: DriveCommand | None = None
-        self._rate = 0.0
+        self._own = OwnSetPoint()
 
     def update(self, tendon: TendonReading, sent: DriveCommand | None, period: float) -> None:
         """One cycle.
@@ -83,13 +79,12 @@ class CarriedForce:
         speed = self.spool.winding_speed(tendon.raw)
         if math.isnan(speed) and period > 0.0:
             speed = (self._length - tendon.length) / period
-        rate = rate_at_end(self._sent, sent, period)
         pull, before = self.spool.pull(tendon.raw), self._past[-1][0] if self._past else math.nan
-        mean = 0.5 * (before + pull) + ripple(self._sent, sent, period, 0.5 * (self._rate + rate))
+        mean = 0.5 * (before + pull) + self._own.ripple(sent, period)
         most = self.spool.strongest_pull(speed)
         mean = min(mean, most) if speed > 0.0 else max(mean, -most)
         self._past.append((pull, mean, speed, period))
-        self._length, self._sent, self._rate = tendon.length, sent, rate
+        self._length = tendon.length
 
     @property
     def mean(self) -> float:
