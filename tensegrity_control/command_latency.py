@@ -14,6 +14,10 @@ KEPT = 64
 """Commands of which it is remembered when they were sent."""
 MEASURED = 15
 """Measured delays of which the median counts."""
+TIMED = 100
+"""Commands of which it is remembered how well their time was foreseen."""
+USUALLY_LATE = 2.0
+"""Periods by which commands come later than foreseen on a computer that plans, shows and records, too."""
 LONGEST = 1.0
 """s up to which a measured delay is believed."""
 
@@ -72,3 +76,34 @@ class CommandLatency:
         self._began = (stamp, begin)
         self._delays.append(max(begin - found, 0.0))
         return True
+
+
+class CommandTiming:
+    """By how much the times at which commands act differ from those that they were made for; all in s.
+
+    Args:
+        period: of the control. longest: more than this is not counted, as set points brake by then.
+    """
+
+    def __init__(self, period: float, longest: float) -> None:
+        self.period, self.longest = period, longest
+        self._expected: deque[tuple[float, float]] = deque(maxlen=KEPT)
+        self._errors: deque[float] = deque(maxlen=TIMED)
+
+    def sent(self, stamp: float, age: float) -> None:
+        """A command for the state of `stamp` is made to act `age` s later."""
+        self._expected.append((stamp, stamp + age))
+
+    def acted(self, stamp: float, begin: float) -> None:
+        """It acts from `begin` on."""
+        for sent, expected in self._expected:
+            if abs(sent - stamp) < 1e-9:
+                self._errors.append(abs(begin - expected))
+                return
+
+    @property
+    def uncertainty(self) -> float:
+        """s: a period, for which a command acts, and two more by which it comes late where a computer is busy; or as
+        much as was measured, where that is more."""
+        late = max(USUALLY_LATE * self.period, max(tuple(self._errors), default=0.0))  # another thread plans
+        return min(self.period + late, self.longest)

@@ -14,6 +14,7 @@ from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
+from ..command_latency import CommandTiming
 from ..controller import Command, RobotState
 from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
@@ -49,10 +50,14 @@ class ElasticTorqueController(SampledController):
     ) -> None:
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
         self.model, self._control_model = planning_model, control_model
+        self._timing = CommandTiming(period, self._lead)
         self._others: dict[tuple[int, ...], tuple[ReducedModel, ReducedModel]] = {}
         self.equilibria = MechanismEquilibriumMap(robot)
         mechanism = robot.mechanism
         self._drives = np.array([mechanism.positions_of(each).start for each in self.equilibria.joints])
+
+    def acted(self, stamp: float, begin: float) -> None:
+        self._timing.acted(stamp, begin)
 
     @abstractmethod
     def _hold_gain(self, equilibrium: PathEquilibrium, model: Any = None) -> Array:
@@ -116,7 +121,11 @@ class ElasticTorqueController(SampledController):
             return super()._make_command(time, tracker, progress, state)
         self.blind += state is None or state.q is None
         age = 0.0 if state is None else max(0.0, state.age)
+        self._timing.sent(time, age)
         position, velocity, effort = tracker.set_points(progress.time, progress.pace, age)
+        if self.motors.inertia.any():  # what accelerates the motors themselves, which the plan does not know
+            acts = progress.time + progress.pace * age
+            effort = effort + self.motors.inertia * tracker.accelerations(acts, progress.pace)
         return Command("impedance", self.names, effort, position, velocity, gains.stiffness, gains.damping)
 
     def _equilibrium_at(self, rest: RestPoint) -> PathEquilibrium:
@@ -153,7 +162,8 @@ class ElasticTorqueController(SampledController):
         passed = Passed(
             self.equilibria, [each for each, keep in zip(path, kept, strict=True) if keep], distance / distance[-1]
         )
-        return duration * max(1.0, tension_margin(passed, profile_named(profile)(duration), 0.0, self._lead).stretch)
+        law = profile_named(profile)(duration)
+        return duration * max(1.0, tension_margin(passed, law, 0.0, self._lead, self._timing.uncertainty).stretch)
 
     def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
         passed = [self._equilibrium_at(rest)]
@@ -177,4 +187,6 @@ class ElasticTorqueController(SampledController):
                     f"{actuator.effort:.3g}; take more time for it."
                 )
         if self.motors.known:
-            self._check_motors(np.gradient(plan.positions[:, self._drives], plan.times, axis=0), plan.inputs)
+            rates = np.gradient(plan.positions[:, self._drives], plan.times, axis=0)
+            accelerations = np.gradient(rates, plan.times, axis=0)
+            self._check_motors(rates, plan.inputs + self.motors.inertia * accelerations)

@@ -141,6 +141,12 @@ class LinearFeedbackTracker:
         rates = (ahead - here) / self.period
         return here - age * rates, rates, self.feed_forward(begin, pace)
 
+    def accelerations(self, time: float, pace: float = 1.0) -> Array:
+        """(a,) rad/s² or m/s² of the actuators at a time of the plan [s], as its grid has them; `prepare` first."""
+        step = self.period
+        before, here, after = (self._at_drives(time + each, pace) for each in (-step, 0.0, step))
+        return np.asarray(pace**2 * (before - 2.0 * here + after) / step**2)
+
     def _at_drives(self, time: float, pace: float) -> Array:
         """(a,) rad or m of the plan; `prepare` first."""
         assert self._drives is not None

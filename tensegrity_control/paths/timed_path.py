@@ -118,18 +118,23 @@ class Passed:
         return np.asarray(self._positions(parameters, 1)), np.asarray(self._positions(parameters, 2))
 
 
-def tension_margin(path: EquilibriumPath | Passed, law: TimeLaw, period: float, lead: float) -> TensionMargin:
+def tension_margin(
+    path: EquilibriumPath | Passed, law: TimeLaw, period: float, lead: float, timing: float = 0.0
+) -> TensionMargin:
     """What a motion does to the tensions of the equilibria that it passes.
 
     Two things take from them. The masses have to be carried along, which takes a = dT/dp'' (p_s s'' + p_ss s'^2), and
     the vibration that this excites as much again: a load that comes at once does to an undamped oscillator twice what
     it does at rest. And commands may be late. Actuators that stay where they are commanded go on in steps of p' T,
     which the tendons feel before the masses follow, b = |dT/dp| p' T; those that move on by themselves brake at last,
-    which begins and ends at once, b = 4 |dT/dp''| p' / (2 lead). The larger one counts. With a duration that is f times
-    as long it is a / f^2 + b / f.
+    which begins and ends at once, b = 4 |dT/dp''| p' / (2 lead). The larger one counts. Set points that are made for the
+    time at which they act, and move on at their rate, are p'' d^2 / 2 off where that time is d off, which the tendons
+    feel before the masses follow, too: a grows by |dT/dp p''| d^2 / 2. With a duration that is f times as long it is
+    a / f^2 + b / f.
 
     Args:
         period: s for which a command is held. lead: s for which actuators move on by themselves (`impedance`).
+        timing: d, s by which the time at which a set point acts is uncertain.
     """
     names, floors = list(path.equilibria.tension_floors), np.array(list(path.equilibria.tension_floors.values()))
     if path.span <= 0.0 or not names:
@@ -146,6 +151,7 @@ def tension_margin(path: EquilibriumPath | Passed, law: TimeLaw, period: float, 
     inertia, stretch = (np.array(each) for each in zip(*map(path.equilibria.tension_dynamics, solved), strict=True))
     resting = np.array([np.interp(at, np.arange(len(solved)), column) for column in tensions.T]).T
     carried = VIBRATION * np.abs(np.einsum("kca,ka->kc", inertia[nearest], accelerations))
+    carried += 0.5 * timing**2 * np.abs(np.einsum("kca,ka->kc", stretch[nearest], accelerations))
     speeds = slopes * rates[:, None]
     braked = BRAKED * braking_rate(lead) * np.abs(np.einsum("kca,ka->kc", inertia[nearest], speeds))
     stepped = np.maximum(period * np.abs(np.einsum("kca,ka->kc", stretch[nearest], speeds)), braked)

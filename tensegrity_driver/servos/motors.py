@@ -81,6 +81,6 @@ def actuator_motors(block: Mapping[str, Any], actuators: tuple[Actuator, ...]) -
         if motor is not None and radius is not None and row["actuator"] in motions:
             reported[row["actuator"]] = ActuatorMotor(
                 f"servo {row['id']} ({row['model']})", motor.top_speed * radius / gear,
-                motor.stall_torque * gear / radius,
+                motor.stall_torque * gear / radius, motor.inertia * (gear / radius) ** 2,
             )  # fmt: skip
     return reported

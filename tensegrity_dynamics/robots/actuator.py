@@ -21,11 +21,13 @@ class Motor:
         name: what errors call it, such as "servo 3 (XM430-W350)".
         free_rate: without load [m/s or rad/s of the actuator], above zero.
         stall_effort: at which it stands [N or N m of the actuator], above zero.
+        inertia: of its rotor and gear [kg or kg m² of the actuator], beside what the robot file describes; 0: not known.
     """
 
     name: str
     free_rate: float
     stall_effort: float
+    inertia: float = 0.0
 
     def __post_init__(self) -> None:
         if not (0.0 < self.free_rate < np.inf and 0.0 < self.stall_effort < np.inf):

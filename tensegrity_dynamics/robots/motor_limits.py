@@ -44,6 +44,8 @@ class MotorLimits:
     Attributes:
         known: whether any motor is known; where none is, everything can be done.
         free_rates: (a,) m/s or rad/s without load; infinite where a motor is unknown.
+        inertia: (a,) kg or kg m² that a motor accelerates itself; negative where it acts against the position, as a
+            tendon's effort does, and 0 where it is unknown.
     """
 
     def __init__(self, actuators: Sequence[Actuator]) -> None:
@@ -54,6 +56,7 @@ class MotorLimits:
         self._stall = np.array([np.inf if motor is None else motor.stall_effort for motor in motors])
         # a tendon is wound against its tension where its rest length falls
         self._sense = np.array([-1.0 if each.motion == "tendon" else 1.0 for each in actuators])
+        self.inertia = self._sense * [0.0 if motor is None else motor.inertia for motor in motors]
 
     def rates(self, efforts: ArrayLike, rates: ArrayLike) -> NDArray[np.float64]:
         """(..., a) largest rates [m/s or rad/s] in the directions of rates (..., a) at efforts (..., a) [N or N m]."""

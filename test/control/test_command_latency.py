@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensegrity_control.command_latency import CommandLatency
+from tensegrity_control.command_latency import CommandLatency, CommandTiming
 
 PERIOD = 0.005
 
@@ -37,3 +37,22 @@ def test_reports_of_commands_that_nobody_sent_say_nothing():
     assert latency.acted(0.0, 0.02) and latency.delay == pytest.approx(0.02)
     latency.forget()
     assert not latency.acted(0.0, 0.5) and latency.delay == pytest.approx(0.02)
+
+
+def test_the_timing_of_commands_is_three_periods_uncertain_or_as_much_as_was_measured() -> None:
+    timing = CommandTiming(0.02, 0.12)
+    assert timing.uncertainty == pytest.approx(0.06)
+    timing.sent(1.0, 0.02)
+    timing.acted(1.0, 1.03)  # 10 ms late
+    assert timing.uncertainty == pytest.approx(0.06)
+    timing.sent(1.02, 0.02)
+    timing.acted(1.02, 1.11)  # 70 ms late
+    timing.acted(1.5, 9.0)  # nobody's
+    assert timing.uncertainty == pytest.approx(0.09)
+    for k in range(200):
+        timing.sent(2.0 + 0.02 * k, 0.02)
+        timing.acted(2.0 + 0.02 * k, 2.02 + 0.02 * k + 0.02 * (k > 150))
+    assert timing.uncertainty == pytest.approx(0.06)  # what was long ago is forgotten
+    timing.sent(9.0, 0.02)
+    timing.acted(9.0, 19.0)
+    assert timing.uncertainty == 0.12  # set points have braked by then

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import dynamixel_sdk as sdk
 import numpy as np
@@ -27,7 +28,7 @@ from tensegrity_driver.bus.potentiometer_protocol import (
     BoardRequest,
     encode_request,
 )
-from tensegrity_driver.emulator import EmulatedRobot, WireSettings, with_servos
+from tensegrity_driver.emulator import EmulatedRobot, WireSettings, emulated_robot, with_servos
 from tensegrity_driver.emulator.fault_commands import COMMANDS, execute
 from tensegrity_driver.servos.motors import MOTORS
 from tensegrity_dynamics import load_robot
@@ -533,3 +534,21 @@ def test_the_process_serves_ports_takes_faults_and_leaves_nothing_behind(tmp_pat
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+def test_with_the_clock_instructions_act_when_they_arrive_whoever_had_its_turn_last(robot, monkeypatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(emulated_robot, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(EmulatedRobot, "_run", lambda self: None)  # its thread never has a turn
+    with EmulatedRobot(robot, realtime=True) as emulated:
+        master = Master(emulated)
+        clock[0] += 0.1
+        assert master.write("moving_speed", -2.0) == (SUCCESS, 0)
+        assert emulated.time == pytest.approx(0.1, abs=2e-3) and emulated.angle(NAME) == pytest.approx(0.0, abs=1e-9)
+        clock[0] += 0.1
+        emulated.catch_up()
+        assert emulated.time == pytest.approx(0.2, abs=2e-3) and emulated.angle(NAME) < 0.0
+        clock[0] += 60.0  # a computer that slept: no longer than its servos would go on by themselves
+        emulated.catch_up()
+        assert emulated.time == pytest.approx(0.6, abs=2e-3)
+        master.close()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hardware_loop import Clockwork, hardware_loop
+from hardware_loop import Clockwork, hardware_loop, measured
 
 from tensegrity_driver.safety.faults import FaultKind
 from tensegrity_dynamics import load_robot
@@ -28,6 +28,15 @@ def test_every_goal_of_the_tour_is_reached_without_a_fault(robot, controller) ->
         assert len(reached) == len(robot.tour) == 5
         assert not loop.faults
         assert controller == "" or loop.lowest > 5.0  # the floor of the manipulator
+
+
+@pytest.mark.parametrize("run", ["run_1", "run_2"])
+@pytest.mark.parametrize("controller", ["task", "qp"])
+def test_cycles_and_commands_as_uneven_as_they_were_by_the_clock_break_no_floor(controller: str, run: str) -> None:
+    with hardware_loop(MANIPULATOR, controller, Clockwork(measured=measured(run)), period=0.02) as loop:
+        assert len(loop.tour()) == 5
+        assert not loop.faults
+        assert loop.lowest > 5.0
 
 
 def test_commands_that_stop_in_motion_and_come_back_are_no_fault() -> None:

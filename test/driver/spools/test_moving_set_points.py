@@ -80,20 +80,43 @@ def test_a_rate_is_fed_forward_so_that_a_free_running_servo_does_not_lag() -> No
     assert worst[True] < 0.3 * worst[False]
 
 
-def test_a_servo_that_counts_turns_is_told_the_speed_of_its_set_point() -> None:
-    turning = replace(
-        spool(), measured_by="encoder", potentiometer=None, encoder=Line(-0.00485, 0.2), encoder_turn=False,
-        load_at_rest=True,
-    )  # fmt: skip
-    loop, rate = PositionLoop(turning, PERIOD), 0.3 * turning.actuator.rate
+TURNING = replace(
+    spool(), measured_by="encoder", potentiometer=None, encoder=Line(-0.00485, 0.2), encoder_turn=False,
+    load_at_rest=True, speed_step=0.0239,
+)  # fmt: skip
+
+
+@given(
+    cycles=st.lists(st.floats(0.2, 3.5), min_size=60, max_size=60), share=st.floats(0.1, 0.7),
+    sign=st.sampled_from((-1.0, 1.0)),
+)  # fmt: skip
+def test_a_servo_moves_evenly_with_its_set_point_however_unevenly_the_cycles_come(cycles, share, sign) -> None:
+    loop, rate = PositionLoop(TURNING, PERIOD), sign * share * TURNING.actuator.rate
+    loop.take_over(0.22)
+    goal = own = 0.22
+    sent, speeds = None, []
+    for cycle in cycles:
+        step = cycle * PERIOD
+        if sent is not None:
+            before, own = own, sent.carried_on(own, step)
+            speeds.append((own - before) / step)
+            goal += rate * step
+        sent = loop.update(goal, 0.22, step, sent, rate, (rate * PERIOD, rate * 5.0 * PERIOD))
+    finest = TURNING.radius * TURNING.speed_step
+    assert np.all(np.abs(np.array(speeds[-20:]) - rate) <= 2.0 * finest)
+    assert abs(own - goal) <= 4.0 * finest * PERIOD
+
+
+def test_a_servo_stands_where_its_set_point_does_though_it_was_sent_ahead_of_it() -> None:
+    loop, rate = PositionLoop(TURNING, PERIOD), 0.3 * TURNING.actuator.rate
     loop.take_over(0.2)
-    moving = loop.update(0.2 + rate * PERIOD, 0.2, PERIOD, None, rate)
-    assert moving.rate == pytest.approx(1.25 * rate)
-    plain = loop.update(0.2 + 2.0 * rate * PERIOD, 0.2, PERIOD, moving)
-    assert plain.rate == turning.actuator.rate
-    still = loop.update(plain.value, 0.2, PERIOD, plain, 0.0)
-    assert 0.0 < still.rate <= 0.05 * turning.actuator.rate + 1e-12
-    assert math.isfinite(still.value)
+    moving = loop.update(0.2, 0.2, PERIOD, None, rate, (rate * PERIOD, rate * 5.0 * PERIOD))
+    assert moving.value == pytest.approx(0.2 + 5.0 * rate * PERIOD)
+    assert moving.rate == pytest.approx(rate, abs=TURNING.radius * TURNING.speed_step)
+    still = loop.update(0.2 + rate * PERIOD, 0.2, PERIOD, moving, 0.0)
+    assert still.value == pytest.approx(0.2 + rate * PERIOD) and still.rate > 0.0
+    plain = loop.update(0.2 + 2.0 * rate * PERIOD, 0.2, PERIOD, still)
+    assert plain.rate == TURNING.actuator.rate
 
 
 def test_the_trial_of_the_spools_sends_those_of_a_board_there_and_back_by_positions() -> None:
