@@ -10,12 +10,13 @@ direction. T is the measured period. Multi-turn servos receive positions, which 
 so do servos whose loop the potentiometer board closes (`firmware/`).
 
 A set point x that moves by itself goes on between the bus cycles, too: its servo is sent to where x will be after the
-lead of the safety layer, at the speed that makes up within one cycle for where its own set point y is now,
+lead of the safety layer, at the speed that makes up within two cycles for where its own set point y is now,
 
-    goal = x + (motion of x in the lead),   |speed| = |x - y + (motion of x in a cycle)| / cycle
+    goal = x + (motion of x in the lead),   |speed| = |(x - y) / 2 + (motion of x in a cycle)| / cycle
 
-so that y moves evenly however unevenly the cycles follow each other. Sent to x alone, at a speed of x and a little, a
-servo would start and brake in every cycle.
+so that y moves evenly however unevenly the cycles follow each other: with cycles c times as long as planned what is
+left of x - y after one of them is |1 - c / 2|, less than all up to c = 4. Sent to x alone, at a speed of x and a
+little, a servo would start and brake in every cycle.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .spool import Spool
 
 TENSION_TIME_S = 0.2
 """Time constant with which a spool approaches a commanded tension [s]; long against the delay of the bus."""
-CORRECTING_CYCLES = float(__import__("os").environ.get("CORR", "2"))
+CORRECTING_CYCLES = 2.0
 """Cycles in which the own set point of a servo makes up for what it is off."""
 BOARD_PERIOD_S = 0.01
 """Period of the position loops of the potentiometer board [s]."""

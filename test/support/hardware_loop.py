@@ -56,7 +56,7 @@ class Clockwork:
 
 
 def measured(run: str) -> tuple[tuple[float, int], ...]:
-    """Cycles of `measured_cycles.json`: the first 12 s of a tour of `task` by the clock on two idle processors."""
+    """Cycles of `measured_cycles.json`: 5 s of tours of `task` in motion, by the clock on two idle processors."""
     rows = json.loads(Path(__file__).with_name("measured_cycles.json").read_text())[run]
     return tuple((1e-3 * period, age) for period, age in rows)
 
