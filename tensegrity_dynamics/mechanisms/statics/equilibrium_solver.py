@@ -513,8 +513,8 @@ class MechanismEquilibriumSolver:
     ) -> NDArray[np.float64] | None:
         """The position after the step, at most 0.1 (rad or m) away, shortened until the loops close.
 
-        A step goes along the force that drives it. Where a cable gets tight or slack on it, Newton's method may go so far
-        that the force there drives it back as strongly, and next time to and fro for ever. Such a step is shortened, by
+        A step goes along the force that drives it. Where a cable gets tight or slack on it, Newton's method may go so
+        far that the force there drives it back as strongly, and so to and fro for ever. Such a step is shortened, by
         the secant of the force along it, until less than `OVERSHOT` of that pulls back: so the stored energy falls with
         every step (Matthies and Strang, The solution of nonlinear finite element equations, 1979).
         """
