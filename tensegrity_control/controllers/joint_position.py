@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import RobotState
-from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
+from ..controller import Reference, RobotState
+from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium
 from ..paths.timed_path import TimedPath
+from ..trajectories.time_scaling import Progress
 from .position_controller import PositionController
 
 
 class JointPositionController(PositionController):
     """See `PositionController`; tensions are kept near those of `home`.
+
+    A robot for which no equilibrium is found where its actuators are is held there, see `HeldActuators`.
 
     Args:
         robot: a mechanism with actuators and an output.
@@ -42,10 +50,87 @@ class JointPositionController(PositionController):
             brake_time=brake_time, period=period,
         )  # fmt: skip
 
-    def _hold_tracker(self, state: RobotState | None) -> TimedPath:
+    def _hold_tracker(self, state: RobotState | None) -> TimedPath | HeldActuators:
         if state is None or state.positions is None:
             return self._hold(self.home)
-        positions = np.asarray(state.positions, dtype=np.float64)
-        if positions.shape != self.home.positions.shape or not np.all(np.isfinite(positions)):
-            raise TensegrityError(f"positions must be {len(self.names)} finite numbers: {', '.join(self.names)}.")
-        return self._hold(self.equilibria.solve(positions, self.home))
+        self._check(state)
+        try:
+            return self._hold(self._found(state))
+        except TensegrityError as error:
+            # Actuators that stay where they are keep a robot that rests from moving, whatever its equilibrium is.
+            pose = state.pose if state.pose is not None else self._pose_of(state.q)
+            if pose is None:
+                raise
+            return HeldActuators(self, state, pose, str(error))
+
+    def _check(self, state: RobotState) -> None:
+        shapes = (self.home.positions, state.positions), (self.home.q, state.q)
+        for like, given in shapes:
+            if given is not None and (np.shape(given) != like.shape or not np.all(np.isfinite(given))):
+                raise TensegrityError(
+                    f"positions must be {len(self.names)} finite numbers: {', '.join(self.names)}; coordinates, "
+                    f"where there are some, {self.home.q.size}."
+                )
+
+    def _found(self, state: RobotState) -> PathEquilibrium:
+        """The equilibrium with the actuators where they are, near where the robot is, else near home.
+
+        Raises:
+            TensegrityError: there is none.
+        """
+        assert state.positions is not None
+        if state.q is not None:
+            try:
+                return self.equilibria.solve(state.positions, np.asarray(state.q, dtype=np.float64))
+            except TensegrityError:  # an estimate may be far from all equilibria
+                pass
+        return self.equilibria.solve(state.positions, self.home)
+
+    def _pose_of(self, q: Array | None) -> Pose | None:
+        output = self.equilibria.output
+        return None if q is None else BodyPoses(self.equilibria.model).update(np.asarray(q)).output(output)[0]
+
+    def diagnostics(self) -> dict[str, str]:
+        held = self._motions[-1][1] if self._motions else None
+        return {"held_without_equilibrium": held.reason} if isinstance(held, HeldActuators) else {}
+
+
+class HeldActuators:
+    """Instead of a plan: the actuators stay where they are, since no equilibrium was found there.
+
+    Goals look for one again, from the state that was last seen, and are refused where there is none.
+
+    Args:
+        control: whose robot it is. state: that was seen. pose: of the output then. reason: why there is no equilibrium.
+    """
+
+    duration = 0.0
+
+    def __init__(self, control: JointPositionController, state: RobotState, pose: Pose, reason: str) -> None:
+        self._control, self._pose, self.reason = control, pose, reason
+        self._positions = np.array(state.positions, dtype=np.float64)
+        self._seen = state
+
+    def reference(self, progress: Progress) -> Reference:
+        """Where the output was seen."""
+        return Reference(self._pose, np.zeros(6))
+
+    def command(self, progress: Progress, state: RobotState | None = None) -> Array:
+        """(a,) rad or m, always the same."""
+        if state is not None and state.q is not None:
+            self._seen = replace(state, positions=self._positions)
+        return self._positions.copy()
+
+    def rates(self, progress: Progress) -> Array:
+        """(a,) zeros."""
+        return np.zeros_like(self._positions)
+
+    def equilibrium(self, time: float) -> PathEquilibrium:
+        """Where a motion may begin. Raises TensegrityError: nowhere, with the reason."""
+        try:
+            return self._control._found(self._seen)
+        except TensegrityError as error:
+            raise TensegrityError(
+                f"the actuators hold where they are, and no motion can begin there: {error} "
+                "Ask again once it rests, or lead it elsewhere by its actuators."
+            ) from error

@@ -50,6 +50,10 @@ STIFFER = 10.0
 """From one ground to the next one."""
 SLIDES = 1e-7
 """Part, and N, by which tensions beside a contact may be beyond what friction holds."""
+OVERSHOT = 0.5
+"""Of the force along a step, where it begins: how much may pull back at its end before it is shortened."""
+MOST_SHORTENED = 20
+"""Times that one step is shortened."""
 EDGE_STRAIN = 1e-8
 """Strains of this size are rounding: such a cable is at the edge between slack and tight."""
 
@@ -369,7 +373,7 @@ class MechanismEquilibriumSolver:
             last = worst
             stiffness, basis = self._stiffness(q, tau, force.size)
             step = self._step(q, stiffness, basis, force, shift)
-            moved = self._search(q, basis, step)
+            moved = self._search(q, tau, basis, step, force)
             if moved is None:
                 break
             q = moved
@@ -504,15 +508,29 @@ class MechanismEquilibriumSolver:
             least = 1.0  # nothing resists here: along the force, as far as `_search` lets it
         return np.linalg.solve(stiffness + least * mass, force)
 
-    def _search(self, q: NDArray, basis: NDArray, step: NDArray) -> NDArray[np.float64] | None:
-        """The position after the step, at most 0.1 (rad or m) away, shortened until the loops close."""
+    def _search(
+        self, q: NDArray, tau: NDArray, basis: NDArray, step: NDArray, force: NDArray
+    ) -> NDArray[np.float64] | None:
+        """The position after the step, at most 0.1 (rad or m) away, shortened until the loops close.
+
+        A step goes along the force that drives it. Where a cable gets tight or slack on it, Newton's method may go so
+        far that the force there drives it back as strongly, and so to and fro for ever. Such a step is shortened, by
+        the secant of the force along it, until less than `OVERSHOT` of that pulls back: so the stored energy falls with
+        every step (Matthies and Strang, The solution of nonlinear finite element equations, 1979).
+        """
         scale = min(1.0, 0.1 / max(1e-12, float(np.max(np.abs(basis @ step), initial=0.0))))
-        for _ in range(20):
-            moved = self._moved(q, scale * (basis @ step))
-            if moved is not None:
-                return moved
-            scale *= 0.5
-        return None
+        driving, moved = float(force @ step), None
+        for _ in range(MOST_SHORTENED):
+            tried = self._moved(q, scale * (basis @ step))
+            if tried is None:
+                scale *= 0.5
+                continue
+            moved = tried
+            back = -float(self._residual(moved, tau) @ step)
+            if not back > OVERSHOT * driving > 0.0:
+                break
+            scale *= max(0.1, driving / (driving + back))
+        return moved
 
     def _shape(self, q: NDArray, tau: NDArray, residual: float, iterations: int) -> MechanismEquilibrium:
         force = self._residual(q, tau, reuse=False)

@@ -181,3 +181,23 @@ def test_floors_are_kept_and_the_goal_is_reached_however_late_commands_are(lates
     assert least > 0.99
     rows = robot.outputs[0].rows
     assert np.max(np.abs((seen.pose[0] - goal)[rows])) < 1e-3
+
+
+def test_a_robot_without_an_equilibrium_is_held_by_its_actuators_and_takes_goals_where_there_is_one():
+    robot = load_robot("single_strut")
+    controller, home = make_controller("joint_position", robot), Simulation(robot)
+    q, loose = home.state.configuration, np.full(3, -0.6)  # so much cable that the strut would fall
+    pose = (np.array([0.01, 0.0, 0.9]), np.array([1.0, 0.0, 0.0, 0.0]))
+    controller.reset(0.0, RobotState(positions=loose, q=q, pose=pose))
+    for time in (0.0, 1.0):
+        command = controller.command(time, RobotState(positions=loose + 0.01, q=q, pose=pose))
+        np.testing.assert_array_equal(command.values, loose)
+        assert not np.any(command.velocity)
+    assert "would not stay" in controller.diagnostics()["held_without_equilibrium"]
+    with pytest.raises(TensegrityError, match="hold where they are.*Ask again once it rests"):
+        controller.set_goal(1.0, pose[0])
+    controller.hold(1.0)
+    assert controller.status(1.0).phase == "holding"
+    controller.reset(2.0, RobotState(positions=np.zeros(3), q=q, pose=pose))
+    assert not controller.diagnostics()
+    assert controller.set_goal(2.0, controller.home.pose[0] + [0.01, 0.0, 0.0]).duration > 0.0

@@ -87,3 +87,22 @@ def test_well_within_the_edge_the_softest_stiffness_is_the_one_without_cables_or
     assert 0.3 * tight.softest < edge.softest < 0.8 * tight.softest
     loose = arm(UNIVERSAL, "[0, 0, 1.0]", -1e-4)
     assert not solved(loose).stable
+
+
+def test_a_search_across_the_slack_edge_ends_at_the_same_shape_from_wherever_it_begins():
+    """Newton's method alone goes to and fro for ever between a cable that is slack and one that is tight."""
+    robot = arm(UNIVERSAL, "[0, 0, 1]", 0.01)
+    mechanism, start = robot.model.mechanism, robot.model.start
+    names = [robot.model.joint_of(each.drives) for each in robot.actuators]
+    solver = MechanismEquilibriumSolver(mechanism, tuple(names))
+    turns = np.radians(np.arange(0, 360, 40))
+    for turn in turns:  # as far as the tip moves by 30 mm to all sides
+        positions = 0.6 * np.cos(turn + 2.0 * np.pi / 3.0 * np.arange(3))
+        by_name = dict(zip(names, positions, strict=True))
+        near = solver.solve(start, {name: 0.0 for name in names})
+        for part in np.linspace(0.1, 1.0, 10):
+            near = solver.solve(near.q, {name: part * value for name, value in by_name.items()})
+        direct = solver.solve(start, by_name)
+        assert direct.stable and np.all(near.strain > 0.0)
+        np.testing.assert_allclose(direct.q, near.q, atol=1e-8)
+        assert direct.iterations < 15
