@@ -582,7 +582,7 @@ class QPController(SampledController):
         count, none = v.size, np.zeros(self._rows.size)
         if acts <= time:
             return q, v, none
-        v = v - self.equations.stretching(self.equations.stretches(q, v)[1])
+        v = self.equations.without_stretching(v)
         change = self._pending.change(time, acts)
         if change is None:
             return self.equations.moved(q, v, acts - time), v, none
