@@ -44,7 +44,6 @@ LEAST_PART = 0.3
 """Of the direction that is lost, from which on an axis is named."""
 
 
-
 @allocation_free
 def authority(rows, output, effort, scaled):
     """s_min / s_max of D^-1 B U (k, a), which is written into `scaled`; 0 where there are fewer efforts than rows."""
