@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
 from tensegrity_dynamics.numerics.types import Array
 
 LONGEST = 10
@@ -35,6 +36,34 @@ SLIGHT = 0.1
 concluded."""
 
 
+@allocation_free
+def remember(change, told, energy):
+    """Put a change (k,) and its square before those that were told earlier."""
+    for j in range(told.shape[0] - 1, 0, -1):
+        energy[j] = energy[j - 1]
+        for k in range(told.shape[1]):
+            told[j, k] = told[j - 1, k]
+    energy[0] = 0.0
+    for k in range(told.shape[1]):
+        told[0, k] = change[k]
+        energy[0] += change[k] * change[k]
+
+
+@allocation_free
+def compare(change, told, energy, left, size):
+    """Add to R and P of the module, at all delays, a change (k,) that was seen; returns the delay of the least R."""
+    kept, best = 1.0 - 1.0 / REMEMBERED, 0
+    for j in range(told.shape[0]):
+        off = 0.0
+        for k in range(told.shape[1]):
+            off += (change[k] - told[j, k]) ** 2
+        left[j] = kept * left[j] + off
+        size[j] = kept * size[j] + energy[j]
+        if left[j] < left[best]:
+            best = j
+    return best
+
+
 class AnswerDelay:
     """See the module.
 
@@ -48,6 +77,7 @@ class AnswerDelay:
     def __init__(self, outputs: int) -> None:
         self._told = np.zeros((LONGEST + 1, outputs))
         self._energy, self._left, self._size = np.zeros((3, LONGEST + 1))
+        self._remember, self._compare = QuickCall(remember), QuickCall(compare)
         self.forget()
 
     def forget(self) -> None:
@@ -60,10 +90,7 @@ class AnswerDelay:
     def tell(self, change: Array) -> None:
         """(k,) by how much the command of this period will change the output's rate in one period beside what is
         planned, in parts of the fastest one."""
-        self._told[1:] = self._told[:-1]
-        self._told[0] = change
-        self._energy[1:] = self._energy[:-1]
-        self._energy[0] = change @ change
+        self._remember(change, self._told, self._energy)
 
     def see(self, change: Array, expected: int) -> bool:
         """Whether a delay other than the expected one, in periods, was found.
@@ -71,19 +98,14 @@ class AnswerDelay:
         Args:
             change: (k,) by how much the rate has changed so in the last period, before `tell` of this one.
         """
-        off = change - self._told
-        off *= off
-        self._left *= 1.0 - 1.0 / REMEMBERED
-        self._left += off.sum(axis=1)
-        self._size *= 1.0 - 1.0 / REMEMBERED
-        self._size += self._energy
+        best = self._compare(change, self._told, self._energy, self._left, self._size)
         self._seen += 1
         expected = min(expected, LONGEST)
         reported = float(self._size[expected])
         if self._seen < LONGEST or reported * REMEMBERED < SLIGHT**2:
             self._count = 0
             return False
-        here, best = float(self._left[expected]), int(np.argmin(self._left))
+        here = float(self._left[expected])
         clear = best not in (expected, LONGEST) and float(self._left[best]) < CLEARLY * here and here > WRONG * reported
         same, self._best = abs(best - self._best) <= 1, best
         self._count = (self._count + 1 if same else 1) if clear else 0

@@ -25,6 +25,8 @@ import numpy as np
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
+from tensegrity_dynamics.numerics.linear_algebra import cholesky, cholesky_solve_columns, orthogonalise_rows
 from tensegrity_dynamics.numerics.types import Array
 
 GROWN = 0.5
@@ -35,8 +37,8 @@ LEAST_MARGIN = 0.05
 """Of what is allowed, left at the start at least; a robot with less is refused."""
 BEYOND = 0.5
 """Of what is afforded, by which growth is above that where the loop is given up."""
-LOOKS = 4
-"""Periods between two parts of a look."""
+LOOKS = 2
+"""Periods between two parts of a look, the first of which comes where `SingularityGuard` does not look."""
 TOWARDS = 1e-3
 """m or rad towards a goal, over which growth must not rise where none is left."""
 UNMOVED = 1e-3
@@ -44,6 +46,65 @@ UNMOVED = 1e-3
 again."""
 STEP = 1e-5
 """rad or m of the largest coordinate, of differences."""
+DEPENDENT = 1e-12
+"""Square of the effect of efforts, in parts of the largest, below which they have none."""
+
+
+@allocation_free
+def fill_nearest(output_0, output_1, size, effort, rows, held):
+    """Fill held (a,) with the efforts nearest to others (a,), in parts of the limits `size`, that hold the output.
+
+    Args:
+        rows: (k, a + 1), scratch.
+    """
+    outputs, inputs = output_1.shape
+    for k in range(outputs):
+        rows[k, inputs] = output_0[k]
+        for a in range(inputs):
+            rows[k, a] = output_1[k, a] * size[a]
+            rows[k, inputs] += output_1[k, a] * effort[a]
+    orthogonalise_rows(rows, inputs)
+    largest = 0.0
+    for k in range(outputs):
+        square = 0.0
+        for a in range(inputs):
+            square += rows[k, a] * rows[k, a]
+        largest = max(largest, square)
+    for a in range(inputs):
+        held[a] = effort[a]
+    for k in range(outputs):
+        square = 0.0
+        for a in range(inputs):
+            square += rows[k, a] * rows[k, a]
+        if square > DEPENDENT * largest:
+            for a in range(inputs):
+                held[a] -= size[a] * rows[k, a] * rows[k, inputs] / square
+
+
+@allocation_free
+def fill_ways(mobility, output_solved, basis, inertia, solved, ways):
+    """Fill ways (k, nv) with the velocities that move one row of the output each, with the least inertia.
+
+    Args:
+        inertia: (k, k), solved: (k, n), scratch.
+
+    Returns whether there are any.
+    """
+    outputs, n = solved.shape
+    for k in range(outputs):
+        for m in range(outputs):
+            inertia[k, m] = mobility[k, m]
+        for i in range(n):
+            solved[k, i] = output_solved[k, i]
+    if cholesky(inertia, outputs) >= 0:
+        return False
+    cholesky_solve_columns(inertia, outputs, solved)
+    for k in range(outputs):
+        for d in range(ways.shape[1]):
+            ways[k, d] = 0.0
+            for i in range(n):
+                ways[k, d] += basis[d, i] * solved[k, i]
+    return True
 
 
 class HeldGrowth:
@@ -59,13 +120,15 @@ class HeldGrowth:
 
     def __init__(self, equations: TightCables, effort: Array) -> None:
         self._equations, self._effort = equations, effort
-        outputs = equations.parts.axes.size
-        self._still = np.zeros(equations.mechanism.velocity_count)
-        self._slopes = np.zeros((outputs, outputs))
+        outputs, count = equations.parts.axes.size, equations.mechanism.velocity_count
+        self._still, self._ways = np.zeros(count), np.zeros((outputs, count))
+        self._slopes, self._inertia = np.zeros((2, outputs, outputs))
+        self._rows, self._solved = np.zeros((outputs, effort.size + 1)), np.zeros((outputs, equations.count))
+        self._nearest, self._fill_ways = QuickCall(fill_nearest), QuickCall(fill_ways)
         self.rate, self.allowed, self.affords = 0.0, np.inf, np.inf
         self.held = np.zeros(effort.size)
         self._next = -1
-        self._looked, self._before = 0, (-np.inf, 0.0)
+        self._looked, self._before = 1, (-np.inf, 0.0)
 
     @staticmethod
     def afforded(period: float, late: float, bandwidth: float) -> float:
@@ -141,33 +204,43 @@ class HeldGrowth:
         return bool(moved @ moved < UNMOVED**2 and pulled @ pulled < UNMOVED**2)
 
     def look(self, q: Array, effort: Array) -> bool:
-        """A part of a look, which is as much work as one update; True where it was the last one.
+        """A part of a look, which is at most as much work as one update; True where it was the last one.
 
         What belongs together is of the q, the efforts and the loads of the first part.
+
+        Raises:
+            InfeasibleControlError: nothing moves the output along some direction here.
         """
         equations = self._equations
         if self._next < 0:
             arrays = equations.update(q, self._still)
-            basis = equations.reduction.basis[:, : equations.count]
             self._q, self._pulled, self._load = np.array(q), np.array(effort), equations.work.load.copy()
-            self._ways = (basis @ np.linalg.solve(arrays.mobility, arrays.output_solved).T).T
+            if not self._fill_ways(
+                arrays.mobility,
+                arrays.output_solved,
+                equations.reduction.basis,
+                self._inertia,
+                self._solved,
+                self._ways,
+            ):
+                raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
             self.held = self._nearest_holding(effort)
             self._base = arrays.output_0 + arrays.output_1 @ self.held
             self._next = 0
             return False
+        if self._next == len(self._ways):
+            self._next = -1
+            self.rate = float(np.max(np.sqrt(np.linalg.eigvals(self._slopes).astype(complex)).real))
+            return True
         direction = self._ways[self._next]
-        step = STEP / max(float(np.max(np.abs(direction))), 1e-12)
+        step = STEP / max(float(np.abs(direction).max()), 1e-12)
         now = equations.work.load.copy()
         equations.work.load[:] = self._load  # loads of other times would be taken for slopes
         arrays = equations.update(equations.moved(self._q, direction, step), self._still)
         equations.work.load[:] = now
         self._slopes[:, self._next] = (arrays.output_0 + arrays.output_1 @ self.held - self._base) / step
         self._next += 1
-        if self._next < len(self._ways):
-            return False
-        self._next = -1
-        self.rate = float(np.max(np.sqrt(np.linalg.eigvals(self._slopes).astype(complex)).real))
-        return True
+        return False
 
     def holding(self, tension: Array) -> Array:
         """(a,) efforts nearest to tensions (c,) among those that hold the output, at the last `equations.update`."""
@@ -180,6 +253,6 @@ class HeldGrowth:
 
     def _nearest_holding(self, effort: Array) -> Array:
         """(a,) efforts nearest to others (a,), in parts of the limits, that hold the output where equations are."""
-        arrays, size = self._equations.arrays, self._effort
-        free = arrays.output_0 + arrays.output_1 @ effort
-        return np.asarray(effort - size * (np.linalg.pinv(arrays.output_1 * size, rcond=1e-6) @ free))
+        arrays, held = self._equations.arrays, np.empty_like(self._effort)
+        self._nearest(arrays.output_0, arrays.output_1, self._effort, np.asarray(effort), self._rows, held)
+        return held

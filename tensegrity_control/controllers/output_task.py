@@ -65,9 +65,10 @@ class OutputPath:
     def values(self, progress: Progress) -> Array:
         """(3, m) value, rate and acceleration where its clock is; of turns angular ones, in rad/s and rad/s^2."""
         rows = self.motion.sample(self.motion.start + min(max(progress.time, 0.0), self.duration))
-        rate, acceleration = rows[1].copy(), rows[2].copy()
-        rows[1] = progress.pace * rate
-        rows[2] = progress.pace**2 * acceleration + progress.change * rate
+        if progress.pace != 1.0 or progress.change != 0.0:
+            rows[2] *= progress.pace**2
+            rows[2] += progress.change * rows[1]
+            rows[1] *= progress.pace
         if rows.shape[1] > self.translations:
             turn = rows[:, self.translations :]
             turn[1], turn[2] = angular_motion(*turn)

@@ -148,6 +148,32 @@ def fill_load(known, body, point, centre, force, selection, load):
         load[body, 5] += c
 
 
+@allocation_free
+def fill_set_points(
+    q, v, drive_q, drive_v, moved, stretches, acceleration, lasts, late, share, follows, seen, seen_rate, last,
+    last_rate, position, rate, left, commanded, commanded_rate,
+):  # fmt: skip
+    """Fill set points (a,), their rates and the rates with which they are left, and the same as they are commanded.
+
+    Args:
+        moved: (a, 4) of `CableStretch`, which counts where an actuator `stretches` its cable. acceleration: (a,) for
+            `lasts` s, from `late` s on. follows: whether a command was under way: with set points `seen` for the state
+            that q and v are of, and `last` ones when this one acts, of whose difference to q a share is taken back.
+    """
+    for a in range(position.shape[0]):
+        here, speed, half = q[drive_q[a]], v[drive_v[a]], 0.5 * lasts * acceleration[a]
+        if stretches:
+            here -= moved[a, 0]
+            speed -= moved[a, 1]
+        if follows:
+            here = last[a] + share * (here - seen[a])
+            speed = last_rate[a] + share * (speed - seen_rate[a])
+        speed += half
+        position[a], rate[a], left[a] = here, speed, speed + half
+        commanded_rate[a] = speed + moved[a, 3]
+        commanded[a] = here + moved[a, 2] - late * commanded_rate[a]  # on its way until it acts
+
+
 class QPController(SampledController):
     """See the module.
 
@@ -239,7 +265,7 @@ class QPController(SampledController):
         self._pending = PendingCommands(self._lead)
         self._force = np.zeros(self._rows.size)
         self._solve, self._fill_bounds = QuickCall(add_solution), QuickCall(fill_bounds)
-        self._fill_load = QuickCall(fill_load)
+        self._fill_load, self._set_points = QuickCall(fill_load), QuickCall(fill_set_points)
         self._scratch = np.zeros((self._rows.size,) * 2), np.zeros(self._rows.size), np.zeros(self._rows.size, np.int64)
         self._loads = np.array(self.equations.work.load)
         self._rate_seen: Array | None = None
@@ -524,11 +550,12 @@ class QPController(SampledController):
         rate = arrays.selection @ arrays.velocity
         error = self._task.error(here, arrays.position[:3] - 0.5 * self.period * arrays.velocity[:3], turn)
         w = self._bandwidth * affordable(self.period, self._latest)
-        if self._is_off(error, w):
+        behind = (self._weights * error).tolist()
+        if self._is_off(behind, w):
             self._give_up("motion does not answer to commands as it should, the output is far from its reference")
             return self._impedance_command(time, acts, *before)
         self._check_distance(error)
-        self._watch_border(time, error, self._task.by_row(here[1]), rate, w)
+        self._watch_border(time, behind, self._task.by_row(here[1]), rate, w)
         self._learn(time, rate - changed, w)
         here[2] = middle[2]
         desired = self._task.acceleration_for(here, error, turn, rate, arrays.velocity[3:], w)
@@ -582,7 +609,7 @@ class QPController(SampledController):
         count, none = v.size, np.zeros(self._rows.size)
         if acts <= time:
             return q, v, none
-        v = v - self.equations.stretching(self.equations.stretches(q, v)[1])
+        v = self.equations.without_stretching(v)
         change = self._pending.change(time, acts)
         if change is None:
             return self.equations.moved(q, v, acts - time), v, none
@@ -624,10 +651,9 @@ class QPController(SampledController):
 
     # -- where the loop cannot hold the output, but impedances can ---------------------------------------------------
 
-    def _is_off(self, error: Array, w: float) -> bool:
-        """Whether the output is farther from its reference than a loop of bandwidth w ever lets it be."""
-        behind = self._weights * error
-        return self._impedance is not None and math.sqrt(behind @ behind) > OFF * self._limits[0] / w
+    def _is_off(self, behind: list[float], w: float) -> bool:
+        """Whether the output is farther from its reference (k,) than a loop of bandwidth w ever lets it be."""
+        return self._impedance is not None and math.hypot(*behind) > OFF * self._limits[0] / w
 
     def _stop_short(self, time: float) -> None:
         """End the present motion before the output comes to where the loop cannot hold it, and say so."""
@@ -725,24 +751,20 @@ class QPController(SampledController):
         """The last solution as a command that acts from `acts` [s] on for `lasts` s, for the state seen at `time`."""
         solution, gains = self.solution, self._impedance
         assert solution is not None
-        position, rate = q[self.equations.drive_q], v[self.equations.parts.drive]
-        half = 0.5 * lasts * solution.actuator
-        moved = self._stretch.moved
-        if gains is not None:
-            position -= moved[:, 0]
-            rate -= moved[:, 1]
-        if acts > time and (commanded := self._pending.commanded(time, acts)) is not None:
-            share = CORRECTED * self._elapsed / (self._elapsed + acts - time)
-            position = commanded[2] + share * (position - commanded[0])
-            rate = commanded[3] + share * (rate - commanded[1])
-        rate += half
-        self._pending.send(Sent(acts, lasts, accelerations, position, rate, rate + half, time))
-        effort = solution.effort
+        count, moved, effort = len(self.names), self._stretch.moved, solution.effort
+        position, rate, left, commanded_position, commanded_rate = np.empty((5, count))
+        before = self._pending.commanded(time, acts) if acts > time else None
+        self._set_points(
+            q, v, self.equations.drive_q, self.equations.parts.drive, moved, gains is not None, solution.actuator,
+            lasts, acts - time, CORRECTED * self._elapsed / (self._elapsed + acts - time), before is not None,
+            *(before or (position, rate, position, rate)), position, rate, left, commanded_position, commanded_rate,
+        )  # fmt: skip
+        self._pending.send(Sent(acts, lasts, accelerations, position, rate, left, time))
         if gains is None:
             return Command(self.output_mode, self.names, effort)
-        position, rate = position + moved[:, 2], rate + moved[:, 3]
-        position -= (acts - time) * rate  # on its way until it acts
-        return Command("impedance", self.names, effort, position, rate, gains.stiffness, gains.damping)
+        return Command(
+            "impedance", self.names, effort, commanded_position, commanded_rate, gains.stiffness, gains.damping
+        )
 
     def _doubt_tensions(self, time: float, acts: float) -> None:
         """Keep in mind by how much tensions, as the strains seen at `time` [s] say, were below what was commanded for
@@ -792,7 +814,7 @@ class QPController(SampledController):
         desired = np.full_like(floor, level) if level > 0.0 else self._start_tension
         return np.minimum(np.maximum(desired, TENSION_LEVEL * floor), self.program.tension_high)
 
-    def _watch_border(self, time: float, error: Array, desired: Array, rate: Array, w: float) -> None:
+    def _watch_border(self, time: float, behind: list[float], desired: Array, rate: Array, w: float) -> None:
         """Let the reference wait for an output that is behind, and give up a goal that cannot be reached.
 
         How far the output may be behind follows from what its loop affords now. That it is behind is no reason to give
@@ -800,7 +822,7 @@ class QPController(SampledController):
         """
         clock, _ = self._active(time)
         leash = self._limits[0] / w
-        behind, ahead_of = (self._weights * error).tolist(), (self._weights * desired).tolist()
+        ahead_of = (self._weights * desired).tolist()
         square, ahead = sum(map(mul, ahead_of, ahead_of)), sum(map(mul, behind, ahead_of))
         if square > 0.0 and ahead < 0.0:  # it is ahead; what counts is what it is beside its path
             behind = [each - ahead / square * along for each, along in zip(behind, ahead_of, strict=True)]

@@ -24,6 +24,7 @@ import numpy as np
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
+from tensegrity_dynamics.numerics.linear_algebra import orthogonalise_rows
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import AXES
 
@@ -43,46 +44,16 @@ LEAST_PART = 0.3
 """Of the direction that is lost, from which on an axis is named."""
 
 
-ORTHOGONAL = 1e-15
-"""Cosine between two rows that counts as none."""
-ROTATIONS = 30
-"""Times that every pair of rows is turned, at most; a handful is enough."""
-
-
 @allocation_free
 def authority(rows, output, effort, scaled):
-    """s_min / s_max of D^-1 B U (k, a), which is written into `scaled`; 0 where there are fewer efforts than rows.
-
-    Turned until its rows are orthogonal (one-sided Jacobi), which keeps the small ones exact and for a matrix of this
-    size takes a tenth of the time of a library's decomposition.
-    """
+    """s_min / s_max of D^-1 B U (k, a), which is written into `scaled`; 0 where there are fewer efforts than rows."""
     count, inputs = output.shape
     for k in range(count):
         for a in range(inputs):
             scaled[k, a] = rows[k] * output[k, a] * effort[a]
     if inputs < count:
         return 0.0
-    for _ in range(ROTATIONS):
-        done = True
-        for i in range(count - 1):
-            for j in range(i + 1, count):
-                first, second, both = 0.0, 0.0, 0.0
-                for a in range(inputs):
-                    first += scaled[i, a] * scaled[i, a]
-                    second += scaled[j, a] * scaled[j, a]
-                    both += scaled[i, a] * scaled[j, a]
-                if not abs(both) > ORTHOGONAL * np.sqrt(first * second):
-                    continue
-                done = False
-                half = 0.5 * (second - first) / both
-                t = (1.0 if half >= 0.0 else -1.0) / (abs(half) + np.sqrt(1.0 + half * half))
-                c = 1.0 / np.sqrt(1.0 + t * t)
-                s = c * t
-                for a in range(inputs):
-                    one, other = scaled[i, a], scaled[j, a]
-                    scaled[i, a], scaled[j, a] = c * one - s * other, s * one + c * other
-        if done:
-            break
+    orthogonalise_rows(scaled, inputs)
     least, largest = np.inf, 0.0
     for k in range(count):
         size = 0.0

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...errors import TensegrityError
 from ...numerics.compilation import QuickCall, allocation_free, for_compiled_callers
-from ...numerics.linear_algebra import cholesky, cholesky_solve, lu_factor, lu_solve
+from ...numerics.linear_algebra import cholesky, cholesky_solve_columns, lu_factor, lu_solve
 from ...numerics.types import Array
 from ...robots.robot import Robot
 from .. import joints
@@ -43,7 +43,7 @@ TightWorkspace = namedtuple(
     "TightWorkspace",
     "right stretch stretch_bias pull inputs full jacobian bias inputs_solved pull_solved output_solved coupling pivots "
     "tension_0 tension_1 rate_0 rate_1 output_0 output_1 mobility joint_0 joint_1 momentum column scale position "
-    "velocity selection rates q_rate q_ahead status",
+    "velocity selection rates q_rate q_ahead solved status",
 )
 
 
@@ -59,6 +59,7 @@ def _make_workspace(n: int, nv: int, nq: int, cables: int, inputs: int, outputs:
         joint_1=np.zeros((inputs, inputs)), momentum=np.zeros((n, inputs)), column=np.zeros(cables), scale=np.zeros(1),
         position=np.zeros(6), velocity=np.zeros(6), selection=np.zeros((outputs, 6)),
         rates=np.zeros(n), q_rate=np.zeros(nq), q_ahead=np.zeros(nq),
+        solved=np.zeros((n, 1 + inputs + cables + outputs)),
         status=np.zeros(2, dtype=np.int64),
     )  # fmt: skip
 
@@ -163,75 +164,27 @@ def tight_equations(flat, parts, q, v, ahead, n, fresh, work, reduction, tight):
         tight.status[1] = reduction.independent[failed]
         return SINGULAR_MASS
     output_motion(flat, parts, work, tight)
+    output_rows(reduction, tight, n)
     for i in range(n):
         tight.right[i] = reduction.right[i]
         tight.rates[i] = v[reduction.independent[i]]
-        tight.rate_0[i] = reduction.right[i]
-    cholesky_solve(reduction.reduced, n, tight.rate_0)
-    inputs, cables, outputs = parts.drive.shape[0], parts.cable.shape[0], parts.axes.shape[0]
-    for a in range(inputs):
-        for i in range(n):
-            tight.inputs[a, i] = reduction.basis[parts.drive[a], i]
-            tight.inputs_solved[a, i] = tight.inputs[a, i]
-        cholesky_solve(reduction.reduced, n, tight.inputs_solved[a])
-    for c in range(cables):
-        for i in range(n):
-            tight.pull_solved[c, i] = tight.pull[c, i]
-        cholesky_solve(reduction.reduced, n, tight.pull_solved[c])
-    if not tensions(n, tight, inputs, cables):
+    solve_mass(parts, reduction, tight, n)
+    if not tensions(tight):
         return SINGULAR_CABLES
-    accelerations(flat, parts, reduction, tight, n, inputs, cables, outputs)
+    accelerations(parts, reduction, tight)
     return REGULAR
 
 
-@allocation_free
-def tensions(n, tight, inputs, cables):
-    """Fill T_0 and T_1 from E w'' = 0; False where the cables' stretches depend on each other."""
-    for c in range(cables):
-        for e in range(cables):
-            total = 0.0
-            for i in range(n):
-                total += tight.stretch[c, i] * tight.pull_solved[e, i]
-            tight.coupling[c, e] = total
-    lu_factor(tight.coupling, cables, tight.pivots)
-    for c in range(cables):
-        if not abs(tight.coupling[c, c]) > 1e-12 * abs(tight.coupling[0, 0]):
-            return False
-    for a in range(-1, inputs):
-        for c in range(cables):
-            total = tight.stretch_bias[c] if a < 0 else 0.0
-            for i in range(n):
-                total += tight.stretch[c, i] * (tight.rate_0[i] if a < 0 else tight.inputs_solved[a, i])
-            tight.column[c] = total
-        lu_solve(tight.coupling, cables, tight.pivots, tight.column)
-        for c in range(cables):
-            if a < 0:
-                tight.tension_0[c] = tight.column[c]
-            else:
-                tight.tension_1[c, a] = tight.column[c]
-    return True
-
-
-@allocation_free
-def accelerations(flat, parts, reduction, tight, n, inputs, cables, outputs):
-    """Fill a_0, A_1, M A_1, and the accelerations of output and actuators, from the tensions."""
-    dofs = flat.dof_parent.shape[0]
-    for i in range(n):
-        for c in range(cables):
-            tight.rate_0[i] -= tight.pull_solved[c, i] * tight.tension_0[c]
-        for a in range(inputs):
-            direct, solved = tight.inputs[a, i], tight.inputs_solved[a, i]
-            for c in range(cables):
-                direct -= tight.pull[c, i] * tight.tension_1[c, a]
-                solved -= tight.pull_solved[c, i] * tight.tension_1[c, a]
-            tight.momentum[i, a], tight.rate_1[i, a] = direct, solved
-    for k in range(outputs):
+@for_compiled_callers
+def output_rows(reduction, tight, n):
+    """Fill the Jacobian J (k, n) of the controlled axes, and output_0 (k,) with what of their bias G and g leave."""
+    for k in range(tight.selection.shape[0]):
         bias = 0.0
         for r in range(6):
             bias += tight.selection[k, r] * tight.bias[r]
         for i in range(n):
             tight.jacobian[k, i] = 0.0
-        for d in range(dofs):
+        for d in range(reduction.offset.shape[0]):
             entry = 0.0
             for r in range(6):
                 if tight.selection[k, r] != 0.0:
@@ -241,32 +194,102 @@ def accelerations(flat, parts, reduction, tight, n, inputs, cables, outputs):
                 for m in range(reduction.basis_filled[d]):
                     i = reduction.basis_columns[d, m]
                     tight.jacobian[k, i] += entry * reduction.basis[d, i]
-        for i in range(n):
-            tight.output_solved[k, i] = tight.jacobian[k, i]
-            bias += tight.jacobian[k, i] * tight.rate_0[i]
-        cholesky_solve(reduction.reduced, n, tight.output_solved[k])
         tight.output_0[k] = bias
+
+
+@for_compiled_callers
+def solve_mass(parts, reduction, tight, n):
+    """Solve with the mass for right side, inputs, pulls and output rows: the columns of `solved`, in this order."""
+    inputs, cables, outputs = parts.drive.shape[0], parts.cable.shape[0], parts.axes.shape[0]
+    solved, first_pull, first_row = tight.solved, 1 + inputs, 1 + inputs + cables
+    for i in range(n):
+        solved[i, 0] = tight.right[i]
         for a in range(inputs):
-            total = 0.0
-            for i in range(n):
-                total += tight.jacobian[k, i] * tight.rate_1[i, a]
-            tight.output_1[k, a] = total
-    for k in range(outputs):
-        for m in range(outputs):
-            total = 0.0
-            for i in range(n):
-                total += tight.jacobian[k, i] * tight.output_solved[m, i]
-            tight.mobility[k, m] = total
+            tight.inputs[a, i] = solved[i, 1 + a] = reduction.basis[parts.drive[a], i]
+        for c in range(cables):
+            solved[i, first_pull + c] = tight.pull[c, i]
+        for k in range(outputs):
+            solved[i, first_row + k] = tight.jacobian[k, i]
+    cholesky_solve_columns(reduction.reduced, n, solved)
+    for i in range(n):
+        for a in range(inputs):
+            tight.inputs_solved[a, i] = solved[i, 1 + a]
+        for c in range(cables):
+            tight.pull_solved[c, i] = solved[i, first_pull + c]
+        for k in range(outputs):
+            tight.output_solved[k, i] = solved[i, first_row + k]
+
+
+@for_compiled_callers
+def tensions(tight):
+    """Fill T_0 and T_1 from E w'' = 0; False where the cables' stretches depend on each other."""
+    cables, inputs = tight.tension_1.shape
+    solved = tight.solved
+    for c in range(cables):
+        tight.tension_0[c] = tight.stretch_bias[c]
+        for a in range(inputs):
+            tight.tension_1[c, a] = 0.0
+        for e in range(cables):
+            tight.coupling[c, e] = 0.0
+        for i in range(solved.shape[0]):
+            entry = tight.stretch[c, i]
+            tight.tension_0[c] += entry * solved[i, 0]
+            for a in range(inputs):
+                tight.tension_1[c, a] += entry * solved[i, 1 + a]
+            for e in range(cables):
+                tight.coupling[c, e] += entry * solved[i, 1 + inputs + e]
+    lu_factor(tight.coupling, cables, tight.pivots)
+    for c in range(cables):
+        if not abs(tight.coupling[c, c]) > 1e-12 * abs(tight.coupling[0, 0]):
+            return False
+    lu_solve(tight.coupling, cables, tight.pivots, tight.tension_0)
     for a in range(inputs):
-        total = reduction.offset[parts.drive[a]]
+        for c in range(cables):
+            tight.column[c] = tight.tension_1[c, a]
+        lu_solve(tight.coupling, cables, tight.pivots, tight.column)
+        for c in range(cables):
+            tight.tension_1[c, a] = tight.column[c]
+    return True
+
+
+@for_compiled_callers
+def accelerations(parts, reduction, tight):
+    """Fill a_0, A_1, M A_1, and the accelerations of output and actuators, from the tensions."""
+    cables, inputs = tight.tension_1.shape
+    outputs, n = tight.jacobian.shape
+    solved, first_row = tight.solved, 1 + inputs + cables
+    for i in range(n):
+        rate = solved[i, 0]
+        for a in range(inputs):
+            tight.momentum[i, a], tight.rate_1[i, a] = tight.inputs[a, i], solved[i, 1 + a]
+        for c in range(cables):
+            direct, moved = tight.pull[c, i], solved[i, 1 + inputs + c]
+            rate -= moved * tight.tension_0[c]
+            for a in range(inputs):
+                tight.momentum[i, a] -= direct * tight.tension_1[c, a]
+                tight.rate_1[i, a] -= moved * tight.tension_1[c, a]
+        tight.rate_0[i] = rate
+    for k in range(outputs):
+        for a in range(inputs):
+            tight.output_1[k, a] = 0.0
+        for m in range(outputs):
+            tight.mobility[k, m] = 0.0
         for i in range(n):
-            total += tight.inputs[a, i] * tight.rate_0[i]
-        tight.joint_0[a] = total
+            entry = tight.jacobian[k, i]
+            tight.output_0[k] += entry * tight.rate_0[i]
+            for a in range(inputs):
+                tight.output_1[k, a] += entry * tight.rate_1[i, a]
+            for m in range(outputs):
+                tight.mobility[k, m] += entry * solved[i, first_row + m]
+    for a in range(inputs):
+        tight.joint_0[a] = reduction.offset[parts.drive[a]]
         for b in range(inputs):
-            total = 0.0
-            for i in range(n):
-                total += tight.inputs[a, i] * tight.rate_1[i, b]
-            tight.joint_1[a, b] = total
+            tight.joint_1[a, b] = 0.0
+        for i in range(n):
+            entry = tight.inputs[a, i]
+            tight.joint_0[a] += entry * tight.rate_0[i]
+            for b in range(inputs):
+                tight.joint_1[a, b] += entry * tight.rate_1[i, b]
 
 
 @allocation_free
@@ -287,6 +310,34 @@ def move(coupling, pivots, pull_solved, inputs, column, tension, moved):
                     pulled += pull_solved[c, i] * column[c]
                 total += inputs[a, i] * pulled
             moved[a, k] = total
+
+
+@allocation_free
+def move_on(flat, q, v, time, rate, result):
+    """Fill result (nq,) with where q comes to at velocity v (nv,) after a time; rate (nq,) is scratch."""
+    configuration_rate(flat, q, v, rate)
+    for k in range(q.shape[0]):
+        result[k] = q[k] + time * rate[k]
+    normalise_quaternions(flat, result)
+
+
+@allocation_free
+def hold_stretch(joint_v, kind, radius, v, coupling, pivots, pull_solved, basis, column, result):
+    """Fill result (nv,) with v without the stretching of the cables; see `TightCables.without_stretching`."""
+    cables, n = pull_solved.shape
+    for c in range(cables):
+        column[c] = v[joint_v[c] + 1]
+        if kind[c] == joints.INVOLUTE_LENGTH:
+            column[c] -= radius[c] * v[joint_v[c]]
+    lu_solve(coupling, cables, pivots, column)
+    for d in range(result.shape[0]):
+        result[d] = v[d]
+    for i in range(n):
+        pulled = 0.0
+        for c in range(cables):
+            pulled += pull_solved[c, i] * column[c]
+        for d in range(result.shape[0]):
+            result[d] -= basis[d, i] * pulled
 
 
 class TightCables:
@@ -345,7 +396,8 @@ class TightCables:
         self.springs = np.array([cable.area * cable.young for cable in own])
         self.softness = np.ones(len(own))
         self.relaxation = np.array([cable.damping / cable.young for cable in own])
-        self._equations, self._rate = QuickCall(tight_equations), QuickCall(configuration_rate)
+        self._equations, self._move_on = QuickCall(tight_equations), QuickCall(move_on)
+        self._hold_stretch, self._q_rate = QuickCall(hold_stretch), np.zeros(mechanism.position_count)
         self._fresh = True
         still = np.zeros(mechanism.velocity_count)
         self.update(np.array(model.start), still)
@@ -376,19 +428,21 @@ class TightCables:
     def moved(self, q: Array, v: Array, time: float) -> Array:
         """(nq,) where q comes to at velocity v (nv,) after a time [s] in which it turns little."""
         q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)
-        rate = np.zeros_like(q)
-        self._rate(self._flat, q, v, rate)
-        result = q + time * rate
-        normalise_quaternions(self._flat, result)
-        return np.asarray(result)
+        result = np.empty_like(q)
+        self._move_on(self._flat, q, v, time, self._q_rate, result)
+        return result
 
-    def stretching(self, rate: Array) -> Array:
-        """(nv,) of all coordinates that comes with rates (c,) of stretch, at no momentum of other motions."""
-        arrays = self.arrays
-        if not rate.size:
-            return np.zeros(self.mechanism.velocity_count)
-        pulls = np.linalg.solve(arrays.stretch @ arrays.pull_solved.T, rate)
-        return np.asarray(self.reduction.basis[:, : self.count] @ (arrays.pull_solved.T @ pulls))
+    def without_stretching(self, v: Array) -> Array:
+        """(nv,) v less what comes with the rates of the cables' stretch, at no momentum of other motions.
+
+        With the factors that the last `update` has left.
+        """
+        arrays, parts, result = self.arrays, self.parts, np.empty_like(v)
+        self._hold_stretch(
+            parts.joint_v, parts.kind, parts.radius, v, arrays.coupling, arrays.pivots, arrays.pull_solved,
+            self.reduction.basis, arrays.column, result,
+        )  # fmt: skip
+        return result
 
     def stretches(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """Strain or elongation of the driven cables as E counts it, its rate, and (c,) what of it is a newton."""
