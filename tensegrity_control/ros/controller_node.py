@@ -21,7 +21,6 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Pose as RosPose
 from geometry_msgs.msg import PoseStamped, Quaternion, WrenchStamped
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 from sensor_msgs.msg import JointState, TimeReference
 from std_srvs.srv import Trigger
@@ -188,7 +187,7 @@ class ControllerNode(RobotNode):
         # a group of its own: while a goal is planned the control goes on, and a second one is refused at once
         self.create_service(
             SetGoalPose, "set_goal_pose", self._asked.announced(self._set_goal),
-            callback_group=ReentrantCallbackGroup(),
+            callback_group=self.attention.apart,
         )  # fmt: skip
         self.create_service(Trigger, "hold", self._hold)
         self.create_service(Trigger, "stop", self._stop)
