@@ -179,7 +179,8 @@ class ControllerNode(RobotNode):
         )  # fmt: skip
         self._loads = ExternalLoads(self._robot, patience, None if largest < 0.0 else largest)
         self._load_refused = ""
-        self.create_subscription(WrenchStamped, "estimated_wrench", self._take_estimate, STATE)
+        self._estimates: Any = None
+        self._hear_estimates()
         if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
         self._streamed, self._stream_refused, self._streamed_at = 0, "", -np.inf
@@ -410,10 +411,17 @@ class ControllerNode(RobotNode):
         read = stamp if self._joints is None else nanoseconds(self._joints.header.stamp)
         return 1e-9 * (read if 0 < read - stamp < 1e9 * OLDEST_STATE else stamp)
 
+    def _hear_estimates(self) -> None:
+        """Listen to `estimated_wrench` as long as the controller reckons with loads; nobody else needs the messages."""
+        if not self._controller.takes_loads:
+            if self._estimates is not None:
+                self.destroy_subscription(self._estimates)
+            self._estimates = None
+        elif self._estimates is None:
+            self._estimates = self.create_subscription(WrenchStamped, "estimated_wrench", self._take_estimate, STATE)
+
     def _take_estimate(self, message: WrenchStamped) -> None:
         """What the observer says that pulls beside what is known; counts from the state after its own on."""
-        if not self._controller.takes_loads:
-            return
         try:
             self._loads.take_estimate(*wrench_from_message(message), self._now)
         except TensegrityError as error:
@@ -481,9 +489,8 @@ class ControllerNode(RobotNode):
         """Say so when nothing comes any more."""
         silent = time.monotonic() - self._heard
         if self._stamp is not None and silent > 2.0:
-            self.set_status(
-                WARN, f"no structure_state for {int(silent)} s; did the simulator, driver or estimator end?"
-            )
+            text = "no structure_state comes any more; did the simulator, driver or estimator end?"
+            self.set_status(WARN, text, silent_for=f"{silent:.0f} s")
 
     # -- parameters -----------------------------------------------------------------------------------------------
 
@@ -517,6 +524,7 @@ class ControllerNode(RobotNode):
                 self._settings.name = before
                 raise
         self._controller, self._failed = controller, None
+        self._hear_estimates()
 
     # -- services -------------------------------------------------------------------------------------------------
 
