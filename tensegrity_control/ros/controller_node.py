@@ -21,7 +21,6 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Pose as RosPose
 from geometry_msgs.msg import PoseStamped, Quaternion, WrenchStamped
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 from sensor_msgs.msg import JointState, TimeReference
 from std_srvs.srv import Trigger
@@ -180,7 +179,8 @@ class ControllerNode(RobotNode):
         )  # fmt: skip
         self._loads = ExternalLoads(self._robot, patience, None if largest < 0.0 else largest)
         self._load_refused = ""
-        self.create_subscription(WrenchStamped, "estimated_wrench", self._take_estimate, STATE)
+        self._estimates: Any = None
+        self._hear_estimates()
         if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
         self._streamed, self._stream_refused, self._streamed_at = 0, "", -np.inf
@@ -188,7 +188,7 @@ class ControllerNode(RobotNode):
         # a group of its own: while a goal is planned the control goes on, and a second one is refused at once
         self.create_service(
             SetGoalPose, "set_goal_pose", self._asked.announced(self._set_goal),
-            callback_group=ReentrantCallbackGroup(),
+            callback_group=self.attention.apart,
         )  # fmt: skip
         self.create_service(Trigger, "hold", self._hold)
         self.create_service(Trigger, "stop", self._stop)
@@ -411,10 +411,17 @@ class ControllerNode(RobotNode):
         read = stamp if self._joints is None else nanoseconds(self._joints.header.stamp)
         return 1e-9 * (read if 0 < read - stamp < 1e9 * OLDEST_STATE else stamp)
 
+    def _hear_estimates(self) -> None:
+        """Listen to `estimated_wrench` as long as the controller reckons with loads; nobody else needs the messages."""
+        if not self._controller.takes_loads:
+            if self._estimates is not None:
+                self.destroy_subscription(self._estimates)
+            self._estimates = None
+        elif self._estimates is None:
+            self._estimates = self.create_subscription(WrenchStamped, "estimated_wrench", self._take_estimate, STATE)
+
     def _take_estimate(self, message: WrenchStamped) -> None:
         """What the observer says that pulls beside what is known; counts from the state after its own on."""
-        if not self._controller.takes_loads:
-            return
         try:
             self._loads.take_estimate(*wrench_from_message(message), self._now)
         except TensegrityError as error:
@@ -482,9 +489,8 @@ class ControllerNode(RobotNode):
         """Say so when nothing comes any more."""
         silent = time.monotonic() - self._heard
         if self._stamp is not None and silent > 2.0:
-            self.set_status(
-                WARN, f"no structure_state for {int(silent)} s; did the simulator, driver or estimator end?"
-            )
+            text = "no structure_state comes any more; did the simulator, driver or estimator end?"
+            self.set_status(WARN, text, silent_for=f"{silent:.0f} s")
 
     # -- parameters -----------------------------------------------------------------------------------------------
 
@@ -518,6 +524,7 @@ class ControllerNode(RobotNode):
                 self._settings.name = before
                 raise
         self._controller, self._failed = controller, None
+        self._hear_estimates()
 
     # -- services -------------------------------------------------------------------------------------------------
 

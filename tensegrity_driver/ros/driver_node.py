@@ -131,7 +131,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._taken: TimeReference | None = None  # the newest command that has not been sent to the servos
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE) if self._lockstep else None
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
-        self.create_service(Trigger, "emergency_stop", self._emergency_stop)
+        self.create_service(Trigger, "emergency_stop", self._emergency_stop, callback_group=self.attention.prompt)
         self.create_service(Trigger, "~/release", self._release)
         self.create_service(Calibrate, "~/calibrate", self._calibrate)
         self.set_status(OK, "unconfigured")

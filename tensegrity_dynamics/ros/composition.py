@@ -17,13 +17,9 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 
 from ..ending import Ending
 from ..errors import TensegrityError
+from .attention import pause
 from .hand_over import HandOver
 from .robot_node import RobotNode, handle_waiting, run_in_ros
-
-LOOK, LONGEST_LOOK = 0.03, 0.2
-"""s of wall time after which the nodes look for what comes from elsewhere, whatever they have to tell each other."""
-SHARE = 10.0
-"""Looking takes one part of so many of the time: with many nodes on a slow machine they look less often."""
 
 
 class NodeFailure(Exception):
@@ -79,7 +75,7 @@ class Composition:
             node.begin_inside()
         took = 0.0
         while not ending.asked and rclpy.ok():
-            self._hand_over.deliver(min(max(LOOK, SHARE * took), LONGEST_LOOK))
+            self._hand_over.deliver(pause(took))
             began, idle = time.monotonic(), self._hand_over.idle
             self._hand_over.look(next(iter(self.nodes.values())))
             try:

@@ -99,7 +99,8 @@ class EstimatorNode(RobotNode):
     def _estimate(self, message: JointState) -> None:
         if 1e-9 * nanoseconds(message.header.stamp) < self._at and self._imus is not None:
             self._imus.clear()  # a reset
-        if self._lacks_imus(1e-9 * nanoseconds(message.header.stamp)):
+        stamp = nanoseconds(message.header.stamp)
+        if self._lacks_imus(1e-9 * stamp) or self._lacks_tendons(stamp):
             self._waiting = message
             return
         self._waiting = None
@@ -108,7 +109,6 @@ class EstimatorNode(RobotNode):
         missing = names - set(read)
         if missing:
             self.set_status(WARN, f"joint_states lacks {', '.join(sorted(missing))}: the value at the start is taken")
-        stamp = nanoseconds(message.header.stamp)
         if 1e-9 * stamp < self._at:  # a reset
             self._wrenches.forget()
         self._at = 1e-9 * stamp
@@ -120,8 +120,9 @@ class EstimatorNode(RobotNode):
         except TensegrityError as error:
             self.set_status(WARN, f"a reading is not taken: {error}")
             return
-        values = self._publish_load(estimate, at) if self._observes else dict(self._estimator.notes)
+        # the state first, since the controller answers it; the load counts from the next one on
         publish_state(self._publisher, self._buffer, self._record(estimate), at, "estimator")
+        values = self._publish_load(estimate, at) if self._observes else dict(self._estimator.notes)
         self._read = read
         if not estimate.converged:
             self.set_status(WARN, f"no shape for these readings, the last one is shown: {estimate.reason}", **values)
@@ -159,6 +160,16 @@ class EstimatorNode(RobotNode):
 
     def _keep_tendons(self, message: TendonState) -> None:
         self._tendons = message
+        if self._waiting is not None:
+            self._estimate(self._waiting)
+
+    def _lacks_tendons(self, stamp: int) -> bool:
+        """Whether measured tensions of that time [ns] are still to come, which in lock-step decide."""
+        tendons = self._tendons
+        return (
+            self._lockstep and tendons is not None and not tendons.estimated
+            and nanoseconds(tendons.header.stamp) < stamp
+        )  # fmt: skip
 
     def _forces(self, message: JointState, stamp: int) -> tuple[dict[str, float], ...]:
         """What the observer wants beside the positions: efforts, and the tensions measured at the same time."""

@@ -19,6 +19,7 @@ from typing import Any
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
+from rclpy.callback_groups import CallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor, TimeoutException
@@ -26,10 +27,12 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
+from rclpy.time_source import CLOCK_TOPIC
 
 from ..command_streams import publisher_names
 from ..ending import Ending, end_within, leave_threads
 from ..errors import TensegrityError, unknown_name
+from .attention import LOOK, Attention, pause
 from .hand_over import HandOver, InsidePublisher, InsideSubscription, profile
 
 # States are published reliably, so that in lock-step nothing is lost; whoever only watches may ask for best effort.
@@ -69,6 +72,8 @@ class RobotNode(Node):
 
     def __init__(self, name: str) -> None:
         self._hand_over = HandOver.current  # before rclpy makes its own publishers and subscriptions
+        self.attention = Attention()
+        self._taken = 0
         super().__init__(name, cli_args=list(self._hand_over.arguments) if self._hand_over else None)
         self.survived = 0
         self._own_error: Exception | None = None
@@ -86,10 +91,32 @@ class RobotNode(Node):
 
     # -- life -----------------------------------------------------------------------------------------------------
 
+    @property
+    def default_callback_group(self) -> CallbackGroup:
+        """Of what this node need not look at each time it waits, rclpy's own services and events among it."""
+        return self.attention.patient
+
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
         """Handle what comes until the end is asked for."""
+        attention = self.attention
+
+        def look() -> None:
+            attention.everything = True
+
+        timer, took = self.create_timer(LOOK, look, clock=self.wall_clock), 0.0
         while not ending.asked and self.context.ok():
-            self.survive(executor.spin_once)
+            taken = self._taken
+            timer.timer_period_ns = round(1e9 * pause(took))
+            timer.reset()
+            attention.everything = False
+            while not (attention.everything or ending.asked) and self.context.ok():
+                self.survive(executor.spin_once)
+            attention.everything = True
+            if taken == self._taken:  # nothing flows: wait for anything
+                timer.cancel()
+            began, idle = time.monotonic(), timer.is_canceled()
+            handle_waiting(executor, None if idle else 0.0, lambda _, step: self.survive(step))
+            took = 0.0 if idle else time.monotonic() - began
 
     def begin_inside(self) -> None:
         """Called instead of `spin` where an executor works for several nodes."""
@@ -122,11 +149,14 @@ class RobotNode(Node):
 
         @functools.wraps(callback)  # rclpy looks at the parameters: with what the middleware reports a message, or not
         def shielded(*message: Any) -> None:
+            self._taken += 1
             try:
                 callback(*message)
             except Exception as error:
                 self._note_survived(f"a message of {topic} could not be handled", error)
 
+        if topic != CLOCK_TOPIC:
+            more.setdefault("callback_group", self.attention.prompt)
         more.setdefault("event_callbacks", SubscriptionEventCallbacks(incompatible_qos=self._incompatible(topic)))
         join = functools.partial(super().create_subscription, msg_type, topic, shielded, *options, **more)
         quality: Any = options[0] if options else more["qos_profile"]
@@ -206,6 +236,8 @@ class RobotNode(Node):
                 self._own_error = error
                 raise
 
+        if timer_period_sec < 0.1:
+            more.setdefault("callback_group", self.attention.prompt)
         chosen = own_coroutine if inspect.iscoroutinefunction(callback) else own
         return super().create_timer(timer_period_sec, chosen, *options, **more)
 

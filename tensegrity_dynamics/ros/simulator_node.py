@@ -48,6 +48,8 @@ MODES = {
 }
 
 
+STARTING = 30.0
+"""s of wall time in which a controller may start before the simulator warns that none commands."""
 LEAST_PACE = 0.95
 """Part of the desired pace below which the simulator says so."""
 
@@ -129,6 +131,7 @@ class SimulatorNode(RobotNode):
         self._late: LateMessages[Late] = LateMessages(late, late + more, seed)
         self._readings: LateMessages[Reading] = LateMessages(later, later + more, seed + 1)
         self._read: Reading | None = None  # the last one that was published
+        self._acted: TimeReference | None = None  # what the last command is told of, until that is published
         self._substeps = max(1, -(-self._period // max(1, round(natural.time_step * 1e9))))
         self._simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
         self._choice = ""
@@ -155,7 +158,7 @@ class SimulatorNode(RobotNode):
         self.create_subscription(WrenchStamped, "external_wrench", self._external_wrench, WRENCHES)
         self.create_service(Trigger, "~/reset", self._reset)
         self.create_service(SetBool, "~/set_paused", self._set_paused)
-        self.create_service(Trigger, "emergency_stop", self._emergency_stop)
+        self.create_service(Trigger, "emergency_stop", self._emergency_stop, callback_group=self.attention.prompt)
         self.create_service(Trigger, "~/release", self._release)
         self._published = self._answered = time.monotonic()
         self._started_wall, self._started_ticks = time.monotonic(), 0
@@ -235,11 +238,12 @@ class SimulatorNode(RobotNode):
         elif wall - self._answered > self._silence:
             self._hold()
             waited = wall - self._answered
-            self.set_status(
-                ERROR if self._gate.source else WARN,
-                "the controller does not answer: the actuators hold and the simulated time stands still",
-                silent_for=f"{waited:.1f} s",
-            )
+            if self._gate.source:
+                text = "the controller does not answer: the actuators hold and the simulated time stands still"
+                self.set_status(ERROR, text, silent_for=f"{waited:.1f} s")
+            else:  # those that are started together are not ready together
+                text = "waiting for the first command of a controller: the simulated time stands still"
+                self.set_status(WARN if waited > STARTING else OK, text, silent_for=f"{waited:.1f} s")
 
     def _advance(self) -> None:
         """Move on by one control period and publish."""
@@ -291,8 +295,6 @@ class SimulatorNode(RobotNode):
         truth = None
         if isinstance(seen, Observation) and shown:
             truth = self._codec.encode(simulation.state, seen.pose, seen.twist)
-            if heard(self._truth):
-                publish_state(self._truth, self._buffer, truth, time_message(now), "simulator")
         reading = Reading(now, seen, truth)
         if self._read is None:  # the first one is there for all
             self._read = reading
@@ -301,16 +303,26 @@ class SimulatorNode(RobotNode):
             self._sent = self._ticks
         self._read = self._readings.take(self._ticks) or (reading if self._read.stamp == now else self._read)
         self._publish_reading(self._read)
+        # what nobody waits for goes out while the others work
+        if truth is not None and heard(self._truth):
+            publish_state(self._truth, self._buffer, truth, time_message(now), "simulator")
+        if self._acted is not None:
+            self._timing.publish(self._acted)
+            self._acted = None
+        if heard(self._tendon_states):
+            self._publish_tendons(self._read)
+
+    def _publish_tendons(self, reading: Reading) -> None:
+        seen = reading.seen
+        tendons = TendonState(layout=self._description.hash, name=list(self._tendons), estimated=False)
+        tendons.header.stamp, tendons.header.frame_id = time_message(reading.stamp), WORLD
+        tendons.length = [seen.lengths[name] for name in self._tendons]
+        tendons.rest_length = [seen.rest_lengths[name] for name in self._tendons]
+        tendons.tension = [seen.tensions[name] for name in self._tendons]
+        self._tendon_states.publish(tendons)
 
     def _publish_reading(self, reading: Reading) -> None:
         stamp, seen = time_message(reading.stamp), reading.seen
-        if heard(self._tendon_states):
-            tendons = TendonState(layout=self._description.hash, name=list(self._tendons), estimated=False)
-            tendons.header.stamp, tendons.header.frame_id = stamp, WORLD
-            tendons.length = [seen.lengths[name] for name in self._tendons]
-            tendons.rest_length = [seen.rest_lengths[name] for name in self._tendons]
-            tendons.tension = [seen.tensions[name] for name in self._tendons]
-            self._tendon_states.publish(tendons)
         joints = JointState(name=list(seen.positions))
         joints.header.stamp = stamp  # of joints, which have no frame
         joints.position = list(seen.positions.values())
@@ -378,9 +390,8 @@ class SimulatorNode(RobotNode):
         for kind, values in by_mode.items():
             self._simulation.command(kind.value, values, age=age, period=command.period)
         if heard(self._timing):
-            timing = TimeReference(time_ref=time_message(command.stamp), source=command.source)
-            timing.header.stamp = time_message(self._ticks * self._period)
-            self._timing.publish(timing)
+            self._acted = TimeReference(time_ref=time_message(command.stamp), source=command.source)
+            self._acted.header.stamp = time_message(self._ticks * self._period)
 
     def _external_wrench(self, message: WrenchStamped) -> None:
         try:
@@ -396,7 +407,7 @@ class SimulatorNode(RobotNode):
         self._gate.forget()
         self._late.clear()
         self._readings.clear()
-        self._read, self._sent = None, -1
+        self._read, self._acted, self._sent = None, None, -1
         self._ticks, self._holding, self._answered_at = 0, True, -1
         self._started_wall, self._started_ticks = time.monotonic(), 0
         self._publish()
