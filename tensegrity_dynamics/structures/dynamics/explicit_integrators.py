@@ -24,9 +24,12 @@ from .point_masses import (
     COMPLETED,
     DEPENDENT_BARS,
     DIVERGED,
-    SPLITS_FRICTION,
+    FRICTION_POWER,
+    MEAN,
+    FRICTION_STEP,
     Network,
     accelerations,
+    add_friction,
     is_damped,
     rub,
     spring_forces,
@@ -93,7 +96,7 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
     """Advance in place by `count` steps; returns a status. Friction as in `rattle`."""
     rubs, closes = network.ground.shape[0] > 0, not network.gains[0] > 0.0
     due, turns = stages.turning[0], closes and is_free(network)
-    work.horizon[SPLITS_FRICTION] = 1.0 if rubs else 0.0
+    work.horizon[FRICTION_STEP] = step if rubs else 0.0
     spring_forces(network, nodes, velocities, rest_lengths, work)
     for _ in range(count):
         if spools.rods[0] > 0:
@@ -103,6 +106,7 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
             independent, lost = accelerations(network, nodes, velocities, rest_lengths, work)
         if not independent:
             return DEPENDENT_BARS
+        work.ground[:, MEAN:] = 0.0
         stages.rest[:] = rest_lengths
         stages.nodes[:, :] = nodes
         stages.velocities[:, :] = velocities
@@ -119,6 +123,8 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
             weight = step / 6.0 if stage == 0 or stage == 3 else step / 3.0
             stages.work[0] += weight * winding_power(spools, work.tensions)
             stages.work[1] += weight * lost
+            if rubs:
+                add_friction(network, work, stages, step, weight / step)
             if turns:
                 add_torque(stages.nodes, work.forces, weight, due)
             ahead = step if stage == 2 else 0.5 * step
@@ -172,7 +178,7 @@ def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, 
     ground is an implicit step of its own at the end (`rub`), so that it does not limit the step.
     """
     damped, rubs, drives = is_damped(network), network.ground.shape[0] > 0, spools.rods[0] > 0
-    work.horizon[SPLITS_FRICTION] = 1.0 if rubs else 0.0
+    work.horizon[FRICTION_STEP] = step if rubs else 0.0
     lost = spring_forces(network, nodes, velocities, rest_lengths, work)
     for _ in range(count):
         if drives:
@@ -183,6 +189,9 @@ def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, 
             lost = spring_forces(network, nodes, velocities, rest_lengths, work)
         stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost
+        if rubs:
+            work.ground[:, MEAN:] = 0.0
+            add_friction(network, work, stages, step, 0.5)
         bar_units(network, nodes, stages.units)
         if not coupling(network, stages.units, work):
             return DEPENDENT_BARS
@@ -206,12 +215,16 @@ def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, 
         add_inverse_mass(network, work.forces, 0.5 * step, velocities)
         if not project_velocities(network, nodes, velocities, work):
             return DEPENDENT_BARS
-        if rubs and not rub_step(network, nodes, velocities, step, work, stages):
-            return DEPENDENT_BARS
+        if rubs:
+            add_friction(network, work, stages, 0.0, 0.5)
+            if not rub_step(network, nodes, velocities, step, work, stages):
+                return DEPENDENT_BARS
         if drives:
             independent, lost = accelerations(network, nodes, velocities, rest_lengths, work)
-        elif damped:
+        elif damped or rubs:
             lost = spring_forces(network, nodes, velocities, rest_lengths, work)
+        if rubs:
+            stages.work[2] += 0.5 * step * work.horizon[FRICTION_POWER]
         stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost
     return COMPLETED

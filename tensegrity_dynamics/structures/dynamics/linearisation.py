@@ -23,12 +23,14 @@ Lengths as inputs move nodes and velocities, p by S dL and v by -S d(J v)/dp S d
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError, unknown_name
 from ...linear_models.linear_model import LinearModel, Matrix
+from ...numerics.compilation import QuickCall
 from ..structure import Structure
 from .acceleration_slopes import fill_slopes, group_nodes, make_pattern, make_slope_workspace
 from .bar_constraints import dependent_bars
@@ -86,6 +88,7 @@ class StructureLinearisation:
         self._jumps = bool(self._is_rigid.any()) and inputs != "accelerations" and stabilisation is None
         self._pattern, columns = make_pattern(self._network, self._chosen.tolist())
         self._work, self._slopes = make_workspace(self._network), make_slope_workspace(self._network, self._pattern)
+        self._accelerations, self._fill_slopes = QuickCall(accelerations), QuickCall(fill_slopes)
         self._data = np.zeros(columns.size)
         self._free, self._count = self._network.free.size, self._chosen.size
         self._assemble(columns)
@@ -165,19 +168,19 @@ class StructureLinearisation:
         network, work, f, e = self._network, self._work, self._free, self._count
         # arrays that can be written: for others the kernels would be compiled once more
         nodes, velocities, rest_lengths = (
-            np.array(each, dtype=np.float64) for each in (nodes, velocities, rest_lengths)
+            np.array(each, dtype=np.float64, order="C") for each in (nodes, velocities, rest_lengths)
         )
         network.load[:] = network.weight if load is None else load
         work.rest_rates[:] = 0.0
         network.bar_lengths[:] = rest_lengths[network.bars]
         if rates is not None:
             work.rest_rates[self._chosen] = rates
-        independent, _ = accelerations(network, nodes, velocities, rest_lengths, work)
+        independent, _ = self._accelerations(network, nodes, velocities, rest_lengths, work)
         if not independent:
             rows = dependent_bars(network, nodes)
             names = ", ".join(self.structure.member_names[k] for k in rows) or "some"
             raise TensegrityError(f"rigid bars depend on each other here ({names}); use rigid_bars=False.")
-        fill_slopes(network, self._pattern, nodes, velocities, rest_lengths, work, self._slopes, self._data)
+        self._fill_slopes(network, self._pattern, nodes, velocities, rest_lengths, work, self._slopes, self._data)
         for matrix, taken, source in self._gather:
             matrix.data[taken] = self._data[source]
         self.rate[:f], self.rate[f : 2 * f] = velocities.ravel()[network.free], work.acceleration.ravel()[network.free]
@@ -219,7 +222,7 @@ class StructureLinearisation:
             parts.append(speed)
         given = {"rates": speed, "accelerations": np.zeros(e), "lengths": rest_lengths[self._chosen]}[self.inputs]
         full = LinearModel(
-            self.matrix.copy(), self.inputs_matrix.copy(), self.rate.copy(), np.concatenate(parts), np.array(given),
+            _copied(self.matrix), _copied(self.inputs_matrix), self.rate.copy(), np.concatenate(parts), np.array(given),
             self.state_names, self.input_names, jump=self.jump,
         )  # fmt: skip
         if not reduced:
@@ -296,3 +299,10 @@ class StructureLinearisation:
         inverse = np.kron(inverse_mass_matrix(network), np.eye(3))[np.ix_(network.free, network.free)]
         across = csr_matrix(inverse) @ jacobian.T
         return jacobian, swing, csr_matrix(across @ np.linalg.inv((jacobian @ across).toarray())), by_rate
+
+
+def _copied(matrix: Matrix) -> Matrix:
+    """A csr matrix with arrays of its own; its own `copy` checks them all again, which takes longer than filling them."""
+    result = copy(matrix)
+    result.data, result.indices, result.indptr = matrix.data.copy(), matrix.indices.copy(), matrix.indptr.copy()
+    return result

@@ -38,7 +38,7 @@ from ...numerics.compilation import allocation_free, compiled_part, for_compiled
 from ..structure import Structure
 from .explicit_integrators import extend_bars, rub_step
 from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
-from .point_masses import COMPLETED, DEPENDENT_BARS, SPLITS_FRICTION, spring_forces
+from .point_masses import COMPLETED, DEPENDENT_BARS, MEAN, FRICTION_STEP, add_friction, spring_forces
 from .spools import set_speeds, wind, winding_power
 
 VERTICAL = ("none", "chart", "guard")
@@ -245,7 +245,7 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
     rubs, drives = network.ground.shape[0] > 0, spools.rods[0] > 0
     # the equations as printed are left as they are
     due, turns = stages.turning[0], rods.vertical[0] == CHART and is_free(network)
-    work.horizon[SPLITS_FRICTION] = 1.0 if rubs else 0.0
+    work.horizon[FRICTION_STEP] = step if rubs else 0.0
     stages.nodes[:, :] = nodes
     stages.velocities[:, :] = velocities
     spring_forces(network, nodes, velocities, rest_lengths, work)
@@ -258,6 +258,7 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
         if rods.vertical[0] == CHART:
             change_charts(rods)
         stages.rest[:] = rest_lengths
+        work.ground[:, MEAN:] = 0.0
         if turns:
             due[0] = due[1] = due[2] = 0.0
             if drives:  # a new rate is in the velocities from here on
@@ -276,6 +277,8 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
             weight = step / 6.0 if stage == 0 or stage == 3 else step / 3.0
             stages.work[0] += weight * winding_power(spools, work.tensions)
             stages.work[1] += weight * lost
+            if rubs:
+                add_friction(network, work, stages, step, weight / step)
             if turns:
                 add_torque(stages.nodes, work.forces, weight, due)
             ahead = step if stage == 2 else 0.5 * step

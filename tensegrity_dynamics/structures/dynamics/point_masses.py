@@ -50,12 +50,15 @@ Workspace = namedtuple(
     "forces acceleration units matrix factor right multipliers lengths tensions rest_rates catching horizon ground",
 )
 """Scratch arrays, what was last evaluated, and: rest_rates (m,) m/s of the spools; catching (m,) where the horizon
-limits a damper; horizon (3,): see `spring_forces` [s], power of friction [W], and above zero where the integrator takes
-friction out of the forces; ground (n, 12): of every node the force of the ground on it, `away` and `out` of
-`point_force`. Few arrays, because compiled functions hand over every one of them."""
-HORIZON, FRICTION_POWER, SPLITS_FRICTION = 0, 1, 2
-CONTACT, AWAY, TOUCH = 0, 3, 6
+limits a damper; horizon (3,): see `spring_forces` [s], power of friction [W], and the step [s] of an explicit integrator, zero
+elsewhere; ground (n, 18): of every node the force of the ground on it, `away` and `out` of `point_force`, and of an
+explicit integrator the friction [N] that it goes on with (`held_friction`) and its mean over the step. Few arrays,
+because compiled functions hand over every one of them."""
+HORIZON, FRICTION_POWER, FRICTION_STEP = 0, 1, 2
+CONTACT, AWAY, TOUCH, HELD, MEAN, ROW = 0, 3, 6, 12, 15, 18
 NORMAL_FORCE, DAMPER_POWER, RUB_POWER, LAW_SLOPE, DAMPER, RUB = 6, 7, 8, 9, 10, 11
+SLIPS = 0.5
+"""Part of its sliding speed that friction takes from a node in a step, below which it is a force like any other."""
 
 
 def make_network(
@@ -138,7 +141,7 @@ def make_workspace(network: Network) -> Workspace:
         forces=np.zeros((n, 3)), acceleration=np.zeros((n, 3)), units=np.zeros((c, 3)), matrix=np.zeros((c, c)),
         factor=np.zeros((c, c)), right=np.zeros(c), multipliers=np.zeros(c), lengths=np.zeros(m), tensions=np.zeros(m),
         rest_rates=np.zeros(m), catching=np.zeros(m, dtype=np.bool_), horizon=np.zeros(3),
-        ground=np.zeros((n, 12)),
+        ground=np.zeros((n, ROW)),
     )  # fmt: skip
 
 
@@ -215,7 +218,7 @@ def ground_forces(network, nodes, velocities, work):
     Returns the power [W] that its dampers and friction take out.
     """
     lost, rubbed = 0.0, 0.0
-    splits = work.horizon[SPLITS_FRICTION] > 0.0
+    step = work.horizon[FRICTION_STEP]
     for i in range(nodes.shape[0]):
         if network.position[i] < 0:
             continue
@@ -226,12 +229,15 @@ def ground_forces(network, nodes, velocities, work):
             here[TOUCH:],
         )  # fmt: skip
         if not touches:
+            for a in range(3):
+                here[HELD + a] = 0.0
             continue
         lost += here[DAMPER_POWER]
-        if splits:
+        if step > 0.0:
+            rubbed += held_friction(network, i, velocities[i], step, here)
             push = here[NORMAL_FORCE] / np.sqrt(away[0] * away[0] + away[1] * away[1] + away[2] * away[2])
             for a in range(3):
-                work.forces[i, a] += push * away[a]
+                work.forces[i, a] += push * away[a] + here[HELD + a]
             continue
         rubbed += here[RUB_POWER]
         for a in range(3):
@@ -241,28 +247,81 @@ def ground_forces(network, nodes, velocities, work):
 
 
 @for_compiled_callers
-def rub(network, velocities, step, work):
-    """Friction of one step as an implicit step of its own on each node that touches, by the forces in `work.ground`.
+def mobility(network, i):
+    """1/kg, what a node yields to a force on it alone; its bars not counted, which let it yield less."""
+    value = 0.0
+    for a in range(network.inverse_value.shape[0]):
+        value = max(value, network.inverse_value[a, network.inverse_first[i]])
+    return value
 
-    Stable for any step, because the sliding speed only falls; what friction takes out is the drop of kinetic energy.
+
+@for_compiled_callers
+def held_friction(network, i, velocity, step, here):
+    """Bring here[HELD:MEAN] up to date, the friction that acts within steps of an explicit method; its power [W].
+
+    On a node that slips it is the law's. One that sticks, or nearly, would need steps far shorter than any other force:
+    it keeps the friction that held it in the last step, within the cone, until `rub` says what holds it at the end.
+    """
+    away = here[AWAY:TOUCH]
+    square = away[0] * away[0] + away[1] * away[1] + away[2] * away[2]
+    if step * mobility(network, i) * here[RUB] < SLIPS:
+        push = here[NORMAL_FORCE] / np.sqrt(square)
+        for a in range(3):
+            here[HELD + a] = here[CONTACT + a] - push * away[a]
+        return here[RUB_POWER]
+    along, size, speed, power = 0.0, 0.0, 0.0, 0.0
+    for a in range(3):
+        along += here[HELD + a] * away[a] / square
+    for a in range(3):
+        here[HELD + a] -= along * away[a]
+        size += here[HELD + a] * here[HELD + a]
+        speed += velocity[a] * velocity[a]
+    most = network.ground[FRICTION] * here[NORMAL_FORCE] + network.ground[VISCOUS] * np.sqrt(speed)
+    part = min(1.0, most / np.sqrt(size)) if size > 0.0 else 0.0
+    for a in range(3):
+        here[HELD + a] *= part
+        power -= here[HELD + a] * velocity[a]
+    return power
+
+
+@for_compiled_callers
+def add_friction(network, work, stages, step, weight):
+    """A part of the step's mean friction, and of its heat."""
+    stages.work[2] += weight * step * work.horizon[FRICTION_POWER]
+    for i in range(work.ground.shape[0]):
+        for a in range(3):
+            work.ground[i, MEAN + a] += weight * work.ground[i, HELD + a]
+
+
+@for_compiled_callers
+def rub(network, velocities, step, work):
+    """Friction at the end of a step on each node that sticks, implicitly, in place of its mean that acted in the step.
+
+    The law at the speed that it leaves, for the whole step: stable for any step, and at rest exact, so that what sticks
+    creeps by the law's own speed and no faster. `work.ground` holds the forces at the end of the step.
     """
     mu, slow, viscous = network.ground[FRICTION], network.ground[SPEED], network.ground[VISCOUS]
     for i in range(velocities.shape[0]):
-        normal = work.ground[i, NORMAL_FORCE]
+        here, velocity = work.ground[i], velocities[i]
+        normal = here[NORMAL_FORCE]
         if network.position[i] < 0 or not normal > 0.0:
             continue
-        away, velocity = work.ground[i, AWAY:TOUCH], velocities[i]
+        ahead = step * mobility(network, i)
+        if not ahead * here[RUB] >= SLIPS:
+            continue
+        away, mean = here[AWAY:TOUCH], here[MEAN:ROW]
         square = away[0] * away[0] + away[1] * away[1] + away[2] * away[2]
-        along = (away[0] * velocity[0] + away[1] * velocity[1] + away[2] * velocity[2]) / square
+        along, pulled = 0.0, 0.0
+        for a in range(3):
+            along += velocity[a] * away[a] / square
+            pulled += mean[a] * away[a] / square
         before = 0.0
         for a in range(3):
-            part = velocity[a] - along * away[a]
-            before += part * part
+            mean[a] = velocity[a] - along * away[a] - ahead * (mean[a] - pulled * away[a])  # without friction
+            before += mean[a] * mean[a]
         before = np.sqrt(before)
         if not before > 0.0:
             continue
-        mobility = network.inverse_value[0, network.inverse_first[i]]
-        ahead = step * mobility
         # s (1 + ahead (e + mu N / sqrt(s^2 + v0^2))) = before: rising and bent downwards, so that Newton's method from
         # zero comes nearer from below
         after = 0.0
@@ -273,10 +332,12 @@ def rub(network, velocities, step, work):
             after += change
             if abs(change) <= 1e-14 * before:
                 break
-        after = min(max(after, 0.0), before)
-        impulse = (after / before - 1.0) / mobility
-        x, y, z = velocity[0] - along * away[0], velocity[1] - along * away[1], velocity[2] - along * away[2]
-        push_node(network, i, impulse * x, impulse * y, impulse * z, velocities)
+        part = min(max(after, 0.0), before) / before
+        for a in range(3):
+            here[HELD + a] = (part - 1.0) * mean[a] / ahead
+            # what is left of its velocity less what it has
+            mean[a] = (part * mean[a] - velocity[a] + along * away[a]) * step / ahead
+        push_node(network, i, mean[0], mean[1], mean[2], velocities)
 
 
 @for_compiled_callers

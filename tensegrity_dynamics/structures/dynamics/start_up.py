@@ -23,7 +23,7 @@ from ...robots.robot import Robot
 from ..structure import Structure
 from .explicit_integrators import rattle
 from .plant import checked_status
-from .point_masses import COMPLETED, SPLITS_FRICTION, accelerations
+from .point_masses import COMPLETED, FRICTION_STEP, accelerations
 from .rod_masses import kinetic_energy
 from .structure_simulator import StructureSimulator
 
@@ -81,7 +81,7 @@ def start_up_steps(plant, step, goal, pace, zeroes, tolerance, count, state):
             state[0] = 0.0
             state[1] += 1.0
         if arrived and (peaks or energy == 0.0):
-            work.horizon[SPLITS_FRICTION] = 0.0
+            work.horizon[FRICTION_STEP] = 0.0
             accelerations(network, nodes, velocities, rest_lengths, work)
             largest = 0.0
             for i in range(nodes.shape[0]):

@@ -34,7 +34,8 @@ from .point_masses import (
     CONTACT,
     DEPENDENT_BARS,
     NORMAL_FORCE,
-    SPLITS_FRICTION,
+    HELD,
+    FRICTION_STEP,
     accelerations,
     make_network,
     make_workspace,
@@ -347,7 +348,7 @@ class StructureSimulator(Simulator):
         return {self.structure.node_names[i]: self._work.ground[i, CONTACT:AWAY].copy() for i in touched}
 
     def observe(self) -> Observation:
-        self._work.horizon[SPLITS_FRICTION] = 0.0
+        self._work.horizon[FRICTION_STEP] = 0.0
         accelerations(self._network, self._nodes, self._velocities, self._rest, self._work)
         names, pose, twist = self.structure.member_names, None, None
         if self.output is not None:
@@ -437,6 +438,7 @@ class StructureSimulator(Simulator):
     def _forget(self) -> None:
         """The next step is a first one."""
         self._stages.has_former[:], self._stages.bar_forces[:] = 0, 0.0
+        self._work.ground[:, HELD:] = 0.0
         if self._rods is not None:
             stretch_rods(self._rods, self._rest, self._work.rest_rates)
             read_rods(self._rods, self._nodes, self._velocities)
