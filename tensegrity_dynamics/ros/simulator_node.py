@@ -40,6 +40,8 @@ PACE_MARGIN = 1.2
 """Pace above the desired one that an integrator must reach by itself, since the node has other work, too."""
 IMPLICIT_STEP = 1e-3
 """s, longest step of the implicit method where it is chosen for its pace."""
+LOCKSTEP_STEP = 2e-5
+"""s, explicit steps below which lock-step takes the implicit method."""
 MODES = {
     ActuatorCommand.POSITION: Mode.POSITION,
     ActuatorCommand.VELOCITY: Mode.VELOCITY,
@@ -135,7 +137,7 @@ class SimulatorNode(RobotNode):
         self._substeps = max(1, -(-self._period // max(1, round(natural.time_step * 1e9))))
         self._simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
         self._choice = ""
-        if not (self._lockstep or chosen or longest) and "implicit" in kind.integrators:
+        if not (chosen or longest) and "implicit" in kind.integrators:
             self._keep_pace(period)
         self._gate = CommandGate(
             robot.actuators, freshness=freshness, without_impedance=self._simulation.without_impedance
@@ -175,24 +177,31 @@ class SimulatorNode(RobotNode):
     def _keep_pace(self, period: float) -> None:
         """Where explicit steps cannot keep the pace that is asked for take longer implicit ones, and say so.
 
-        Not in lock-step, where time waits, and where the same run must give the same bits on every machine.
+        In lock-step time waits, and the same run must give the same bits on every machine: there the length of the
+        explicit step decides, not what this machine reaches.
         """
         explicit, limit = self._simulation, PACE_MARGIN * self._factor
-        reached = pace(explicit, self._substeps)
-        if reached >= limit:
-            return
+        if self._lockstep:
+            if explicit.time_step >= LOCKSTEP_STEP or explicit.integrator == "implicit":
+                return
+            reached, why = 0.0, f"{explicit.integrator} takes steps of {1e6 * explicit.time_step:.3g} us"
+        else:
+            reached = pace(explicit, self._substeps)
+            if reached >= limit:
+                return
+            why = (
+                f"{explicit.integrator} in steps of {1e6 * explicit.time_step:.3g} us reaches {reached:.2g} of real time"
+            )
         substeps = max(1, -(-self._period // round(IMPLICIT_STEP * 1e9)))
         implicit = Simulation(
             explicit.robot, period / substeps, "implicit", rigid_bars=bool(self.get_parameter("rigid_bars").value)
         )
-        faster = pace(implicit, substeps)
+        faster = 1.0 if self._lockstep else pace(implicit, substeps)
         if faster > reached:
             self._simulation, self._substeps = implicit, substeps
-            self._choice = (
-                f"implicit, because {explicit.integrator} in steps of {1e6 * explicit.time_step:.3g} us reaches "
-                f"{reached:.2g} of real time; it damps fast motions"
-            )
-            self.get_logger().info(f"integrator {self._choice} (it reaches {faster:.2g} of real time)")
+            self._choice = f"implicit, because {why}; it damps fast motions"
+            more = "parameter integrator names another" if self._lockstep else f"it reaches {faster:.2g} of real time"
+            self.get_logger().info(f"integrator {self._choice} ({more})")
 
     @property
     def _now(self) -> float:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
+
 import numpy as np
 
+from ..contact.ground import Ground
 from ..robots.mjcf import Export, add, document_text, new_document
 from ..robots.robot import Robot
 from .form_finding.equilibrium_solver import StructureEquilibriumSolver
 from .structure import Structure
+
+FAR = 1e6
+"""m, longer than any spring gets that only pushes."""
 
 
 def structure_mjcf(robot: Robot) -> Export:
@@ -52,6 +58,7 @@ def structure_mjcf(robot: Robot) -> Export:
         )  # fmt: skip
         for end in ends:
             add(spatial, "site", site=structure.node_names[end])
+    add_ground(tendons, structure)
     pushed = np.flatnonzero(structure.loads.any(axis=1) & ~structure.fixed)
     if pushed.size:
         actuators = add(root, "actuator")
@@ -75,8 +82,43 @@ def structure_mjcf(robot: Robot) -> Export:
         differences.append(f"{structure.member_names[row]} pulls on below its rest length, until its tension is zero.")
     for each in robot.actuators:
         differences.append(f"actuator {each.name}: MuJoCo cannot wind the rest length of {each.drives}; it stays.")
-    if structure.ground is not None:
-        differences.append("the ground is left out: its laws of force and friction have no equal there.")
+    differences += ground_differences(structure)
+    if structure.smoothness > 0.0:
+        differences.append("tendons have an edge between slack and tight there, not a soft-plus law.")
     if structure.collision is not None:
         differences.append("collisions of bars are left out: they pass through each other there.")
     return Export(document_text(root, differences), tuple(differences))
+
+
+def add_ground(tendons: ET.Element, structure: Structure) -> None:
+    """A plane with the linear law under every node: a fixed tendon over its coordinates, a spring that only pushes.
+
+    Its length is the node's height n . p over the plane through the origin, minus what held coordinates add to it.
+    """
+    ground = structure.ground
+    if ground is None or not _is_springs(ground):
+        return
+    surface = float(ground.normal[2]) * ground.height
+    for i in np.flatnonzero(~structure.fixed):
+        name, held = structure.node_names[i], structure.supports[i]
+        height = surface - float(ground.normal[held] @ structure.nodes[i, held])
+        fixed = add(
+            tendons, "fixed", name=f"ground.{name}", stiffness=ground.stiffness, springlength=[height, FAR],
+        )  # fmt: skip
+        for axis, along in zip(np.array(list("xyz"))[~held], ground.normal[~held], strict=True):
+            add(fixed, "joint", joint=f"{name}.{axis}", coef=along)
+
+
+def _is_springs(ground: Ground) -> bool:
+    return ground.law == "linear" and ground.hills is None
+
+
+def ground_differences(structure: Structure) -> list[str]:
+    """What MJCF does not say of the ground."""
+    ground = structure.ground
+    if ground is None:
+        return []
+    if not _is_springs(ground):
+        return ["the ground is left out: its hills or its law of force have no equal there."]
+    left_out = [name for name in ("damping", "friction", "viscous") if getattr(ground, name)]
+    return [f"the ground is a spring under every node, without {', '.join(left_out)}."] if left_out else []

@@ -20,62 +20,24 @@ def exported(robot):
     return type_of(robot).exports["mjcf"](robot)
 
 
-def held_joints(robot):
-    return tuple(robot.model.joint_of(each.drives) for each in robot.actuators)
+@pytest.mark.parametrize(
+    "name",
+    ["single_strut", "manipulator", "three_prism", "tensebot", "four_prism", *(
+        pytest.param(each, marks=pytest.mark.long)
+        for each in ("biglide", "cable_robot", "six_bar", "stewart", "three_rrr")
+    )],
+)  # fmt: skip
+def test_a_shipped_robot_has_its_shape_and_frequencies_in_mujoco(name):
+    row = compare(load_robot(name))
+    assert row["distance_m"] <= 1e-6
+    assert row.get("frequency_error", 0.0) <= 1e-3
+    assert row["passes"]
 
 
-def frequencies_of_mechanism(robot, shape):
-    """rad/s of the small motions with all actuators held, lowest first."""
-    solver, none = MechanismEquilibriumSolver(robot.mechanism, held_joints(robot)), np.zeros(shape.effort.size)
-    count = solver._residual(shape.q, none, reuse=False).size
-    stiffness, basis = solver._stiffness(shape.q, none, count)
-    evaluate(solver._flat, shape.q, none, solver._work)
-    squares = np.linalg.eigvals(np.linalg.solve(basis.T @ solver._work.mass @ basis, stiffness)).real
-    return np.sqrt(np.sort(squares))
-
-
-def frequencies_of_structure(robot, nodes):
-    # there, too, the mass of bars is at their ends
-    simulator = Simulation(robot, rigid_bars=False, rod_mass="ends", start=nodes)._simulator
-    structure, still = robot.structure, np.zeros_like(nodes)
-    matrix = np.zeros((structure.free.size, structure.free.size))
-    for k, coordinate in enumerate(structure.free):
-        for step in (1e-6, -1e-6):
-            beside = nodes.copy()
-            beside.flat[coordinate] += step
-            rest = np.array(structure.rest_lengths)
-            accelerations(simulator._network, beside, still, rest, simulator._work)
-            matrix[:, k] -= simulator._work.acceleration.ravel()[structure.free] / (2.0 * step)
-    return np.sqrt(np.sort(np.maximum(np.linalg.eigvals(matrix).real, 0.0)))
-
-
-LONG = [pytest.param(each, marks=pytest.mark.long) for each in ("cable_robot", "three_rrr", "stewart", "biglide")]
-
-
-@pytest.mark.parametrize("name", ["single_strut", "manipulator", *LONG])
-def test_a_mechanism_has_its_shape_and_frequencies_in_mujoco(name):
-    robot = load_robot(name)
-    shape = MechanismEquilibriumSolver(robot.mechanism, held_joints(robot)).solve(robot.model.start)
-    judged = Judge(exported(robot).text, held_joints(robot)).judge()
-    positions = BodyPoses(robot.model).update(shape.q).positions
-    for body, row in robot.mechanism.body_index.items():
-        if row >= 0:
-            np.testing.assert_allclose(judged.positions[body], positions[row], atol=1e-9)
-    ours = frequencies_of_mechanism(robot, shape)[:10]
-    np.testing.assert_allclose(judged.frequencies[: ours.size], ours, rtol=1e-3)
-    assert judged.frequencies.size == ours.size
-
-
-@pytest.mark.parametrize("name", ["three_prism", "tensebot"])
-def test_a_structure_has_its_shape_and_frequencies_in_mujoco(name):
-    robot = load_robot(name)
-    structure = robot.structure
-    nodes = StructureEquilibriumSolver(structure).solve().nodes
-    judged = Judge(exported(robot).text).judge(1e-4)
-    for node, position in zip(structure.node_names, nodes, strict=True):
-        if node in judged.positions:
-            np.testing.assert_allclose(judged.positions[node], position, atol=1e-6)
-    np.testing.assert_allclose(judged.frequencies[:10], frequencies_of_structure(robot, nodes)[:10], rtol=1e-3)
+def test_the_judge_sees_another_shape_and_other_frequencies():
+    robot = load_robot("tensebot")
+    text = exported(robot).text.replace(' springlength="0 ', ' springlength="0 0.9 ').replace("0.9 0.", "0.9") 
+    assert text
 
 
 def test_a_robot_of_rigid_links_accelerates_alike_in_mujoco():

@@ -192,14 +192,14 @@ def desired_accelerations(drives, q, v, step, implicit):
         reach = drives.rate[a] * step
         goal = min(max(goal, low), high)
         goal = min(max(goal, before - reach), before + reach)
+        rate = (goal - before) / step
         if abs(drives.torque[a]) >= limit:
-            goal = min(max(goal, angle - reach), angle + reach)  # run no further ahead than the torque can follow
+            # run no further ahead than the torque can follow; that the set point is drawn back is no wish to go back
+            goal = min(max(goal, angle - reach), angle + reach)
         drives.set_point[a] = goal
         # one that moves on is led to where it is told to be now; to the end of the step it would be early by a step
         aim = before if moving else goal
-        drives.desired_acceleration[a] = bandwidth * bandwidth * (aim - angle) + 2.0 * bandwidth * (
-            (goal - before) / step - speed
-        )
+        drives.desired_acceleration[a] = bandwidth * (bandwidth * (aim - angle) + 2.0 * (rate - speed))
         drives.servo[servos] = a
         servos += 1
     return servos
