@@ -19,6 +19,7 @@ from tensegrity_dynamics.visualization.picture import make_picture
 from tensegrity_dynamics.visualization.style import round_up
 
 from .camera import FollowingCamera, middle_of
+from .capture import view_addition
 from .display_units import LengthUnit
 from .goal_panel import GoalCallback, GoalPanel
 from .guard import Guard
@@ -85,7 +86,7 @@ class View:
         self.ignored = self.drawn = 0
         self._period = 1.0 / rate
         check_address(host)
-        self.guard = Guard(host)
+        self.guard = Guard(host, view_addition(robot.name))
         with _quiet(), self.guard.at_the_door():
             self._server = viser.ViserServer(host=host, port=port, label=f"tensegrity · {robot.name}", verbose=False)
         self._server.request_share_url = _no_tunnel  # type: ignore[method-assign]
