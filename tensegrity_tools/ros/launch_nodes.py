@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -63,10 +64,15 @@ def launch_description(use: str) -> LaunchDescription:
             if graph.emulator is not None:
                 prepare_emulator(graph.emulator)
         except TensegrityError as error:
-            raise RuntimeError(str(error)) from None
+            raise RuntimeError(in_words_of_launch(str(error))) from None
         return [*_actions(graph), *(_rviz(graph, use) if texts[RVIZ] == "true" else [])]
 
     return LaunchDescription([*declared, OpaqueFunction(function=start)])
+
+
+def in_words_of_launch(text: str) -> str:
+    """A sentence about options of `tensegrity up` as one about launch arguments: "--view-port" is "view_port"."""
+    return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda found: found[1].replace("-", "_"), text)
 
 
 def _arguments(use: str) -> list[DeclareLaunchArgument]:
