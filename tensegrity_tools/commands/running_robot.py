@@ -73,7 +73,9 @@ def goal(
         console.print(f"accepted; it arrives at {arrival:.2f} s of the robot's time. {answer.reason}".strip())
         if wait:
             if not watcher.wait_until(lambda: watcher.time >= arrival, LONGEST_WAIT):
-                raise TensegrityError(f"after {LONGEST_WAIT:g} s it is {watcher.time:.2f} s of the robot's time: paused?")
+                raise TensegrityError(
+                    f"after {LONGEST_WAIT:g} s it is {watcher.time:.2f} s of the robot's time: paused?"
+                )
             error = 1e3 * float(np.linalg.norm(watcher.pose[0] - moved))
             console.print(f"the output is {error:.3g} mm from the goal position.")
 
@@ -95,7 +97,7 @@ def status(namespace: NamespaceOption = "", as_json: JsonOption = False) -> None
         return
     rows = [
         ("time", f"{figures['time_s']:.2f} s"),
-        ("position", " ".join(f"{x:.5f}" for x in pose[0]) + " m"),
+        ("position", " ".join(f"{round(float(x), 5) + 0.0:.5f}" for x in pose[0]) + " m"),
         ("quaternion w x y z", " ".join(f"{x:.5f}" for x in pose[1])),
         ("tension", f"{np.min(pulls):.4g} to {np.max(pulls):.4g} N" if pulls.size else "-"),
         *sorted(figures["nodes"].items()),

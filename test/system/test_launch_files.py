@@ -67,6 +67,7 @@ sys.exit(service.run())
         ("sim", "control_period:=often", "control_period:=often is no number"),
         ("sim", "state:=observer", "tensebot is a structure, known by shapes at rest; choose state rest"),
         ("hardware", "robot:=three_prism", "three_prism has no servos"),
+        ("sim", "lockstp:=true", "no launch argument 'lockstp'"),
         ("sim", "namespace:=two words", "the namespace 'two words' is none"),
         ("hardware", "robot:=tensebot", "name the port of the servos"),
         ("sim", "view_port:=high", "view_port:=high is no whole number"),
