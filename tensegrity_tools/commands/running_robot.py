@@ -59,7 +59,10 @@ def goal(
     wait: Annotated[bool, typer.Option("--wait", help="until it arrives, then say how near to the goal it is")] = False,
     namespace: NamespaceOption = "",
 ) -> None:
-    """Send a goal pose to the running robot: `tensegrity goal 0 0 1cm --relative`; `tensegrity status` says where it is."""
+    """Send a goal pose to the running robot: `tensegrity goal 0 0 1cm --relative`.
+
+    `tensegrity status` says where it is now.
+    """
     moved = np.array([read_quantity(text, "length", name) for name, text in zip("xyz", (x, y, z), strict=True)])
     turned = read_vector(quaternion, "--quaternion", 4)
     with watching(namespace) as watcher:
