@@ -121,8 +121,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], rig
     )  # fmt: skip
     for i, name in enumerate(columns):
         numbers = bool(rows) and all(isinstance(row[i], (int, float)) for row in rows)
-        # names and figures stay in one line, what remains of the width is for the sentences
-        plain_words = bool(rows) and all(len(str(row[i])) <= 32 for row in rows)
+        # names, types and figures stay in one line, what remains of the width is for the sentences
+        plain_words = bool(rows) and all(len(str(row[i])) <= 32 or " " not in str(row[i]) for row in rows)
         result.add_column(
             name, justify="right" if numbers or i in right else "left", overflow="fold", no_wrap=plain_words
         )

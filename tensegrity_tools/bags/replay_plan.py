@@ -133,6 +133,7 @@ def _steps(
 ) -> Iterator[Step]:
     last: dict[str, Any] = {STATE: None, COMMAND: None}  # messages, decoded
     felt: int | None = None  # stamp of the sensors that were sent last
+    estimated: set[int] = set()  # stamps that the estimator was asked for
     turned = sorted((stamp, rod, data) for (stamp, rod), data in imus.items())
     stamps = [stamp for stamp, _, _ in turned]
 
@@ -165,10 +166,12 @@ def _steps(
                 sends = frame(stamp, message.time)
                 if any(topic == "joint_states" for topic, _ in sends):  # else the recorder came later
                     felt, last[STATE] = stamp, decoded
+                    estimated.add(stamp)
                     yield Step(stamp, sends, STATE, message.data)
         elif name == COMMAND and not repeated(COMMAND, decoded):
             state = sensors[STATE].before(stamp, message.time)
             if state is not None:
-                before = () if felt == stamp else frame(stamp, message.time)
-                felt, last[COMMAND] = stamp, decoded
+                # a state that came again late is no matter of the estimator, whose time it would turn back
+                before = () if felt == stamp or stamp in estimated else frame(stamp, message.time)
+                felt, last[COMMAND] = stamp if before else felt, decoded
                 yield Step(stamp, (*before, (STATE, state)), COMMAND, message.data)

@@ -35,6 +35,7 @@ from tensegrity_dynamics.visualization.style import (
     round_up,
 )
 
+from ..view.capture import SCRIPT
 from .contents import Contents, read_contents
 from .decoding import stamp_of
 from .reader import Bag
@@ -79,7 +80,8 @@ def write_report(path: Path | str, target: Path | str) -> int:
         data["facts"] = _facts(bag, contents, robot, run)
     page = resources.files(__package__).joinpath("report_page.html").read_text(encoding="utf-8")
     text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
-    page = page.replace("{{title}}", html.escape(f"{robot.name}: {Path(path).name}")).replace("{{data}}", text)
+    page = page.replace("{{title}}", html.escape(f"{robot.name}: {Path(path).name}")).replace("{{capture}}", SCRIPT)
+    page = page.replace("{{data}}", text)
     raw = page.encode()
     if len(raw) > LARGEST_PAGE:
         raise TensegrityError(f"the page would have {1e-6 * len(raw):.1f} MB; this robot has too many parts for it.")

@@ -15,7 +15,7 @@ from rich.markup import escape
 from tensegrity_dynamics.ending import Ending, leave
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..output import console, print_json, progress, table
+from ..output import console, print_json, print_table, progress, table
 from .arguments import JsonOption, check_picture
 
 bag = typer.Typer(
@@ -124,7 +124,7 @@ def compare_command(
         shown = [row for row in rows if row[4] > 0.0]
         if shown:
             titles = ("topic", "field", "compared", "missing", "largest", "rms", "at s")
-            console.print(table("differences", titles, shown))
+            print_table(table("differences", titles, shown))
         equal = sorted({row[0] for row in rows} - {row[0] for row in shown})
         if equal:
             console.print(f"no number differs: {', '.join(equal)}", markup=False)
@@ -192,13 +192,13 @@ def _print_info(path: Path) -> None:
         ("messages", f"{figures['messages']} in {1e-6 * figures['bytes']:.2f} MB ({figures['storage']})"),
         ("nodes", ", ".join(figures["nodes"]) or "not in the bag"),
     ]
-    console.print(table(str(path), ("", ""), rows))
+    print_table(table(str(path), ("", ""), rows))
     if figures["topics"]:
         console.print()
-        console.print(table("topics", ("topic", "type", "messages", "per s", ""), [
-            (each["name"], each["type"], each["count"], "" if each["rate_hz"] is None else f"{each['rate_hz']:.1f}",
-             "latched" if each["latched"] else "") for each in figures["topics"]
-        ], right=(3,)))  # fmt: skip
+        print_table(table("topics", ("topic", "messages", "per s", "", "type"), [
+            (each["name"], each["count"], "" if each["rate_hz"] is None else f"{each['rate_hz']:.1f}",
+             "latched" if each["latched"] else "", each["type"]) for each in figures["topics"]
+        ], right=(2,)))  # fmt: skip
     if not figures["whole"]:
         words = escape(f"{figures['problem']}. `tensegrity bag repair {path}` completes it.")
         console.print(f"\n[yellow]broken:[/yellow] {words}")

@@ -16,7 +16,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.quantities import read_quantity
 
 from ..experiments._progress import listening
-from ..output import console, print_json, progress, table, without_series, write_json
+from ..output import console, print_json, print_table, progress, table, without_series, write_json
 from .arguments import JsonOption, check_folder, check_picture
 from .running_robot import need_ros
 
@@ -49,7 +49,7 @@ def experiment(
             (each, module.DESCRIPTION, ", ".join(f"{key}={value}" for key, value in options_of(module).items()))
             for each, module in modules.items()
         ]
-        console.print(table("experiments", ("name", "", "options for --set"), rows))
+        print_table(table("experiments", ("name", "", "options for --set"), rows))
         return
     if name not in available:
         raise TensegrityError(unknown_name("experiment", name, sorted(available)))

@@ -10,7 +10,7 @@ import typer
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 
-from ..output import console, print_json, progress, table
+from ..output import console, print_json, print_table, progress, table
 from .arguments import JsonOption, RobotArgument
 from .running_robot import NamespaceOption, watching
 
@@ -134,7 +134,7 @@ def _show(figures: dict[str, Any], as_json: bool, title: str) -> None:
                 _errors(figures["largest_position_error_m"], figures["largest_orientation_error_rad"]),
             ),
         ]
-    console.print(table(title, ("", ""), rows))
+    print_table(table(title, ("", ""), rows))
 
 
 def _errors(position: float, orientation: float) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..output import console, print_json, progress, table
+from ..output import console, print_json, print_table, progress, table
 from .running_robot import watching
 
 AT_START = 1e-4
@@ -89,4 +89,4 @@ def _show(figures: dict[str, Any], as_json: bool, title: str) -> None:
             ("largest error at the end", f"{worst[1]:.3g} ({worst[0]}) m or rad"),
             ("largest error on the way", f"{figures['largest_error']:.3g} m or rad"),
         ]
-    console.print(table(title, ("", ""), rows))
+    print_table(table(title, ("", ""), rows))

@@ -13,7 +13,7 @@ from tensegrity_dynamics.robots.model import Pose
 from tensegrity_dynamics.robots.quantities import read_vector
 from tensegrity_dynamics.robots.report import Report
 
-from ..output import console, print_json, print_report, progress, table
+from ..output import console, print_json, print_report, print_table, progress, table
 from .arguments import JsonOption, RigidOption, RobotArgument
 
 GoalOf = Callable[[Pose], tuple[np.ndarray | None, np.ndarray | None]]
@@ -87,11 +87,11 @@ def _structure_ik(loaded: Any, goal_of: GoalOf, method: str, rigid_bars: bool, a
         for a in loaded.actuators
     ]
     heads = ("actuator", "at rest mm", "at goal mm", "limits mm", "tension N", "limits N")
-    console.print(table(f"rest lengths of {loaded.name}", heads, rows, right=(1, 2, 3, 4, 5)))
+    print_table(table(f"rest lengths of {loaded.name}", heads, rows, right=(1, 2, 3, 4, 5)))
     console.print()
     tendon, margin = plan.lowest_margin
     path = f"{len(plan.path) - 1} steps; closest to slack: {tendon}, {margin:.4g} N above its floor"
-    console.print(table("at the goal", ("", ""), [*shape_rows(plan.equilibrium), ("on the path", path)]))
+    print_table(table("at the goal", ("", ""), [*shape_rows(plan.equilibrium), ("on the path", path)]))
     free = [axis for axis in ("x", "y", "z", "rx", "ry", "rz") if axis not in loaded.output.controlled]
     if free:
         console.print(

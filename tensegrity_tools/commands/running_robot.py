@@ -11,10 +11,10 @@ import typer
 
 from tensegrity_dynamics.ending import Ending, leave
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.robots.quantities import read_vector
+from tensegrity_dynamics.robots.quantities import read_quantity, read_vector
 
 from ..dependency_errors import what_is_missing
-from ..output import console, print_json, table
+from ..output import console, print_json, print_table, table
 from .arguments import JsonOption
 
 
@@ -29,6 +29,8 @@ def need_ros() -> None:
         raise TensegrityError(f"ROS 2 is there but does not load: {error}.") from None
 
 
+LONGEST_WAIT = 900.0
+"""s of wall time; longer than the longest motion."""
 NamespaceOption = Annotated[str, typer.Option(help="of the robot, where several share a ROS domain")]
 
 
@@ -48,21 +50,37 @@ def watching(namespace: str) -> Iterator[Any]:
 
 
 def goal(
-    x: Annotated[float, typer.Argument(help="m")],
-    y: Annotated[float, typer.Argument(help="m")],
-    z: Annotated[float, typer.Argument(help="m")],
+    x: Annotated[str, typer.Argument(help="of the output in the world: m, or with a unit, such as 12mm")],
+    y: Annotated[str, typer.Argument(help="likewise")],
+    z: Annotated[str, typer.Argument(help="likewise")],
+    relative: Annotated[bool, typer.Option("--relative", help="x, y, z count from where the output is now")] = False,
     quaternion: Annotated[str | None, typer.Option(help="w,x,y,z; the present orientation without it")] = None,
     duration: Annotated[float, typer.Option(help="s; 0 for the shortest that the limits allow")] = 0.0,
+    wait: Annotated[bool, typer.Option("--wait", help="until it arrives, then say how near to the goal it is")] = False,
     namespace: NamespaceOption = "",
 ) -> None:
-    """Send a goal pose to the running robot."""
+    """Send a goal pose to the running robot: `tensegrity goal 0 0 1cm --relative`.
+
+    `tensegrity status` says where it is now.
+    """
+    moved = np.array([read_quantity(text, "length", name) for name, text in zip("xyz", (x, y, z), strict=True)])
     turned = read_vector(quaternion, "--quaternion", 4)
     with watching(namespace) as watcher:
-        answer = watcher.send_goal((x, y, z), turned, duration)
-    if not answer.accepted:
-        raise TensegrityError(answer.reason)
-    arrival = answer.predicted_arrival.sec + 1e-9 * answer.predicted_arrival.nanosec
-    console.print(f"accepted; arrival at {arrival:.2f} s. {answer.reason}".strip())
+        if relative or wait:
+            watcher.wait_until(lambda: watcher.state is not None, 5.0)
+            moved = moved + watcher.pose[0] if relative else moved
+        answer = watcher.send_goal(moved, turned, duration)
+        if not answer.accepted:
+            raise TensegrityError(answer.reason)
+        arrival = answer.predicted_arrival.sec + 1e-9 * answer.predicted_arrival.nanosec
+        console.print(f"accepted; it arrives at {arrival:.2f} s of the robot's time. {answer.reason}".strip())
+        if wait:
+            if not watcher.wait_until(lambda: watcher.time >= arrival, LONGEST_WAIT):
+                raise TensegrityError(
+                    f"after {LONGEST_WAIT:g} s it is {watcher.time:.2f} s of the robot's time: paused?"
+                )
+            error = 1e3 * float(np.linalg.norm(watcher.pose[0] - moved))
+            console.print(f"the output is {error:.3g} mm from the goal position.")
 
 
 def status(namespace: NamespaceOption = "", as_json: JsonOption = False) -> None:
@@ -82,12 +100,12 @@ def status(namespace: NamespaceOption = "", as_json: JsonOption = False) -> None
         return
     rows = [
         ("time", f"{figures['time_s']:.2f} s"),
-        ("position", " ".join(f"{1e3 * x:.2f}" for x in pose[0]) + " mm"),
+        ("position", " ".join(f"{round(float(x), 5) + 0.0:.5f}" for x in pose[0]) + " m"),
         ("quaternion w x y z", " ".join(f"{x:.5f}" for x in pose[1])),
         ("tension", f"{np.min(pulls):.4g} to {np.max(pulls):.4g} N" if pulls.size else "-"),
         *sorted(figures["nodes"].items()),
     ]
-    console.print(table("status", ("", ""), rows))
+    print_table(table("status", ("", ""), rows))
 
 
 def hold(namespace: NamespaceOption = "") -> None:

@@ -10,7 +10,7 @@ import typer
 
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..output import console, print_json, progress, table
+from ..output import console, print_json, print_table, progress, table
 from .arguments import JsonOption, RigidOption, RobotArgument
 
 
@@ -103,7 +103,7 @@ def sweep(
     ]
     if figures["binding"]:
         rows.append(("stopped by", ", ".join(f"{name} ({n})" for name, n in figures["binding"].items())))
-    console.print(
+    print_table(
         table(f"{loaded.name}: {len(missing)} of {total} pieces in {time.monotonic() - begun:.1f} s", ("", ""), rows)
     )
     console.print(f"\n{folder}/report.html, {folder}/points.csv", markup=False, highlight=False)

@@ -17,7 +17,7 @@ import typer
 from tensegrity_dynamics.ending import Ending, leave
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..output import console, print_json, table
+from ..output import console, print_json, print_table, table
 from ..runtime.choices import USES, Choices, parameter_table, resolve
 from ..runtime.node_graph import NodeGraph
 from ..runtime.processes import NodeProcesses, own_domain, temporary_folder
@@ -167,7 +167,7 @@ def _print_parameters(choices: Choices, as_json: bool) -> None:
     if as_json:
         print_json([{"node": node, "parameter": name, "value": value} for node, name, value in rows])
     else:
-        console.print(table("parameters", ("node", "parameter", "value"), rows))
+        print_table(table("parameters", ("node", "parameter", "value"), rows))
 
 
 def _replay(choices: Choices) -> None:
@@ -354,7 +354,7 @@ def _summary(arrivals: list[Any]) -> bool:
          f"{np.degrees(a.orientation_error):.4f}", f"{a.duration:.2f}", a.reason or a.fault)
         for a in arrivals
     ]  # fmt: skip
-    console.print(table("tour", ("goal", "", "error mm", "error deg", "time s", ""), rows))
+    print_table(table("tour", ("goal", "", "error mm", "error deg", "time s", ""), rows))
     reached = sum(a.reached for a in arrivals)
     faults = [each for each in arrivals if each.fault]
     console.print(f"{reached} of {len(arrivals)} goals reached" + (f", {len(faults)} not as planned" if faults else ""))

@@ -9,7 +9,7 @@ import typer
 
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..output import console, print_json, progress, table
+from ..output import console, print_json, print_table, progress, table
 from .arguments import JsonOption, RobotArgument
 
 
@@ -72,7 +72,7 @@ def wrenches(
         ("held", "yes" if tensions is not None else "no: no tensions between floor and ceiling balance it"),
         ("self-stresses", f"{statics.self_stress_count}: what of the tensions can be chosen"),
     ]
-    console.print(table(f"statics of {loaded.name}", ("", ""), rows))
+    print_table(table(f"statics of {loaded.name}", ("", ""), rows))
     if tensions is None or margins is None:
         return
     console.print()
@@ -82,7 +82,7 @@ def wrenches(
             statics.cables, statics.tension_low, tensions, statics.tension_high, strict=True
         )
     ]
-    console.print(
+    print_table(
         table(
             "tensions nearest to the wanted ones",
             ("cable", "floor N", "tension N", "ceiling N"),
@@ -93,7 +93,7 @@ def wrenches(
     console.print()
     units = {axis: "N m" if axis.startswith("r") else "N" for axis in margins}
     ends = [(axis, f"{low:.4g} {units[axis]}", f"{high:.4g} {units[axis]}") for axis, (low, high) in margins.items()]
-    console.print(table("what may be added along one axis", ("axis", "backwards", "forwards"), ends, right=(1, 2)))
+    print_table(table("what may be added along one axis", ("axis", "backwards", "forwards"), ends, right=(1, 2)))
 
 
 def _posed(loaded: Any, model: Any, move: str | None, turn: str | None) -> tuple[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +28,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from tensegrity_dynamics.ending import END_WITH_PARENT
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from ..runtime.choices import YES_NO, choices_for, choices_from_texts, resolve
 from ..runtime.emulator_process import emulator_words, prepare_emulator
@@ -57,16 +58,35 @@ def launch_description(use: str) -> LaunchDescription:
         folder = temporary_folder("launch")
         atexit.register(folder.cleanup)
         try:
+            _check_names(use, [each.name for each in declared])
             if texts[RVIZ] == "true":
                 _check_rviz()
             graph = resolve(choices_from_texts(use, texts, Path(folder.name)))
             if graph.emulator is not None:
                 prepare_emulator(graph.emulator)
         except TensegrityError as error:
-            raise RuntimeError(str(error)) from None
+            raise RuntimeError(in_words_of_launch(str(error))) from None
         return [*_actions(graph), *(_rviz(graph, use) if texts[RVIZ] == "true" else [])]
 
     return LaunchDescription([*declared, OpaqueFunction(function=start)])
+
+
+def _check_names(use: str, names: list[str]) -> None:
+    """Raise TensegrityError for an argument of the command line that this file does not have; launch ignores those.
+
+    Only where this file was named there: one that includes it may have arguments of its own.
+    """
+    if not any(Path(word).name == f"{use}.launch.py" for word in sys.argv[1:]):
+        return
+    for word in sys.argv[1:]:
+        name, assigned, _ = word.partition(":=")
+        if assigned and name not in names:
+            raise TensegrityError(unknown_name("launch argument", name, names))
+
+
+def in_words_of_launch(text: str) -> str:
+    """A sentence about options of `tensegrity up` as one about launch arguments: "--view-port" is "view_port"."""
+    return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda found: found[1].replace("-", "_"), text)
 
 
 def _arguments(use: str) -> list[DeclareLaunchArgument]:
@@ -121,6 +141,8 @@ def _at_end(process: ProcessDescription, graph: NodeGraph, words: _Words) -> Cal
             return []
         # a simulated robot that no controller can hold is shown without one
         unfit = process.name == "controller" and "simulator" in graph and event.returncode == 1 and words.refused
+        if process.may_end and not event.returncode:
+            return []  # launch says that it finished; on Ctrl-C it may be the first to do so
         if process.may_end or unfit:
             return [LogInfo(msg=f"the {who} ended with status {event.returncode}; the robot goes on without it")]
         if event.returncode:

@@ -15,6 +15,7 @@ from typing import Any
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.visualization.mount import parse_mount
 
+from ..network_address import check_address
 from .node_graph import STATES, NodeGraph, Watching, hardware_graph, simulation_graph
 from .replay_graph import replay_graph
 
@@ -141,6 +142,8 @@ def resolve(choices: Choices) -> NodeGraph:
         raise TensegrityError(unknown_name("use", choices.use, USES))
     if not 1 <= choices.view_port <= 65535:
         raise TensegrityError(f"the view cannot listen at port {choices.view_port}; give 1 to 65535.")
+    if choices.view:
+        check_address(choices.view_address)
     parse_mount(choices.mount)
     if choices.use == "replay":
         return _replay(choices)

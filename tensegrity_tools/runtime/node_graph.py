@@ -8,6 +8,7 @@ A graph is data. Who starts it (processes of `up`, the launch system) walks thro
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -441,6 +442,8 @@ def recorder_node(robot: str, bag: str, **parameters: Any) -> NodeDescription:
         raise TensegrityError(f"the bag {bag} exists already; name another one or move it away.")
     if not path.parent.is_dir():
         raise TensegrityError(f"the bag {bag} cannot be made: there is no folder {path.parent}.")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise TensegrityError(f"the bag {bag} cannot be made: you may not write into {path.parent}.")
     named = {"robot": robot} if robot else {}  # else the recorder asks the nodes
     return NodeDescription("recorder", {**named, "bag": str(path), **parameters}, may_end=True)
 

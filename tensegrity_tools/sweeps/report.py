@@ -172,10 +172,7 @@ def _picture(plan: SweepPlan, results: Mapping[str, NDArray], column: str, title
                 mapped = drawn.scatter(table[rows, x], table[rows, y], c=values[rows], s=6, vmin=low, vmax=high)
             else:
                 xs, ys = plan.axes[x].values, plan.axes[y].values
-                grid = np.full((len(ys), len(xs)), np.nan)
-                grid[np.searchsorted(ys, table[rows, y]) % len(ys), np.searchsorted(xs, table[rows, x]) % len(xs)] = (
-                    values[rows]
-                )
+                grid = grid_of(xs, ys, table[rows][:, [x, y]], values[rows])
                 mapped = drawn.pcolormesh(xs, ys, grid, shading="nearest", vmin=low, vmax=high)
             drawn.set_xlabel(plan.axes[x].label)
             drawn.set_ylabel(plan.axes[y].label)
@@ -190,6 +187,11 @@ def _picture(plan: SweepPlan, results: Mapping[str, NDArray], column: str, title
     return base64.b64encode(out.getvalue()).decode()
 
 
-def _nearest(values: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Indices of the values nearest to those that are desired; axes may run downwards, too."""
-    return np.asarray(np.abs(targets[:, None] - values[None, :]).argmin(axis=1), dtype=np.int64)
+def grid_of(
+    xs: NDArray[np.float64], ys: NDArray[np.float64], points: NDArray[np.float64], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Values (n,) at points (n, 2) of a grid as (len(ys), len(xs)), NaN where there is none; axes may run downwards."""
+    grid = np.full((len(ys), len(xs)), np.nan)
+    columns, rows = (np.abs(points[:, k, None] - axis).argmin(axis=1) for k, axis in enumerate((xs, ys)))
+    grid[rows, columns] = values
+    return grid

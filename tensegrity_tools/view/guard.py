@@ -11,6 +11,7 @@ while viser starts; afterwards the guard knocks at its own door and refuses to g
 
 from __future__ import annotations
 
+import gzip
 import hmac
 import http
 import http.cookies
@@ -115,7 +116,7 @@ class Guard:
     """The door of one view.
 
     Args:
-        host: address that the server listens on.
+        host: address that the server listens on. addition: HTML that pages get at their end.
 
     Attributes:
         token: 192 random bits, made anew with every view.
@@ -123,8 +124,9 @@ class Guard:
             pass. problem: what was wrong with the last of them. browsers: websockets that are open.
     """
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, addition: str = "") -> None:
         self.host, self.port = host, 0
+        self._addition = addition.encode()
         self.token = secrets.token_urlsafe(24)
         self.refused = self.dropped = self.browsers = self._connections = 0
         self.problem = ""
@@ -223,10 +225,20 @@ class Guard:
             if page is not None:
                 for name, text in PAGE_HEADERS.items():
                     page.headers[name] = text
+                self._add_to(page)
                 page.headers["Set-Cookie"] = f"{self._cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
             return page
 
         return answer
+
+    def _add_to(self, page: Response) -> None:
+        if not self._addition or not page.headers.get("Content-Type", "").startswith("text/html"):
+            return
+        zipped = page.headers.get("Content-Encoding") == "gzip"
+        page.body = (gzip.decompress(page.body) if zipped else page.body) + self._addition
+        for name, text in (("Content-Encoding", "identity"), ("Content-Length", str(len(page.body)))):
+            del page.headers[name]
+            page.headers[name] = text
 
     def _refuse(self, status: http.HTTPStatus, text: str) -> Response:
         self.refused += 1

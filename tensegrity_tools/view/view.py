@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +17,9 @@ from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.visualization.picture import make_picture
 from tensegrity_dynamics.visualization.style import round_up
 
+from ..network_address import check_address
 from .camera import FollowingCamera, middle_of
+from .capture import view_addition
 from .display_units import LengthUnit
 from .goal_panel import GoalCallback, GoalPanel
 from .guard import Guard
@@ -85,7 +86,7 @@ class View:
         self.ignored = self.drawn = 0
         self._period = 1.0 / rate
         check_address(host)
-        self.guard = Guard(host)
+        self.guard = Guard(host, view_addition(robot.name))
         with _quiet(), self.guard.at_the_door():
             self._server = viser.ViserServer(host=host, port=port, label=f"tensegrity · {robot.name}", verbose=False)
         self._server.request_share_url = _no_tunnel  # type: ignore[method-assign]
@@ -302,19 +303,6 @@ class View:
         if self._legend is not None:
             self._legend.content = legend_html(self._full_scale, self._scene.cell, self._unit)
             self._chart.content = self._plot.svg(self._full_scale)
-
-
-def check_address(host: str) -> None:
-    """Raise TensegrityError where this machine cannot listen on an address."""
-    try:
-        kind, _, _, _, where = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
-        with socket.socket(kind, socket.SOCK_STREAM) as probe:
-            probe.bind(where)
-    except OSError as error:
-        raise TensegrityError(
-            f"the view cannot listen on {host!r} ({error}); give an address of this machine: 127.0.0.1 for browsers "
-            "here alone, 0.0.0.0 for those of the network too."
-        ) from error
 
 
 def _no_tunnel(*_: object, **__: object) -> None:

@@ -23,7 +23,7 @@ from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 
-from ...output import console, print_json, table
+from ...output import console, print_json, print_table, table
 from .jog import DEFAULT_TENSION_SHARE, jog, torque_off
 from .measurement_files import Point, read_amount, read_length, read_points
 from .prompts import agreed, ask, interactive
@@ -333,7 +333,7 @@ def show_fit(fitted: Fitted) -> None:
         for k, (point, off) in enumerate(zip(fitted.points, fit.residuals, strict=True))
     ]
     title = f"{spool.name}, {spool.measured_by}"
-    console.print(table(title, ("point", unit, "length", "off the line", ""), rows, right=(1, 2, 3)))
+    print_table(table(title, ("point", unit, "length", "off the line", ""), rows, right=(1, 2, 3)))
     low, high = (1e3 * each for each in fit.slope_interval)
     one = "count" if unit == "counts" else unit
     console.print(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tensegrity_driver.calibration.spring_rate import spring_from_weights
 
-from ...output import console, print_json, table
+from ...output import console, print_json, print_table, table
 from .measurement_files import read_amount, read_weights
 
 
@@ -35,7 +35,7 @@ def run_spring(points: Path, rule: str, as_json: bool) -> None:
         (k + 1, f"{mass:.4g} kg", f"{1e3 * length:.1f} mm", f"{1e3 * off:+.2f} mm", remarks.get(k, ""))
         for k, (mass, length, off) in enumerate(zip(masses, lengths, fit.residuals, strict=True))
     ]
-    console.print(table(f"{points}", ("point", "mass", "length", "off the line", ""), rows, right=(1, 2, 3)))
+    print_table(table(f"{points}", ("point", "mass", "length", "off the line", ""), rows, right=(1, 2, 3)))
     percent = f"{100 * fit.confidence:.0f} %"
     low, high = fit.rate_interval
     console.print(f"rate: {fit.rate:.1f} N/m ({percent}: {low:.1f} to {high:.1f})", highlight=False)

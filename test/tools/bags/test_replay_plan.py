@@ -96,6 +96,13 @@ def test_a_state_is_sent_again_after_a_goal_that_changed_its_answer(tmp_path: Pa
     assert order(plan) == [("structure_state", 0), ("actuator_command", 0), ("goal", 0), ("actuator_command", 0)]
 
 
+def test_a_state_that_the_controller_answers_late_again_does_not_turn_the_estimators_time_back(tmp_path: Path) -> None:
+    events = [*((name, 0, 1.0) for name in FRAME[2:]), *((name, 20, 2.0) for name in FRAME[2:])]
+    sensors = [(name, stamp) for stamp in (0, 20) for name in FRAME[:2]]
+    plan = planned(tmp_path / "bag", [*sensors, *events, ("actuator_command", 0, 1.0), *sensors[2:]])
+    assert [topic for topic, _ in plan.steps[-1].sends] == ["structure_state"] and plan.steps[-1].stamp == 0
+
+
 def test_a_goal_comes_between_the_commands_between_which_it_was_taken(tmp_path: Path) -> None:
     events = [(name, 0) for name in FRAME] + [("goal", 0)] + [(name, 20) for name in FRAME]
     assert [each for each, _ in order(planned(tmp_path / "bag", events))] == [

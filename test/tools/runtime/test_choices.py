@@ -87,6 +87,8 @@ def test_every_launch_argument_is_an_option_of_up_with_the_same_default() -> Non
         ("sim", {"control_period": "often"}, "control_period:=often is no number"),
         ("sim", {"view_port": "80.5"}, "view_port:=80.5 is no whole number"),
         ("sim", {"view_port": "70000"}, "give 1 to 65535"),
+        ("sim", {"view_address": "192.0.2.1"}, "the view cannot listen on '192.0.2.1'"),
+        ("sim", {"bag": "/dev/null/run"}, "the bag /dev/null/run cannot be made: there is no folder /dev/null"),
         ("sim", {"lockstep": "perhaps"}, "lockstep:=perhaps is none of 'true', 'false'"),
         ("sim", {"real_time_factor": "-1"}, "the real time factor is -1"),
         ("sim", {"real_time_factor": "nan"}, "the real time factor is nan"),

@@ -17,6 +17,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import parse_robot
 from tensegrity_tools.cli import app
 from tensegrity_tools.sweeps.axes import SweepAxis, make_points, read_axis
+from tensegrity_tools.sweeps.report import grid_of
 from tensegrity_tools.sweeps.run import run_here, run_on_cluster
 from tensegrity_tools.sweeps.samples import COLUMNS, OUT_OF_REACH, REACHED, SweepPlan, sample_chunk
 from tensegrity_tools.sweeps.store import SweepFolder
@@ -181,6 +182,13 @@ def test_the_command_writes_table_and_report(tmp_path: Path, capsys: pytest.Capt
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/png") == 4
     assert "http" not in page
+
+
+def test_a_map_has_every_value_where_its_point_is_also_along_axes_that_run_downwards() -> None:
+    xs, ys = np.array([0.2, 0.1, 0.0]), np.array([-1.0, 1.0])
+    points = np.array([(x, y) for y in ys for x in xs])[[4, 0, 5, 2, 1]]  # in any order, one is missing
+    grid = grid_of(xs, ys, points, points @ [1.0, 10.0])
+    np.testing.assert_allclose(grid, [[-9.8, -9.9, -10.0], [np.nan, 10.1, 10.0]])
 
 
 def test_axes_that_the_output_does_not_control_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
