@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from numpy.typing import ArrayLike
+
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.numerics.types import Array
@@ -25,6 +27,8 @@ from ..trajectories.time_scaling import Progress, profile_named
 from .goal_controller import GoalPath, RestPoint
 from .sampled_controller import Line, SampledController
 
+MOST_MODELS = 8
+"""Pairs of models in other coordinates than those of the start that are kept."""
 SETTLING_PERIODS = 2.0
 """Slowest periods of the equilibria that a goal without a duration takes at least."""
 
@@ -58,7 +62,7 @@ class ElasticTorqueController(SampledController):
     def _hold_gain(self, equilibrium: PathEquilibrium, model: Any = None) -> Array:
         """(u, 2n) gain of the feedback that holds an equilibrium, in the coordinates of a model; None for `model`."""
 
-    def _in_coordinates(self, index: Sequence[int], q_index: Sequence[int]) -> ReducedModel | None:
+    def _in_coordinates(self, index: ArrayLike, centre: Array) -> ReducedModel | None:
         """A new model of the kind of `model` in other coordinates; None where there are no others for this control."""
         return None
 
@@ -71,8 +75,10 @@ class ElasticTorqueController(SampledController):
         others = self.model.regular_coordinates(positions)
         if others is None:
             return self.model, self._control_model
-        key = tuple(others[0])
+        key = *others[0].tolist(), *others[1].tolist()
         if key not in self._others:
+            if len(self._others) >= MOST_MODELS:
+                del self._others[next(iter(self._others))]  # plans keep their own
             pair = self._in_coordinates(*others), self._in_coordinates(*others)
             if pair[0] is None or pair[1] is None:
                 return self.model, self._control_model
@@ -84,15 +90,15 @@ class ElasticTorqueController(SampledController):
         """(k,) controlled coordinates at an equilibrium."""
 
     def _apply_gains(self, tracker: LinearFeedbackTracker) -> None:
-        index = tuple(tracker.model.index.tolist())
-        tracker.model = self._others[index][1] if index in self._others else self._control_model
+        pairs = [(self.model, self._control_model), *self._others.values()]
+        tracker.model = next((following for each, following in pairs if each is tracker.model), tracker.model)
 
     def _hold_tracker(self, state: RobotState | None) -> LinearFeedbackTracker:
         assert state is not None and state.q is not None
         positions = state.q[self._drives] if state.positions is None else np.asarray(state.positions, dtype=np.float64)
         equilibrium = self.equilibria.solve(positions, np.array(state.q))
         planning, following = self._models_at(equilibrium.q[None])
-        coordinates, inputs = equilibrium.q[planning.q_index], equilibrium.effort[planning.drives]
+        coordinates, inputs = planning.coordinates_at(equilibrium.q), equilibrium.effort[planning.drives]
         plan = TrackingPlan(
             np.zeros(1), np.concatenate((coordinates, np.zeros(coordinates.size)))[None], inputs[None],
             self._hold_gain(equilibrium, planning)[None], coordinates[None], inputs[None], equilibrium.q[None],

@@ -105,10 +105,10 @@ class NearRigidController(ElasticTorqueController):
         return regulator_gain(model or self.model, equilibrium.q, still, effort, self.weights, self.floor, self.period)
 
     def _coordinates(self, equilibrium: PathEquilibrium) -> Array:
-        return np.asarray(equilibrium.q[self.model.q_y])
+        return self.model.tracked_at(equilibrium.q)
 
     def _start_coordinates(self, rest: RestPoint, equilibrium: PathEquilibrium) -> Array:
-        return np.asarray(rest.configuration[self.model.q_y])
+        return self.model.tracked_at(rest.configuration)
 
     def _track(
         self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[PathEquilibrium]

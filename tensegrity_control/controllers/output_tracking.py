@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.numerics.types import Array
@@ -111,9 +112,9 @@ class OutputTrackingController(ElasticTorqueController):
     def set_gains(self, **values: float) -> None:
         self.weights = replace(self.weights, **self.checked_gains(values))
 
-    def _in_coordinates(self, index: Sequence[int], q_index: Sequence[int]) -> OutputModel:
+    def _in_coordinates(self, index: ArrayLike, centre: Array) -> OutputModel:
         model = OutputModel(self.robot)
-        model.take_coordinates(index, q_index)
+        model.take_coordinates(index, centre)
         return model
 
     def _hold_gain(self, equilibrium: PathEquilibrium, model: OutputModel | None = None) -> Array:

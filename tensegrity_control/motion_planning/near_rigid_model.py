@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent, single_coordinates
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent, named_coordinates
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
@@ -46,8 +46,8 @@ class NearRigidModel(ReducedModel):
 
     Args:
         robot: a mechanism whose cables all have the `epsilon` variant.
-        tracked: names of the coordinates that follow a path (`Mechanism.coordinate_names`), of joints with one
-            coordinate. With the strains they must be all degrees of freedom. None: those that carry the most mass.
+        tracked: names of the coordinates that follow a path (`Mechanism.coordinate_names`), of joints with
+            quaternions all or none. With the strains they must be all degrees of freedom. None: those that carry the most mass.
 
     Attributes:
         tension_ceiling: (c,) N that plans keep below, infinite without. tension_level: N that plans keep tensions near
@@ -71,7 +71,7 @@ class NearRigidModel(ReducedModel):
             names = mechanism.coordinate_names()
             tracked = [names[k] for k in choose_independent(robot, strains) if k not in strains]
         self.tracked = tuple(tracked)
-        self.y, self.q_y = single_coordinates(mechanism, tracked)
+        self.y = named_coordinates(mechanism, tracked)
         self.angles = [mechanism.velocities_of(entry.joints[2]).start for entry in model.entries]
         self.q_angles = [mechanism.positions_of(entry.joints[2]).start for entry in model.entries]
         self.strains, self.q_strains = [k + 1 for k in self.angles], [k + 1 for k in self.q_angles]
@@ -83,7 +83,11 @@ class NearRigidModel(ReducedModel):
         self.damping_time = np.array([cable.damping / cable.young for cable in cables])
         self.tension_ceiling: Array = np.full(len(cables), np.inf)
         self.tension_level: float | None = None
-        super().__init__(robot, self.y + self.strains, self.q_y + self.q_strains)
+        super().__init__(robot, self.y + self.strains)
+
+    def tracked_at(self, q: Array) -> Array:
+        """(y,) the tracked coordinates at a position (nq,)."""
+        return self.coordinates_at(q)[: len(self.y)]
 
     def reduced(self, q: Array, rate: Array, velocity: Array | None = None) -> Reduced:
         """The equations at position q (nq,) and rates w' (n,); velocities (nv,) that go with these spare half of it."""

@@ -165,6 +165,7 @@ def regulator_gains(
         np.full(tracked, weights.rate), np.full(cables, weights.strain_rate * unit),
     ))  # fmt: skip
     matrices, inputs, _ = model.linearised_along(q, rate, effort)
+    matrices = np.array([model.steadied(*each) for each in zip(q, matrices, inputs, strict=True)])
     ahead, push = discretized(matrices, inputs, period)
     return regulator(ahead, push, np.diag(scale**-2.0), np.eye(inputs.shape[2]) / weights.effort**2)[1]
 

@@ -123,10 +123,10 @@ def rest_at(model: NearRigidModel, q: Array, floor: Array) -> tuple[Array, Array
     for _ in range(2):  # the strains move the bodies, which hardly changes the forces
         reduced = model.reduced(q, still)
         tensions = _tensions(model, reduced.inputs, reduced.cables, reduced.bias, floor, 0.0)
-        q = model.closed_configuration(q, np.concatenate((q[model.q_y], tensions / model.stiffness)))
+        q = model.closed_configuration(q, np.concatenate((model.tracked_at(q), tensions / model.stiffness)))
     reduced = model.reduced(q, still)
     effort = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.cables @ tensions, rcond=None)[0]
-    return q[model.q_index].copy(), np.asarray(effort, dtype=np.float64)
+    return model.coordinates_at(q).copy(), np.asarray(effort, dtype=np.float64)
 
 
 def _tensions(
