@@ -51,7 +51,8 @@ class NearRigidModel(ReducedModel):
 
     Attributes:
         tension_ceiling: (c,) N that plans keep below, infinite without. tension_level: N that plans keep tensions near
-            to, or None for the least.
+            to, or None for the least. idle_count: of motions that nothing drives back and no input reaches, which are
+            left to themselves.
 
     Raises:
         TensegrityError: a cable has another variant, a name is unknown, or degrees of freedom are left over.
@@ -84,6 +85,9 @@ class NearRigidModel(ReducedModel):
         self.tension_ceiling: Array = np.full(len(cables), np.inf)
         self.tension_level: float | None = None
         super().__init__(robot, self.y + self.strains)
+        start, still = np.array(model.start), np.zeros(self.index.size)
+        linear, push, _ = self.linearised(start, still, np.zeros(self.drives.size))
+        self.idle_count = int(self.idle_motions(start, linear, push)[0].shape[1])
 
     def tracked_at(self, q: Array) -> Array:
         """(y,) the tracked coordinates at a position (nq,)."""

@@ -353,20 +353,24 @@ class ReducedModel:
         Args:
             matrix, push: A and B (2n, u) of `linearised` at position q (nq,).
         """
+        spins, onto = self.idle_motions(q, matrix, push)
+        if not spins.shape[1]:
+            return matrix
+        n, result = self.index.size, matrix.copy()
+        result[n:, :n] -= decay**2 * spins @ onto
+        result[n:, n:] -= 2.0 * decay * spins @ onto
+        return result
+
+    def idle_motions(self, q: Array, matrix: Array, push: Array) -> tuple[Array, Array]:
+        """(n, m) motions of w that nothing drives back and no input reaches, orthonormal in M, and their transpose times
+        M. Arguments as of `steadied`."""
         n = self.index.size
         lower = np.linalg.cholesky(self.mass(q))
         stiffness = lower.T @ matrix[n:, :n] @ np.linalg.inv(lower.T)
         _, values, right = np.linalg.svd(stiffness)
         reach = np.linalg.norm(right @ (lower.T @ push[n:]), axis=1)
         idle = (values <= NO_STIFFNESS * values[0]) & (reach <= NO_REACH * np.max(reach, initial=0.0))
-        if not np.any(idle):
-            return matrix
-        spins = np.linalg.solve(lower.T, right[idle].T)
-        onto = spins @ (right[idle] @ lower.T)
-        result = matrix.copy()
-        result[n:, :n] -= decay**2 * onto
-        result[n:, n:] -= 2.0 * decay * onto
-        return result
+        return np.linalg.solve(lower.T, right[idle].T), right[idle] @ lower.T
 
     # -- other coordinates ----------------------------------------------------------------------------------------
 
