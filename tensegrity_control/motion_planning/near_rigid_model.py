@@ -86,12 +86,26 @@ class NearRigidModel(ReducedModel):
         self.tension_level: float | None = None
         super().__init__(robot, self.y + self.strains)
         start, still = np.array(model.start), np.zeros(self.index.size)
-        linear, push, _ = self.linearised(start, still, np.zeros(self.drives.size))
+        reduced = self.reduced(start, still)
+        held = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.passive, rcond=None)[0]
+        linear, push, _ = self.linearised(start, still, held)
         self.idle_count = int(self.idle_motions(start, linear, push)[0].shape[1])
 
     def tracked_at(self, q: Array) -> Array:
         """(y,) the tracked coordinates at a position (nq,)."""
         return self.coordinates_at(q)[: len(self.y)]
+
+    def left_alone(self, q: Array) -> tuple[Array, Array]:
+        """As `idle_motions` at any position, moving or not: the motions at which neither cables nor drives do work."""
+        if not self.idle_count:
+            return np.zeros((self.index.size, 0)), np.zeros((0, self.index.size))
+        reduced = self.reduced(q, np.zeros(self.index.size))
+        pulls, inputs = reduced.cables, reduced.inputs
+        working = np.hstack((pulls / np.max(np.abs(pulls)), inputs / np.max(np.abs(inputs), initial=1e-300)))
+        left, values, _ = np.linalg.svd(working)
+        motions = left[:, int(np.count_nonzero(values > 1e-9 * values[0])) :]
+        weighed = motions.T @ reduced.mass
+        return motions, np.asarray(np.linalg.solve(weighed @ motions, weighed))
 
     def reduced(self, q: Array, rate: Array, velocity: Array | None = None) -> Reduced:
         """The equations at position q (nq,) and rates w' (n,); velocities (nv,) that go with these spare half of it."""

@@ -356,9 +356,8 @@ class ReducedModel:
         spins, onto = self.idle_motions(q, matrix, push)
         if not spins.shape[1]:
             return matrix
-        n, result = self.index.size, matrix.copy()
-        result[n:, :n] -= decay**2 * spins @ onto
-        result[n:, n:] -= 2.0 * decay * spins @ onto
+        result = matrix.copy()
+        steady(result, spins, onto, decay)
         return result
 
     def idle_motions(self, q: Array, matrix: Array, push: Array) -> tuple[Array, Array]:
@@ -532,6 +531,13 @@ class ReducedModel:
                 f"{', '.join(self.names)} are not a choice of all {len(independent)} independent coordinates here:"
                 f"{' missing ' + ', '.join(left) if left else ''}{' dependent ' + ', '.join(lost) if lost else ''}."
             )
+
+
+def steady(matrix: Array, motions: Array, onto: Array, decay: float = DECAY) -> None:
+    """Let motions (n, m) of w die out at a rate [1/s] in A (2n, 2n), with `onto` (m, n) their parts of any motion."""
+    n = len(motions)
+    matrix[n:, :n] -= decay**2 * motions @ onto
+    matrix[n:, n:] -= 2.0 * decay * motions @ onto
 
 
 def named_coordinates(mechanism: Mechanism, names: Sequence[str]) -> list[int]:
