@@ -86,8 +86,8 @@ class ElasticTorqueController(SampledController):
         return self._others[key]
 
     @abstractmethod
-    def _coordinates(self, equilibrium: PathEquilibrium) -> Array:
-        """(k,) controlled coordinates at an equilibrium."""
+    def _coordinates(self, equilibrium: PathEquilibrium, model: Any) -> Array:
+        """(k,) controlled coordinates at an equilibrium, as a model counts them."""
 
     def _apply_gains(self, tracker: LinearFeedbackTracker) -> None:
         pairs = [(self.model, self._control_model), *self._others.values()]
@@ -131,9 +131,9 @@ class ElasticTorqueController(SampledController):
             return end  # type: ignore[no-any-return]
         return self.equilibria.solve(rest.configuration[self._drives], rest.configuration)
 
-    def _start_coordinates(self, rest: RestPoint, equilibrium: PathEquilibrium) -> Array:
-        """(k,) controlled coordinates at a rest point and its equilibrium."""
-        return self._coordinates(equilibrium)
+    def _start_coordinates(self, rest: RestPoint, equilibrium: PathEquilibrium, model: Any) -> Array:
+        """(k,) controlled coordinates at a rest point and its equilibrium, as a model counts them."""
+        return self._coordinates(equilibrium, model)
 
     def _find_path(self, start: PathEquilibrium, goal: PoseGoal) -> Sequence[PathEquilibrium]:
         """Equilibria from a start to a goal. Raises UnreachableGoalError."""
@@ -143,7 +143,8 @@ class ElasticTorqueController(SampledController):
         path = self._find_path(self._equilibrium_at(rest), goal)
         travel = np.sum(np.abs(np.diff([each.positions for each in path], axis=0)), axis=0)
         calm = SETTLING_PERIODS * max(self.equilibria.slowest_period(each) for each in (path[0], path[-1]))
-        line = Line(self._start_coordinates(rest, path[0]), self._coordinates(path[-1]), tuple(path))
+        model = self._models_at(np.array([each.q for each in path]))[0]
+        line = Line(self._start_coordinates(rest, path[0], model), self._coordinates(path[-1], model), tuple(path))
         usual = self._line(line, travel, profile, calm)
         return replace(usual, preferred_duration=self._safe_duration(path, usual.preferred_duration, profile))
 
@@ -159,12 +160,6 @@ class ElasticTorqueController(SampledController):
             self.equilibria, [each for each, keep in zip(path, kept, strict=True) if keep], distance / distance[-1]
         )
         return duration * max(1.0, tension_margin(passed, profile_named(profile)(duration), 0.0, self._lead).stretch)
-
-    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
-        passed = [self._equilibrium_at(rest)]
-        for goal in goals:
-            passed.append(plan_path(self.equilibria, passed[-1], goal).equilibrium)
-        return np.array([self._start_coordinates(rest, passed[0]), *(self._coordinates(each) for each in passed[1:])])
 
     def _check_plan(self, plan: TrackingPlan, model: ReducedModel | None = None) -> None:
         """Raise TensegrityError where a plan does not keep the actuators' rates and efforts."""

@@ -121,8 +121,8 @@ class OutputTrackingController(ElasticTorqueController):
         effort = equilibrium.effort[self.model.drives]
         return rest_gain(model or self.model, equilibrium.q, effort, self.weights, self.period)
 
-    def _coordinates(self, equilibrium: PathEquilibrium) -> Array:
-        return self.model.coordinates(equilibrium.pose)
+    def _coordinates(self, equilibrium: PathEquilibrium, model: OutputModel) -> Array:
+        return model.coordinates(equilibrium.pose)
 
     def _equilibrium_at(self, rest: RestPoint) -> PathEquilibrium:
         """As the base class; where it is solved anew, with the output exactly as at rest."""
@@ -137,10 +137,12 @@ class OutputTrackingController(ElasticTorqueController):
     def _find_path(self, start: PathEquilibrium, goal: PoseGoal) -> Sequence[PathEquilibrium]:
         return equilibria_on_line(self.model, self.equilibria, start, goal)
 
-    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
+    def _waypoint_coordinates(
+        self, rest: RestPoint, goals: Sequence[PoseGoal]
+    ) -> tuple[Array, Sequence[PathEquilibrium]]:
         # where they can be reached the plan finds out
-        start = self._coordinates(self._equilibrium_at(rest))
-        return np.array([start, *(self.model.coordinates(goal.pose) for goal in goals)])
+        start = self._coordinates(self._equilibrium_at(rest), self.model)
+        return np.array([start, *(self.model.coordinates(goal.pose) for goal in goals)]), ()
 
     def _track(
         self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[PathEquilibrium]

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent, named_coordinates
@@ -90,6 +91,18 @@ class NearRigidModel(ReducedModel):
         held = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.passive, rcond=None)[0]
         linear, push, _ = self.linearised(start, still, held)
         self.idle_count = int(self.idle_motions(start, linear, push)[0].shape[1])
+
+    def take_coordinates(self, index: ArrayLike, centre: Array) -> None:
+        """As the base class; those that are no strains are tracked from now on."""
+        self.y = [int(k) for k in np.asarray(index) if int(k) not in self.strains]
+        super().take_coordinates(self.y + self.strains, centre)
+        self.tracked = self.names[: len(self.y)]
+
+    def _best_coordinates(self, q: Array, always: Sequence[int]) -> NDArray[np.int64] | None:
+        found = super()._best_coordinates(q, (*always, *self.strains))
+        if found is None or not np.all(np.isin(self.strains, found)):
+            return None
+        return np.concatenate((found[~np.isin(found, self.strains)], self.strains))
 
     def tracked_at(self, q: Array) -> Array:
         """(y,) the tracked coordinates at a position (nq,)."""
