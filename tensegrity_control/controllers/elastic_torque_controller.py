@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from numpy.typing import ArrayLike
+
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.numerics.types import Array
@@ -26,6 +28,8 @@ from ..trajectories.time_scaling import Progress, profile_named
 from .goal_controller import GoalPath, RestPoint
 from .sampled_controller import Line, SampledController
 
+MOST_MODELS = 8
+"""Pairs of models in other coordinates than those of the start that are kept."""
 SETTLING_PERIODS = 2.0
 """Slowest periods of the equilibria that a goal without a duration takes at least."""
 
@@ -63,7 +67,7 @@ class ElasticTorqueController(SampledController):
     def _hold_gain(self, equilibrium: PathEquilibrium, model: Any = None) -> Array:
         """(u, 2n) gain of the feedback that holds an equilibrium, in the coordinates of a model; None for `model`."""
 
-    def _in_coordinates(self, index: Sequence[int], q_index: Sequence[int]) -> ReducedModel | None:
+    def _in_coordinates(self, index: ArrayLike, centre: Array) -> ReducedModel | None:
         """A new model of the kind of `model` in other coordinates; None where there are no others for this control."""
         return None
 
@@ -76,8 +80,10 @@ class ElasticTorqueController(SampledController):
         others = self.model.regular_coordinates(positions)
         if others is None:
             return self.model, self._control_model
-        key = tuple(others[0])
+        key = *others[0].tolist(), *others[1].tolist()
         if key not in self._others:
+            if len(self._others) >= MOST_MODELS:
+                del self._others[next(iter(self._others))]  # plans keep their own
             pair = self._in_coordinates(*others), self._in_coordinates(*others)
             if pair[0] is None or pair[1] is None:
                 return self.model, self._control_model
@@ -85,19 +91,19 @@ class ElasticTorqueController(SampledController):
         return self._others[key]
 
     @abstractmethod
-    def _coordinates(self, equilibrium: PathEquilibrium) -> Array:
-        """(k,) controlled coordinates at an equilibrium."""
+    def _coordinates(self, equilibrium: PathEquilibrium, model: Any) -> Array:
+        """(k,) controlled coordinates at an equilibrium, as a model counts them."""
 
     def _apply_gains(self, tracker: LinearFeedbackTracker) -> None:
-        index = tuple(tracker.model.index.tolist())
-        tracker.model = self._others[index][1] if index in self._others else self._control_model
+        pairs = [(self.model, self._control_model), *self._others.values()]
+        tracker.model = next((following for each, following in pairs if each is tracker.model), tracker.model)
 
     def _hold_tracker(self, state: RobotState | None) -> LinearFeedbackTracker:
         assert state is not None and state.q is not None
         positions = state.q[self._drives] if state.positions is None else np.asarray(state.positions, dtype=np.float64)
         equilibrium = self.equilibria.solve(positions, np.array(state.q))
         planning, following = self._models_at(equilibrium.q[None])
-        coordinates, inputs = equilibrium.q[planning.q_index], equilibrium.effort[planning.drives]
+        coordinates, inputs = planning.coordinates_at(equilibrium.q), equilibrium.effort[planning.drives]
         plan = TrackingPlan(
             np.zeros(1), np.concatenate((coordinates, np.zeros(coordinates.size)))[None], inputs[None],
             self._hold_gain(equilibrium, planning)[None], coordinates[None], inputs[None], equilibrium.q[None],
@@ -135,9 +141,9 @@ class ElasticTorqueController(SampledController):
             return end  # type: ignore[no-any-return]
         return self.equilibria.solve(rest.configuration[self._drives], rest.configuration)
 
-    def _start_coordinates(self, rest: RestPoint, equilibrium: PathEquilibrium) -> Array:
-        """(k,) controlled coordinates at a rest point and its equilibrium."""
-        return self._coordinates(equilibrium)
+    def _start_coordinates(self, rest: RestPoint, equilibrium: PathEquilibrium, model: Any) -> Array:
+        """(k,) controlled coordinates at a rest point and its equilibrium, as a model counts them."""
+        return self._coordinates(equilibrium, model)
 
     def _find_path(self, start: PathEquilibrium, goal: PoseGoal) -> Sequence[PathEquilibrium]:
         """Equilibria from a start to a goal. Raises UnreachableGoalError."""
@@ -147,7 +153,8 @@ class ElasticTorqueController(SampledController):
         path = self._find_path(self._equilibrium_at(rest), goal)
         travel = np.sum(np.abs(np.diff([each.positions for each in path], axis=0)), axis=0)
         calm = SETTLING_PERIODS * max(self.equilibria.slowest_period(each) for each in (path[0], path[-1]))
-        line = Line(self._start_coordinates(rest, path[0]), self._coordinates(path[-1]), tuple(path))
+        model = self._models_at(np.array([each.q for each in path]))[0]
+        line = Line(self._start_coordinates(rest, path[0], model), self._coordinates(path[-1], model), tuple(path))
         usual = self._line(line, travel, profile, calm)
         return replace(usual, preferred_duration=self._safe_duration(path, usual.preferred_duration, profile))
 
@@ -164,12 +171,6 @@ class ElasticTorqueController(SampledController):
         )
         law = profile_named(profile)(duration)
         return duration * max(1.0, tension_margin(passed, law, 0.0, self._lead, self._timing.uncertainty).stretch)
-
-    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
-        passed = [self._equilibrium_at(rest)]
-        for goal in goals:
-            passed.append(plan_path(self.equilibria, passed[-1], goal).equilibrium)
-        return np.array([self._start_coordinates(rest, passed[0]), *(self._coordinates(each) for each in passed[1:])])
 
     def _check_plan(self, plan: TrackingPlan, model: ReducedModel | None = None) -> None:
         """Raise TensegrityError where a plan does not keep the actuators' rates and efforts."""

@@ -17,6 +17,8 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium
+from ..inverse_kinematics.pose_goal import PoseGoal
+from ..inverse_kinematics.solve_ik import plan_path
 from ..motion_planning.near_rigid_model import NearRigidModel
 from ..motion_planning.near_rigid_tracker import NearRigidTracker, NearRigidWeights, regulator_gain
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker
@@ -32,7 +34,8 @@ class NearRigidController(ElasticTorqueController):
     """See `SampledController`; gains are the deviations of `NearRigidWeights`, which count at once.
 
     Args:
-        robot: see `NearRigidModel`. tracked: names of the tracked coordinates; None: those that carry the most mass.
+        robot: see `NearRigidModel`. tracked: names of the tracked coordinates; None: those that carry the most
+            mass. Motions on whose path these near a singularity of theirs are planned in others.
         period, rate_margin, brake_time, actuation: see `SampledController`.
         floor: N that every cable keeps (one, or one per cable); None takes the tensions at the start.
         ceiling: N that plans keep every cable below; 0 for none. level: N that they keep tensions near to; 0 for the
@@ -98,27 +101,46 @@ class NearRigidController(ElasticTorqueController):
         if isinstance(tracker, NearRigidTracker):
             tracker.reweigh(self.weights)
         elif tracker.end is not None:
-            tracker.plan = replace(tracker.plan, gains=self._hold_gain(tracker.end, self._control_model)[None])
+            tracker.plan = replace(tracker.plan, gains=self._hold_gain(tracker.end, tracker.model)[None])
 
     def _hold_gain(self, equilibrium: PathEquilibrium, model: NearRigidModel | None = None) -> Array:
         effort, still = equilibrium.effort[self.model.drives], np.zeros(self.model.index.size)
         return regulator_gain(model or self.model, equilibrium.q, still, effort, self.weights, self.floor, self.period)
 
-    def _coordinates(self, equilibrium: PathEquilibrium) -> Array:
-        return np.asarray(equilibrium.q[self.model.q_y])
+    def _in_coordinates(self, index: ArrayLike, centre: Array) -> NearRigidModel:
+        model = NearRigidModel(self.robot, self.model.tracked)
+        model.tension_ceiling, model.tension_level = self.model.tension_ceiling, self.model.tension_level
+        model.take_coordinates(index, centre)
+        return model
 
-    def _start_coordinates(self, rest: RestPoint, equilibrium: PathEquilibrium) -> Array:
-        return np.asarray(rest.configuration[self.model.q_y])
+    def _coordinates(self, equilibrium: PathEquilibrium, model: NearRigidModel) -> Array:
+        return model.tracked_at(equilibrium.q)
+
+    def _start_coordinates(self, rest: RestPoint, equilibrium: PathEquilibrium, model: NearRigidModel) -> Array:
+        return model.tracked_at(rest.configuration)
+
+    def _waypoint_coordinates(
+        self, rest: RestPoint, goals: Sequence[PoseGoal]
+    ) -> tuple[Array, Sequence[PathEquilibrium]]:
+        passed, ends = [self._equilibrium_at(rest)], []
+        for goal in goals:
+            passed.extend(plan_path(self.equilibria, passed[-1], goal).path)
+            ends.append(passed[-1])
+        model = self._models_at(np.array([each.q for each in passed]))[0]
+        assert isinstance(model, NearRigidModel)
+        return np.array([model.tracked_at(q) for q in (rest.configuration, *(each.q for each in ends))]), passed
 
     def _track(
         self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[PathEquilibrium]
     ) -> NearRigidTracker:
         q, before = rest.configuration, rest.tracker
+        model = self._models_at(np.array([each.q for each in equilibria]))[0]
+        assert isinstance(model, NearRigidModel)
         tracker = NearRigidTracker(
-            self.robot, self.model.tracked, trajectory, period=self.period, floor=self.floor, weights=self.weights,
-            model=self.model, start=q,
+            self.robot, model.tracked, trajectory, period=self.period, floor=self.floor, weights=self.weights,
+            model=model, start=q,
         )  # fmt: skip
         tracker.fade_from(q, before.feed_forward(rest.time, 0.0), min(MAX_FADE, 0.5 * trajectory.end))
-        self._check_plan(tracker.plan)
-        self._prepared(tracker)
+        self._check_plan(tracker.plan, model)
+        self._prepared(tracker, model)
         return tracker

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.numerics.types import Array
@@ -111,17 +112,17 @@ class OutputTrackingController(ElasticTorqueController):
     def set_gains(self, **values: float) -> None:
         self.weights = replace(self.weights, **self.checked_gains(values))
 
-    def _in_coordinates(self, index: Sequence[int], q_index: Sequence[int]) -> OutputModel:
+    def _in_coordinates(self, index: ArrayLike, centre: Array) -> OutputModel:
         model = OutputModel(self.robot)
-        model.take_coordinates(index, q_index)
+        model.take_coordinates(index, centre)
         return model
 
     def _hold_gain(self, equilibrium: PathEquilibrium, model: OutputModel | None = None) -> Array:
         effort = equilibrium.effort[self.model.drives]
         return rest_gain(model or self.model, equilibrium.q, effort, self.weights, self.period)
 
-    def _coordinates(self, equilibrium: PathEquilibrium) -> Array:
-        return self.model.coordinates(equilibrium.pose)
+    def _coordinates(self, equilibrium: PathEquilibrium, model: OutputModel) -> Array:
+        return model.coordinates(equilibrium.pose)
 
     def _equilibrium_at(self, rest: RestPoint) -> PathEquilibrium:
         """As the base class; where it is solved anew, with the output exactly as at rest."""
@@ -136,10 +137,12 @@ class OutputTrackingController(ElasticTorqueController):
     def _find_path(self, start: PathEquilibrium, goal: PoseGoal) -> Sequence[PathEquilibrium]:
         return equilibria_on_line(self.model, self.equilibria, start, goal)
 
-    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
+    def _waypoint_coordinates(
+        self, rest: RestPoint, goals: Sequence[PoseGoal]
+    ) -> tuple[Array, Sequence[PathEquilibrium]]:
         # where they can be reached the plan finds out
-        start = self._coordinates(self._equilibrium_at(rest))
-        return np.array([start, *(self.model.coordinates(goal.pose) for goal in goals)])
+        start = self._coordinates(self._equilibrium_at(rest), self.model)
+        return np.array([start, *(self.model.coordinates(goal.pose) for goal in goals)]), ()
 
     def _track(
         self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[PathEquilibrium]

@@ -139,13 +139,13 @@ class ParallelRobotController(SampledController):
         self._check_positions(q, "goal")
         return self._line(Line(first, end), travel, profile)
 
-    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
+    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> tuple[Array, Sequence[Any]]:
         values = [self.kinematics.output_values(rest.configuration)]
         for goal in goals:
             checkpoint()
             values.append(self._goal_values(goal))
             self._check_positions(self.kinematics.inverse(values[-1], rest.configuration), "goal")
-        return np.array(values)
+        return np.array(values), ()
 
     def _waypoint_trajectory(
         self, rest: RestPoint, times: Sequence[float], values: Array, interpolation: str

@@ -853,7 +853,7 @@ class QPController(SampledController):
     def _impedance_gains(self) -> ImpedanceGains:
         """Of the actuators' loops; where a motion that nothing holds forbids the check of them all, each for itself."""
         index = choose_independent(self.robot, self.equations.parts.drive)
-        model = ReducedModel(self.robot, index, index)  # linearised only, which needs no positions of coordinates
+        model = ReducedModel(self.robot, index, counted=False)
         q, effort = self._equilibrium()
         try:
             return impedance_gains(model, q, effort)

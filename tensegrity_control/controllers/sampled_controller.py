@@ -81,15 +81,18 @@ class SampledController(GoalController):
     # -- what a subclass says -------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
-        """(w + 1, k) controlled coordinates at rest and at poses. Raises UnreachableGoalError, TensegrityError."""
+    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> tuple[Array, Sequence[Any]]:
+        """(w + 1, k) controlled coordinates at rest and at poses, and equilibria for `_track`.
+
+        Raises UnreachableGoalError, TensegrityError.
+        """
 
     @abstractmethod
     def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> Any:
         """A tracker of a trajectory of the controlled coordinates, which begins at time 0 at rest.
 
         Args:
-            equilibria: on the path, where it is straight and has some.
+            equilibria: on the path, where it is straight and has some, or those of `_waypoint_coordinates`.
 
         Raises:
             TensegrityError: there is no such motion.
@@ -133,8 +136,8 @@ class SampledController(GoalController):
     def _make_waypoint_tracker(
         self, rest: RestPoint, times: Sequence[float], goals: Sequence[PoseGoal], interpolation: str
     ) -> Any:
-        values = self._waypoint_coordinates(rest, goals)
-        return self._track(rest, self._waypoint_trajectory(rest, times, values, interpolation), ())
+        values, passed = self._waypoint_coordinates(rest, goals)
+        return self._track(rest, self._waypoint_trajectory(rest, times, values, interpolation), passed)
 
     def _waypoint_trajectory(
         self, rest: RestPoint, times: Sequence[float], values: Array, interpolation: str

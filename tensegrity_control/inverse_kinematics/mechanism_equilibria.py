@@ -68,6 +68,8 @@ class PathSensitivity:
 
 NO_STIFFNESS = 1e-6
 """N m/rad or N/m, rounding of the stiffness of a motion that nothing resists."""
+MOVES = 1e-6
+"""m or rad of the output per rad or m of a motion that nothing resists; more is no rounding."""
 FORESEEN = 0.3
 """rad or m of a coordinate up to which derivatives foresee the next equilibrium well enough to start from there."""
 
@@ -130,8 +132,21 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
                 f"{self.robot.name} would not stay in its shape there (softest {statics.softest:.3g})"
                 f"{hint if loose else ''}."
             )
+        self._refuse_drift(statics)
         pose, _ = self._poses.update(statics.q).output(self.output)
         return PathEquilibrium(np.array(positions, dtype=np.float64), pose, statics.tension, statics)
+
+    def _refuse_drift(self, statics: MechanismEquilibrium) -> None:
+        """Raise TensegrityError where the output takes part in a motion that nothing resists."""
+        if not statics.idle.shape[1]:
+            return
+        moves = wrench_jacobian(self.model.mechanism, statics.q, self.output.body, self.output.frame.origin)
+        twist = (moves @ statics.idle)[[3, 4, 5, 0, 1, 2]][self.output.rows] / np.max(np.abs(statics.idle), axis=0)
+        if np.max(np.abs(twist)) > MOVES:
+            raise TensegrityError(
+                f"{self.robot.name} does not hold its output {self.output.name}: nothing resists one of its motions; "
+                "the controller qp takes such robots."
+            )
 
     def _from_foreseen(
         self, start: PathEquilibrium | Array, positions: Array, by_joint: dict[str, float]

@@ -63,7 +63,7 @@ def least_effort_equilibrium(
         matrix[size:, :size] = model.output_jacobian(q)
         right = np.concatenate((-scale * here, -model.output_error(q, target)))
         low, high = np.full(size + inputs, -np.inf), np.full(size + inputs, np.inf)
-        low[strains] = least - q[model.q_index[strains]]
+        low[strains] = least - model.coordinates_at(q)[strains]
         linear = np.concatenate((np.zeros(size), u))
         program = QuadraticProgram(
             cost, linear, matrix, right, np.zeros((0, size + inputs)), none, none, low, high
@@ -75,7 +75,7 @@ def least_effort_equilibrium(
         longest = float(np.max(np.abs(change)))
         share = min(1.0, LONGEST / max(longest, 1e-300))
         try:
-            q = model.closed_configuration(q, q[model.q_index] + share * change)
+            q = model.closed_configuration(q, model.coordinates_at(q) + share * change)
         except TensegrityError as error:
             raise InfeasibleControlError(f"no equilibrium was found there: {error}") from error
         u = u + share * found.x[size:]

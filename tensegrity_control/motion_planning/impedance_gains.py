@@ -72,6 +72,7 @@ def impedance_gains(
         raise TensegrityError(f"inner period {period} s and delay {delay} must be above zero and a whole number.")
     rows, inertia = driven_rows(model, q)
     dynamics, push, _ = model.linearised(q, np.zeros(model.index.size), effort)
+    dynamics = model.steadied(q, dynamics, push, RATE_SHARE / period)
     cables = cable_stiffness(model, q)
     share = np.where(cables > 0.0, CABLE_SHARE * cables, inertia * (RATE_SHARE / period) ** 2)
     ahead, moved = discretized(dynamics, push, period)
@@ -130,7 +131,7 @@ def closed_loop(dynamics: Array, push: Array, rows: Array, stiffness: Array, dam
 
 
 def _decays(dynamics: Array, push: Array, rows: Array, stiffness: Array, damping: Array) -> Array:
-    """(k,) 1/s, of the slowest vibration with damping (k, a); motions that nothing drives back (drift) do not count."""
+    """(k,) 1/s, of the slowest vibration with damping (k, a)."""
     values = np.linalg.eigvals(closed_loop(dynamics, push, rows, stiffness, damping))
     return np.asarray(-np.max(values.real, axis=-1))
 

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent, single_coordinates
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent, named_coordinates
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
@@ -46,12 +47,13 @@ class NearRigidModel(ReducedModel):
 
     Args:
         robot: a mechanism whose cables all have the `epsilon` variant.
-        tracked: names of the coordinates that follow a path (`Mechanism.coordinate_names`), of joints with one
-            coordinate. With the strains they must be all degrees of freedom. None: those that carry the most mass.
+        tracked: names of the coordinates that follow a path (`Mechanism.coordinate_names`), of joints with
+            quaternions all or none. With the strains they must be all degrees of freedom. None: those that carry the most mass.
 
     Attributes:
         tension_ceiling: (c,) N that plans keep below, infinite without. tension_level: N that plans keep tensions near
-            to, or None for the least.
+            to, or None for the least. idle_count: of motions that nothing drives back and no input reaches, which are
+            left to themselves.
 
     Raises:
         TensegrityError: a cable has another variant, a name is unknown, or degrees of freedom are left over.
@@ -71,7 +73,7 @@ class NearRigidModel(ReducedModel):
             names = mechanism.coordinate_names()
             tracked = [names[k] for k in choose_independent(robot, strains) if k not in strains]
         self.tracked = tuple(tracked)
-        self.y, self.q_y = single_coordinates(mechanism, tracked)
+        self.y = named_coordinates(mechanism, tracked)
         self.angles = [mechanism.velocities_of(entry.joints[2]).start for entry in model.entries]
         self.q_angles = [mechanism.positions_of(entry.joints[2]).start for entry in model.entries]
         self.strains, self.q_strains = [k + 1 for k in self.angles], [k + 1 for k in self.q_angles]
@@ -83,7 +85,40 @@ class NearRigidModel(ReducedModel):
         self.damping_time = np.array([cable.damping / cable.young for cable in cables])
         self.tension_ceiling: Array = np.full(len(cables), np.inf)
         self.tension_level: float | None = None
-        super().__init__(robot, self.y + self.strains, self.q_y + self.q_strains)
+        super().__init__(robot, self.y + self.strains)
+        start, still = np.array(model.start), np.zeros(self.index.size)
+        reduced = self.reduced(start, still)
+        held = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.passive, rcond=None)[0]
+        linear, push, _ = self.linearised(start, still, held)
+        self.idle_count = int(self.idle_motions(start, linear, push)[0].shape[1])
+
+    def take_coordinates(self, index: ArrayLike, centre: Array) -> None:
+        """As the base class; those that are no strains are tracked from now on."""
+        self.y = [int(k) for k in np.asarray(index) if int(k) not in self.strains]
+        super().take_coordinates(self.y + self.strains, centre)
+        self.tracked = self.names[: len(self.y)]
+
+    def _best_coordinates(self, q: Array, always: Sequence[int]) -> NDArray[np.int64] | None:
+        found = super()._best_coordinates(q, (*always, *self.strains))
+        if found is None or not np.all(np.isin(self.strains, found)):
+            return None
+        return np.concatenate((found[~np.isin(found, self.strains)], self.strains))
+
+    def tracked_at(self, q: Array) -> Array:
+        """(y,) the tracked coordinates at a position (nq,)."""
+        return self.coordinates_at(q)[: len(self.y)]
+
+    def left_alone(self, q: Array) -> tuple[Array, Array]:
+        """As `idle_motions` at any position, moving or not: the motions at which neither cables nor drives do work."""
+        if not self.idle_count:
+            return np.zeros((self.index.size, 0)), np.zeros((0, self.index.size))
+        reduced = self.reduced(q, np.zeros(self.index.size))
+        pulls, inputs = reduced.cables, reduced.inputs
+        working = np.hstack((pulls / np.max(np.abs(pulls)), inputs / np.max(np.abs(inputs), initial=1e-300)))
+        left, values, _ = np.linalg.svd(working)
+        motions = left[:, int(np.count_nonzero(values > 1e-9 * values[0])) :]
+        weighed = motions.T @ reduced.mass
+        return motions, np.asarray(np.linalg.solve(weighed @ motions, weighed))
 
     def reduced(self, q: Array, rate: Array, velocity: Array | None = None) -> Reduced:
         """The equations at position q (nq,) and rates w' (n,); velocities (nv,) that go with these spare half of it."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import steady
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -165,6 +166,9 @@ def regulator_gains(
         np.full(tracked, weights.rate), np.full(cables, weights.strain_rate * unit),
     ))  # fmt: skip
     matrices, inputs, _ = model.linearised_along(q, rate, effort)
+    if model.idle_count:
+        for each, matrix in zip(q, matrices, strict=True):
+            steady(matrix, *model.left_alone(each))
     ahead, push = discretized(matrices, inputs, period)
     return regulator(ahead, push, np.diag(scale**-2.0), np.eye(inputs.shape[2]) / weights.effort**2)[1]
 

@@ -13,7 +13,7 @@ import numpy as np
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
-from tensegrity_dynamics.mechanisms.dynamics.reduced_model import MovingStates, ReducedModel, single_coordinates
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import MovingStates, ReducedModel, named_coordinates
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.rotations import (
@@ -36,12 +36,11 @@ class OutputModel(ReducedModel):
     Args:
         robot: a mechanism with actuators and an output of which positions, all rotations or both are controlled; some
             rotations alone where it turns about no other axes.
-        coordinates: names of all independent coordinates, of joints without quaternions. Without it: the driven
+        coordinates: names of all independent coordinates, of joints with quaternions all or none. Without it: the driven
             joints, and of the others those that carry the most mass, as far as they are independent at the start.
 
     Raises:
-        TensegrityError: a name is unknown or belongs to a joint with a quaternion, the coordinates are not
-            independent or not all, or the output controls some rotations and turns otherwise, too.
+        TensegrityError: a name is unknown, the coordinates are not independent or not all, or the output controls some rotations and turns otherwise, too.
     """
 
     def __init__(self, robot: Robot, coordinates: Sequence[str] | None = None) -> None:
@@ -49,8 +48,7 @@ class OutputModel(ReducedModel):
         robot.model_as(MechanismModel).need_elastic_cables("this control")
         self.rows = self.output.rows
         self.turning = np.flatnonzero(self.rows >= 3)
-        chosen = (None, None) if coordinates is None else single_coordinates(robot.mechanism, coordinates)
-        super().__init__(robot, *chosen)
+        super().__init__(robot, None if coordinates is None else named_coordinates(robot.mechanism, coordinates))
         self._poses = BodyPoses(robot.model_as(MechanismModel))
         start = np.array(robot.model_as(MechanismModel).start)
         self._origin = matrix_from_quaternion(self._poses.update(start).output(self.output)[0][1])

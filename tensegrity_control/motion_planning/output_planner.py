@@ -149,14 +149,16 @@ def plan_output(
     rest_coordinates, rest_inputs = states[:, : model.index.size].copy(), inputs.copy()
     state_cost, effort_cost = costs_of(scale, model.index.size, inputs.shape[1])
     moved, remaining, is_fresh = model.outputs_along(first, states, inputs), np.inf, False
-    end = None
+    end = None  # which is at rest, and so the same for all sweeps
     parts = min(max(LINEARIZATIONS, int(np.ceil(duration / LINEARIZATION_SPACING))), count - 1)
     for number in range(sweeps):
         if not is_fresh:
             at = np.unique(np.round(np.linspace(0, count - 1, parts + 1)).astype(np.int64))
             drifts, pieces = pieces_at(model, moved, states, inputs, period, at)
+            end = end or _regulator_at(
+                model, moved.positions[-1], inputs[-1], moved.jacobians[-1], state_cost, effort_cost, scale, period
+            )
             sweep = RiccatiSweep(pieces, state_cost, effort_cost, scale.output, end)
-            end = sweep.end  # which is at rest, and so the same for all
         deviations, changes = sweep.deviations(defects_of(moved, states, drifts), model.errors_along(moved, targets))
         states, inputs = states + deviations, inputs + changes
         moved = model.outputs_along(first, states, inputs)
@@ -188,11 +190,20 @@ def plan_output(
 def rest_gain(model: OutputModel, q: Array, effort: Array, weights: OutputWeights, period: float) -> Array:
     """(u, 2n) feedback that holds an equilibrium, for inputs held over `period` s."""
     count = model.index.size
+    costs = costs_of(weights, count, effort.size)
+    return _regulator_at(model, q, effort, model.output_jacobian(q), *costs, weights, period)[1]
+
+
+def _regulator_at(
+    model: OutputModel, q: Array, effort: Array, jacobian: Array, state_cost: Array, effort_cost: Array,
+    weights: OutputWeights, period: float,
+) -> tuple[Array, Array]:  # fmt: skip
+    """`regulator` at an equilibrium, J (p, n) there."""
+    count = model.index.size
     matrix, push, _ = model.linearised(q, np.zeros(count), effort)
-    ahead, moved = discretized(matrix, push, period)
-    jacobian = np.hstack((model.output_jacobian(q), np.zeros((model.rows.size, count))))
-    state_cost, effort_cost = costs_of(weights, count, push.shape[1])
-    return regulator(ahead, moved, jacobian.T @ jacobian / weights.output**2 + state_cost, effort_cost)[1]
+    ahead, moved = discretized(model.steadied(q, matrix, push), push, period)
+    whole = np.hstack((jacobian, np.zeros_like(jacobian)))
+    return regulator(ahead, moved, whole.T @ whole / weights.output**2 + state_cost, effort_cost)
 
 
 def costs_of(weights: OutputWeights, count: int, inputs: int) -> tuple[Array, Array]:
@@ -236,7 +247,7 @@ def _interpolated(
     model: OutputModel, line: Sequence[PathEquilibrium], knots: Array, points: Array
 ) -> tuple[Array, Array]:
     """Coordinates (k, n) and efforts (k, u) at points between equilibria at knots."""
-    rows = np.array([np.concatenate((each.q[model.q_index], each.effort[model.drives])) for each in line])
+    rows = np.array([np.concatenate((model.coordinates_at(each.q), each.effort[model.drives])) for each in line])
     values = make_interp_spline(knots, rows, k=min(5, len(line) - 1))(points)
     return values[:, : model.index.size], np.ascontiguousarray(values[:, model.index.size :])
 

@@ -36,6 +36,8 @@ COARSE = 16
 """Pieces of a path between whose ends the equations are looked at first."""
 KEPT = 1e-4
 """Of the floors, and of the largest load, by which what is interpolated may be off; else there are more nodes."""
+NO_PULL = 1e-10
+"""Of the largest singular value of what cables pull at, which is rounding."""
 SAMPLES = 4
 """Points between nodes at which it is looked at what the inputs leave."""
 
@@ -123,10 +125,10 @@ def rest_at(model: NearRigidModel, q: Array, floor: Array) -> tuple[Array, Array
     for _ in range(2):  # the strains move the bodies, which hardly changes the forces
         reduced = model.reduced(q, still)
         tensions = _tensions(model, reduced.inputs, reduced.cables, reduced.bias, floor, 0.0)
-        q = model.closed_configuration(q, np.concatenate((q[model.q_y], tensions / model.stiffness)))
+        q = model.closed_configuration(q, np.concatenate((model.tracked_at(q), tensions / model.stiffness)))
     reduced = model.reduced(q, still)
     effort = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.cables @ tensions, rcond=None)[0]
-    return q[model.q_index].copy(), np.asarray(effort, dtype=np.float64)
+    return model.coordinates_at(q).copy(), np.asarray(effort, dtype=np.float64)
 
 
 def _tensions(
@@ -143,9 +145,12 @@ def _tensions(
     passive = np.linalg.qr(inputs, mode="complete")[0][:, size:]
     needed, pull = passive.T @ load, passive.T @ cables
     left, values, right = np.linalg.svd(pull)
-    rank = int(np.count_nonzero(values > values[0] * max(pull.shape) * np.finfo(float).eps)) if values.size else 0
+    rank = int(np.count_nonzero(values > NO_PULL * values[0])) if values.size else 0
     particular = right[:rank].T @ ((left[:, :rank].T @ needed) / values[:rank])
-    if np.max(np.abs(pull @ particular - needed), initial=0.0) > 1e-6 * (1.0 + np.max(np.abs(needed), initial=0.0)):
+    left_over = needed - pull @ particular
+    if left.shape[1] - rank == model.idle_count:  # what turns by itself, as far as its inertia has it
+        left_over = left_over - left[:, rank:] @ (left[:, rank:].T @ left_over)
+    if np.max(np.abs(left_over), initial=0.0) > 1e-6 * (1.0 + np.max(np.abs(needed), initial=0.0)):
         raise InfeasibleControlError(f"at {time:.4g} s the cables cannot give the force that the path needs.")
     stress = right[rank:]
     tightens = stress.shape[0] == 1 and (np.all(stress[0] > 1e-9) or np.all(stress[0] < -1e-9))

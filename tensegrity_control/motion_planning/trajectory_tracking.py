@@ -109,7 +109,7 @@ class LinearFeedbackTracker:
     def distance(self, time: float, q: Array, pace: float = 1.0) -> float:
         """rad or m, the largest deviation of a coordinate from the plan at a time [s]."""
         count = self.model.index.size
-        return float(np.max(np.abs(q[self.model.q_index] - self._at(time, pace)[0][:count]), initial=0.0))
+        return float(np.max(np.abs(self.model.coordinates_at(q) - self._at(time, pace)[0][:count]), initial=0.0))
 
     def feed_forward(self, time: float, pace: float = 1.0) -> Array:
         """(u,) N m or N of the plan alone, within the limits: for a period without a state."""
@@ -119,9 +119,9 @@ class LinearFeedbackTracker:
         """Be ready for `set_points`, with gains of the actuators' loops. Raises TensegrityError."""
         plan, model = self.plan, self.model
         index = model.q_drives
-        columns = {int(k): n for n, k in enumerate(model.q_index)}
-        if all(int(k) in columns for k in index):
-            rest = plan.rest_coordinates[:, [columns[int(k)] for k in index]]
+        columns = {int(k): n for n, k in enumerate(model.index)}
+        if all(int(k) in columns for k in model.drives):
+            rest = plan.rest_coordinates[:, [columns[int(k)] for k in model.drives]]
         else:
             rest = np.array([
                 model.closed_configuration(q, w)[index]
@@ -172,7 +172,7 @@ class LinearFeedbackTracker:
     def fade_from(self, q: Array, effort: Array, duration: float) -> None:
         """Begin at an equilibrium q (nq,) that `effort` (u,) holds, and go over to the plan in `duration` s."""
         self._fade_drives = q[self.model.q_drives]
-        offset = q[self.model.q_index] - self.plan.rest_coordinates[0]
+        offset = self.model.coordinates_at(q) - self.plan.rest_coordinates[0]
         self._fade = (np.concatenate((offset, np.zeros(offset.size))), effort - self.plan.rest_inputs[0], duration)
 
     def as_dict(self, effort: Array) -> dict[str, float]:

@@ -114,5 +114,5 @@ def _states_along(robot: Any) -> None:
     from tensegrity_control.motion_planning.output_model import OutputModel
 
     model, start = OutputModel(robot), np.array(robot.model.start)
-    states = np.concatenate((start[model.q_index], np.zeros(model.index.size)))[None]
+    states = np.concatenate((model.coordinates_at(start), np.zeros(model.index.size)))[None]
     model.outputs_along(start, states, np.zeros((1, model.drives.size)))

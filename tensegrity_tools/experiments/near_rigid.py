@@ -171,7 +171,7 @@ def _printed(variants: Variants, young: float, steady: dict[str, Any]) -> dict[s
     matrix, _, _ = law.model.linearised(q, still, np.zeros(len(law.names)))
     every = int(np.ceil(SAMPLE * float(np.max(np.abs(np.linalg.eigvals(matrix)))) / STAGE))
     step = SAMPLE / every
-    times, angles, strains, error = [0.0], [q[law.model.q_y]], [q[law.model.q_strains]], np.zeros(2)
+    times, angles, strains, error = [0.0], [law.model.tracked_at(q)], [q[law.model.q_strains]], np.zeros(2)
     least = np.inf
 
     def efforts(time: float, q: Array, speed: Array) -> Array:
@@ -179,11 +179,11 @@ def _printed(variants: Variants, young: float, steady: dict[str, Any]) -> dict[s
 
     motion = every_stage(robot, q, law.model.drives, efforts, step, spline.end)
     for k, (time, q) in enumerate(motion, start=1):
-        error = np.maximum(error, np.abs(q[law.model.q_y] - spline.value(time)))
+        error = np.maximum(error, np.abs(law.model.tracked_at(q) - spline.value(time)))
         least = min(least, float(np.min(q[law.model.q_strains])))
         if k % every == 0:
             times.append(time)
-            angles.append(q[law.model.q_y])
+            angles.append(law.model.tracked_at(q))
             strains.append(q[law.model.q_strains])
     return {
         "young_Pa": young,
@@ -226,7 +226,7 @@ def _ours(
 
 
 def _figures(run: TrajectoryRun, model: NearRigidModel, floor: float, every: int) -> dict[str, Any]:
-    off = run.q[:, model.q_y] - path().value(run.times)
+    off = np.array([model.tracked_at(q) for q in run.q]) - path().value(run.times)
     strains = run.q[:, model.q_strains]
     return {
         "largest_error_rad": np.max(np.abs(off), axis=0),

@@ -82,7 +82,7 @@ def _strut(young: float, period: float, actuation: str) -> dict[str, Any]:
     )  # fmt: skip
     knots = np.array([(0.0, 0.0), *((point[0], point[1]) for _, point, _ in points)])
     reference = HermiteSpline([0.0, *(time for time, _, _ in points)], knots, np.zeros_like(knots))
-    errors = np.abs(found.q[:, model.q_y] - _angles(reference.value(found.times)))
+    errors = np.abs(np.array([model.tracked_at(q) for q in found.q]) - _angles(reference.value(found.times)))
     return {
         "young_Pa": young,
         "period_s": period,

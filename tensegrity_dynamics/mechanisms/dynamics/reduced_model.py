@@ -11,11 +11,14 @@ takes others by pivots (000, 5.4: "chosen algorithmically ... so that certain in
 says how what is known in the old ones reads in the new ones. With T = dw_new / dw, rows of G,
 
     dw_new = T dw,   dw_new' = T dw' + D dw,   D = d(T w') / dw.
+
+Joints with quaternions take part by charts (`coordinate_charts`), whose centre goes along with the choice: it is taken
+anew where a joint has turned far from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +36,7 @@ from ..kinematics.loop_reduction import independent_basis, make_reduction_worksp
 from ..mechanism import FlatMechanism, Mechanism
 from ..mechanism_model import MechanismModel
 from ..workspace import make_stage_workspace, make_workspace
+from .coordinate_charts import QUATERNION_KINDS, CoordinateCharts
 from .equations_of_motion import cable_efforts, evaluate
 from .forward_dynamics import accelerate
 from .tangents import DEPENDENT as NOT_INDEPENDENT
@@ -42,11 +46,15 @@ DIFFERENCE_STEP = 1e-6
 """Of the central differences, in rad or m and per s."""
 
 
-QUATERNION_KINDS = ("spherical", "floating")
-"""Of joints whose position is more numbers than they have coordinates."""
 DEPENDENT = "the chosen coordinates stop being independent here; choose others."
 LARGEST_ENTRY = 10.0
 """Of G, in parts of its largest when the coordinates were chosen, beyond which others are looked for."""
+NO_STIFFNESS, NO_REACH = 1e-7, 1e-6
+"""Of the largest stiffness per inertia, and of the largest that an input moves, which count as none."""
+DECAY = 10.0
+"""1/s, of motions that nothing drives back."""
+WHOLE = 1e-6
+"""Weight by which the coordinates of a joint with a quaternion become independent together."""
 BETTER = 0.5
 """Part of the largest entry of G that others must come down to, so that no two choices take turns."""
 
@@ -85,9 +93,9 @@ def moving_states(
     flat, start, coordinates, rates, efforts, index, q_index, held, body, origin, axes, positions, accelerations,
     outputs, jacobians, v, work, reduction, stages,
 ):  # fmt: skip
-    """States with coordinates (k, n) and rates (k, n) under efforts (k, nv), each near the one before.
+    """States with numbers (k, m) at `q_index`, rates (k, n) of v at `index` and efforts (k, nv), each near the last.
 
-    Fills positions (k, nq), accelerations w'' (k, n), and of a point of a body, `origin` (3,) m, the `axes` (p,):
+    Fills positions (k, nq), accelerations (k, n) of v, and of a point of a body, `origin` (3,) m, the `axes` (p,):
     outputs (k, p) m and their Jacobians (k, p, n); axes 3 to 5 are turns about x, y and z, with outputs of zero.
     Returns how many were made, and the error of the loops at the next.
     """
@@ -95,7 +103,7 @@ def moving_states(
         q = positions[k]
         for i in range(q.shape[0]):
             q[i] = start[i] if k == 0 else positions[k - 1, i]
-        for i in range(index.shape[0]):
+        for i in range(q_index.shape[0]):
             q[q_index[i]] = coordinates[k, i]
         error, independent = moving_state(flat, q, v, index, held, rates[k], work, reduction, stages)
         if not independent:
@@ -147,19 +155,21 @@ class ReducedModel:
 
     Args:
         robot: a mechanism with actuators.
-        index, q_index: of the coordinates in v and in q. None: the driven joints, and of the other joints of
-            one coordinate those that carry the most mass, as far as they are independent at the start, then those of
-            universal and cable joints.
+        index: of the coordinates in v, of joints with quaternions all or none. None: the driven joints, and of the
+            other joints of one coordinate those that carry the most mass, as far as they are independent at the start,
+            then those of universal and cable joints, and those with quaternions last.
+        counted: whether the coordinates have numbers w; without, small displacements along v stand for these, and
+            `linearised` is all there is.
 
     Attributes:
-        index, q_index: (n,) of the coordinates in v and in q. names: of the coordinates. drives, q_drives: (u,) of the
-            actuators in v and in q.
+        index: (n,) of the coordinates in v. q_index: of the numbers in q that follow from w. names: of the
+            coordinates. drives, q_drives: (u,) of the actuators in v and in q. charts: of w around `centre` (nq,).
 
     Raises:
         TensegrityError: the coordinates are not independent at the start, or not all of them.
     """
 
-    def __init__(self, robot: Robot, index: ArrayLike | None = None, q_index: ArrayLike | None = None) -> None:
+    def __init__(self, robot: Robot, index: ArrayLike | None = None, *, counted: bool = True) -> None:
         model = robot.model_as(MechanismModel)
         mechanism = model.mechanism
         self.robot, self.mechanism = robot, mechanism
@@ -170,11 +180,9 @@ class ReducedModel:
         self.drives = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
         self.q_drives = np.array([mechanism.positions_of(name).start for name in driven], dtype=np.int64)
         all_names = mechanism.coordinate_names()
-        if index is None:
-            index, q_index = single_coordinates(
-                mechanism, [all_names[k] for k in choose_independent(robot, self.drives)]
-            )
-        self.index, self.q_index = np.array(index, dtype=np.int64), np.array(q_index, dtype=np.int64)
+        self.index = np.array(choose_independent(robot, self.drives) if index is None else index, dtype=np.int64)
+        self._counted = counted
+        self._centre_charts(self.index, model.start)
         self.names = tuple(all_names[k] for k in self.index)
         self._held = np.zeros(mechanism.velocity_count, dtype=np.bool_)
         self._held[self.index] = True
@@ -211,7 +219,7 @@ class ReducedModel:
             TensegrityError: the loops cannot close there.
         """
         q = start.copy()
-        q[self.q_index] = w
+        q[self.q_index] = self.charts.positions(np.asarray(w))
         self._stages.v_sum[:] = 0.0
         error = close_loops(self._flat, q, self._held, 1e-13, False, self._work, self._reduction, self._stages)
         self._refuse_open(error, start, w)
@@ -219,7 +227,7 @@ class ReducedModel:
 
     def _refuse_open(self, error: float, start: Array, w: Array) -> None:
         if not error < 1e-9:
-            moves = np.asarray(w) - start[self.q_index]
+            moves = np.asarray(w) - self.charts.numbers(start)
             values = ", ".join(
                 f"{name} = {0.0 if abs(value) < 1e-9 else value:.4g} (moved by {move:.2g})"
                 for name, value, move in zip(self.names, w, moves, strict=True)
@@ -237,8 +245,8 @@ class ReducedModel:
             TensegrityError: as these.
         """
         q, v = np.array(start, dtype=np.float64), np.empty(self._held.size)
-        q[self.q_index] = w
-        rate = np.ascontiguousarray(rate, dtype=np.float64)
+        q[self.q_index] = self.charts.positions(w)
+        rate = np.ascontiguousarray(self.charts.velocities(w, rate), dtype=np.float64)
         error, independent = self._moving_state(
             self._flat, q, v, self.index, self._held, rate, self._work, self._reduction, self._stages
         )
@@ -249,7 +257,11 @@ class ReducedModel:
 
     def state(self, q: Array, v: Array) -> Array:
         """(2n,) w and w' of a state of the mechanism."""
-        return np.concatenate((q[self.q_index], v[self.index]))
+        return np.concatenate((self.charts.numbers(q), self.charts.rates(q, v[self.index])))
+
+    def coordinates_at(self, q: Array) -> Array:
+        """w (n,) at a position."""
+        return self.charts.numbers(q)
 
     def velocity(self, q: Array, rate: Array) -> Array:
         """(nv,) velocities that go with rates w' (n,) at a position."""
@@ -272,12 +284,14 @@ class ReducedModel:
     def linearised_along(self, positions: Array, rates: Array, efforts: Array) -> tuple[Array, Array, Array]:
         """`linearised` at k states at once: A (k, 2n, 2n), B (k, 2n, u), w'' (k, n) for rows of q, w' and efforts."""
         states, count, width = len(positions), self.index.size, self._held.size
+        w = np.array([self.charts.numbers(q) for q in positions]) if self.charts.turning else positions
         on_all = np.zeros((states, width))
         on_all[:, self.drives] = efforts
         matrices, inputs = np.empty((states, 2 * count, 2 * count)), np.empty((states, 2 * count, self.drives.size))
         accelerations, velocity = np.empty((states, count)), np.empty(width)
         status = linearise_states(
-            self._flat, np.ascontiguousarray(positions, dtype=np.float64), np.ascontiguousarray(rates), on_all,
+            self._flat, np.ascontiguousarray(positions, dtype=np.float64),
+            np.ascontiguousarray(self.charts.velocities(w, rates)), on_all,
             self.index, self._held, self.drives, np.full(count, DIFFERENCE_STEP), matrices, inputs, accelerations,
             velocity, self._work, self._reduction, self._tangent,
         )  # fmt: skip
@@ -285,14 +299,15 @@ class ReducedModel:
             raise TensegrityError(DEPENDENT)
         if status != REGULAR:
             raise TensegrityError("a motion of the chosen coordinates has no inertia here; choose others.")
-        return matrices, inputs, accelerations
+        return self.charts.linearised(w, rates, matrices, inputs, accelerations)
 
     def accelerations(self, q: Array, rate: Array, effort: Array) -> Array:
         """w'' (n,) at a state under efforts (u,)."""
         efforts = np.zeros(self._held.size)
         efforts[self.drives] = effort
         accelerate(self._flat, q, self.velocity(q, rate), efforts, 0.0, self._work, self._reduction, False)
-        return self._reduction.acceleration[self.index].copy()
+        found = self._reduction.acceleration[self.index].copy()
+        return self.charts.accelerations(self.charts.numbers(q), rate, found) if self.charts.turning else found
 
     def states_along(
         self, start: Array, coordinates: Array, rates: Array, efforts: Array, body: int = -1,
@@ -314,16 +329,47 @@ class ReducedModel:
             np.empty((count, start.size)), np.empty((count, size)), np.empty((count, rows.size)),
             np.empty((count, rows.size, size)),
         )  # fmt: skip
+        charts = self.charts
         made, error = moving_states(
-            self._flat, np.ascontiguousarray(start), np.ascontiguousarray(coordinates), np.ascontiguousarray(rates),
-            on_all, self.index, self.q_index, self._held, body, np.zeros(3) if origin is None else origin, rows,
+            self._flat, np.ascontiguousarray(start), np.ascontiguousarray(charts.positions(coordinates)),
+            np.ascontiguousarray(charts.velocities(coordinates, rates)), on_all, self.index, self.q_index, self._held, body, np.zeros(3) if origin is None else origin, rows,
             states.positions, states.accelerations, states.outputs, states.jacobians, np.empty(self._held.size),
             self._work, self._reduction, self._stages,
         )  # fmt: skip
         if made < count:
             self._refuse_open(error, states.positions[made - 1] if made else start, coordinates[made])
             raise TensegrityError(DEPENDENT)
+        if charts.turning:
+            states.accelerations[:] = charts.accelerations(coordinates, rates, states.accelerations)
+            states.jacobians[:] = states.jacobians @ charts.matrix(coordinates)
         return states
+
+    def steadied(self, q: Array, matrix: Array, push: Array, decay: float = DECAY) -> Array:
+        """A (2n, 2n) at rest with motions dying out at a rate [1/s] that nothing drives back and no input reaches.
+
+        Such as the spin of a strut on a ball joint. No feedback does anything about them and no actuator shows them,
+        but without this neither a regulator nor the covariance of an observer comes to rest.
+
+        Args:
+            matrix, push: A and B (2n, u) of `linearised` at position q (nq,).
+        """
+        spins, onto = self.idle_motions(q, matrix, push)
+        if not spins.shape[1]:
+            return matrix
+        result = matrix.copy()
+        steady(result, spins, onto, decay)
+        return result
+
+    def idle_motions(self, q: Array, matrix: Array, push: Array) -> tuple[Array, Array]:
+        """(n, m) motions of w that nothing drives back and no input reaches, orthonormal in M, and their transpose times
+        M. Arguments as of `steadied`."""
+        n = self.index.size
+        lower = np.linalg.cholesky(self.mass(q))
+        stiffness = lower.T @ matrix[n:, :n] @ np.linalg.inv(lower.T)
+        _, values, right = np.linalg.svd(stiffness)
+        reach = np.linalg.norm(right @ (lower.T @ push[n:]), axis=1)
+        idle = (values <= NO_STIFFNESS * values[0]) & (reach <= NO_REACH * np.max(reach, initial=0.0))
+        return np.linalg.solve(lower.T, right[idle].T), right[idle] @ lower.T
 
     # -- other coordinates ----------------------------------------------------------------------------------------
 
@@ -336,37 +382,46 @@ class ReducedModel:
         except TensegrityError:
             return np.inf
 
-    def is_poor(self) -> bool:
-        """Whether others should be looked for, at the position that was last computed."""
+    def is_poor(self, q: Array) -> bool:
+        """Whether others should be looked for, at the position (nq,) that was last computed."""
+        if self.charts.turning and self.charts.is_far(q):
+            return True
         basis = self._reduction.basis[:, : self.index.size]
         return not max(basis.max(), -basis.min()) <= LARGEST_ENTRY * self._usual_entry
 
-    def regular_coordinates(self, positions: Array) -> tuple[list[int], list[int]] | None:
-        """Indices in v and in q of coordinates that are good at all positions (k, nq), None where the chosen ones are.
+    def regular_coordinates(self, positions: Array) -> tuple[NDArray[np.int64], Array] | None:
+        """Indices in v of coordinates that are good at all positions (k, nq), with the position (nq,) of the centres of
+        their charts; None where the chosen ones are.
 
         Of the choices by pivots at these positions the one whose largest entry of G anywhere is the least; where none
         is better by `BETTER`, the chosen ones stay.
         """
         worst = max(self.largest_entry(q) for q in positions)
-        if worst <= LARGEST_ENTRY * self._usual_entry:
-            return None
-        before, best = (self.index, self.q_index), None
-        tried: set[tuple[int, ...]] = set()
-        for q in positions:
-            chosen = self._best_coordinates(q, ())
-            if chosen is None or tuple(chosen[0]) in tried:
-                continue
-            tried.add(tuple(chosen[0]))
-            self.take_coordinates(*chosen)
-            largest = max(self.largest_entry(each) for each in positions)
-            self.take_coordinates(*before)
-            if largest < (BETTER * worst if best is None else best[0]):
-                best = largest, chosen
-        return None if best is None else best[1]
+        before, best = (self.index, self._centre), None
+        middle = positions[len(positions) // 2]
+        if worst > LARGEST_ENTRY * self._usual_entry:
+            tried: set[tuple[int, ...]] = set()
+            for q in positions:
+                chosen = self._best_coordinates(q, ())
+                if chosen is None or tuple(chosen) in tried:
+                    continue
+                tried.add(tuple(chosen))
+                self.take_coordinates(chosen, middle)
+                largest = max(self.largest_entry(each) for each in positions)
+                self.take_coordinates(*before)
+                if largest < (BETTER * worst if best is None else best[0]):
+                    best = largest, chosen
+        if best is not None:
+            return best[1], middle
+        if self.charts.turning and any(self.charts.is_far(q) for q in positions):
+            return self.index, middle
+        return None
 
-    def take_coordinates(self, index: ArrayLike, q_index: ArrayLike) -> None:
-        """Count in other coordinates from now on, given as to the constructor."""
-        self.index, self.q_index = np.array(index, dtype=np.int64), np.array(q_index, dtype=np.int64)
+    def take_coordinates(self, index: ArrayLike, centre: Array) -> None:
+        """Count in other coordinates from now on, given as to the constructor, with charts around `centre` (nq,)."""
+        chosen = np.array(index, dtype=np.int64)
+        self._centre_charts(chosen, centre)
+        self.index = chosen
         names = self.mechanism.coordinate_names()
         self.names = tuple(names[k] for k in self.index)
         self._held[:] = False
@@ -374,24 +429,33 @@ class ReducedModel:
         self._reduction.weight[:] = self._touched
         self._reduction.weight[self.index] *= 1e-9
 
+    def _centre_charts(self, index: NDArray[np.int64], centre: Array) -> None:
+        self.charts = CoordinateCharts(self.mechanism, index if self._counted else (), centre)
+        self._centre, self.q_index = np.array(centre, dtype=np.float64), self.charts.q_index
+
     def rechoose(self, q: Array, v: Array, always: Sequence[int] = ()) -> Array | None:
-        """Take other coordinates where the chosen ones have become poor at a position (nq,) with velocities (nv,).
+        """Take other coordinates where the chosen ones have become poor at a position (nq,) with velocities (nv,), and
+        charts around that position where they are far from it.
 
         Args:
             always: indices in v of coordinates that take part in every choice.
 
         Returns the matrix (2n, 2n) by which small deviations of (w, w') go over into those of the new coordinates, or
-        None where all stays as it is: where the old ones are good, or no others of joints with numbers are better.
+        None where all stays as it is: where the old ones are good, or no others are better.
         """
         largest = self.largest_entry(q)
         if largest <= LARGEST_ENTRY * self._usual_entry:
-            return None
-        before = self.index, self.q_index
+            if not self.charts.is_far(q):
+                return None
+            change = self._transformation(q, v, self.index)
+            self.take_coordinates(self.index, q)
+            return change
+        before = self.index, self._centre
         chosen = self._best_coordinates(q, always)
-        if chosen is None or set(chosen[0]) == set(before[0].tolist()):
+        if chosen is None or set(chosen.tolist()) == set(before[0].tolist()):
             return None
-        change = self._transformation(q, v, np.array(chosen[0])) if np.isfinite(largest) else None
-        self.take_coordinates(*chosen)
+        change = self._transformation(q, v, chosen) if np.isfinite(largest) else None
+        self.take_coordinates(chosen, q)
         found = self.largest_entry(q)
         if change is None or not found < BETTER * largest:
             self.take_coordinates(*before)
@@ -399,18 +463,22 @@ class ReducedModel:
         self._usual_entry = found
         return change
 
-    def _best_coordinates(self, q: Array, always: Sequence[int]) -> tuple[list[int], list[int]] | None:
-        """Indices in v and in q of the choice by pivots at a position, None where it takes a joint without numbers."""
+    def _best_coordinates(self, q: Array, always: Sequence[int]) -> NDArray[np.int64] | None:
+        """Indices in v of the choice by pivots at a position, None where it takes a part of a joint without numbers."""
         weight, mechanism = self._reduction.weight, self.mechanism
         weight[:] = 1.0
         for joint in mechanism.joints:
             if joint.kind in QUATERNION_KINDS:
                 weight[mechanism.velocities_of(joint.name)] = 1e3
         weight[list(always)] = 1e-9
-        names = mechanism.coordinate_names()
-        index = self._independent(q, np.zeros(self._held.size))
+
+        def pivots() -> list[int]:
+            return [int(k) for k in self._independent(q, np.zeros(self._held.size))]
+
         try:
-            return single_coordinates(mechanism, [names[k] for k in index])
+            index = np.array(whole_joints(mechanism, weight, pivots), dtype=np.int64)
+            CoordinateCharts(mechanism, index, q)
+            return index
         except TensegrityError:
             return None
         finally:
@@ -418,12 +486,12 @@ class ReducedModel:
             weight[self.index] *= 1e-9
 
     def _transformation(self, q: Array, v: Array, index: NDArray[np.int64]) -> Array:
-        """(2n, 2n) from deviations of (w, w') to those of the coordinates `index`, see the module."""
-        count, still = self.index.size, np.zeros(self._held.size)
+        """(2n, 2n) from deviations of (w, w') to those of the coordinates `index`, centred at q; see the module."""
+        count, charts = self.index.size, CoordinateCharts(self.mechanism, index, q)
         change = np.zeros((2 * count, 2 * count))
-        turn = np.array(self._basis(q, still)[index])
+        turn = np.array([charts.rates(q, each[index]) for each in self.basis(q).T]).T
         change[:count, :count] = change[count:, count:] = turn
-        rate, w = v[self.index], q[self.q_index]
+        w, rate = np.split(self.state(q, v), 2)
         if np.any(rate):
             size = DIFFERENCE_STEP / self.largest_entry(q)
             for k in range(count):
@@ -431,7 +499,8 @@ class ReducedModel:
                 for sign in (1.0, -1.0):
                     moved = w.copy()
                     moved[k] += sign * size
-                    sides.append(self._basis(self.closed_configuration(q, moved), still)[index] @ rate)
+                    beside = self.closed_configuration(q, moved)
+                    sides.append(charts.rates(beside, self.velocity(beside, rate)[index]))
                 change[count:, k] = (sides[0] - sides[1]) / (2.0 * size)
         return change
 
@@ -442,7 +511,8 @@ class ReducedModel:
         index = self._independent(q, velocity)
         if index.size != self.index.size or not self._held[index].all():
             raise TensegrityError(DEPENDENT)
-        return self._reduction.basis[:, self._reduction.basis_index[self.index]]
+        basis = self._reduction.basis[:, self._reduction.basis_index[self.index]]
+        return np.asarray(basis @ self.charts.matrix(self.charts.numbers(q))) if self.charts.turning else basis
 
     def _independent(self, q: Array, velocity: Array) -> NDArray[np.int64]:
         """Independent coordinates as the solver finds them, the chosen ones if they can be."""
@@ -463,29 +533,35 @@ class ReducedModel:
             )
 
 
-def single_coordinates(mechanism: Mechanism, names: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Indices in v and in q of coordinates by name, of all joints whose positions are numbers that change with them.
+def steady(matrix: Array, motions: Array, onto: Array, decay: float = DECAY) -> None:
+    """Let motions (n, m) of w die out at a rate [1/s] in A (2n, 2n), with `onto` (m, n) their parts of any motion."""
+    n = len(motions)
+    matrix[n:, :n] -= decay**2 * motions @ onto
+    matrix[n:, n:] -= 2.0 * decay * motions @ onto
 
-    Those are all but spherical and floating ones, whose orientation is a quaternion.
 
-    Raises:
-        TensegrityError: a name is unknown, or belongs to a joint with a quaternion.
-    """
+def named_coordinates(mechanism: Mechanism, names: Sequence[str]) -> list[int]:
+    """Indices in v of coordinates by name. Raises TensegrityError: a name is unknown."""
     names_of_all = mechanism.coordinate_names()
-    indices = {}
-    for joint in mechanism.joints:
-        if joint.kind not in QUATERNION_KINDS:
-            at_v, at_q = mechanism.velocities_of(joint.name), mechanism.positions_of(joint.name)
-            indices.update({names_of_all[at_v.start + k]: at_q.start + k for k in range(at_v.stop - at_v.start)})
     for name in names:
         if name not in names_of_all:
             raise TensegrityError(unknown_name("coordinate", name, names_of_all))
-        if name not in indices:
-            raise TensegrityError(
-                f"coordinate {name} is part of a joint that turns freely, so that it has no number of its own; the "
-                "controller qp takes such robots, or choose other coordinates."
-            )
-    return [names_of_all.index(name) for name in names], [indices[name] for name in names]
+    return [names_of_all.index(name) for name in names]
+
+
+def whole_joints(mechanism: Mechanism, weight: Array, pivots: Callable[[], list[int]]) -> list[int]:
+    """`pivots`, with the weights (nv,) of joints with quaternions of which it takes a part only lowered until it takes
+    the whole joint, where that can be."""
+    while True:
+        chosen = pivots()
+        parts = [
+            at for joint in mechanism.joints if joint.kind in QUATERNION_KINDS
+            for at in (mechanism.velocities_of(joint.name),)
+            if 0 < sum(at.start <= k < at.stop for k in chosen) < at.stop - at.start and np.all(weight[at] > WHOLE)
+        ]  # fmt: skip
+        if not parts:
+            return chosen
+        weight[parts[0]] = WHOLE
 
 
 def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
@@ -514,6 +590,9 @@ def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
             reduction.weight[mechanism.velocities_of(joint.name)] *= 1e3
     reduction.weight[chosen] *= 1e-12
     evaluate(flat, robot.model.initial_configuration, np.zeros(mechanism.velocity_count), work)
-    reduce_rows(work.loop, work.loop_bias, reduction, False)
-    count = independent_basis(mechanism.velocity_count, reduction)
-    return [int(k) for k in reduction.independent[:count]]
+
+    def pivots() -> list[int]:
+        reduce_rows(work.loop, work.loop_bias, reduction, False)
+        return [int(k) for k in reduction.independent[: independent_basis(mechanism.velocity_count, reduction)]]
+
+    return whole_joints(mechanism, reduction.weight, pivots)

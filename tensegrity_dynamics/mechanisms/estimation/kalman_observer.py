@@ -31,6 +31,7 @@ from ...numerics.types import Array
 from ...robots.robot import Robot
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.reduced_model import ReducedModel
+from ..mechanism_model import MechanismModel
 from ..simulation.mechanism_simulator import MechanismSimulator, load_array
 from ..workspace import make_workspace
 from .covariance import Covariance, white_noise_system
@@ -117,7 +118,7 @@ class MechanismObserver(MechanismEstimator):
 
     Raises:
         NoEquilibriumError: the robot has no shape with its actuators at their start.
-        TensegrityError: its independent coordinates belong to spherical or floating joints.
+        TensegrityError: a spherical or floating joint has some independent coordinates, but not all of them.
     """
 
     def __init__(self, robot: Robot, noise: Noise | None = None, time_step: float | None = None) -> None:
@@ -127,7 +128,7 @@ class MechanismObserver(MechanismEstimator):
         self._work = make_workspace(robot.mechanism.flat)
         mechanism = robot.mechanism
         self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}
-        self._at_first = self._reduced.index.copy(), self._reduced.q_index.copy()
+        self._at_first = self._reduced.index.copy(), np.array(robot.model_as(MechanismModel).start)
         limits = np.array([each.effort for each in robot.actuators])
         self._drive_noise = np.where(np.isfinite(limits), self.noise.drive * limits, UNLIMITED * self.noise.effort)
         self._followed: MechanismEstimate | None = None  # the last one that was not a shape at rest
@@ -263,7 +264,7 @@ class MechanismObserver(MechanismEstimator):
         self._values = np.minimum(np.maximum(self._values + change[2 * count :], unknown.low), unknown.high)
         model.take_loads(*unknown.applied(self._values, last.pose, self._given_loads))
         q, v, tension = model.state_at(state.q, w[:count], w[count:])
-        self._is_poor = model.is_poor()
+        self._is_poor = model.is_poor(q)
         if not math.isfinite(q.sum() + v.sum()):
             return None
         shape = replace(last.equilibrium, q=q, tension=tension, residual=math.nan, softest=math.nan)
@@ -348,7 +349,8 @@ class MechanismObserver(MechanismEstimator):
         size = 2 * count + unknown.count
         loaded = unknown.columns(model, q, effort, self._values, self._last.pose, self._given_loads)
         flow = np.zeros((size, size))
-        flow[: 2 * count, : 2 * count], _, _ = model.linearised(q, np.zeros(count), effort)
+        matrix, pushed, _ = model.linearised(q, np.zeros(count), effort)
+        flow[: 2 * count, : 2 * count] = model.steadied(q, matrix, pushed)
         flow[count : 2 * count, 2 * count :] = loaded
         flow[2 * count :, 2 * count :] = -np.diag(1.0 / unknown.memory)
         basis = model.basis(q)
@@ -399,7 +401,7 @@ class MechanismObserver(MechanismEstimator):
         """(c, 2n) how tensions follow w and w', by central differences."""
         model, count, h = self._reduced, self._reduced.index.size, 1e-6
         rows = np.zeros((len(self._cables), 2 * count))
-        w = q[model.q_index]
+        w = model.coordinates_at(q)
         for k in range(count):
             step = np.zeros(count)
             step[k] = h

@@ -54,6 +54,10 @@ OVERSHOT = 0.5
 """Of the force along a step, where it begins: how much may pull back at its end before it is shortened."""
 MOST_SHORTENED = 20
 """Times that one step is shortened."""
+NO_STIFFNESS = 1e-7
+"""Of the largest stiffness per inertia, which may be none."""
+IDLE_WAY, IDLE_STEPS, IDLE_FORCE = 0.1, 10, 1e-4
+"""rad or m along a motion that may be idle, in how many steps, and of the force that the stiffest motion would meet."""
 EDGE_STRAIN = 1e-8
 """Strains of this size are rounding: such a cable is at the edge between slack and tight."""
 
@@ -147,6 +151,8 @@ class MechanismEquilibrium:
         slip: (e,) m that has slipped at the elements of routed cables, for a way straight from their start.
         routes: readings of the routed cables by name.
         contacts: by contact part that touches (k, 2, 3): where its points touch [m] and the ground's force [N].
+        idle: (nv, m) motions along which nothing changes but themselves, such as the spin of a strut on a ball joint.
+            They are no part of `stable` and `softest`.
     """
 
     q: NDArray[np.float64]
@@ -162,6 +168,7 @@ class MechanismEquilibrium:
     slip: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     routes: Mapping[str, RouteReading] = field(default_factory=dict)
     contacts: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    idle: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 class MechanismEquilibriumSolver:
@@ -404,8 +411,9 @@ class MechanismEquilibriumSolver:
         normalise_quaternions(self._flat, result)
         return result if self._close(result, reuse=True) else None
 
-    def _stability(self, q: NDArray, tau: NDArray, count: int) -> tuple[bool, float]:
-        """Whether an equilibrium is stable, and its softest stiffness; `_residual` was called at q just before."""
+    def _stability(self, q: NDArray, tau: NDArray, count: int) -> tuple[bool, float, NDArray]:
+        """Whether an equilibrium is stable, its softest stiffness and idle motions (nv, m); `_residual` was called at q
+        just before."""
         flat, strain = self._flat, self._work.strain.copy()
         basis = self._reduction.basis[:, :count].copy()
         usual = _difference_steps(basis)
@@ -427,13 +435,20 @@ class MechanismEquilibriumSolver:
             self._flat = flat
         stiffness = stiffness + self._held_by_friction(basis)
         reduced = basis.T @ self._work.mass @ basis
+        idle = np.zeros((basis.shape[0], 0))
+        if not (edge.size or self._stands):
+            moving = self._idle(q, tau, basis, stiffness, reduced)
+            if moving.shape[1]:
+                rest = np.linalg.qr(reduced @ moving, mode="complete")[0][:, moving.shape[1] :]
+                idle, basis = basis @ moving, basis @ rest
+                reduced, stiffness = rest.T @ reduced @ rest, rest.T @ stiffness @ rest
         rates = np.linalg.eigvals(np.linalg.lstsq(reduced, stiffness, rcond=None)[0])
-        stable = bool(np.min(rates.real) > 1e-9 * np.max(np.abs(rates)))
+        stable = not rates.size or bool(np.min(rates.real) > 1e-9 * np.max(np.abs(rates)))
         size = np.linalg.norm(basis, axis=0)
         scaled = stiffness / np.outer(size, size)
         scaled = 0.5 * (scaled + scaled.T)
         if not edge.size:
-            return stable, float(np.linalg.eigvalsh(scaled)[0])
+            return stable, float(np.linalg.eigvalsh(scaled)[0]) if scaled.size else np.inf, idle
         # the energy of a cable, 1/2 E A strain^2 on its rest length
         rest = np.array([flat.radius[i] * q[flat.q_start[i]] for i in flat.cable_joint[edge]])
         weights = flat.cable_young[edge] * flat.cable_area[edge] * rest
@@ -441,7 +456,38 @@ class MechanismEquilibriumSolver:
         largest = float(
             np.max(np.abs(np.linalg.eigvalsh(scaled))) + np.max(weights * (gradients[edge] ** 2).sum(axis=1))
         )
-        return stable or softest > 1e-9 * largest, softest
+        return stable or softest > 1e-9 * largest, softest, idle
+
+    def _idle(
+        self, q: NDArray, tau: NDArray, basis: NDArray, stiffness: NDArray, mass: NDArray
+    ) -> NDArray[np.float64]:
+        """(y, m) motions, orthonormal in the mass, along which no force arises, such as the spin of a strut on a ball.
+
+        They are looked at over a way along which any other motion would meet forces, even one whose stiffness is zero
+        where it starts.
+        """
+        from scipy.linalg import eigh  # here, so that importing the package stays quick
+
+        count = mass.shape[0]
+        none = np.zeros((count, 0))
+        if not count:
+            return none
+        mass = mass + 1e-9 * np.trace(mass) / count * np.eye(count)
+        rates, motions = eigh(0.5 * (stiffness + stiffness.T), mass)
+        largest = float(np.max(np.abs(rates)))
+        size = float(np.max(np.linalg.norm(stiffness, axis=0) / np.linalg.norm(basis, axis=0)))
+        found = []
+        for motion in motions.T[np.abs(rates) <= NO_STIFFNESS * largest]:
+            step = IDLE_WAY / IDLE_STEPS / np.max(np.abs(basis @ motion)) * (basis @ motion)
+            beside: NDArray | None = q
+            for _ in range(IDLE_STEPS):
+                beside = None if beside is None else self._moved(beside, step)
+            if beside is not None:
+                force = self._residual(beside, tau, reuse=True)
+                if np.max(np.abs(force)) <= IDLE_FORCE * IDLE_WAY * size:
+                    found.append(motion)
+        self._residual(q, tau, reuse=True)
+        return np.array(found).T if found else none
 
     def _held_by_friction(self, basis: NDArray) -> NDArray[np.float64]:
         """(y, y): feet that stand do not slide; as stiff as the ground is, wherever friction acts."""
@@ -534,7 +580,9 @@ class MechanismEquilibriumSolver:
 
     def _shape(self, q: NDArray, tau: NDArray, residual: float, iterations: int) -> MechanismEquilibrium:
         force = self._residual(q, tau, reuse=False)
-        stable, softest = self._stability(q, tau, force.size) if force.size else (True, np.inf)
+        stable, softest, idle = True, np.inf, np.zeros((tau.size, 0))
+        if force.size:
+            stable, softest, idle = self._stability(q, tau, force.size)
         evaluate(self._flat, q, np.zeros(tau.size), self._work)
         work = self._work
         # what the held joints must give: tau + p - c + K' lambda = 0 on all coordinates
@@ -546,7 +594,7 @@ class MechanismEquilibriumSolver:
         return MechanismEquilibrium(
             q.copy(), work.position.copy(), work.rotation.copy(), work.strain.copy(), work.tension.copy(),
             effort, residual, iterations, stable, softest, slips(work), read_routes(self.mechanism, work),
-            read_contacts(self.mechanism, work),
+            read_contacts(self.mechanism, work), idle,
         )  # fmt: skip
 
 

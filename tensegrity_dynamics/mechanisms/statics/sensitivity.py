@@ -71,6 +71,9 @@ def sensitivity(
     pulls = solver._tangent.tension[: columns.shape[1]].T.copy()
     if not np.all(np.isfinite(stiffness)):
         raise NoEquilibriumError("the loops cannot close beside this equilibrium; it is at the edge of the workspace.")
+    if shape.idle.shape[1]:  # these stay where they are
+        carried = mass @ shape.idle[index]
+        stiffness[:, :count] += np.max(np.abs(np.diag(stiffness)) / np.diag(mass)) * carried @ carried.T
     try:
         answer = -np.linalg.solve(stiffness[:, :count], stiffness[:, count:]) if count else np.zeros((0, held.size))
     except np.linalg.LinAlgError:

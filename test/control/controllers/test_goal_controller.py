@@ -190,7 +190,7 @@ def test_gains_that_change_while_a_plan_is_made_count_for_it():
 def test_gains_of_a_held_shape_count_at_once_and_impossible_ones_change_nothing():
     machine = Machine("single_strut", "near_rigid", 0.005)
     state = machine.state()
-    off = replace(state, q=state.q + 1e-4 * np.eye(state.q.size)[machine.control.model.q_y[0]])
+    off = replace(state, q=state.q + 1e-4 * np.eye(state.q.size)[machine.control.model.q_index[0]])
     before = machine.control.command(machine.now, off).values
     machine.control.set_gains(position=1e-3)
     assert np.max(np.abs(machine.control.command(machine.now, off).values - before)) > 1e-3
@@ -203,7 +203,7 @@ def test_gains_of_a_held_shape_count_at_once_and_impossible_ones_change_nothing(
 def test_a_robot_far_from_its_plan_is_not_dragged_back():
     machine = Machine("single_strut", "near_rigid", 0.005)
     state = machine.state()
-    away = replace(state, q=state.q + 0.5 * np.eye(state.q.size)[machine.control.model.q_y[0]])
+    away = replace(state, q=state.q + 0.5 * np.eye(state.q.size)[machine.control.model.q_index[0]])
     with pytest.raises(InfeasibleControlError, match="from its plan"):
         machine.control.command(machine.now, away)
 

@@ -57,7 +57,7 @@ def follow(control, plant, period, late=0):
         state = simulation.state
         given.append(control.effort(state.time, state.q, state.v))
         state = simulation.advance(round(period / 1e-4), effort=control.as_dict(given[max(0, k - late)]))
-        error = np.maximum(error, np.abs(state.q[control.model.q_y] - control.trajectory.value(state.time)))
+        error = np.maximum(error, np.abs(control.model.tracked_at(state.q) - control.trajectory.value(state.time)))
         least = min(least, float(np.min(state.q[control.model.q_strains])) / (STRESS / 2e9))
     return error, least
 

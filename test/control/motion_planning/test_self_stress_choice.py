@@ -77,7 +77,7 @@ def test_a_strut_on_four_cables_is_planned_with_tensions_between_floor_and_ceili
     text = (resources.files("tensegrity_dynamics") / "robots/single_strut.yaml").read_text()
     model = NearRigidModel(parse_robot(text.replace("count: 3", "count: 4"), "four cables"))
     model.tension_ceiling[:] = 90.0
-    start = model.robot.model.start[model.q_y]
+    start = model.tracked_at(model.robot.model.start)
     plan = plan_strains(model, minimum_jerk(0.0, 0.5, start, start + [0.15, -0.1]), 0.01, np.full(4, 30.0), 0.04)
     assert plan.tensions.min() > 30.0
     assert plan.tensions.max() < 90.0

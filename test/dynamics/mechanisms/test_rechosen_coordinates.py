@@ -36,7 +36,7 @@ def robot(tmp_path_factory):
 
 def in_coordinates(robot, *names):
     index = [robot.mechanism.coordinate_names().index(name) for name in names]
-    return ReducedModel(robot, index, index)
+    return ReducedModel(robot, index)
 
 
 def crossing(robot):

@@ -1,0 +1,213 @@
+"""Numbers w for independent coordinates of every kind of joint, and how their rates go with velocities.
+
+Most joints have their numbers in q, and w' = v. A spherical joint, and the turn of a floating one, are counted by the
+rotation vector r from a centre R_0, and a floating joint by its position p in the predecessor besides:
+
+    R = R_0 exp(r),   omega = J(r) r',   v_p = R' p'
+
+with J the right Jacobian of the rotation group. With C(w) the blocks of that, v = C w' and v' = C w'' + g(w, w'). The
+chart is regular up to a whole turn from its centre, and best near it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import TensegrityError
+from ...numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix, rotation_vector
+from ...numerics.types import Array
+from ..mechanism import Mechanism
+
+QUATERNION_KINDS = ("spherical", "floating")
+"""Of joints whose position is more numbers than they have coordinates."""
+FAR = 1.0
+"""rad from the centre of a chart from which on another one is better."""
+MOST = 0.95 * np.pi
+"""rad from the centre up to which the rotation vector is the shortest one and so counts on."""
+SMALL = 1e-2
+"""rad below which coefficients come from their series."""
+STEP = 1e-5
+"""rad, m and per s of central differences."""
+
+
+class CoordinateCharts:
+    """See the module.
+
+    Args:
+        index: (n,) independent coordinates in v; of a joint with a quaternion all or none. q: (nq,) of the centres.
+
+    Attributes:
+        q_index: of the numbers in q that follow from w. turning: whether any of them is a quaternion.
+
+    Raises:
+        TensegrityError: some coordinates of a joint with a quaternion are independent and some are not.
+    """
+
+    def __init__(self, mechanism: Mechanism, index: ArrayLike, q: Array) -> None:
+        chosen = [int(k) for k in np.asarray(index, dtype=np.int64)]
+        column = {k: n for n, k in enumerate(chosen)}
+        numbers: list[tuple[int, int]] = []
+        self._turns: list[tuple[NDArray[np.int64], int, Array]] = []  # columns of r, first of four in q, R_0
+        self._moves: list[tuple[int, NDArray[np.int64], int]] = []  # of which turn, columns of p, first of three in q
+        for joint in mechanism.joints:
+            at_v, at_q = mechanism.velocities_of(joint.name), mechanism.positions_of(joint.name)
+            inside = [k for k in range(at_v.start, at_v.stop) if k in column]
+            if joint.kind not in QUATERNION_KINDS:
+                numbers.extend((column[k], at_q.start + k - at_v.start) for k in inside)
+                continue
+            if not inside:
+                continue
+            if len(inside) < at_v.stop - at_v.start:
+                names = mechanism.coordinate_names()
+                raise TensegrityError(
+                    f"{', '.join(names[k] for k in inside)} would be independent without the others of {joint.name}, "
+                    "which turns freely: its coordinates have numbers together or not at all. The controller qp takes "
+                    "such robots, or choose other coordinates."
+                )
+            columns = np.array([column[k] for k in range(at_v.start, at_v.stop)], dtype=np.int64)
+            first = at_q.stop - 4
+            self._turns.append((columns[:3], first, matrix_from_quaternion(q[first : first + 4])))
+            if joint.kind == "floating":
+                self._moves.append((len(self._turns) - 1, columns[3:], at_q.start))
+        self._columns = np.array([n for n, _ in numbers], dtype=np.int64)
+        self._numbers = np.array([k for _, k in numbers], dtype=np.int64)
+        self._count = len(chosen)
+        self.turning = bool(self._turns)
+        if not self.turning:  # in the order of w
+            order = np.argsort(self._columns)
+            self._columns, self._numbers = self._columns[order], self._numbers[order]
+        self.q_index = np.concatenate(
+            (
+                self._numbers,
+                *(np.arange(first, first + 4) for _, first, _ in self._turns),
+                *(np.arange(first, first + 3) for _, _, first in self._moves),
+            )
+        ).astype(np.int64)
+
+    def numbers(self, q: Array) -> Array:
+        """w (n,) at a position (nq,)."""
+        if not self.turning:
+            return np.asarray(q[self.q_index])
+        w = np.empty(self._count)
+        w[self._columns] = q[self._numbers]
+        for columns, first, centre in self._turns:
+            w[columns] = rotation_vector(centre.T @ matrix_from_quaternion(q[first : first + 4]))
+        for _, columns, first in self._moves:
+            w[columns] = q[first : first + 3]
+        return w
+
+    def positions(self, w: Array) -> Array:
+        """(..., m) the numbers at `q_index` for w (..., n)."""
+        if not self.turning:
+            return w
+        rows = np.atleast_2d(w)
+        turned = [
+            np.array([quaternion_from_matrix(centre @ matrix_from_vector(each)) for each in rows[:, columns]])
+            for columns, _, centre in self._turns
+        ]
+        moved = [rows[:, columns] for _, columns, _ in self._moves]
+        found = np.concatenate((rows[:, self._columns], *turned, *moved), axis=1)
+        return found if w.ndim > 1 else found[0]
+
+    def is_far(self, q: Array) -> bool:
+        """Whether a turn is so far from the centre of its chart that another centre is better."""
+        return any(
+            np.linalg.norm(rotation_vector(centre.T @ matrix_from_quaternion(q[first : first + 4]))) > FAR
+            for _, first, centre in self._turns
+        )
+
+    def check(self, q: Array) -> None:
+        """Raise TensegrityError where a turn is beyond `MOST` from the centre of its chart."""
+        for _, first, centre in self._turns:
+            turn = np.linalg.norm(rotation_vector(centre.T @ matrix_from_quaternion(q[first : first + 4])))
+            if turn > MOST:
+                raise TensegrityError(
+                    f"a joint would turn by {np.degrees(turn):.0f} deg within one motion, more than "
+                    f"{np.degrees(MOST):.0f}; go there in two parts."
+                )
+
+    def matrix(self, w: Array) -> Array:
+        """C (..., n, n) at w (..., n)."""
+        rows = np.atleast_2d(w)
+        result = np.zeros((*rows.shape, self._count))
+        result[:, self._columns, self._columns] = 1.0
+        turns = []
+        for columns, _, centre in self._turns:
+            result[:, columns[:, None], columns] = _right_jacobian(rows[:, columns])
+            turns.append(centre)
+        for turn, columns, _ in self._moves:
+            along = rows[:, self._turns[turn][0]]
+            result[:, columns[:, None], columns] = np.array(
+                [(turns[turn] @ matrix_from_vector(each)).T for each in along]
+            )
+        return result if w.ndim > 1 else result[0]
+
+    def velocities(self, w: Array, rate: Array) -> Array:
+        """(..., n) of v for rates w' (..., n)."""
+        return (self.matrix(w) @ rate[..., None])[..., 0] if self.turning else rate
+
+    def rates(self, q: Array, velocity: Array) -> Array:
+        """w' (n,) for velocities (n,), entries of v, at a position."""
+        return np.linalg.solve(self.matrix(self.numbers(q)), velocity) if self.turning else velocity
+
+    def bias(self, w: Array, rate: Array) -> Array:
+        """g (..., n) = v' - C w''; central differences along the motion."""
+        if not self.turning:
+            return np.zeros_like(w)
+        size = STEP / np.maximum(1.0, np.max(np.abs(rate), axis=-1, keepdims=True))
+        ahead, behind = self.matrix(w + size * rate), self.matrix(w - size * rate)
+        return ((ahead - behind) @ rate[..., None])[..., 0] / (2.0 * size)
+
+    def accelerations(self, w: Array, rate: Array, change: Array) -> Array:
+        """w'' (..., n) for rates v' (..., n) of the velocities."""
+        if not self.turning:
+            return change
+        return np.linalg.solve(self.matrix(w), (change - self.bias(w, rate))[..., None])[..., 0]
+
+    def linearised(
+        self, w: Array, rate: Array, matrices: Array, inputs: Array, change: Array
+    ) -> tuple[Array, Array, Array]:
+        """A, B and w'' of (w, w') from those of small turns and of velocities, all for k states at once.
+
+        Args:
+            w, rate: (k, n). matrices, inputs: (k, 2n, 2n) and (k, 2n, u), whose lower halves are how v' follows
+            displacements along v, velocities v and the inputs. change: (k, n) v'.
+        """
+        if not self.turning:
+            return matrices, inputs, change
+        n = self._count
+        c = self.matrix(w)
+        back = np.linalg.inv(c)
+        bend = self.accelerations(w, rate, change)
+        by_place, by_speed = matrices[:, n:, :n] @ c, matrices[:, n:, n:] @ c
+        for k in sorted({int(each) for columns, _, _ in self._turns for each in columns} | self._moving()):
+            side = np.zeros(n)
+            side[k] = STEP
+            ahead, behind = self.matrix(w + side), self.matrix(w - side)
+            slope = (ahead - behind) / (2.0 * STEP)
+            by_place[:, :, k] += (matrices[:, n:, n:] @ (slope @ rate[..., None]))[..., 0]
+            by_place[:, :, k] -= (slope @ bend[..., None])[..., 0]
+            by_place[:, :, k] -= (self.bias(w + side, rate) - self.bias(w - side, rate)) / (2.0 * STEP)
+            by_speed[:, :, k] -= (self.bias(w, rate + side) - self.bias(w, rate - side)) / (2.0 * STEP)
+        found, pushed = matrices.copy(), inputs.copy()
+        found[:, n:, :n], found[:, n:, n:] = back @ by_place, back @ by_speed
+        pushed[:, n:] = back @ inputs[:, n:]
+        return found, pushed, bend
+
+    def _moving(self) -> set[int]:
+        return {int(each) for _, columns, _ in self._moves for each in columns}
+
+
+def _right_jacobian(vectors: Array) -> Array:
+    """(k, 3, 3) J with omega = J r' in axes of the body, of rotation vectors (k, 3)."""
+    square = np.sum(vectors**2, axis=1)
+    small = square < SMALL**2
+    t = np.sqrt(np.where(small, 1.0, square))
+    a = np.where(small, 0.5 - square / 24.0 + square**2 / 720.0, (1.0 - np.cos(t)) / t**2)
+    b = np.where(small, 1.0 / 6.0 - square / 120.0 + square**2 / 5040.0, (t - np.sin(t)) / t**3)
+    cross = np.zeros((len(vectors), 3, 3))
+    x, y, z = vectors.T
+    cross[:, 0, 1], cross[:, 0, 2], cross[:, 1, 2] = -z, y, -x
+    cross -= np.swapaxes(cross, 1, 2).copy()
+    return np.eye(3) - a[:, None, None] * cross + b[:, None, None] * (cross @ cross)
