@@ -13,7 +13,7 @@ from rcl_interfaces.srv import GetParameters  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
-from tensegrity.msg import TendonState  # noqa: E402
+from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 
 from tensegrity_dynamics.ros.attention import LONGEST_LOOK, LOOK, SHARE, pause  # noqa: E402
 from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
@@ -101,7 +101,9 @@ def test_nobody_has_commanded_yet_is_no_warning_at_the_start_but_a_controller_th
     level, text = after(5.0)
     assert level == DiagnosticStatus.OK and "waiting for the first command" in text
     assert after(100.0)[0] == DiagnosticStatus.WARN
-    node._gate.source = "controller"
+    held = node._seen.positions
+    node._command(ActuatorCommand(source="controller", session=1, name=list(held), value=list(held.values())))
+    assert node.ticks == 1
     level, text = after(5.0)
     assert level == DiagnosticStatus.ERROR and "does not answer" in text
     node.destroy_node()
