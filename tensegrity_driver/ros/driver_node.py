@@ -120,6 +120,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._reactions: dict[str, Reaction] = {}
         self._ticks, self._tick = 0, 0  # cycles in lock-step so far, and ns of one
         self._published = self._answered = time.monotonic()
+        self._commanded = False  # in lock-step, since it was activated
         self._robot_clock = RobotClock(lambda: int(self.get_clock().now().nanoseconds))
         self._last = steady_time()
         self._stamp = -1
@@ -180,7 +181,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if self._stopped is not None:
             driver.stop(self._stopped)
         self._active, self._failed = True, None
-        self._last, self._answered = steady_time(), time.monotonic()
+        self._last, self._answered, self._commanded = steady_time(), time.monotonic(), False
         tick = 0.02 if self._lockstep else driver.period
         work = self._tick_lockstep if self._lockstep else self._cycle
         self._timer = self.create_timer(tick, work, clock=self.wall_clock)
@@ -304,9 +305,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             return
         self._publish()
         if wall - self._answered > self._silence:
-            waited = f"{wall - self._answered:.1f} s"
-            text = "the controller does not answer: the servos and the emulated time stand still"
-            self.set_status(WARN, text, silent_for=waited)
+            waited = wall - self._answered
+            self.say_silence(waited, "the servos and the emulated time stand still", commanded=self._commanded)
 
     def _report_step(self, step: SafetyStep) -> None:
         """Log new faults and report the state of the driver."""
@@ -383,7 +383,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if verdict.accepted and verdict.set_points:
             self._taken = TimeReference(time_ref=message.header.stamp, source=message.source)
         if self._lockstep and (verdict.accepted or verdict.holds is not None):
-            self._answered = time.monotonic()
+            self._answered, self._commanded = time.monotonic(), True
             self._cycle()
 
     # -- services -------------------------------------------------------------------------------------------------

@@ -30,10 +30,11 @@ class Attention:
     Attributes:
         prompt: group of what is always looked at, events of the middleware excepted.
         patient, apart: groups of the rest, one at a time, or any number.
+        taken: messages so far.
     """
 
     def __init__(self) -> None:
-        self.everything = True
+        self.everything, self.taken = True, 0
         self.prompt, self.patient, self.apart = _Prompt(self), _Patient(self), _Apart(self)
 
 

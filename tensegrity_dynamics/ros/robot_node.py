@@ -48,6 +48,8 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 WORLD = "world"
 ANSWERED = "its state is answered"
 """How a simulator that stands still in lock-step ends its answer to `set_paused` once its followers do, too."""
+STARTING = 30.0
+"""s of wall time that a controller may take to its first command in lock-step before it is missed."""
 CLOSING = 30.0
 """s that a node may take from its end to the last line of its closing; then its process ends all the same."""
 
@@ -67,13 +69,13 @@ class RobotNode(Node):
     """A node with checked parameters and diagnostics once a second of wall time.
 
     Attributes:
+        attention: what it looks at; give `attention.prompt` as callback group of a service that cannot wait.
         survived: errors that came from outside and that no callback had foreseen.
     """
 
     def __init__(self, name: str) -> None:
         self._hand_over = HandOver.current  # before rclpy makes its own publishers and subscriptions
         self.attention = Attention()
-        self._taken = 0
         super().__init__(name, cli_args=list(self._hand_over.arguments) if self._hand_over else None)
         self.survived = 0
         self._own_error: Exception | None = None
@@ -105,14 +107,14 @@ class RobotNode(Node):
 
         timer, took = self.create_timer(LOOK, look, clock=self.wall_clock), 0.0
         while not ending.asked and self.context.ok():
-            taken = self._taken
+            taken = attention.taken
             timer.timer_period_ns = round(1e9 * pause(took))
             timer.reset()
             attention.everything = False
             while not (attention.everything or ending.asked) and self.context.ok():
                 self.survive(executor.spin_once)
             attention.everything = True
-            if taken == self._taken:  # nothing flows: wait for anything
+            if taken == attention.taken:  # nothing flows: wait for anything
                 timer.cancel()
             began, idle = time.monotonic(), timer.is_canceled()
             handle_waiting(executor, None if idle else 0.0, lambda _, step: self.survive(step))
@@ -149,7 +151,7 @@ class RobotNode(Node):
 
         @functools.wraps(callback)  # rclpy looks at the parameters: with what the middleware reports a message, or not
         def shielded(*message: Any) -> None:
-            self._taken += 1
+            self.attention.taken += 1
             try:
                 callback(*message)
             except Exception as error:
@@ -313,6 +315,18 @@ class RobotNode(Node):
             if self._may_log_now():
                 self.get_logger().warning(message)
                 self.report()
+
+    def say_silence(self, waited: float, consequence: str, *, commanded: bool) -> None:
+        """In lock-step no command has come for `waited` s of wall time: a fault once somebody has commanded.
+
+        Before, it is a start: those that are started together are not ready together.
+        """
+        silent_for = f"{waited:.1f} s"
+        if commanded:
+            self.set_status(ERROR, f"the controller does not answer: {consequence}", silent_for=silent_for)
+        else:
+            text = f"waiting for the first command of a controller: {consequence}"
+            self.set_status(WARN if waited > STARTING else OK, text, silent_for=silent_for)
 
     def add_status_values(self, values: Callable[[], Mapping[str, Any]]) -> None:
         """Values that the diagnostics say as well; made when they are published, and not in every period."""

@@ -50,8 +50,6 @@ MODES = {
 }
 
 
-STARTING = 30.0
-"""s of wall time in which a controller may start before the simulator warns that none commands."""
 LEAST_PACE = 0.95
 """Part of the desired pace below which the simulator says so."""
 
@@ -247,12 +245,9 @@ class SimulatorNode(RobotNode):
         elif wall - self._answered > self._silence:
             self._hold()
             waited = wall - self._answered
-            if self._gate.source:
-                text = "the controller does not answer: the actuators hold and the simulated time stands still"
-                self.set_status(ERROR, text, silent_for=f"{waited:.1f} s")
-            else:  # those that are started together are not ready together
-                text = "waiting for the first command of a controller: the simulated time stands still"
-                self.set_status(WARN if waited > STARTING else OK, text, silent_for=f"{waited:.1f} s")
+            self.say_silence(
+                waited, "the actuators hold and the simulated time stands still", commanded=bool(self._gate.source)
+            )
 
     def _advance(self) -> None:
         """Move on by one control period and publish."""

@@ -1,0 +1,132 @@
+"""What nodes look at while messages flow, and what they say while others still start."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
+from rcl_interfaces.srv import GetParameters  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
+
+from tensegrity_dynamics.ros.attention import LONGEST_LOOK, LOOK, SHARE, pause  # noqa: E402
+from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
+from tensegrity_dynamics.ros.geometry_messages import time_message  # noqa: E402
+from tensegrity_dynamics.ros.robot_node import STATE, RobotNode  # noqa: E402
+from tensegrity_dynamics.ros.simulator_node import SimulatorNode  # noqa: E402
+
+PATIENCE = 60.0
+
+
+class Until:
+    """An ending that comes when a condition holds."""
+
+    def __init__(self, condition) -> None:
+        self._condition, self._end = condition, time.monotonic() + PATIENCE
+
+    @property
+    def asked(self) -> bool:
+        assert time.monotonic() < self._end
+        return bool(self._condition())
+
+
+class Flooded(RobotNode):
+    """Sends itself a message as soon as it has one."""
+
+    def __init__(self) -> None:
+        super().__init__("flooded")
+        self.count, self.hidden = 0, 0
+        self._again = self.create_publisher(String, "again", STATE)
+        self.create_subscription(String, "again", self.take, STATE)
+
+    def take(self, message: String) -> None:
+        self.count += 1
+        self.hidden += not self.attention.everything
+        self._again.publish(message)
+
+
+@pytest.fixture
+def ros():
+    def begin(*words: str) -> None:
+        rclpy.init(args=["test", "--ros-args", *words])
+
+    yield begin
+    rclpy.try_shutdown()
+
+
+def test_services_are_answered_while_messages_flow_without_a_pause(ros) -> None:
+    ros()
+    node, executor = Flooded(), SingleThreadedExecutor()
+    executor.add_node(node)
+    client = node.create_client(GetParameters, "flooded/get_parameters")
+    asked = []
+
+    def answered() -> bool:
+        if not node.count:
+            node.take(String())
+            node.count = 0
+        if not asked and node.hidden > 10 and client.service_is_ready():
+            asked.append(client.call_async(GetParameters.Request(names=["use_sim_time"])))
+        return bool(asked) and asked[0].done()
+
+    node.spin(executor, Until(answered))
+    assert len(asked[0].result().values) == 1
+    assert node.hidden > node.count // 2  # most were taken while nothing else was looked at
+    executor.shutdown()
+    node.destroy_node()
+
+
+def test_looking_takes_a_share_of_the_time_within_bounds() -> None:
+    assert pause(0.0) == LOOK
+    assert pause(2.0 * LOOK / SHARE) == pytest.approx(2.0 * LOOK)
+    assert pause(1.0) == LONGEST_LOOK
+
+
+def test_nobody_has_commanded_yet_is_no_warning_at_the_start_but_a_controller_that_falls_silent_is(ros) -> None:
+    ros("-p", "robot:=single_strut", "-p", "lockstep:=true", "-p", "patience:=0.01", "-p", "silence:=0.1")
+    node, said = SimulatorNode(), []
+    node.set_status = lambda level, text, **_: said.append((level, text))
+
+    def after(silence: float) -> tuple[bytes, str]:
+        node._answered = node._published = time.monotonic() - silence
+        node._tick_lockstep()
+        return said[-1]
+
+    level, text = after(5.0)
+    assert level == DiagnosticStatus.OK and "waiting for the first command" in text
+    assert after(100.0)[0] == DiagnosticStatus.WARN
+    held = node._seen.positions
+    node._command(ActuatorCommand(source="controller", session=1, name=list(held), value=list(held.values())))
+    assert node.ticks == 1
+    level, text = after(5.0)
+    assert level == DiagnosticStatus.ERROR and "does not answer" in text
+    node.destroy_node()
+
+
+def test_in_lockstep_the_observer_waits_for_the_tensions_of_the_same_time(ros) -> None:
+    ros(*(word for each in ("robot:=single_strut", "lockstep:=true", "method:=observer", "measured_tensions:=true")
+          for word in ("-p", each)))  # fmt: skip
+    node, times = EstimatorNode(), []
+    update = node._estimator.update
+
+    def note(now, read, *forces):
+        times.append((now, len(forces)))
+        return update(now, read, *forces)
+
+    node._estimator.update = note
+    joints, tendons = JointState(), TendonState()
+    for k in (1, 2):
+        joints, tendons = JointState(), TendonState(estimated=False)
+        joints.header.stamp = tendons.header.stamp = time_message(k * 10**7)
+        node._keep_tendons(tendons) if k == 1 else None
+        node._estimate(joints)
+    assert times == [(0.01, 2)]
+    node._keep_tendons(tendons)
+    assert times == [(0.01, 2), (0.02, 2)]
+    node.destroy_node()
