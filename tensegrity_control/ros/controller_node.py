@@ -187,11 +187,10 @@ class ControllerNode(RobotNode):
         self.create_subscription(PoseStamped, "goal_pose", self._stream_goal, STATE)
         # a group of its own: while a goal is planned the control goes on, and a second one is refused at once
         self.create_service(
-            SetGoalPose, "set_goal_pose", self._asked.announced(self._set_goal),
-            callback_group=self.attention.apart,
-        )  # fmt: skip
-        self.create_service(Trigger, "hold", self._hold)
-        self.create_service(Trigger, "stop", self._stop)
+            SetGoalPose, "set_goal_pose", self._asked.announced(self._set_goal), callback_group=self.attention.prompt
+        )
+        self.create_service(Trigger, "hold", self._hold, callback_group=self.attention.prompt)
+        self.create_service(Trigger, "stop", self._stop, callback_group=self.attention.prompt)
         self._action = ActionServer(
             self, FollowTrajectory, "follow_trajectory", execute_callback=self._follow,
             goal_callback=lambda _: GoalResponse.ACCEPT, cancel_callback=self._cancel,

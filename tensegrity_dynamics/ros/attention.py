@@ -28,14 +28,14 @@ class Attention:
     """Whether a node looks at `everything` or at messages and short timers alone.
 
     Attributes:
-        prompt: group of what is always looked at, events of the middleware excepted.
-        patient, apart: groups of the rest, one at a time, or any number.
+        prompt: group of what is always looked at, any number at a time, events of the middleware excepted.
+        patient: group of the rest, one at a time.
         taken: messages so far.
     """
 
     def __init__(self) -> None:
         self.everything, self.taken = True, 0
-        self.prompt, self.patient, self.apart = _Prompt(self), _Patient(self), _Apart(self)
+        self.prompt, self.patient = _Prompt(self), _Patient(self)
 
 
 class _Prompt(ReentrantCallbackGroup):
@@ -54,12 +54,3 @@ class _Patient(MutuallyExclusiveCallbackGroup):
 
     def can_execute(self, entity: Any) -> bool:
         return self._attention.everything and super().can_execute(entity)
-
-
-class _Apart(ReentrantCallbackGroup):
-    def __init__(self, attention: Attention) -> None:
-        super().__init__()
-        self._attention = attention
-
-    def can_execute(self, entity: Any) -> bool:
-        return self._attention.everything
