@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,7 @@ def timed(call):
 
 
 def loop_of_qp(robot, distance, periods):
-    """Times (periods,) of `qp` with a goal in a distance (3,) m after a tenth of it, and the programs that it solved."""
+    """Times (periods,) of `qp` with a goal at a distance (3,) m after a tenth of them, and the programs it solved."""
     own, simulation = make_controller("qp", robot, period=manipulator.PERIOD), Simulation(robot, 1e-3)
     taken, programs = np.zeros(periods), []
     for k in range(periods):
@@ -76,7 +77,7 @@ def loop_of_qp(robot, distance, periods):
             own.reset(0.0, seen)
         if k == periods // 10:
             own.set_goal(state.time, pose[0] + distance, pose[1] if len(robot.output.controlled) > 3 else None)
-        taken[k], command = timed(lambda seen=seen, now=state.time: own.command(now, seen))
+        taken[k], command = timed(partial(own.command, state.time, seen))
         programs.append(QuadraticProgram(*(each.copy() for each in own.program.program)))
         simulation.command(command.mode, command.set_points(), age=0.0, period=own.period)
         simulation.advance(duration=own.period)
@@ -90,8 +91,8 @@ def of_qp(name, distance, periods, repeats):
     programs = runs[0][1]
     ours = print_least(f"{name}, qp: whole period", np.array([taken for taken, _ in runs]))
     for solver_name in SOLVERS:
-        solver = make_solver(solver_name, programs[0].sizes)
-        alone = [[timed(lambda each=each: solver.solve(each))[0] for each in programs] for _ in range(repeats)]
+        solve = make_solver(solver_name, programs[0].sizes).solve
+        alone = [[timed(partial(solve, each))[0] for each in programs] for _ in range(repeats)]
         print_least(f"  its programs alone, {solver_name}", np.array(alone))
     return ours
 
