@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
 from tensegrity_dynamics.numerics.rotations import matrix_from_vector, quaternion_from_matrix, rotation_vector
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import OutputFrame
@@ -42,6 +43,21 @@ UNBOUNDED = 1e12
 """Limit of a motion whose time is known already."""
 ANGLE_STEP = 1e-6
 """rad, of the difference that tells how the Jacobians at e change."""
+
+
+@allocation_free
+def fill_rows(rows, columns, values, position, velocity, back, selection, turn, w, error, rate, desired):
+    """Fill errors, rates and accelerations (k,) of rows whose values stand in columns (k,); see `OutputTask.follow`."""
+    for k in range(rows.shape[0]):
+        axis, column = rows[k], columns[k]
+        rate[k] = 0.0
+        for r in range(6):
+            rate[k] += selection[k, r] * velocity[r]
+        if axis < 3:
+            error[k] = values[0, column] - (position[axis] - back * velocity[axis])
+        else:
+            error[k] = turn[axis - 3]
+        desired[k] = values[2, column] + 2.0 * w * (values[1, column] - rate[k]) + w * w * error[k]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +119,10 @@ class OutputTask:
         self.translation_rows, self.turn_rows = np.flatnonzero(self.rows < 3), np.flatnonzero(self.rows >= 3)
         self.translations, self.turns = self.rows[self.translation_rows], self.rows[self.turn_rows] - 3
         self.partial = 0 < self.turns.size < 3
+        self._columns = np.zeros(self.rows.size, dtype=np.int64)
+        self._columns[self.translation_rows] = np.arange(self.translations.size)
+        self._columns[self.turn_rows] = self.translations.size + self.turns
+        self._fill_rows = QuickCall(fill_rows)
 
     def coordinates(self, position: Array, rotation: Array, origin: Array, near: Array | None = None) -> Array:
         """(m,) of a pose: m, and the rotation vector from `origin` (3, 3), the one nearest to that of `near` (m,).
@@ -144,43 +164,30 @@ class OutputTask:
 
     def by_row(self, values: Array) -> Array:
         """(k,) of the rows among (m,) values."""
-        if not self.turns.size:
-            return values
-        result = np.empty(self.rows.size)
-        result[self.translation_rows] = values[: self.translations.size]
-        if self.turns.size:
-            result[self.turn_rows] = values[self.translations.size :][self.turns]
-        return result
-
-    def error(self, values: Array, position: Array, turn: Array) -> Array:
-        """(k,) from a pose to that of the reference, P e for rotations.
-
-        Args:
-            values: (3, m) of the reference. position: (3,) m of the output. turn: e (3,) rad.
-        """
-        if not self.turns.size:
-            return np.asarray(values[0] - position[self.translations])
-        result = np.empty(self.rows.size)
-        result[self.translation_rows] = values[0, : self.translations.size] - position[self.translations]
-        result[self.turn_rows] = turn[self.turns]
-        return result
+        return values[self._columns] if self.turns.size else values
 
     def fill_selection(self, turn: Array, selection: Array) -> None:
         """Write the rows P J_r at an error e (3,) into `selection` (k, 6), where some rotations are free."""
         if self.partial:
             selection[self.turn_rows, 3:] = rotation_error_rate(turn)[self.turns]
 
-    def acceleration_for(self, values: Array, error: Array, turn: Array, rate: Array, omega: Array, w: float) -> Array:
-        """(k,) accelerations of the rows, see the module.
+    def follow(
+        self, values: Array, position: Array, velocity: Array, selection: Array, turn: Array, w: float,
+        back: float = 0.0,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        """(k,) errors of the rows, P e for rotations, their rates, and accelerations; see the module.
 
         Args:
-            values: (3, m) of the reference, angular ones of turns. error: of `error`. turn: e (3,) rad.
-            rate: (k,) of the rows.
-            omega: (3,) rad/s of the output. w: W [1/s].
+            values: (3, m) of the reference, angular ones of turns. turn: e (3,) rad. w: W [1/s].
+            position: (3 or more,) m and velocity: (6,) of the output, which was `back` s ago where errors count.
+            selection: (k, 6), of which the rows are made.
         """
-        result = self.by_row(values[2]) + 2.0 * w * (self.by_row(values[1]) - rate) + w * w * error
+        error, rate, desired = np.empty((3, self.rows.size))
+        self._fill_rows(
+            self.rows, self._columns, values, position, velocity, back, selection, turn, w, error, rate, desired
+        )
         if self.partial:
-            count, rows = self.translations.size, self.turn_rows
+            count, omega = self.translations.size, velocity[3:]
             of_reference, bend = values[1, count:], values[2, count:]
             left, right = rotation_error_rate(-turn), rotation_error_rate(turn)
             moving = left @ of_reference - right @ omega
@@ -189,5 +196,5 @@ class OutputTask:
             left_rate = (rotation_error_rate(-ahead) - rotation_error_rate(-behind)) / (2.0 * size)
             right_rate = (rotation_error_rate(ahead) - rotation_error_rate(behind)) / (2.0 * size)
             free = left @ bend + left_rate @ of_reference - right_rate @ omega
-            result[rows] = (free + 2.0 * w * moving + w * w * turn)[self.turns]
-        return np.asarray(result)
+            desired[self.turn_rows] = (free + 2.0 * w * moving + w * w * turn)[self.turns]
+        return error, rate, desired

@@ -17,6 +17,7 @@ what they were seen at, and from their rates, would tell each transient of one c
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -81,24 +82,32 @@ class PendingCommands:
             kept.append(each)
         self._sent = deque(kept, maxlen=KEPT)
 
-    def change(self, begin: float, end: float, first_entry: int = 0) -> tuple[Array, Array] | None:
-        """(n,) by which rates change from `begin` to `end` [s], and (n,) what is travelled for it; None: by nothing.
-
-        Args:
-            first_entry: of the n that is asked for; those before it are left out.
-        """
+    def change(self, begin: float, end: float) -> tuple[Array, Array] | None:
+        """(n,) by which rates change from `begin` to `end` [s], and (n,) what is travelled for it; None: by nothing."""
         rate = travel = None
+        for lasts, left, acceleration in self._acting(begin, end):
+            more, further = lasts * acceleration, lasts * (left + 0.5 * lasts) * acceleration
+            rate, travel = (more, further) if rate is None or travel is None else (rate + more, travel + further)
+        return None if rate is None or travel is None else (rate, travel)
+
+    def rate_change(self, begin: float, end: float, first: int) -> Array | None:
+        """(n - first,) by which rates change from `begin` to `end` [s], those before the first left out; None: none."""
+        rate = None
+        for lasts, _, acceleration in self._acting(begin, end):
+            more = lasts * acceleration[first:]
+            rate = more if rate is None else rate + more
+        return rate
+
+    def _acting(self, begin: float, end: float) -> Iterator[tuple[float, float, Array]]:
+        """s for which a command acts from `begin` to `end` [s], what is left then, and its accelerations (n,)."""
         until = np.inf
         for each in reversed(self._sent):
             first, last = max(each.begin, begin), min(until, each.begin + each.lasts, end)
             until = each.begin
             if last > first:
-                lasts, acceleration = last - first, each.acceleration[first_entry:]
-                more, further = lasts * acceleration, lasts * (end - last + 0.5 * lasts) * acceleration
-                rate, travel = (more, further) if rate is None or travel is None else (rate + more, travel + further)
+                yield last - first, end - last, each.acceleration
             if each.begin <= begin:
                 break
-        return None if rate is None or travel is None else (rate, travel)
 
     def commanded(self, begin: float, end: float) -> tuple[Array, Array, Array, Array] | None:
         """(a,) set points and rates that hold at `begin` [s], and those with which the last command leaves the

@@ -529,7 +529,7 @@ class QPController(SampledController):
             self._wait_for_robot(time, clock)
         self._elapsed = max(time - self._last_time, self.period)
         self._latest = max(
-            self._elapsed, self.period + (self._latest - self.period) * float(np.exp(-self._elapsed / FORGETTING))
+            self._elapsed, self.period + (self._latest - self.period) * math.exp(-self._elapsed / FORGETTING)
         )
         self._spacings.append(self._elapsed)
         if self._elapsed > MISSED * self.period:  # what the actuators did since then was not commanded alone
@@ -544,12 +544,15 @@ class QPController(SampledController):
             if self._growth.watch(time, q, self._last_effort, ahead):
                 self._stop_short(time)
                 clock, tracker = self._active(time)
-        here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + 0.5 * self.period))
+        half = 0.5 * self.period
+        here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + half))
         turn = self._turn_error(q, here, tracker)  # before the equations, which weigh rotations with it
-        arrays = self.equations.update(q, v, 0.5 * self.period)
-        rate = arrays.selection @ arrays.velocity
-        error = self._task.error(here, arrays.position[:3] - 0.5 * self.period * arrays.velocity[:3], turn)
+        here[2] = middle[2]
+        arrays = self.equations.update(q, v, half)
         w = self._bandwidth * affordable(self.period, self._latest)
+        error, rate, desired = self._task.follow(
+            here, arrays.position, arrays.velocity, arrays.selection, turn, w, half
+        )  # fmt: skip
         behind = (self._weights * error).tolist()
         if self._is_off(behind, w):
             self._give_up("motion does not answer to commands as it should, the output is far from its reference")
@@ -557,17 +560,8 @@ class QPController(SampledController):
         self._check_distance(error)
         self._watch_border(time, behind, self._task.by_row(here[1]), rate, w)
         self._learn(time, rate - changed, w)
-        here[2] = middle[2]
-        desired = self._task.acceleration_for(here, error, turn, rate, arrays.velocity[3:], w)
-        desired = self._guard.keep(
-            desired,
-            q,
-            v,
-            0.5 * self.period,
-            w,
-            self._limits[1],
-            None if self.solution is None else self.solution.effort,
-        )
+        effort = None if self.solution is None else self.solution.effort
+        desired = self._guard.keep(desired, q, v, half, w, self._limits[1], effort)
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(desired, self._gains["damping"])
         self._planned = self._task.by_row(here[2])
@@ -595,6 +589,8 @@ class QPController(SampledController):
 
     def _check_distance(self, error: Array) -> None:
         """Raise InfeasibleControlError where errors (k,) are too large for a control."""
+        if sum(map(abs, error.tolist())) < min(LOST, LOST_TURN):
+            return
         for rows, most, unit in ((self._task.translation_rows, LOST, "m"), (self._task.turn_rows, LOST_TURN, "rad")):
             if rows.size and not (distance := math.hypot(*error[rows].tolist())) < most:
                 raise InfeasibleControlError(
@@ -625,8 +621,8 @@ class QPController(SampledController):
         self._watch_answer(rate - before)
         if not self._gains["learning"] > 0.0:
             return
-        change = self._pending.change(self._last_time, time, self.equations.mechanism.velocity_count)
-        foreseen = before if change is None else before + change[0]
+        change = self._pending.rate_change(self._last_time, time, self.equations.mechanism.velocity_count)
+        foreseen = before if change is None else before + change
         share = min(1.0, self._gains["learning"] * w * self.period)
         solved = self._solve(
             self.equations.arrays.mobility, rate - foreseen, share / self._elapsed, self._force, *self._scratch

@@ -25,7 +25,7 @@ from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
 from tensegrity_dynamics.numerics.linear_algebra import cholesky, cholesky_solve
 from tensegrity_dynamics.numerics.types import Array
 
-from .quadratic_program import INFEASIBLE, SOLVED, QPResult, QuadraticProgram, Sizes
+from .quadratic_program import INFEASIBLE, SOLVED, QuadraticProgram, Sizes
 from .solvers import DEFAULT_SOLVER, make_solver
 
 TRACKING_WEIGHT = 1e4
@@ -139,6 +139,29 @@ def fill_program(
 
 
 @allocation_free
+def fill_slack(hard, largest, soft):
+    """Write a program with a slack for each of its rows, all of them scaled to one, into another one (n + r unknowns).
+
+    Args:
+        largest: entry of the program, which the weight of the slacks counts from.
+    """
+    inputs, rows = hard.q.shape[0], hard.c_low.shape[0]
+    for a in range(inputs):
+        soft.q[a], soft.x_low[a], soft.x_high[a] = hard.q[a], hard.x_low[a], hard.x_high[a]
+        for b in range(inputs):
+            soft.P[a, b] = hard.P[a, b]
+    for r in range(rows):
+        size = 0.0
+        for a in range(inputs):
+            size = max(size, abs(hard.C[r, a]))
+        size = size if size > 0.0 else 1.0
+        for a in range(inputs):
+            soft.C[r, a] = hard.C[r, a] / size
+        soft.c_low[r], soft.c_high[r] = hard.c_low[r] / size, hard.c_high[r] / size
+        soft.P[inputs + r, inputs + r] = SLACK_WEIGHT * largest
+
+
+@allocation_free
 def fill_solution(tight, basis, offset, desired, effort, low, high, tension, output, joints, motion, missing):
     """Clip efforts (a,) to their bounds and fill what they do: tension (c,), output (k,), joints (a,), motion
     (nv + k,) of all coordinates w'' = G w'' + g and of the output, and what is missing of `desired` (k,)."""
@@ -233,6 +256,8 @@ class MotionProgram:
         self._soft_solver = make_solver(solver, Sizes(inputs + rows, 0, rows))
         self._actuators = tuple(each.name for each in robot.actuators)
         self._fill, self._evaluate = QuickCall(fill_program), QuickCall(fill_solution)
+        self._fill_slack = QuickCall(fill_slack)
+        self._fill_slack(self._hard, 1.0, self._soft)  # compiled before anybody is in trouble
         self.infeasible = self.failed = 0
         self._last = np.zeros(inputs)
 
@@ -264,25 +289,10 @@ class MotionProgram:
         status = result.status
         if status != SOLVED:
             self.infeasible += status == INFEASIBLE
-            result = self._relaxed(largest)
+            self._fill_slack(program, largest, self._soft)
+            result = self._soft_solver.solve(self._soft)
         effort = result.x[:inputs] if result.status == SOLVED else self._held()
         return self._solution(desired, effort, status)
-
-    def _relaxed(self, largest: float) -> QPResult:
-        """The program with a slack for each row, all of them scaled to one."""
-        hard, soft = self._hard, self._soft
-        inputs, rows = hard.q.size, hard.c_low.size
-        soft.P[:inputs, :inputs], soft.q[:inputs] = hard.P, hard.q
-        soft.C[:, :inputs], soft.c_low[:], soft.c_high[:] = hard.C, hard.c_low, hard.c_high
-        size = np.max(np.abs(hard.C), axis=1)
-        size[size == 0.0] = 1.0
-        soft.C[:, :inputs] /= size[:, None]
-        soft.c_low[:] /= size
-        soft.c_high[:] /= size
-        index = np.arange(inputs, inputs + rows)
-        soft.P[index, index] = SLACK_WEIGHT * largest
-        soft.x_low[:inputs], soft.x_high[:inputs] = hard.x_low, hard.x_high
-        return self._soft_solver.solve(soft)
 
     def _held(self) -> Array:
         """What is sent where no solver solves a program: the last efforts."""
@@ -302,11 +312,11 @@ class MotionProgram:
         broken: list[tuple[str, float]] = []
         active: list[str] = []
         if status != SOLVED:
-            low, high = self.tension_low - tension, tension - self.tension_high
-            for k, name in enumerate(names):
-                by = max(low[k], high[k])
-                if by > RELAXATION_LIMIT * self.tension_scale[k]:
-                    broken.append((f"{'floor' if low[k] > high[k] else 'ceiling'} of {name}", float(by)))
+            low, high = (self.tension_low - tension).tolist(), (tension - self.tension_high).tolist()
+            for name, below, above, scale in zip(names, low, high, self.tension_scale.tolist(), strict=True):
+                by = max(below, above)
+                if by > RELAXATION_LIMIT * scale:
+                    broken.append((f"{'floor' if below > above else 'ceiling'} of {name}", by))
         if broken or any(map(gt, map(abs, missing.tolist()), self._tolerances)):
             active = self._active(effort, tension, joints)
         return MotionSolution(effort, tension, output, joints, motion, missing, status, tuple(broken), tuple(active))
@@ -319,11 +329,12 @@ class MotionProgram:
             (self.equations.cables, ("floor", "ceiling"), tension, self.tension_low, self.tension_high),
             (self._actuators, ("position or rate",) * 2, joints, self.joint_low, self.joint_high),
         ):
-            for k, name in enumerate(names):
-                near = RELAXATION_LIMIT * (1.0 + abs(value[k]))
-                if value[k] <= low[k] + near:
+            rows = zip(names, value.tolist(), low.tolist(), high.tolist(), strict=True)
+            for name, here, least, most in rows:
+                near = RELAXATION_LIMIT * (1.0 + abs(here))
+                if here <= least + near:
                     found.append(f"{what[0]} of {name}")
-                elif value[k] >= high[k] - near:
+                elif here >= most - near:
                     found.append(f"{what[1]} of {name}")
         return found
 

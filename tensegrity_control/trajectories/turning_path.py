@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tensegrity_dynamics.numerics.compilation import compiled
 from tensegrity_dynamics.numerics.types import Array
 
 from .splines import PiecewisePolynomial
@@ -53,8 +54,17 @@ class TurningPath(PiecewisePolynomial):
 
 def angular_motion(vector: Array, rate: Array, acceleration: Array) -> tuple[Array, Array]:
     """omega [rad/s] and alpha [rad/s^2], each (3,), of a rotation vector (3,) rad with its rate and acceleration."""
-    square = float(vector @ vector)
-    t = float(np.sqrt(square))
+    rows = np.array((vector, rate, acceleration), dtype=np.float64)
+    fill_angular_motion(rows)
+    return rows[1], rows[2]
+
+
+@compiled
+def fill_angular_motion(rows):  # type: ignore[no-untyped-def]
+    """Turn rate and acceleration of a rotation vector, rows (3, 3), into omega and alpha, in place."""
+    x, y, z = rows[0]
+    square = x * x + y * y + z * z
+    t = np.sqrt(square)
     if t < SMALL:
         a, b = 0.5 - square / 24.0, 1.0 / 6.0 - square / 120.0
         da, db = -1.0 / 12.0 + square / 180.0, -1.0 / 60.0 + square / 1260.0  # da/dt / t and db/dt / t
@@ -63,10 +73,14 @@ def angular_motion(vector: Array, rate: Array, acceleration: Array) -> tuple[Arr
         a, b = (1.0 - cosine) / square, (t - sine) / (square * t)
         da = (t * sine - 2.0 * (1.0 - cosine)) / square**2
         db = (t * (1.0 - cosine) - 3.0 * (t - sine)) / (square**2 * t)
-    along = float(vector @ rate)
-    once = np.cross(vector, rate)
-    twice = np.cross(vector, once)
-    omega = rate + a * once + b * twice
-    alpha = acceleration + a * np.cross(vector, acceleration) + b * np.cross(vector, np.cross(vector, acceleration))
-    alpha += along * (da * once + db * twice) + b * np.cross(rate, once)
-    return omega, alpha
+    p, q, r = rows[1]
+    u, v, w = rows[2]
+    along = x * p + y * q + z * r
+    once = y * r - z * q, z * p - x * r, x * q - y * p
+    twice = y * once[2] - z * once[1], z * once[0] - x * once[2], x * once[1] - y * once[0]
+    bent = y * w - z * v, z * u - x * w, x * v - y * u
+    bent_twice = y * bent[2] - z * bent[1], z * bent[0] - x * bent[2], x * bent[1] - y * bent[0]
+    across = q * once[2] - r * once[1], r * once[0] - p * once[2], p * once[1] - q * once[0]
+    for k in range(3):
+        rows[1, k] += a * once[k] + b * twice[k]
+        rows[2, k] += a * bent[k] + b * (bent_twice[k] + across[k]) + along * (da * once[k] + db * twice[k])

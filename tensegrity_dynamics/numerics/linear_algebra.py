@@ -77,7 +77,7 @@ def cholesky_solve(factor, size, right):
         right[i] = total / factor[i, i]
 
 
-@allocation_free
+@for_compiled_callers
 def cholesky_solve_columns(factor, size, right):
     """As `cholesky_solve` for all columns of right (n, m), with the same digits; much faster than one by one.
 
@@ -165,7 +165,7 @@ def lu_factor(matrix, size, pivots):
                     matrix[i, k] -= entry * matrix[j, k]
 
 
-@allocation_free
+@for_compiled_callers
 def orthogonalise_rows(rows, size):
     """Turn rows (k, n) in their plane, two by two, until they are orthogonal in their first `size` columns.
 

@@ -7,7 +7,7 @@ import pytest
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
-from tensegrity_control.controllers.held_growth import HeldGrowth
+from tensegrity_control.controllers.held_growth import HeldGrowth, fill_nearest
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.robots.load_robot import parse_robot
@@ -59,6 +59,17 @@ def thin_arm(floor=3.0):
         for name, *_ in CABLES
     )
     return parse_robot(f"{ARM}cables:\n{cables}actuators:\n{driven}", "thin_arm.yaml")
+
+
+@pytest.mark.parametrize("rank", [3, 2])
+def test_the_nearest_holding_efforts_are_those_of_the_pseudo_inverse(rank):
+    random = np.random.default_rng(rank)
+    drift, effort, size = random.normal(size=3), random.normal(size=5), random.uniform(0.5, 2.0, size=5)
+    output = random.normal(size=(3, rank)) @ random.normal(size=(rank, 5))
+    held, free = np.empty(5), drift + output @ effort
+    fill_nearest(drift, output, size, effort, np.zeros((3, 6)), held)
+    expected = effort - size * (np.linalg.pinv(output * size, rcond=1e-6) @ free)
+    np.testing.assert_allclose(held, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize(("high", "inertia", "start"), [(0.1, 0.001, 0.0), (0.03, 1e-5, 0.4), (-0.2, 0.002, 0.1)])

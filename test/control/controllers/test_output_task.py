@@ -77,10 +77,9 @@ def test_the_error_about_some_axes_dies_out_as_asked_whatever_the_others_do(seed
     omega, reference = rng.normal(size=3), rng.normal(size=(2, 3))
     values = np.vstack((np.zeros(3), reference))
     turn = rotation_vector(target @ rotation.T)
-    rows = task.error(values, np.zeros(3), turn)
     selection = np.zeros((len(axes), 6))
     task.fill_selection(turn, selection)
-    acceleration_for = task.acceleration_for(values, rows, turn, np.zeros(len(axes)), omega, w)
+    acceleration_for = task.follow(values, np.zeros(3), np.append(np.zeros(3), omega), selection, turn, w)[2]
     matrix = selection[:, 3:]
     np.testing.assert_allclose(matrix, rotation_error_rate(turn)[task.turns])
     alpha = np.linalg.lstsq(matrix, acceleration_for, rcond=None)[0]
@@ -101,11 +100,11 @@ def test_a_rotation_of_nearly_half_a_turn_dies_out_along_its_axis_as_a_criticall
     task, w, step = task_of("rx", "ry", "rz"), 4.0, 1e-4
     axis, target = np.array([0.6, -0.64, 0.48]), matrix_from_vector([0.3, 1.0, -0.4])
     rotation, omega = matrix_from_vector(-3.0 * axis) @ target, np.zeros(3)
-    still = np.zeros((3, 3))
+    still, selection = np.zeros((3, 3)), np.eye(6)[3:].copy()
     for _ in range(5000):
         turn = rotation_vector(target @ rotation.T)
-        rows = task.error(still, np.zeros(3), turn)
-        half = omega + 0.5 * step * task.acceleration_for(still, rows, turn, omega, omega, w)
+        moves = np.append(np.zeros(3), omega)
+        half = omega + 0.5 * step * task.follow(still, np.zeros(3), moves, selection, turn, w)[2]
         rotation = matrix_from_vector(step * half) @ rotation
         omega = omega + 2.0 * (half - omega)
     angle = 3.0 * (1.0 + w * 0.5) * np.exp(-w * 0.5)

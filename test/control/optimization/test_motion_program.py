@@ -42,6 +42,17 @@ def test_stretches_move_the_actuators_as_momentum_says(name):
     np.testing.assert_allclose(arrays.tension_1 @ efforts, pulled, atol=1e-8 * np.max(np.abs(pulled)))
 
 
+@pytest.mark.parametrize("name", ["manipulator", "single_strut"])
+def test_a_velocity_without_stretching_stretches_no_cable_and_has_lost_what_their_pulls_give(name):
+    made, (q, v) = MADE[name], random_state(name, 8)
+    arrays, basis = made.update(q, v), made.reduction.basis[:, : made.count]
+    kept = made.without_stretching(v)
+    rate = made.stretches(q, v)[1]
+    np.testing.assert_allclose(made.stretches(q, kept)[1], 0.0, atol=1e-9 * np.max(np.abs(rate)))
+    pulls = np.linalg.lstsq(basis @ arrays.pull_solved.T, v - kept, rcond=None)[0]
+    np.testing.assert_allclose(basis @ (arrays.pull_solved.T @ pulls), v - kept, atol=1e-9 * np.max(np.abs(v)))
+
+
 def whole(made, q, v, effort):
     """Tensions and accelerations (nv,) from all equations at once: M a + c = B u - P'T + K'z, K a = k, E a = 0."""
     mechanism, parts = made.mechanism, made.parts
