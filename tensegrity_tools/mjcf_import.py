@@ -531,7 +531,7 @@ class _Reader:
         )
         if depth := self.depth_at_start(geom, kind, size, plane):
             self.say(
-                f"a {what} of body {self._body_names[body]} does not touch the ground: it starts {depth:.3g} m under it."
+                f"a {what} of body {self._body_names[body]} touches no ground: it starts {depth:.3g} m under it."
             )
             return
         self.parts.append({

@@ -27,9 +27,9 @@ def held_joints(robot):
 
 @pytest.mark.parametrize(
     "name",
-    ["single_strut", "manipulator", "three_prism", "tensebot", "four_prism", *(
+    ["single_strut", "manipulator", "three_prism", "tensebot", *(
         pytest.param(each, marks=pytest.mark.long)
-        for each in ("biglide", "cable_robot", "six_bar", "stewart", "three_rrr")
+        for each in ("biglide", "cable_robot", "four_prism", "six_bar", "stewart", "three_rrr")
     )],
 )  # fmt: skip
 def test_a_shipped_robot_has_its_shape_and_frequencies_in_mujoco(name):
