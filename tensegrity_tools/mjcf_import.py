@@ -530,9 +530,7 @@ class _Reader:
             np.array(model.geom_pos[geom]) - self._offsets[body], matrix_from_quaternion(model.geom_quat[geom])
         )
         if depth := self.depth_at_start(geom, kind, size, plane):
-            self.say(
-                f"a {what} of body {self._body_names[body]} touches no ground: it starts {depth:.3g} m under it."
-            )
+            self.say(f"a {what} of body {self._body_names[body]} touches no ground: it starts {depth:.3g} m under it.")
             return
         self.parts.append({
             "name": self.named("GEOM", geom, self._body_names[body]), "body": self._body_names[body], "kind": what,
