@@ -1,8 +1,12 @@
 """Steps per second of environments for learning beside `mujoco.rollout`: the six-bar robot in flight, processor time.
 
 A step is 5 ms for both. Ours brings the whole observation, drawn goals and rewards with it; MuJoCo the states alone.
+Then mechanisms, as exported to MuJoCo: pulleys start to turn by a steady torque, and for every integrator and step the
+largest error of an actuated joint after 0.1 s stands beside its processor time. The error is that from a fine reference
+of the same program, so that neither has to answer for what MJCF cannot say. (Of six_bar at the same accuracy:
+`six_bar_mujoco.py rollouts`.)
 
-Run: python benchmarks/learning.py [members] [steps]      (needs mujoco)
+Run: python benchmarks/learning.py [members] [steps] [robot ...]      (needs mujoco)
 """
 
 from __future__ import annotations
@@ -16,7 +20,9 @@ import mujoco.rollout
 import numpy as np
 from six_bar_mujoco import mujoco_xml
 
-from tensegrity_dynamics import Rollout, load_robot
+from tensegrity_dynamics import Rollout, Simulation, load_robot
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.robot_types import type_of
 from tensegrity_tools.learning.task import Episode, RobotTask
 
 PERIOD, STEP = 5e-3, 1e-3
@@ -61,5 +67,72 @@ def main() -> None:
         print(f"  {name}: {1e6 * taken:.0f} us of processor time, {1.0 / taken:.0f} steps per second and core")
 
 
+DURATION, TORQUE = 0.1, 0.2  # s, and part of the torque at rest that is added
+
+
+def exported(name: str, members: int) -> None:
+    """Error and time of both programs on one mechanism, over integrators and steps."""
+    robot = load_robot(name)
+    held = Simulation(robot).observe().efforts
+    torque = {each: (1.0 + TORQUE) * value + 0.01 for each, value in held.items()}
+    joints = [robot.model.joint_of(each.drives) for each in robot.actuators]
+    at = [robot.mechanism.positions_of(joint).start for joint in joints]
+
+    def ours(integrator: str, step: float) -> tuple[np.ndarray, float]:
+        batch = Rollout(robot, members, step, integrator, threads=2, separate=True)
+        for each in batch.simulations:
+            each.advance(1)
+            each.reset()
+            each.command("effort", torque)
+
+        def walk(_: object, i: int) -> None:
+            batch.simulations[i].advance(duration=DURATION)
+
+        begin = time.process_time()
+        batch.for_all(walk)
+        return batch.simulations[0].state.q[at], time.process_time() - begin
+
+    text = type_of(robot).exports["mjcf"](robot).text
+
+    def theirs(integrator: str, step: float) -> tuple[np.ndarray, float]:
+        model = mujoco.MjModel.from_xml_string(text)
+        model.opt.timestep = step
+        model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
+        data = [mujoco.MjData(model) for _ in range(2)]
+        states = np.zeros((members, mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS)))
+        for row in states:
+            mujoco.mj_getState(model, data[0], row, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        count = round(DURATION / step)
+        control = np.tile([torque[each.name] for each in robot.actuators], (members, count, 1))
+        begin = time.process_time()
+        ends, _ = mujoco.rollout.rollout([model] * members, data, states, control, nstep=count)
+        used = time.process_time() - begin
+        rows = [1 + model.joint(joint).qposadr[0] for joint in joints]
+        return ends[0, -1, rows], used
+
+    programs = (
+        ("ours", ours, ("rk4", "implicit"), 2e-5),
+        ("mujoco.rollout", theirs, ("rk4", "implicitfast", "euler"), 1e-5),
+    )
+    print(f"{name}, {members} members, {DURATION:g} s by a steady torque:")
+    for who, run, integrators, fine in programs:
+        exact, _ = run("rk4", fine)
+        for integrator in integrators:
+            for step in (2e-3, 1e-3, 5e-4, 2e-4, 1e-4):
+                try:
+                    found, used = run(integrator, step)
+                except TensegrityError:
+                    continue
+                error = float(np.abs(found - exact).max())
+                if error < 1e-1:
+                    per = used / (members * DURATION)
+                    print(
+                        f"  {who:15}{integrator:13}{1e3 * step:6.2g} ms  {error:.1e} rad  {1e3 * per:8.3g} ms per s",
+                        flush=True,
+                    )
+
+
 if __name__ == "__main__":
     main()
+    for chosen in sys.argv[3:] or ("single_strut",):
+        exported(chosen, int(sys.argv[1]) if len(sys.argv) > 1 else 8)

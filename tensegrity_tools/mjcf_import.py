@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.meshes.stl import stl_bytes
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, rotation_vector
 from tensegrity_dynamics.robots.mjcf import Export
 
@@ -26,12 +27,27 @@ JOINT_NAMES = {FREE: "floating", BALL: "spherical", SLIDE: "prismatic", HINGE: "
 GEOM_NAMES = {
     PLANE: "plane", HFIELD: "hfield", CAPSULE: "capsule", ELLIPSOID: "ellipsoid", MESH: "mesh",
 }  # fmt: skip
+SUBJECT = re.compile(r"(tendon|joint|actuator|equality) ([A-Za-z0-9_-]+)")
+"""What a sentence is about, where it is about one element."""
+TAGS = {
+    "tendon": "spatial|fixed", "joint": "joint|freejoint", "equality": "connect|weld|joint|tendon|flex",
+    "actuator": "general|motor|position|velocity|intvelocity|damper|cylinder|muscle|adhesion|plugin|dcmotor",
+}  # fmt: skip
+"""Elements in which MJCF states them."""
+LONGEST_STRETCH = 0.2
+"""Strain at the start up to which robot files take a cable."""
+OFF_PLANE = 1e-4
+"""Part of a straight piece by which it may leave the plane of its pulley."""
 CABLE_RADIUS = 5e-4
 """m, of cables, which MuJoCo's tendons do not have: E is chosen so that E A is theirs."""
 INEXTENSIBLE = 1e5
 """N/m of tendons that have no stiffness there, because only a force pulls them."""
 SLIDER_MASS = 1e-4
 """kg, of what pulls a tendon by a force."""
+FIRST_HIDDEN = 3
+"""Group of geoms from which on MuJoCo does not draw them; models keep what only collides there."""
+DEEPEST = 1e-3
+"""m, by which a part may start under the ground."""
 SINKING = 1e-3
 """m, by which the weight sinks into the ground, whose law is not MuJoCo's."""
 RATE = 20.0
@@ -55,12 +71,13 @@ def robot_from_mjcf(path: Path, name: str) -> Export:
     except ValueError as error:
         said = ": ".join(line.strip() for line in str(error).splitlines() if line.strip())
         raise TensegrityError(f"MuJoCo cannot read {path}: {said}.") from None
-    return _Reader(mujoco, model, path.name, name).export()
+    return _Reader(mujoco, model, path.name, name, path.read_text(encoding="utf-8", errors="replace")).export()
 
 
 class _Reader:
-    def __init__(self, mujoco: Any, model: Any, source: str, name: str) -> None:
-        self.model, self.source, self.name = model, source, name
+    def __init__(self, mujoco: Any, model: Any, source: str, name: str, text: str) -> None:
+        self.model, self.source, self.name, self._source_text = model, source, name, text
+        self._given: dict[str, str] = {}
         self._mujoco, self._kinds = mujoco, mujoco.mjtObj
         self.differences: list[str] = []
         self.bodies: dict[str, dict[str, Any]] = {}
@@ -71,6 +88,7 @@ class _Reader:
         self.parts: list[dict[str, Any]] = []
         self.outputs: list[dict[str, Any]] = []
         self.contact: dict[str, Any] | None = None
+        self.files: dict[str, bytes] = {}
         self._taken: set[str] = {"world"}
         self._body_names = ["world"] + [self.named("BODY", i, "body") for i in range(1, model.nbody)]
         self._joint_names = [self.named("JOINT", i, "joint") for i in range(model.njnt)]
@@ -86,11 +104,20 @@ class _Reader:
         while name in self._taken:
             name, number = f"{base}_{number}", number + 1
         self._taken.add(name)
+        self._given[name] = given
         return name
 
     def say(self, sentence: str) -> None:
+        if found := SUBJECT.match(sentence):
+            sentence = f"{found[0]}{self.line_of(found[1], found[2])}{sentence[found.end() :]}"
         if sentence not in self.differences:
             self.differences.append(sentence)
+
+    def line_of(self, what: str, name: str) -> str:
+        """ " (line 12)" of the element with this name, nothing where the model's own file does not have it."""
+        given = re.escape(self._given.get(name, name))
+        found = re.search(rf"<(?:{TAGS[what]})\b[^<>]*\bname\s*=\s*[\"']{given}[\"']", self._source_text)
+        return "" if found is None else f" (line {self._source_text.count(chr(10), 0, found.start()) + 1})"
 
     def export(self) -> Export:
         for body in range(1, self.model.nbody):
@@ -104,7 +131,7 @@ class _Reader:
             self.add_tendon(tendon, driven.get(tendon))
         self.add_ground()
         self.add_outputs()
-        return Export(self.text(), tuple(self.differences))
+        return Export(self.text(), tuple(self.differences), files=self.files)
 
     # -- bodies and joints --------------------------------------------------------------------------------------------
 
@@ -210,10 +237,30 @@ class _Reader:
             made["mass"] = float(model.body_mass[body])
             made["centre"] = (np.array(model.body_ipos[body]) - offset).tolist()
             made["inertia"] = [float(tensor[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
-        shapes = [self.shape(int(geom), offset) for geom in np.flatnonzero(np.array(model.geom_bodyid) == body)]
+        geoms = [int(geom) for geom in np.flatnonzero(np.array(model.geom_bodyid) == body)]
+        shapes = [self.shape(geom, offset) for geom in geoms if int(model.geom_type[geom]) != MESH]
         if found := [each for each in shapes if each]:
             made["shapes"] = found
+        if meshes := [self.mesh(geom, offset) for geom in geoms if int(model.geom_type[geom]) == MESH
+                      and int(model.geom_group[geom]) < FIRST_HIDDEN]:  # fmt: skip
+            made["mesh"] = meshes
+            if found:
+                self.say("of bodies with meshes the other shapes are not drawn.")
         return made
+
+    def mesh(self, geom: int, offset: NDArray[np.float64]) -> dict[str, Any]:
+        """How a mesh looks, in a file of triangles of its own: as MuJoCo compiled it, scaled, from whatever source."""
+        model, number = self.model, int(self.model.geom_dataid[geom])
+        given = self._mujoco.mj_id2name(model, self._kinds.mjOBJ_MESH, number) or "mesh"
+        file = f"{self.name}_meshes/{re.sub(r'[^A-Za-z0-9_-]', '_', given)[:56]}_{number}.stl"
+        if file not in self.files:
+            first, count = int(model.mesh_vertadr[number]), int(model.mesh_vertnum[number])
+            face, faces = int(model.mesh_faceadr[number]), int(model.mesh_facenum[number])
+            vertices = np.array(model.mesh_vert[first : first + count], dtype=np.float64)
+            self.files[file] = stl_bytes(vertices[np.array(model.mesh_face[face : face + faces])])
+        self.say("meshes are drawn from files of their own, without materials; their mass is in their bodies.")
+        at = np.array(model.geom_pos[geom]) - offset
+        return {"file": file, "frame": _frame(at, matrix_from_quaternion(model.geom_quat[geom]))}
 
     def shape(self, geom: int, offset: NDArray[np.float64]) -> dict[str, Any]:
         """What is drawn of a geom; nothing where there is no such shape."""
@@ -264,7 +311,7 @@ class _Reader:
         """Actuators of joints; returns by tendon the actuator that pulls it."""
         model, kinds = self.model, self._mujoco.mjtTrn
         of_tendons: dict[int, int] = {}
-        for number in range(model.nu):
+        for number in range(len(model.actuator_trntype)):
             name, kind = self.named("ACTUATOR", number, "motor"), int(model.actuator_trntype[number])
             target = int(model.actuator_trnid[number][0])
             if kind == int(kinds.mjTRN_TENDON):
@@ -273,6 +320,9 @@ class _Reader:
             joint = self._of_joint.get(target) if kind == int(kinds.mjTRN_JOINT) else None
             if joint is None or joint["kind"] not in ("revolute", "prismatic"):
                 self.say(f"actuator {name} is left out: it drives neither a hinge nor a slide, nor a tendon.")
+                continue
+            if joint["name"] in (each["drives"] for each in self.actuators):
+                self.say(f"actuator {name} is left out: another one drives its joint already.")
                 continue
             gear = abs(float(model.actuator_gear[number][0])) or 1.0
             dof = int(model.jnt_dofadr[target])
@@ -314,6 +364,9 @@ class _Reader:
             what = "runs over joints" if int(kinds.mjWRAP_JOINT) in types else "branches"
             self.say(f"tendon {name} is left out: it {what}, and a routed cable goes from place to place.")
             return
+        if beside := self.beside_the_plane(wraps):
+            self.say(f"tendon {name} is left out: {beside}")
+            return
         route: list[dict[str, Any]] = []
         for k in wraps:
             target, kind = int(model.wrap_objid[k]), int(model.wrap_type[k])
@@ -338,6 +391,10 @@ class _Reader:
             self.say(f"tendon {name} pushes where it is short there; here it goes slack.")
         if model.tendon_limited[tendon] or model.tendon_frictionloss[tendon]:
             self.say(f"tendon {name}: its limits and frictionloss are left out.")
+        if length > (1.0 + LONGEST_STRETCH) * rest:
+            self.say(f"tendon {name} is left out: it is a spring that starts at {length / max(rest, 1e-12):.3g} times "
+                     f"its rest length, and a cable stretches by {100 * LONGEST_STRETCH:.0f} %.")  # fmt: skip
+            return
         area = np.pi * CABLE_RADIUS**2
         made = {
             "name": name, "young": stiffness * rest / area, "cable_radius": CABLE_RADIUS, "length": rest,
@@ -369,6 +426,24 @@ class _Reader:
             "body": self._body_names[body], "at": at.tolist(), "axis": axes[:, 2].tolist(),
             "radius": float(model.geom_size[geom][0]), "side": side, "may_be_clear": True,
         }  # fmt: skip
+
+    def beside_the_plane(self, wraps: range) -> str:
+        """What to say where a cylinder's neighbours are not in one plane square to its axis; else nothing."""
+        data = self._mujoco.MjData(self.model)
+        self._mujoco.mj_forward(self.model, data)
+        for k in wraps:
+            if int(self.model.wrap_type[k]) != int(self._mujoco.mjtWrap.mjWRAP_CYLINDER):
+                continue
+            geom = int(self.model.wrap_objid[k])
+            axis = np.array(data.geom_xmat[geom]).reshape(3, 3)[:, 2]
+            before, after = (self.wrap_position(data, each) for each in (k - 1, k + 1))
+            across, away = abs(float(axis @ (after - before))), float(np.linalg.norm(after - before))
+            if across > OFF_PLANE * max(away, float(self.model.geom_size[geom][0])):
+                name = self._mujoco.mj_id2name(self.model, self._kinds.mjOBJ_GEOM, geom) or f"number {geom}"
+                return (
+                    f"it passes cylinder {name} aslant, by {1e3 * across:.3g} mm, and pulleys turn a cable in a plane."
+                )
+        return ""
 
     def wrap_position(self, data: Any, wrap: int) -> NDArray[np.float64]:
         target = int(self.model.wrap_objid[wrap])
@@ -423,13 +498,24 @@ class _Reader:
         if slope > 1e-9:
             self.contact |= {"slope": slope, "downhill": float(np.arctan2(normal[1], normal[0]))}
         for geom in touching:
-            self.add_part(int(geom), int(bodies[geom]))
+            self.add_part(int(geom), int(bodies[geom]), plane)
         if not self.parts:
             self.contact = None
         self.say(f"the ground is a spring into which the weight sinks by {1e3 * SINKING:g} mm, with a damper; bodies "
                  "do not collide.")  # fmt: skip
 
-    def add_part(self, geom: int, body: int) -> None:
+    def depth_at_start(self, geom: int, kind: int, size: NDArray[np.float64], plane: int) -> float:
+        """m by which a geom starts under a plane, as far as robot files do not take it."""
+        data = self._mujoco.MjData(self.model)
+        self._mujoco.mj_kinematics(self.model, data)
+        normal = np.array(data.geom_xmat[plane]).reshape(3, 3)[:, 2]
+        axes = np.array(data.geom_xmat[geom]).reshape(3, 3)
+        along = np.abs(axes.T @ normal)
+        reach = {SPHERE: size[0], CAPSULE: size[0] + size[1] * along[2], BOX: float(size @ along)}[kind]
+        depth = float(reach - normal @ (np.array(data.geom_xpos[geom]) - np.array(data.geom_xpos[plane])))
+        return depth if depth > DEEPEST else 0.0
+
+    def add_part(self, geom: int, body: int, plane: int) -> None:
         model = self.model
         kind, size = int(model.geom_type[geom]), np.array(model.geom_size[geom])
         sizes = {
@@ -443,6 +529,9 @@ class _Reader:
         frame = _frame(
             np.array(model.geom_pos[geom]) - self._offsets[body], matrix_from_quaternion(model.geom_quat[geom])
         )
+        if depth := self.depth_at_start(geom, kind, size, plane):
+            self.say(f"a {what} of body {self._body_names[body]} touches no ground: it starts {depth:.3g} m under it.")
+            return
         self.parts.append({
             "name": self.named("GEOM", geom, self._body_names[body]), "body": self._body_names[body], "kind": what,
             "size": numbers, **frame,

@@ -83,6 +83,22 @@ class Mode:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class ModeShapes:
+    """Modes as a picture needs them.
+
+    Attributes:
+        configuration: at rest, as pictures take it (nodes (n, 3) m, or q (nq,)). modes: about it.
+        tensions: N by name of member or cable. moved: the configuration after a small displacement along the
+            coordinates of the shapes, loops closed.
+    """
+
+    configuration: NDArray[np.float64]
+    modes: Sequence[Mode]
+    tensions: Mapping[str, float]
+    moved: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
 def find_modes(model: LinearModel, count: int, describe: Callable[[Mode], Mode]) -> list[Mode]:
     """Modes of a model whose first 2 count states are coordinates of unit inertia and their rates.
 

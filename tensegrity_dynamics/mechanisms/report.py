@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import NoEquilibriumError, TensegrityError, unknown_name
 from ..estimation_interface import Estimate
-from ..linear_models.modes import mode_report
+from ..linear_models.modes import ModeShapes, mode_report
 from ..linear_models.output_stiffness import stiffness_report
 from ..robots.formatting import listing, millimetres, span, turned
 from ..robots.model import Pose
@@ -95,13 +95,18 @@ class MechanismReport(RobotReport):
 
     def modes(self) -> Report:
         """Modes at rest with the actuators held at their start."""
+        return mode_report(self.robot.name, self.robot.description, self.mode_shapes().modes, "at rest, actuators held")
+
+    def mode_shapes(self) -> ModeShapes:
+        """Modes at rest with the actuators held at their start, and how they move it."""
         model = self.model
         joints = tuple(model.joint_of(each.drives) for each in self.robot.actuators)
         solver = MechanismEquilibriumSolver(model.mechanism, joints)
         shape = solver.solve(model.start)
         output = self.robot.outputs[0] if self.robot.outputs else None
         found = mechanism_modes(solver, shape, output)  # type: ignore[arg-type]
-        return mode_report(self.robot.name, self.robot.description, found, "at rest, actuators held")
+        tensions = MechanismEstimator(self.robot).solve({}).tensions
+        return ModeShapes(shape.q, found, tensions, lambda step: solver.moved(shape.q, step))
 
     def stiffness(self) -> Report:
         """Stiffness of the output at rest with the actuators held at their start."""

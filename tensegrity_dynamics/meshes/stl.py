@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import TensegrityError
 from .mesh import Mesh, make_mesh
@@ -39,3 +40,11 @@ def read_stl(data: bytes) -> Mesh:
     except ValueError as error:
         raise TensegrityError(f"as text STL it has a coordinate that is no number: {error}.") from None
     return make_mesh(corners, np.arange(len(found)))
+
+
+def stl_bytes(triangles: ArrayLike) -> bytes:
+    """Corners of triangles (k, 3, 3) as a binary STL file; programs find the normals by themselves."""
+    corners = np.asarray(triangles, dtype=np.float64).reshape(-1, 3, 3)
+    records = np.zeros(len(corners), dtype=np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("", "<u2")]))
+    records["corners"] = corners
+    return bytes(80) + len(corners).to_bytes(4, "little") + records.tobytes()

@@ -6,8 +6,8 @@ Parts that a robot has and MJCF has not are left out, or said as nearly as possi
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +31,29 @@ class Export:
 
     Attributes:
         text: the document. differences: sentences, what the format cannot say and what stands for it.
+        files: what the document names beside itself, by path from its folder.
     """
 
     text: str
     differences: tuple[str, ...]
+    files: Mapping[str, bytes] = field(default_factory=dict, kw_only=True)
 
     def write(self, out: Path) -> None:
-        """Write it to a file. Raises TensegrityError where that cannot be done."""
+        """Write it to a file, with what it names. Raises TensegrityError where that cannot be done."""
+        self.write_files(out.parent)
         try:
             out.write_text(self.text, encoding="utf-8")
         except OSError as error:
             raise TensegrityError(f"cannot write {out}: {error.strerror or error}.") from error
+
+    def write_files(self, folder: Path) -> None:
+        """Write what the document names, below a folder. Raises TensegrityError where that cannot be done."""
+        for name, content in self.files.items():
+            try:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(content)
+            except OSError as error:
+                raise TensegrityError(f"cannot write {folder / name}: {error.strerror or error}.") from error
 
 
 def numbers(values: ArrayLike) -> str:

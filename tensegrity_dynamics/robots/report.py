@@ -105,6 +105,10 @@ class RobotReport(ABC):
         """Frequencies, damping and what moves, at rest (`tensegrity check --modes`)."""
         raise TensegrityError(f"{self.robot.name}: robots of kind {self.robot.kind} have no modes to report.")
 
+    def mode_shapes(self) -> Any:
+        """The modes of `modes` with the configuration that they belong to, as `linear_models.modes.ModeShapes`."""
+        return self.modes()
+
     def stiffness(self) -> Report:
         """Stiffness of the output at rest, and what its inputs can do (`tensegrity check --stiffness`)."""
         raise TensegrityError(f"{self.robot.name}: robots of kind {self.robot.kind} have no stiffness to report.")

@@ -187,9 +187,8 @@ class SimulatorNode(RobotNode):
             reached = pace(explicit, self._substeps)
             if reached >= limit:
                 return
-            why = (
-                f"{explicit.integrator} in steps of {1e6 * explicit.time_step:.3g} us reaches {reached:.2g} of real time"
-            )
+            steps = f"{explicit.integrator} in steps of {1e6 * explicit.time_step:.3g} us"
+            why = f"{steps} reaches {reached:.2g} of real time"
         substeps = max(1, -(-self._period // round(IMPLICIT_STEP * 1e9)))
         implicit = Simulation(
             explicit.robot, period / substeps, "implicit", rigid_bars=bool(self.get_parameter("rigid_bars").value)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
-from ..linear_models.modes import mode_report
+from ..linear_models.modes import Mode, ModeShapes, mode_report
 from ..linear_models.output_stiffness import stiffness_report
 from ..robots.formatting import listing, millimetres, span, turned
 from ..robots.quantities import read_payloads, read_quantity, read_vector
@@ -86,12 +87,7 @@ class StructureReport(RobotReport):
     def modes(self) -> Report:
         """Modes at rest with rest lengths held; bars are rigid, as in simulation."""
         robot, has_bars = self.robot, "bar" in self.structure.kinds
-        shape = forward_kinematics(robot, rigid_bars=has_bars)
-        linear = StructureLinearisation(shape.structure, (), inputs="lengths", rigid_bars=has_bars)
-        still = np.zeros_like(shape.nodes)
-        model = linear.model(shape.nodes, still, shape.rest_lengths, reduced=True)
-        taut = shape.tensions > no_force(self.structure)
-        found = structure_modes(self.structure, model, shape.nodes, taut, shape.output)
+        found, shape = self._modes_at_rest()
         ground = self.structure.ground
         notes = []
         if ground is not None and structure_stands(shape):
@@ -102,6 +98,28 @@ class StructureReport(RobotReport):
         at = "on its ground" if structure_stands(shape) else "at rest"
         at += ", rest lengths held, rigid bars" if has_bars else ", rest lengths held"
         return mode_report(robot.name, robot.description, found, at, notes)
+
+    def mode_shapes(self) -> ModeShapes:
+        """Modes as in `modes`, and how they move it; bars keep their length to first order."""
+        found, shape = self._modes_at_rest()
+        free = self.structure.free
+
+        def moved(step: NDArray[np.float64]) -> NDArray[np.float64]:
+            nodes = np.array(shape.nodes)
+            nodes.flat[free] += step
+            return nodes
+
+        tensions = dict(zip(self.structure.member_names, shape.tensions.tolist(), strict=True))
+        return ModeShapes(shape.nodes, found, tensions, moved)
+
+    def _modes_at_rest(self) -> tuple[list[Mode], StructureEquilibrium]:
+        robot, has_bars = self.robot, "bar" in self.structure.kinds
+        shape = forward_kinematics(robot, rigid_bars=has_bars)
+        linear = StructureLinearisation(shape.structure, (), inputs="lengths", rigid_bars=has_bars)
+        still = np.zeros_like(shape.nodes)
+        model = linear.model(shape.nodes, still, shape.rest_lengths, reduced=True)
+        taut = shape.tensions > no_force(self.structure)
+        return structure_modes(self.structure, model, shape.nodes, taut, shape.output), shape
 
     def stiffness(self) -> Report:
         """Stiffness of the output at rest, with rigid bars as in simulation."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..output import print_json, print_report, progress
 from .arguments import JsonOption, RobotArgument
+
+if TYPE_CHECKING:
+    from tensegrity_dynamics.robots.robot import Robot
 
 
 def check(
@@ -16,6 +19,13 @@ def check(
     modes: Annotated[
         bool, typer.Option("--modes", help="frequencies, damping and what moves, at rest, actuators held")
     ] = False,
+    animate: Annotated[
+        int, typer.Option("--animate", help="show this mode (1, 2, ...) in the browser view, with a choice of them")
+    ] = 0,
+    view_port: Annotated[int, typer.Option(help="with --animate: where browsers find the view")] = 8080,
+    view_address: Annotated[
+        str, typer.Option(help="with --animate: that the view listens on; 0.0.0.0 lets other machines in")
+    ] = "127.0.0.1",
     stiffness: Annotated[
         bool, typer.Option("--stiffness", help="stiffness of the output at rest, and what its actuators can do")
     ] = False,
@@ -25,6 +35,9 @@ def check(
     from tensegrity_dynamics.robots.robot_types import type_of
 
     loaded = load_robot(robot)
+    if animate:
+        _animate(loaded, animate, view_port, view_address)
+        return
     with progress.status("finding the shape (the first time its kernels are compiled, about a minute)"):
         report = type_of(loaded).report(loaded)
         asked = [report.modes()] if modes else []
@@ -36,3 +49,17 @@ def check(
         return
     for each in reports:
         print_report(each)
+
+
+def _animate(robot: Robot, number: int, port: int, address: str) -> None:
+    """Show a mode until the user ends it."""
+    from tensegrity_dynamics.ending import Ending, leave
+
+    from ..view.mode_player import play_modes
+
+    def say(text: str) -> None:
+        progress.print(text, markup=False, soft_wrap=True)
+
+    with Ending() as ending:
+        play_modes(robot, number, port, address, say, lambda: bool(ending.asked))
+    leave(ending, 0)

@@ -14,6 +14,7 @@ from ..output import console, progress
 from .arguments import check_folder
 
 if TYPE_CHECKING:
+    from tensegrity_dynamics.robots.mjcf import Export
     from tensegrity_dynamics.structures.matrices import StructureMatrices
 
 
@@ -39,7 +40,8 @@ def new(
     robot = _checked_name(path.stem)
     check_folder(path, "NAME")
     if mjcf is not None:
-        text = _mjcf_text(robot, mjcf, matrices)
+        made = _from_mjcf(robot, mjcf, matrices)
+        text = made.text
     elif matrices is None:
         text = _template(kind).replace("NAME", robot)
     else:
@@ -53,6 +55,8 @@ def new(
         raise TensegrityError(f"{path} is there already; choose another name, or write over it with --force.") from None
     except OSError as error:
         raise TensegrityError(f"cannot write {path}: {error.strerror or error}.") from error
+    if mjcf is not None:
+        made.write_files(path.parent)
     progress.print(f"{path} is written. What it is:", style="green", markup=False, highlight=False)
     shown = path if path.parent != Path() else path.name
     console.print(f"tensegrity check {shown}", markup=False, highlight=False)
@@ -78,7 +82,7 @@ def _template(kind: str) -> str:
     return (folder / f"{kind}.yaml").read_text(encoding="utf-8")
 
 
-def _mjcf_text(name: str, source: Path, matrices: Path | None) -> str:
+def _from_mjcf(name: str, source: Path, matrices: Path | None) -> Export:
     """The robot file of a mechanism that MuJoCo reads; what it says otherwise is listed."""
     if matrices is not None:
         raise TensegrityError("give --from-mjcf or --from-matrices, not both.")
@@ -87,7 +91,7 @@ def _mjcf_text(name: str, source: Path, matrices: Path | None) -> str:
     made = robot_from_mjcf(source, name)
     for each in made.differences:
         progress.print(f"not said as in {source.name}: {each}", style="yellow", markup=False)
-    return made.text
+    return made
 
 
 def fixed_text(held: list[bool]) -> str:

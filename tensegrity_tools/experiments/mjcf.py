@@ -2,9 +2,9 @@
 
 MuJoCo starts away from the exported shape and finds its own equilibrium by its own kinematics, masses and forces
 (`mujoco_judge`); actuators are held, as in `tensegrity check`. A robot passes where all bodies are within 1e-6 m and
-the first ten frequencies without damping within 0.1 %. Where lengths do not determine the shape, each side would come to
-another of a continuum: ours then is sought from where MuJoCo came to rest. Tendons at the edge between slack and tight
-leave frequencies undetermined. What MJCF cannot say of a robot stands below the table.
+the first ten frequencies without damping within 0.1 %. Where lengths do not determine the shape, each side would come
+to another of a continuum: ours then is sought from where MuJoCo came to rest. Tendons at the edge between slack and
+tight leave frequencies undetermined. What MJCF cannot say of a robot stands below the table.
 """
 
 from __future__ import annotations
@@ -57,11 +57,12 @@ def compare(robot: Robot, away: float = 1e-4) -> dict[str, Any]:
             held = tuple(robot.model.joint_of(each.drives) for each in robot.actuators)
         judged = Judge(made.text, held).judge(away)
         if isinstance(robot.model, MechanismModel):
-            positions, frequencies = mechanism_at_rest(robot.model, held)
+            rest: tuple[dict[str, Array], Array | None] = mechanism_at_rest(robot.model, held)
         else:
-            positions, frequencies = structure_at_rest(robot.structure, judged.positions)
+            rest = structure_at_rest(robot.structure, judged.positions)
     except TensegrityError as error:
         return row | {"refused": str(error)}
+    positions, frequencies = rest
     apart = float(max(np.linalg.norm(judged.positions[each] - at) for each, at in positions.items()))
     row |= {"distance_m": apart, "loose_motions": judged.loose, "force_left_N": judged.left,
             "exported_force_N": judged.exported, "passes": apart <= POSITION}  # fmt: skip
@@ -102,7 +103,9 @@ def structure_at_rest(structure: Structure, theirs: dict[str, Array]) -> tuple[d
             start[structure.node_names.index(name)] = at
         shape = solver.solve(start=start)
     free = {
-        name: at for name, at, fixed in zip(structure.node_names, shape.nodes, structure.fixed, strict=True) if not fixed
+        name: at
+        for name, at, fixed in zip(structure.node_names, shape.nodes, structure.fixed, strict=True)
+        if not fixed
     }
     if edge_members(structure, shape.lengths, structure.rest_lengths).size:
         return free, None
@@ -116,7 +119,7 @@ def structure_at_rest(structure: Structure, theirs: dict[str, Array]) -> tuple[d
         flat, away = flatten(replace(structure.ground, friction=0.0)), np.zeros(3)
         for at, rows in zip(shape.nodes, position, strict=True):
             moves = rows >= 0
-            slope = normal_law(flat, depth(flat, *at, away))[1]
+            slope = normal_law(flat, depth(flat, at[0], at[1], at[2], away))[1]
             stiffness[np.ix_(rows[moves], rows[moves])] += slope * np.outer(away, away)[np.ix_(moves, moves)]
     masses = np.zeros(structure.free.size)
     masses[position[position >= 0]] = np.repeat(structure.lumped_masses()[:, None], 3, axis=1)[position >= 0]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.visualization.picture import make_picture
+from tensegrity_dynamics.visualization.picture import Picture, make_picture
 from tensegrity_dynamics.visualization.style import round_up
 
 from ..network_address import check_address
@@ -187,6 +187,16 @@ class View:
     def clients(self) -> int:
         """Number of connected browsers."""
         return len(self._server.get_clients())
+
+    @property
+    def picture(self) -> Picture:
+        """What is drawn."""
+        return self._picture
+
+    @property
+    def controls(self) -> viser.GuiApi:
+        """The panel, for what an owner of the view adds to it."""
+        return self._server.gui
 
     def show(self, state: ViewState) -> bool:
         """Draw this state soon. False where it cannot be drawn (wrong shape, not finite); the picture then stays."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensegrity_dynamics import TensegrityError, parse_robot
+from tensegrity_dynamics import TensegrityError, load_robot, parse_robot
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
 from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import forward_dynamics
@@ -170,3 +170,45 @@ def test_files_that_mujoco_cannot_read_are_refused(tmp_path):
     path.write_text("<mujoco/>")
     with pytest.raises(TensegrityError, match="no body beside the world"):
         robot_from_mjcf(path, "bad")
+
+
+PARTS = """
+<mujoco model="parts">
+ <asset><mesh name="wedge" vertex="0 0 0  .1 0 0  0 .1 0  0 0 .2" scale="1 1 0.5"/></asset>
+ <worldbody>
+  <site name="a" pos="-.2 0 .3"/>
+  <geom name="drum" type="cylinder" size=".05 .02" pos="0 0 .3" euler="90 0 0"/>
+  <body name="arm" pos="0 0 .1">
+   <joint name="turn" axis="0 1 0"/>
+   <geom type="mesh" mesh="wedge" pos="0.3 0 0" euler="0 0 30" mass="1"/>
+   <geom type="mesh" mesh="wedge" group="3" mass="0"/>
+   <site name="b" pos=".2 0.1 .2"/>
+  </body>
+ </worldbody>
+ <tendon>
+  <spatial name="aslant" stiffness="10"><site site="a"/><geom geom="drum"/><site site="b"/></spatial>
+  <spatial name="long" stiffness="10" springlength="0.1"><site site="a"/><site site="b"/></spatial>
+ </tendon>
+ <actuator><motor name="one" joint="turn"/>
+  <position name="two" joint="turn"/></actuator>
+</mujoco>
+"""
+
+
+def test_meshes_look_as_in_mujoco_and_what_is_left_out_is_named_with_its_line(tmp_path):
+    path = tmp_path / "parts.xml"
+    path.write_text(PARTS)
+    robot_from_mjcf(path, "parts").write(tmp_path / "parts.yaml")
+    said = robot_from_mjcf(path, "parts").differences
+    assert "tendon aslant (line 15) is left out: it passes cylinder drum aslant, by 100 mm" in " ".join(said)
+    assert any(each.startswith("tendon long (line 16) is left out: it is a spring that starts at") for each in said)
+    assert "actuator two (line 19) is left out: another one drives its joint already." in said
+    robot = load_robot(tmp_path / "parts.yaml")
+    (arm,) = (body for body in robot.mechanism.bodies if body.name == "arm")
+    (mesh,) = arm.meshes
+    corners = mesh.mesh.vertices @ mesh.placement.axes.T + mesh.placement.origin
+    turned = np.array([[np.sqrt(0.75), -0.5, 0.0], [0.5, np.sqrt(0.75), 0.0], [0.0, 0.0, 1.0]])
+    expected = np.array([[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]]) @ turned.T + [0.3, 0, 0]
+    distances = np.linalg.norm(corners[:, None] - expected, axis=2)
+    assert distances.min(axis=0).max() < 1e-7
+    assert len(mesh.mesh.triangles) == 4

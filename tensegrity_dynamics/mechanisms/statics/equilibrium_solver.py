@@ -411,6 +411,12 @@ class MechanismEquilibriumSolver:
         normalise_quaternions(self._flat, result)
         return result if self._close(result, reuse=True) else None
 
+    def moved(self, q: NDArray, step: NDArray) -> NDArray[np.float64]:
+        """Position (nq,) after a displacement (nv,) with held joints as they are and loops closed; q where none can."""
+        self._close(np.array(q))
+        found = self._moved(q, np.asarray(step, dtype=np.float64))
+        return np.array(q) if found is None else found
+
     def _stability(self, q: NDArray, tau: NDArray, count: int) -> tuple[bool, float, NDArray]:
         """Whether an equilibrium is stable, its softest stiffness and idle motions (nv, m); `_residual` was called at q
         just before."""

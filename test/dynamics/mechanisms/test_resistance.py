@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, parse_robot
+from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, load_robot, parse_robot
 from tensegrity_dynamics.mechanisms import equations, forward_dynamics
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
 from tensegrity_dynamics.mechanisms.kinematics.configuration_space import displaced
@@ -303,3 +304,13 @@ def test_shapes_at_rest_know_no_gear():
     shape = MechanismEquilibriumSolver(pendulum("{stiffness: 8}", gravity=-1.0, more=GEARED).mechanism)
     found = shape.solve([0.0]).q[0]
     assert 8.0 * found == pytest.approx(2 * 0.5 * np.cos(found), rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::tensegrity_dynamics.errors.AccuracyWarning")
+def test_a_geared_winch_that_reaches_its_torque_limit_moves_alike_at_every_step():
+    turned = []
+    for step in (5e-4, 1e-3):
+        simulation = Simulation(load_robot(Path(__file__).parents[3] / "examples" / "finger.yaml"), step, "implicit")
+        simulation.advance(duration=0.05, position={"winch": -1.0})
+        turned.append(simulation.observe().positions["winch"])
+    assert turned == pytest.approx([-0.49, -0.49], abs=5e-3)

@@ -102,6 +102,52 @@ def test_a_rope_with_friction_starts_slack_is_caught_and_every_joule_is_told():
     assert abs(simulation.energy_error) < 1e-8
 
 
+CHAIN = f"""
+name: chain
+kind: mechanism
+gravity: [0, 0, -{GRAVITY}]
+bodies:
+  wheel: {{mass: 1, inertia: [0.01, 0.01, 0.01]}}
+  heavy: {{mass: HEAVY, inertia: [1, 1, 1]}}
+  light: {{mass: 1, inertia: [1, 1, 1]}}
+joints:
+  - {{name: wheelJt, kind: revolute, parent: world, body: wheel, axis: [0, 1, 0], frame: {{at: [0.5, 0, -0.3]}}}}
+  - {{name: heavyJt, kind: prismatic, parent: world, body: heavy, axis: [0, 0, -1], frame: {{at: [-0.1, 0, -1]}}}}
+  - {{name: lightJt, kind: prismatic, parent: world, body: light, axis: [0, 0, -1], frame: {{at: [1.1, 0, -1]}}}}
+routed_cables:
+  - {{name: rope, rigid: true, route: [{{body: heavy, at: [0, 0, 0]}},
+     {{body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.1, side: 1, friction: 0.1}},
+     {{joint: wheelJt, radius: 0.1, side: -1, friction: WHEEL}},
+     {{body: world, at: [1, 0, 0], axis: [0, 1, 0], radius: 0.1, side: 1, friction: 0.2}},
+     {{body: light, at: [0, 0, 0]}}]}}
+"""
+
+
+@pytest.mark.parametrize(("heavy", "rough"), [(8.0, 2.0), (0.2, 2.0), (8.0, 0.02), (1.05, 2.0)])
+def test_contacts_of_a_chain_stick_and_slip_each_by_its_own_law(heavy, rough):
+    """Two guides with a wheel between, whose inertia over its radius squared is 1 kg."""
+    robot = parse_robot(CHAIN.replace("HEAVY", str(heavy)).replace("WHEEL", str(rough)))
+    simulation = run(robot, 6)
+    seen = simulation.observe().routes["rope"]
+    first, middle, last = (np.exp(mu * seen.wraps[k]) for k, mu in ((1, 0.1), (2, rough), (3, 0.2)))
+    if heavy == 1.05:
+        assert seen.contacts[1:4] == ("sticks", "sticks", "sticks")
+        assert np.abs(simulation.state.v).max() == 0.0
+        return
+    way = np.sign(heavy - 1)
+    first, middle, last = first**way, middle**way, last**way
+    # heavy (g - a) = T1, T1 = first T2, T3 = last T4, T4 = g + a; the wheel turns with the rope, or T2 = middle T3
+    if rough > 1.0:
+        fall = (heavy - first * last) * GRAVITY / (heavy + first * (1 + last))
+    else:
+        fall = (heavy - first * middle * last) * GRAVITY / (heavy + first * middle * last)
+    assert seen.contacts[1:4] == ("slips", "sticks" if rough > 1.0 else "slips", "slips")
+    assert simulation.state.q[1] == pytest.approx(0.5 * fall * simulation.time**2, rel=1e-8)
+    assert seen.tensions[0] / seen.tensions[1] == pytest.approx(first, rel=1e-9)
+    assert seen.tensions[2] / seen.tensions[3] == pytest.approx(last, rel=1e-9)
+    assert abs(simulation.energy_error) < 1e-8
+
+
 def test_what_does_not_go_with_slip_is_refused_by_name():
     slippery, rough = hung(0.05), hung(0.5)
     with pytest.raises(NoEquilibriumError, match=r"rope slips at route\[1\].*more friction"):
