@@ -53,8 +53,9 @@ NO_STIFFNESS, NO_REACH = 1e-7, 1e-6
 """Of the largest stiffness per inertia, and of the largest that an input moves, which count as none."""
 DECAY = 10.0
 """1/s, of motions that nothing drives back."""
-WHOLE = 1e-6
-"""Weight by which the coordinates of a joint with a quaternion become independent together."""
+WHOLE, FIRST = 1e-11, 1e-12
+"""Weights by which the coordinates of a joint with a quaternion become independent together, and by which given ones do;
+others have larger ones."""
 BETTER = 0.5
 """Part of the largest entry of G that others must come down to, so that no two choices take turns."""
 
@@ -470,7 +471,7 @@ class ReducedModel:
         for joint in mechanism.joints:
             if joint.kind in QUATERNION_KINDS:
                 weight[mechanism.velocities_of(joint.name)] = 1e3
-        weight[list(always)] = 1e-9
+        weight[list(always)] = FIRST
 
         def pivots() -> list[int]:
             return [int(k) for k in self._independent(q, np.zeros(self._held.size))]
@@ -584,11 +585,11 @@ def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
     ]  # fmt: skip
     # a lower weight keeps a coordinate from becoming passive
     for rank, joint in enumerate(sorted(single, key=lambda each: carried[index[each.body]])):
-        reduction.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 100)
+        reduction.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 26)
     for joint in mechanism.joints:
         if joint.kind in QUATERNION_KINDS:
             reduction.weight[mechanism.velocities_of(joint.name)] *= 1e3
-    reduction.weight[chosen] *= 1e-12
+    reduction.weight[chosen] *= FIRST
     evaluate(flat, robot.model.initial_configuration, np.zeros(mechanism.velocity_count), work)
 
     def pivots() -> list[int]:
