@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError

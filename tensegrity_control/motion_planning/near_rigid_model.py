@@ -48,7 +48,8 @@ class NearRigidModel(ReducedModel):
     Args:
         robot: a mechanism whose cables all have the `epsilon` variant.
         tracked: names of the coordinates that follow a path (`Mechanism.coordinate_names`), of joints with
-            quaternions all or none. With the strains they must be all degrees of freedom. None: those that carry the most mass.
+            quaternions all or none. With the strains they must be all degrees of freedom. None: those that carry the
+            most mass.
 
     Attributes:
         tension_ceiling: (c,) N that plans keep below, infinite without. tension_level: N that plans keep tensions near
@@ -89,7 +90,7 @@ class NearRigidModel(ReducedModel):
         start, still = np.array(model.start), np.zeros(self.index.size)
         reduced = self.reduced(start, still)
         held = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.passive, rcond=None)[0]
-        linear, push, _ = self.linearised(start, still, held)
+        linear, push, _ = self.linearised(start, still, np.asarray(held, dtype=np.float64))
         self.idle_count = int(self.idle_motions(start, linear, push)[0].shape[1])
 
     def take_coordinates(self, index: ArrayLike, centre: Array) -> None:

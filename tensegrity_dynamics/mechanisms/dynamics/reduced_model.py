@@ -54,8 +54,8 @@ NO_STIFFNESS, NO_REACH = 1e-7, 1e-6
 DECAY = 10.0
 """1/s, of motions that nothing drives back."""
 WHOLE, FIRST = 1e-11, 1e-12
-"""Weights by which the coordinates of a joint with a quaternion become independent together, and by which given ones do;
-others have larger ones."""
+"""Weights by which the coordinates of a joint with a quaternion become independent together, and by which given ones
+do; others have larger ones."""
 BETTER = 0.5
 """Part of the largest entry of G that others must come down to, so that no two choices take turns."""
 
@@ -333,7 +333,8 @@ class ReducedModel:
         charts = self.charts
         made, error = moving_states(
             self._flat, np.ascontiguousarray(start), np.ascontiguousarray(charts.positions(coordinates)),
-            np.ascontiguousarray(charts.velocities(coordinates, rates)), on_all, self.index, self.q_index, self._held, body, np.zeros(3) if origin is None else origin, rows,
+            np.ascontiguousarray(charts.velocities(coordinates, rates)), on_all,
+            self.index, self.q_index, self._held, body, np.zeros(3) if origin is None else origin, rows,
             states.positions, states.accelerations, states.outputs, states.jacobians, np.empty(self._held.size),
             self._work, self._reduction, self._stages,
         )  # fmt: skip
@@ -362,8 +363,8 @@ class ReducedModel:
         return result
 
     def idle_motions(self, q: Array, matrix: Array, push: Array) -> tuple[Array, Array]:
-        """(n, m) motions of w that nothing drives back and no input reaches, orthonormal in M, and their transpose times
-        M. Arguments as of `steadied`."""
+        """(n, m) motions of w that nothing drives back and no input reaches, orthonormal in M, and their transpose
+        times M. Arguments as of `steadied`."""
         n = self.index.size
         lower = np.linalg.cholesky(self.mass(q))
         stiffness = lower.T @ matrix[n:, :n] @ np.linalg.inv(lower.T)
@@ -448,9 +449,9 @@ class ReducedModel:
         if largest <= LARGEST_ENTRY * self._usual_entry:
             if not self.charts.is_far(q):
                 return None
-            change = self._transformation(q, v, self.index)
+            turned = self._transformation(q, v, self.index)
             self.take_coordinates(self.index, q)
-            return change
+            return turned
         before = self.index, self._centre
         chosen = self._best_coordinates(q, always)
         if chosen is None or set(chosen.tolist()) == set(before[0].tolist()):
