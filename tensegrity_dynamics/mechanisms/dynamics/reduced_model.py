@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,8 @@ DECAY = 10.0
 WHOLE, FIRST = 1e-11, 1e-12
 """Weights by which the coordinates of a joint with a quaternion become independent together, and by which given ones
 do; others have larger ones."""
+GROWN = 1.5
+"""The same, up to which no singularity is looked for between two positions that follow each other."""
 BETTER = 0.5
 """Part of the largest entry of G that others must come down to, so that no two choices take turns."""
 
@@ -189,6 +192,7 @@ class ReducedModel:
         self._held[self.index] = True
         self._tangent = make_tangent_workspace(self._flat, mechanism.position_count, 2 * self.index.size)
         self._touched = self._reduction.weight.copy()
+        self._reluctant: list[int] = []  # coordinates that others than the first choice avoid
         self._reduction.weight[self.index] *= 1e-9  # the last to become passive
         self._check(model.start)
         self._usual_entry = self.largest_entry(np.array(model.start))
@@ -398,7 +402,7 @@ class ReducedModel:
         Of the choices by pivots at these positions the one whose largest entry of G anywhere is the least; where none
         is better by `BETTER`, the chosen ones stay.
         """
-        worst = max(self.largest_entry(q) for q in positions)
+        worst = self._worst_entry(positions)
         before, best = (self.index, self._centre), None
         middle = positions[len(positions) // 2]
         if worst > LARGEST_ENTRY * self._usual_entry:
@@ -409,7 +413,7 @@ class ReducedModel:
                     continue
                 tried.add(tuple(chosen))
                 self.take_coordinates(chosen, middle)
-                largest = max(self.largest_entry(each) for each in positions)
+                largest = self._worst_entry(positions)
                 self.take_coordinates(*before)
                 if largest < (BETTER * worst if best is None else best[0]):
                     best = largest, chosen
@@ -418,6 +422,19 @@ class ReducedModel:
         if self.charts.turning and any(self.charts.is_far(q) for q in positions):
             return self.index, middle
         return None
+
+    def _worst_entry(self, positions: Array) -> float:
+        """The largest entry of G at positions (k, nq) one after the other; infinite where the coordinates are singular
+        at one of them, or between two: there the determinant of their change to others goes through zero."""
+        entries = [self.largest_entry(q) for q in positions]
+        if np.all(np.isfinite(entries)):
+            for (here, one), (ahead, other) in pairwise(zip(positions, entries, strict=True)):
+                others = self._best_coordinates(here, ()) if max(one, other) > GROWN * self._usual_entry else None
+                if others is not None:
+                    turns = [np.linalg.det(self.basis(q)[others]) for q in (here, ahead)]
+                    if turns[0] * turns[1] <= 0.0:
+                        return np.inf
+        return max(entries)
 
     def take_coordinates(self, index: ArrayLike, centre: Array) -> None:
         """Count in other coordinates from now on, given as to the constructor, with charts around `centre` (nq,)."""
@@ -472,6 +489,7 @@ class ReducedModel:
         for joint in mechanism.joints:
             if joint.kind in QUATERNION_KINDS:
                 weight[mechanism.velocities_of(joint.name)] = 1e3
+        weight[list(self._reluctant)] *= 1e3
         weight[list(always)] = FIRST
 
         def pivots() -> list[int]:
