@@ -37,7 +37,8 @@ class OutputModel(ReducedModel):
         robot: a mechanism with actuators and an output of which positions, all rotations or both are controlled; some
             rotations alone where it turns about no other axes.
         coordinates: names of all independent coordinates, of joints with quaternions all or none. Without it: the
-            driven joints, and of the others those that carry the most mass, as far as they are independent at the start.
+            driven joints, and of the others those that carry the most mass, as far as they are independent at the
+            start.
 
     Raises:
         TensegrityError: a name is unknown, the coordinates are not independent or not all, or the output controls some

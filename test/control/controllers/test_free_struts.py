@@ -176,3 +176,20 @@ def test_coordinates_of_universal_and_cable_joints_may_be_independent_ones():
     assert not any(name.startswith("floating") for name in model.names)
     with pytest.raises(TensegrityError, match="turns freely: its coordinates have numbers together or not at all"):
         ReducedModel(robot, [robot.mechanism.coordinate_names().index("floating.vx"), *model.index[1:]])
+
+
+def test_near_rigid_plans_in_others_where_the_given_coordinates_are_singular_on_the_way():
+    """Angles of blocks turn back while the strut goes on: they are coordinates on one side of that only."""
+    robot = load_robot("single_strut")
+    control = make_controller("near_rigid", robot, tracked=["B1-blockJt", "B2-blockJt"], actuation="effort")
+    made = qp_loop.Loop(Simulation(robot, 1e-3), control)
+    control.reset(0.0, made.look())
+    home = made.look().pose[0]
+    near = control.plan_goal(0.0, control.make_goal(0.0, home + [0.0, 0.2, 0.0])).tracker
+    assert near.model.tracked == ("B1-blockJt", "B2-blockJt")
+    far = control.plan_goal(0.0, control.make_goal(0.0, home + [0.0, 0.5, 0.0])).tracker
+    assert far.model.tracked == ("x-revoluteJt", "y-revoluteJt")
+    assert far.strains.residual < 1e-4 * np.max(far.strains.tensions) and np.min(far.strains.tensions) > 0.99 * np.min(
+        far.floor
+    )
+    np.testing.assert_allclose(far.motion(far.duration)[0], far.plan.positions[-1], atol=1e-12)
