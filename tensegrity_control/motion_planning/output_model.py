@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
@@ -101,7 +102,14 @@ class OutputModel(ReducedModel):
         """`output_error` (k, p) of states from outputs with coordinates (k, p)."""
         if not self.turning.size:
             return np.asarray(moved.outputs - values)
-        return np.array([self.output_error(q, each) for q, each in zip(moved.positions, values, strict=True)])
+        poses = [self._poses.update(q).output(self.output)[0] for q in moved.positions]
+        places = np.array([place for place, _ in poses])
+        desired = np.hstack((places, np.zeros_like(places)))
+        desired[:, self.rows] = values
+        turned = Rotation.from_quat(np.roll([turn for _, turn in poses], -1, axis=1))
+        aim = Rotation.from_rotvec(desired[:, 3:]) * Rotation.from_matrix(self._origin)
+        off = np.hstack((places - desired[:, :3], -(aim * turned.inv()).as_rotvec()))
+        return np.asarray(off[:, self.rows])
 
     def output_position(self, q: Array) -> Array:
         """(k,) m and rad, the controlled coordinates of the output."""
