@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError
@@ -56,6 +55,9 @@ class ElasticTorqueController(SampledController):
         self.model, self._control_model = planning_model, control_model
         self._timing = CommandTiming(period, self._lead)
         self._others: dict[tuple[int, ...], tuple[ReducedModel, ReducedModel]] = {}
+        self._last_choice: tuple[Array | None, tuple[ReducedModel, ReducedModel]] = (
+            None, (planning_model, control_model),
+        )  # fmt: skip
         self.equilibria = MechanismEquilibriumMap(robot)
         mechanism = robot.mechanism
         self._drives = np.array([mechanism.positions_of(each).start for each in self.equilibria.joints])
@@ -77,6 +79,13 @@ class ElasticTorqueController(SampledController):
         Those of the start as long as they are. Every plan keeps its own pair, so that the one that is followed
         meanwhile does not change.
         """
+        last, found = self._last_choice
+        if last is not None and np.array_equal(last, positions):
+            return found
+        self._last_choice = positions, self._choose_models(positions)
+        return self._last_choice[1]
+
+    def _choose_models(self, positions: Array) -> tuple[ReducedModel, ReducedModel]:
         others = self.model.regular_coordinates(positions)
         if others is None:
             return self.model, self._control_model

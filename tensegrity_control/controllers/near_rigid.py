@@ -101,7 +101,7 @@ class NearRigidController(ElasticTorqueController):
         if isinstance(tracker, NearRigidTracker):
             tracker.reweigh(self.weights)
         elif tracker.end is not None:
-            tracker.plan = replace(tracker.plan, gains=self._hold_gain(tracker.end, tracker.model)[None])
+            tracker.plan = replace(tracker.plan, gains=self._hold_gain(tracker.end, tracker.model)[None])  # type: ignore[arg-type]
 
     def _hold_gain(self, equilibrium: PathEquilibrium, model: NearRigidModel | None = None) -> Array:
         effort, still = equilibrium.effort[self.model.drives], np.zeros(self.model.index.size)

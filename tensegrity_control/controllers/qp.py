@@ -408,14 +408,14 @@ class QPController(SampledController):
     def _plan_path(self, rest: RestPoint, goal: PoseGoal, profile: str) -> GoalPath:
         raise AssertionError("plan_goal answers goals itself")
 
-    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
+    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> tuple[Array, Sequence[Any]]:
         origin, rows = rest.tracker.turned(rest.configuration), [np.array(rest.configuration)]
         rows[0][self._task.translations.size :] = 0.0
         for goal in goals:
             rows.append(
                 self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), origin, rows[-1])
             )
-        return np.array(rows)
+        return np.array(rows), ()
 
     def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> OutputPath:
         rates = trajectory.value(np.linspace(trajectory.start, trajectory.end, 200), 1)

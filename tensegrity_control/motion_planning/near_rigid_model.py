@@ -48,7 +48,8 @@ class NearRigidModel(ReducedModel):
     Args:
         robot: a mechanism whose cables all have the `epsilon` variant.
         tracked: names of the coordinates that follow a path (`Mechanism.coordinate_names`), of joints with
-            quaternions all or none. With the strains they must be all degrees of freedom. None: those that carry the most mass.
+            quaternions all or none. With the strains they must be all degrees of freedom. None: those that carry the
+            most mass.
 
     Attributes:
         tension_ceiling: (c,) N that plans keep below, infinite without. tension_level: N that plans keep tensions near
@@ -86,10 +87,13 @@ class NearRigidModel(ReducedModel):
         self.tension_ceiling: Array = np.full(len(cables), np.inf)
         self.tension_level: float | None = None
         super().__init__(robot, self.y + self.strains)
+        # what a cable turns depends on its tension, and equilibria with other tensions are at the same place
+        of_cables = [mechanism.velocities_of(name) for entry in model.entries for name in entry.joints]
+        self._reluctant = [k for at in of_cables for k in range(at.start, at.stop) if k not in self.strains]
         start, still = np.array(model.start), np.zeros(self.index.size)
         reduced = self.reduced(start, still)
         held = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.passive, rcond=None)[0]
-        linear, push, _ = self.linearised(start, still, held)
+        linear, push, _ = self.linearised(start, still, np.asarray(held, dtype=np.float64))
         self.idle_count = int(self.idle_motions(start, linear, push)[0].shape[1])
 
     def take_coordinates(self, index: ArrayLike, centre: Array) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
@@ -36,11 +37,13 @@ class OutputModel(ReducedModel):
     Args:
         robot: a mechanism with actuators and an output of which positions, all rotations or both are controlled; some
             rotations alone where it turns about no other axes.
-        coordinates: names of all independent coordinates, of joints with quaternions all or none. Without it: the driven
-            joints, and of the others those that carry the most mass, as far as they are independent at the start.
+        coordinates: names of all independent coordinates, of joints with quaternions all or none. Without it: the
+            driven joints, and of the others those that carry the most mass, as far as they are independent at the
+            start.
 
     Raises:
-        TensegrityError: a name is unknown, the coordinates are not independent or not all, or the output controls some rotations and turns otherwise, too.
+        TensegrityError: a name is unknown, the coordinates are not independent or not all, or the output controls some
+            rotations and turns otherwise, too.
     """
 
     def __init__(self, robot: Robot, coordinates: Sequence[str] | None = None) -> None:
@@ -99,7 +102,14 @@ class OutputModel(ReducedModel):
         """`output_error` (k, p) of states from outputs with coordinates (k, p)."""
         if not self.turning.size:
             return np.asarray(moved.outputs - values)
-        return np.array([self.output_error(q, each) for q, each in zip(moved.positions, values, strict=True)])
+        poses = [self._poses.update(q).output(self.output)[0] for q in moved.positions]
+        places = np.array([place for place, _ in poses])
+        desired = np.hstack((places, np.zeros_like(places)))
+        desired[:, self.rows] = values
+        turned = Rotation.from_quat(np.roll([turn for _, turn in poses], -1, axis=1))
+        aim = Rotation.from_rotvec(desired[:, 3:]) * Rotation.from_matrix(self._origin)
+        off = np.hstack((places - desired[:, :3], -(aim * turned.inv()).as_rotvec()))
+        return np.asarray(off[:, self.rows])
 
     def output_position(self, q: Array) -> Array:
         """(k,) m and rad, the controlled coordinates of the output."""

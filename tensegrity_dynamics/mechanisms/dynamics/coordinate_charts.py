@@ -145,11 +145,11 @@ class CoordinateCharts:
 
     def velocities(self, w: Array, rate: Array) -> Array:
         """(..., n) of v for rates w' (..., n)."""
-        return (self.matrix(w) @ rate[..., None])[..., 0] if self.turning else rate
+        return np.asarray((self.matrix(w) @ rate[..., None])[..., 0]) if self.turning else rate
 
     def rates(self, q: Array, velocity: Array) -> Array:
         """w' (n,) for velocities (n,), entries of v, at a position."""
-        return np.linalg.solve(self.matrix(self.numbers(q)), velocity) if self.turning else velocity
+        return np.asarray(np.linalg.solve(self.matrix(self.numbers(q)), velocity)) if self.turning else velocity
 
     def bias(self, w: Array, rate: Array) -> Array:
         """g (..., n) = v' - C w''; central differences along the motion."""
@@ -157,13 +157,13 @@ class CoordinateCharts:
             return np.zeros_like(w)
         size = STEP / np.maximum(1.0, np.max(np.abs(rate), axis=-1, keepdims=True))
         ahead, behind = self.matrix(w + size * rate), self.matrix(w - size * rate)
-        return ((ahead - behind) @ rate[..., None])[..., 0] / (2.0 * size)
+        return np.asarray(((ahead - behind) @ rate[..., None])[..., 0] / (2.0 * size))
 
     def accelerations(self, w: Array, rate: Array, change: Array) -> Array:
         """w'' (..., n) for rates v' (..., n) of the velocities."""
         if not self.turning:
             return change
-        return np.linalg.solve(self.matrix(w), (change - self.bias(w, rate))[..., None])[..., 0]
+        return np.asarray(np.linalg.solve(self.matrix(w), (change - self.bias(w, rate))[..., None])[..., 0])
 
     def linearised(
         self, w: Array, rate: Array, matrices: Array, inputs: Array, change: Array

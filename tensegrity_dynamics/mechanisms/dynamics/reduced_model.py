@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,11 @@ NO_STIFFNESS, NO_REACH = 1e-7, 1e-6
 """Of the largest stiffness per inertia, and of the largest that an input moves, which count as none."""
 DECAY = 10.0
 """1/s, of motions that nothing drives back."""
-WHOLE = 1e-6
-"""Weight by which the coordinates of a joint with a quaternion become independent together."""
+WHOLE, FIRST = 1e-11, 1e-12
+"""Weights by which the coordinates of a joint with a quaternion become independent together, and by which given ones
+do; others have larger ones."""
+GROWN = 1.5
+"""The same, up to which no singularity is looked for between two positions that follow each other."""
 BETTER = 0.5
 """Part of the largest entry of G that others must come down to, so that no two choices take turns."""
 
@@ -188,6 +192,7 @@ class ReducedModel:
         self._held[self.index] = True
         self._tangent = make_tangent_workspace(self._flat, mechanism.position_count, 2 * self.index.size)
         self._touched = self._reduction.weight.copy()
+        self._reluctant: list[int] = []  # coordinates that others than the first choice avoid
         self._reduction.weight[self.index] *= 1e-9  # the last to become passive
         self._check(model.start)
         self._usual_entry = self.largest_entry(np.array(model.start))
@@ -332,7 +337,8 @@ class ReducedModel:
         charts = self.charts
         made, error = moving_states(
             self._flat, np.ascontiguousarray(start), np.ascontiguousarray(charts.positions(coordinates)),
-            np.ascontiguousarray(charts.velocities(coordinates, rates)), on_all, self.index, self.q_index, self._held, body, np.zeros(3) if origin is None else origin, rows,
+            np.ascontiguousarray(charts.velocities(coordinates, rates)), on_all,
+            self.index, self.q_index, self._held, body, np.zeros(3) if origin is None else origin, rows,
             states.positions, states.accelerations, states.outputs, states.jacobians, np.empty(self._held.size),
             self._work, self._reduction, self._stages,
         )  # fmt: skip
@@ -361,8 +367,8 @@ class ReducedModel:
         return result
 
     def idle_motions(self, q: Array, matrix: Array, push: Array) -> tuple[Array, Array]:
-        """(n, m) motions of w that nothing drives back and no input reaches, orthonormal in M, and their transpose times
-        M. Arguments as of `steadied`."""
+        """(n, m) motions of w that nothing drives back and no input reaches, orthonormal in M, and their transpose
+        times M. Arguments as of `steadied`."""
         n = self.index.size
         lower = np.linalg.cholesky(self.mass(q))
         stiffness = lower.T @ matrix[n:, :n] @ np.linalg.inv(lower.T)
@@ -396,7 +402,7 @@ class ReducedModel:
         Of the choices by pivots at these positions the one whose largest entry of G anywhere is the least; where none
         is better by `BETTER`, the chosen ones stay.
         """
-        worst = max(self.largest_entry(q) for q in positions)
+        worst = self._worst_entry(positions)
         before, best = (self.index, self._centre), None
         middle = positions[len(positions) // 2]
         if worst > LARGEST_ENTRY * self._usual_entry:
@@ -407,7 +413,7 @@ class ReducedModel:
                     continue
                 tried.add(tuple(chosen))
                 self.take_coordinates(chosen, middle)
-                largest = max(self.largest_entry(each) for each in positions)
+                largest = self._worst_entry(positions)
                 self.take_coordinates(*before)
                 if largest < (BETTER * worst if best is None else best[0]):
                     best = largest, chosen
@@ -416,6 +422,19 @@ class ReducedModel:
         if self.charts.turning and any(self.charts.is_far(q) for q in positions):
             return self.index, middle
         return None
+
+    def _worst_entry(self, positions: Array) -> float:
+        """The largest entry of G at positions (k, nq) one after the other; infinite where the coordinates are singular
+        at one of them, or between two: there the determinant of their change to others goes through zero."""
+        entries = [self.largest_entry(q) for q in positions]
+        if np.all(np.isfinite(entries)):
+            for (here, one), (ahead, other) in pairwise(zip(positions, entries, strict=True)):
+                others = self._best_coordinates(here, ()) if max(one, other) > GROWN * self._usual_entry else None
+                if others is not None:
+                    turns = [np.linalg.det(self.basis(q)[others]) for q in (here, ahead)]
+                    if turns[0] * turns[1] <= 0.0:
+                        return np.inf
+        return max(entries)
 
     def take_coordinates(self, index: ArrayLike, centre: Array) -> None:
         """Count in other coordinates from now on, given as to the constructor, with charts around `centre` (nq,)."""
@@ -447,9 +466,9 @@ class ReducedModel:
         if largest <= LARGEST_ENTRY * self._usual_entry:
             if not self.charts.is_far(q):
                 return None
-            change = self._transformation(q, v, self.index)
+            turned = self._transformation(q, v, self.index)
             self.take_coordinates(self.index, q)
-            return change
+            return turned
         before = self.index, self._centre
         chosen = self._best_coordinates(q, always)
         if chosen is None or set(chosen.tolist()) == set(before[0].tolist()):
@@ -470,7 +489,8 @@ class ReducedModel:
         for joint in mechanism.joints:
             if joint.kind in QUATERNION_KINDS:
                 weight[mechanism.velocities_of(joint.name)] = 1e3
-        weight[list(always)] = 1e-9
+        weight[list(self._reluctant)] *= 1e3
+        weight[list(always)] = FIRST
 
         def pivots() -> list[int]:
             return [int(k) for k in self._independent(q, np.zeros(self._held.size))]
@@ -584,11 +604,11 @@ def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
     ]  # fmt: skip
     # a lower weight keeps a coordinate from becoming passive
     for rank, joint in enumerate(sorted(single, key=lambda each: carried[index[each.body]])):
-        reduction.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 100)
+        reduction.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 26)
     for joint in mechanism.joints:
         if joint.kind in QUATERNION_KINDS:
             reduction.weight[mechanism.velocities_of(joint.name)] *= 1e3
-    reduction.weight[chosen] *= 1e-12
+    reduction.weight[chosen] *= FIRST
     evaluate(flat, robot.model.initial_configuration, np.zeros(mechanism.velocity_count), work)
 
     def pivots() -> list[int]:

@@ -464,9 +464,7 @@ class MechanismEquilibriumSolver:
         )
         return stable or softest > 1e-9 * largest, softest, idle
 
-    def _idle(
-        self, q: NDArray, tau: NDArray, basis: NDArray, stiffness: NDArray, mass: NDArray
-    ) -> NDArray[np.float64]:
+    def _idle(self, q: NDArray, tau: NDArray, basis: NDArray, stiffness: NDArray, mass: NDArray) -> NDArray[np.float64]:
         """(y, m) motions, orthonormal in the mass, along which no force arises, such as the spin of a strut on a ball.
 
         They are looked at over a way along which any other motion would meet forces, even one whose stiffness is zero
