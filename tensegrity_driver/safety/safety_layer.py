@@ -354,9 +354,7 @@ class SafetyLayer:
         if moving is None or reaction is not None:
             return loop.update(point.goal, length, period, self._sent.get(name))
         ahead = moving.ahead(self.settings.period), moving.ahead(self.lead)
-        return loop.update(
-            point.goal, length, period, self._sent.get(name), moving.rate, ahead, impedance_now(moving)
-        )
+        return loop.update(point.goal, length, period, self._sent.get(name), moving.rate, ahead, impedance_now(moving))
 
     def _take_moving(
         self, set_points: Mapping[str, tuple[Mode, Any]], readings: Readings, age: float, period: float

@@ -83,9 +83,7 @@ class MovingSetPoints:
         old = self._points.get(name)
         begin = old.position if old is not None else start if math.isfinite(start) else command
         given = old.feed if old is not None and old.impedance is not None else feed
-        self._points[name] = MovingSetPoint(
-            command, speed, age, lead, begin, impedance=impedance, feed=given
-        )
+        self._points[name] = MovingSetPoint(command, speed, age, lead, begin, impedance=impedance, feed=given)
 
     def advance(self, step: float) -> Mapping[str, MovingSetPoint]:
         """All of them after another `step` s."""

@@ -9,14 +9,15 @@ Anti-windup: s is frozen where the last speed sent was limited, here or by the s
 direction. T is the measured period. Multi-turn servos receive positions, which move at no more than the rate limit, and
 so do servos whose loop the potentiometer board closes (`firmware/`).
 
-A set point x that moves by itself goes on between the bus cycles, too: its servo is sent to where x will be after the
-lead of the safety layer, at the speed that makes up within two cycles for where its own set point y is now,
+A set point x that moves by itself, and quickly, goes on between the bus cycles, too: its servo is sent to where x will
+be after the lead of the safety layer, at the speed that makes up within two cycles for where its own set point y is,
 
     goal = x + (motion of x in the lead),   |speed| = |(x - y) / 2 + (motion of x in a cycle)| / cycle
 
 so that y moves evenly however unevenly the cycles follow each other: with cycles c times as long as planned what is
-left of x - y after one of them is |1 - c / 2|, less than all up to c = 4. Sent to x alone, at a speed of x and a
-little, a servo would start and brake in every cycle.
+left of x - y after one of them is |1 - c / 2|, less than all up to c = 4. Sent to x alone, at a little more than its
+speed, a servo starts and brakes in every cycle: in a quick motion that shakes the robot, in a slow one it keeps the
+friction of its gear from adding up to an error.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ TENSION_TIME_S = 0.2
 """Time constant with which a spool approaches a commanded tension [s]; long against the delay of the bus."""
 CORRECTING_CYCLES = 2.0
 """Cycles in which the own set point of a servo makes up for what it is off."""
+QUICK = 0.2
+"""Part of the rate limit above which a set point moves quickly."""
+PROFILE_MARGIN = 1.25
+"""Speed limit of a servo over that of a set point that moves slowly: what is left to catch up with it."""
+SLOWEST_PROFILE = 0.05
+"""Slowest speed limit of such a servo, as a part of the rate limit."""
 BOARD_PERIOD_S = 0.01
 """Period of the position loops of the potentiometer board [s]."""
 MAX_STEP_PERIODS = 5.0
@@ -234,11 +241,12 @@ class PositionLoop:
         command = DriveCommand(Drive.POSITION, goal, actuator.rate, self.tension, goal, impedance)
         behind = goal + command.feed - self._own
         step = behind / CORRECTING_CYCLES + next_cycle
-        profile = min(self.spool.profile(abs(step) / self.period), actuator.rate)
+        value, speed = goal, max(PROFILE_MARGIN * abs(behind) / self.period, SLOWEST_PROFILE * actuator.rate)
+        if abs(step) > QUICK * actuator.rate * self.period:
+            speed = abs(step) / self.period
+            value += lead if lead * step > 0.0 else 0.0  # else it is to go back first
+        profile = self.spool.profile(min(speed, actuator.rate))
         low, high = actuator.position
-        value = self._own - command.feed + behind
-        if lead * step > 0.0:  # else it is to go back first
-            value += lead
         self._reference = min(max(value, low), high)
         return replace(command, value=self._reference, rate=profile)
 

@@ -95,12 +95,14 @@ CYCLES = 50
 
 
 def found(
-    force_after: float, speed: float, brake: int, at: int, inertia: float = INERTIA, back: int = CYCLES
-) -> list[int]:
+    force_after: float, speed: float, brake: int, at: int, inertia: float = INERTIA, back: int = CYCLES,
+    wait: int = 10,
+) -> list[int]:  # fmt: skip
     """Cycles of the fault "snapped" of a tendon that is wound in, braked, and carries another force from a cycle on,
     until it carries what it did before."""
     watched = replace(SPOOL, inertia=inertia)
-    winch, monitors = Winch(16.0), tendon_monitors(watched, SafetySettings(period=PERIOD), (FaultKind.SNAPPED,))
+    winch, thresholds = Winch(16.0), SafetySettings(period=PERIOD, snap_wait=wait)
+    monitors = tendon_monitors(watched, thresholds, (FaultKind.SNAPPED,))
     cycles = []
     for k in range(CYCLES):
         if k in (at, back):
@@ -122,7 +124,7 @@ def test_a_hard_brake_of_a_tight_tendon_is_no_fault_though_the_current_falls_to_
 
 
 def test_the_current_alone_would_say_that_it_has_snapped() -> None:
-    assert found(16.0, 0.12, 2, 99, inertia=0.0)
+    assert found(16.0, 0.12, 2, 99, inertia=0.0, wait=1)
 
 
 @pytest.mark.parametrize("speed", [0.06, 0.08, 0.12])
