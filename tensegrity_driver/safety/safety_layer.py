@@ -347,7 +347,7 @@ class SafetyLayer:
         moving = self._moves.get(name)
         if moving is None or reaction is not None:
             return loop.update(point.goal, length, period, self._sent.get(name))
-        ahead = moving.ahead(self.settings.period), moving.ahead(self.lead)
+        ahead = (moving.ahead(self.settings.period), moving.ahead(self.lead)) if self._moving.quick else None
         return loop.update(point.goal, length, period, self._sent.get(name), moving.rate, ahead, impedance_now(moving))
 
     def _take_moving(
