@@ -24,7 +24,8 @@ from tensegrity_dynamics.impedance import (
 from .spool import Spool
 
 QUICK, CALM = 0.2, 0.02
-"""Parts of the rate limit: above the first a motion is quick, below the second it has ended."""
+"""Parts of the rate limit: above the first a motion is quick, below the second it has ended. For all servos at once:
+where some go evenly and others in steps, tendons between them slacken."""
 Moving = MovingPosition | ImpedanceSetPoint
 
 

@@ -9,8 +9,8 @@ Anti-windup: s is frozen where the last speed sent was limited, here or by the s
 direction. T is the measured period. Multi-turn servos receive positions, which move at no more than the rate limit, and
 so do servos whose loop the potentiometer board closes (`firmware/`).
 
-In a quick motion a set point x that moves by itself goes on between the bus cycles, too: its servo is sent to where x will
-be after the lead of the safety layer, at the speed that makes up within two cycles for where its own set point y is,
+In a quick motion a set point x that moves by itself goes on between the bus cycles, too: its servo is sent to where x
+will be after the lead of the safety layer, at the speed that makes up within two cycles for where its own set point y is,
 
     goal = x + (motion of x in the lead),   |speed| = |(x - y) / 2 + (motion of x in a cycle)| / cycle
 
@@ -65,7 +65,7 @@ class Loop(Protocol):
             goal: rest length to reach [m]; nan: none. length: measured [m]. period: since the last cycle [s].
             sent: command of the last cycle after all limits, or None.
             rate: at which the goal moves on by itself [m/s]; None: it stays. ahead: m that it does so in the next cycle
-                as planned, and in the lead, in a quick motion; None: in a slow one. impedance: of a servo's own loop, or None.
+                as planned, and in the lead, in quick motion; else None. impedance: of a servo's own loop, or None.
         """
 
 
