@@ -10,7 +10,7 @@ direction. T is the measured period. Multi-turn servos receive positions, which 
 so do servos whose loop the potentiometer board closes (`firmware/`).
 
 In a quick motion a set point x that moves by itself goes on between the bus cycles, too: its servo is sent to where x
-will be after the lead of the safety layer, at the speed that makes up within two cycles for where its own set point y is,
+will be after the lead of the safety layer, at the speed that makes up in two cycles for where its own set point y is,
 
     goal = x + (motion of x in the lead),   |speed| = |(x - y) / 2 + (motion of x in a cycle)| / cycle
 
