@@ -127,10 +127,10 @@ def tension_margin(
     the vibration that this excites as much again: a load that comes at once does to an undamped oscillator twice what
     it does at rest. And commands may be late. Actuators that stay where they are commanded go on in steps of p' T,
     which the tendons feel before the masses follow, b = |dT/dp| p' T; those that move on by themselves brake at last,
-    which begins and ends at once, b = 4 |dT/dp''| p' / (2 lead). The larger one counts. Set points that are made for the
-    time at which they act, and move on at their rate, are p'' d^2 / 2 off where that time is d off, which the tendons
-    feel before the masses follow, too: a grows by |dT/dp p''| d^2 / 2. With a duration that is f times as long it is
-    a / f^2 + b / f.
+    which begins and ends at once, b = 4 |dT/dp''| p' / (2 lead). The larger one counts. Set points that are made for
+    the time at which they act, and move on at their rate, are p'' d^2 / 2 off where that time is d off, which the
+    tendons feel before the masses follow, too: a grows by |dT/dp p''| d^2 / 2. With a duration that is f times as long
+    it is a / f^2 + b / f.
 
     Args:
         period: s for which a command is held. lead: s for which actuators move on by themselves (`impedance`).

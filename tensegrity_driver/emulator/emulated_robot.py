@@ -1,9 +1,9 @@
 """The hardware of a robot, emulated: servos and potentiometer board behind pseudo-terminals, and a simulated body.
 
-Its time advances by `advance(seconds)`, for tests that count cycles, or with the clock (`realtime=True`): a thread brings
-it up to date now and then, and so does whoever is about to read or write, so that an instruction acts at the instant at
-which it arrives, whichever thread had its turn last. In either case another thread answers on the ports as soon as bytes
-arrive. One lock guards bytes, time and faults.
+Its time advances by `advance(seconds)`, for tests that count cycles, or with the clock (`realtime=True`): a thread
+brings it up to date now and then, and so does whoever is about to read or write, so that an instruction acts at the
+instant at which it arrives, whichever thread had its turn last. In either case another thread answers on the ports as
+soon as bytes arrive. One lock guards bytes, time and faults.
 
 By default it starts as a driver leaves it: at rest under tension, torque on, servos configured for the driver (wheel
 mode; current-based position; extended position for servos without current sensor).
@@ -45,8 +45,8 @@ MEASURING_STEP_S = 1e-6
 BYTES_PATIENCE_S = 0.001
 """Time to wait for bytes under way before `advance` [s]."""
 MAX_CATCH_UP_S = 0.4
-"""Longest time that is caught up at once in real time [s], below the silence after which servos stop by themselves: on a
-machine that is slower than that the emulated time falls behind."""
+"""Longest time that is caught up at once in real time [s], below the silence after which servos stop by themselves: on
+a machine that is slower than that the emulated time falls behind."""
 MakeBoard = Callable[[Mapping[int, Potentiometer], ServoChain], PotentiometerBoard]
 _log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from ..spools.spool import Spool
 from .fault_latch import FaultLatch
 from .faults import JOG_ALLOWED, UNTRUSTED_ENCODER, UNTRUSTED_LENGTH, Fault, Reaction
 from .monitors import Monitor, make_monitors, tendon_monitors
-from .monitors.limits import CeilingMemory, SnappedMonitor, TensionMonitor, slack_tension
+from .monitors.limits import CeilingMemory, TensionMonitor, slack_tension
 from .settings import SafetySettings
 from .spool_identification import SpoolIdentification
 
@@ -275,13 +275,7 @@ class SafetyLayer:
         period = usable_period(readings.period, self.settings.period)
         commands: dict[str, DriveCommand] = {}
         notes: list[str] = []
-        doubtful = [each.name for each in self.monitors if isinstance(each, SnappedMonitor) and each.suspects]
-        if doubtful:
-            notes.append(
-                f"{', '.join(map(str, doubtful))}: carries nothing in motion; set points brake until it carries again, "
-                "or has snapped"
-            )
-        elif self.identification is None:
+        if self.identification is None:
             free = {name: each for name, each in set_points.items() if self.latch.reaction(name) is None}
             self._take_moving(free, readings, age, command_period)
         self._moves = self._moving.advance(period)
@@ -353,10 +347,8 @@ class SafetyLayer:
         moving = self._moves.get(name)
         if moving is None or reaction is not None:
             return loop.update(point.goal, length, period, self._sent.get(name))
-        ahead = moving.ahead(self.settings.period), moving.ahead(self.lead)
-        return loop.update(
-            point.goal, length, period, self._sent.get(name), moving.rate, ahead, impedance_now(moving)
-        )
+        ahead = (moving.ahead(self.settings.period), moving.ahead(self.lead)) if self._moving.quick else None
+        return loop.update(point.goal, length, period, self._sent.get(name), moving.rate, ahead, impedance_now(moving))
 
     def _take_moving(
         self, set_points: Mapping[str, tuple[Mode, Any]], readings: Readings, age: float, period: float

@@ -72,8 +72,7 @@ class SafetySettings(SettingsBlock):
         slack_tension: N below which a tendon is slack; None takes half of the actuator's minimum tension.
         wrong_pull: N with which a servo may push in the direction of paying out, more than friction of gear and spool
             ask for; None takes a quarter of the tension ceiling.
-        snap_drop: N that a snapped tendon loses within `snap_cycles`. snap_wait: cycles more for which a tendon in motion
-            must carry nothing, as it carries again where the motion has slackened it.
+        snap_drop: N that a snapped tendon loses within `snap_cycles`.
         largest_load: fraction of the stall torque. temperatures: degrees Celsius, warning and limit.
         voltages: V, lowest and highest. supply_current: A of the supply for all servos together; None: not watched.
         bad_packets: fraction of missing or damaged packets allowed over `packet_window` cycles.
@@ -106,7 +105,6 @@ class SafetySettings(SettingsBlock):
     wrong_pull: PositiveForce | None = None
     snap_drop: PositiveForce = 10.0
     snap_cycles: Count = 3
-    snap_wait: Count = 10
     largest_load: PositiveNumber = 0.95
     temperatures: Pair = (60.0, 70.0)
     voltages: Pair = (9.0, 12.6)

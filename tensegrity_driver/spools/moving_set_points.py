@@ -23,6 +23,9 @@ from tensegrity_dynamics.impedance import (
 
 from .spool import Spool
 
+QUICK, CALM = 0.2, 0.02
+"""Parts of the rate limit: above the first a motion is quick, below the second it has ended. For all servos at once:
+where some go evenly and others in steps, tendons between them slacken."""
 Moving = MovingPosition | ImpedanceSetPoint
 
 
@@ -55,10 +58,15 @@ class MovingSetPoints:
 
     Args:
         spools: by actuator; may change.
+
+    Attributes:
+        quick: they are in a quick motion: since one of them moved with more than `QUICK` of its rate until all are
+            slower than `CALM`.
     """
 
     def __init__(self, spools: Mapping[str, Spool]) -> None:
         self._spools = spools
+        self.quick = False
         self._points: dict[str, MovingSetPoint] = {}
 
     def __contains__(self, name: str) -> bool:
@@ -83,9 +91,7 @@ class MovingSetPoints:
         old = self._points.get(name)
         begin = old.position if old is not None else start if math.isfinite(start) else command
         given = old.feed if old is not None and old.impedance is not None else feed
-        self._points[name] = MovingSetPoint(
-            command, speed, age, lead, begin, impedance=impedance, feed=given
-        )
+        self._points[name] = MovingSetPoint(command, speed, age, lead, begin, impedance=impedance, feed=given)
 
     def advance(self, step: float) -> Mapping[str, MovingSetPoint]:
         """All of them after another `step` s."""
@@ -100,6 +106,8 @@ class MovingSetPoints:
             motions[name] = target, own, reach
             slowest = max(slowest, abs(target - point.position - own) / (CATCH_UP * actuator.rate))
             point.age += step
+        pace = max(abs(own) / max(reach, 1e-12) for _, own, reach in motions.values())
+        self.quick = pace > (CALM if self.quick else QUICK)
         share = step / slowest
         for name, (target, own, reach) in motions.items():
             point = self._points[name]

@@ -9,14 +9,15 @@ Anti-windup: s is frozen where the last speed sent was limited, here or by the s
 direction. T is the measured period. Multi-turn servos receive positions, which move at no more than the rate limit, and
 so do servos whose loop the potentiometer board closes (`firmware/`).
 
-A set point x that moves by itself goes on between the bus cycles, too: its servo is sent to where x will be after the
-lead of the safety layer, at the speed that makes up within two cycles for where its own set point y is now,
+In a quick motion a set point x that moves by itself goes on between the bus cycles, too: its servo is sent to where x
+will be after the lead of the safety layer, at the speed that makes up in two cycles for where its own set point y is,
 
     goal = x + (motion of x in the lead),   |speed| = |(x - y) / 2 + (motion of x in a cycle)| / cycle
 
 so that y moves evenly however unevenly the cycles follow each other: with cycles c times as long as planned what is
-left of x - y after one of them is |1 - c / 2|, less than all up to c = 4. Sent to x alone, at a speed of x and a
-little, a servo would start and brake in every cycle.
+left of x - y after one of them is |1 - c / 2|, less than all up to c = 4. Sent to x alone, at a little more than its
+speed, a servo starts and brakes in every cycle: in a quick motion that shakes the robot, in a slow one it keeps the
+friction of its gear from adding up to an error.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ TENSION_TIME_S = 0.2
 """Time constant with which a spool approaches a commanded tension [s]; long against the delay of the bus."""
 CORRECTING_CYCLES = 2.0
 """Cycles in which the own set point of a servo makes up for what it is off."""
+PROFILE_MARGIN = 1.25
+"""Speed limit of a servo over that of a set point that moves slowly: what is left to catch up with it."""
+SLOWEST_PROFILE = 0.05
+"""Slowest speed limit of such a servo, as a part of the rate limit."""
 BOARD_PERIOD_S = 0.01
 """Period of the position loops of the potentiometer board [s]."""
 MAX_STEP_PERIODS = 5.0
@@ -52,7 +57,7 @@ class Loop(Protocol):
 
     def update(
         self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
-        ahead: tuple[float, float] = (0.0, 0.0), impedance: ImpedanceSetPoint | None = None,
+        ahead: tuple[float, float] | None = None, impedance: ImpedanceSetPoint | None = None,
     ) -> DriveCommand:  # fmt: skip
         """Command of one cycle.
 
@@ -60,7 +65,7 @@ class Loop(Protocol):
             goal: rest length to reach [m]; nan: none. length: measured [m]. period: since the last cycle [s].
             sent: command of the last cycle after all limits, or None.
             rate: at which the goal moves on by itself [m/s]; None: it stays. ahead: m that it does so in the next cycle
-                as planned, and in the lead. impedance: of a servo's own loop, or None.
+                as planned, and in the lead, in quick motion; else None. impedance: of a servo's own loop, or None.
         """
 
 
@@ -121,7 +126,7 @@ class FreeRunLoop:
 
     def update(
         self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
-        ahead: tuple[float, float] = (0.0, 0.0), impedance: ImpedanceSetPoint | None = None,
+        ahead: tuple[float, float] | None = None, impedance: ImpedanceSetPoint | None = None,
     ) -> DriveCommand:  # fmt: skip
         """Command of one cycle; velocity zero without a length or a goal. See `Loop`."""
         actuator = self.spool.actuator
@@ -209,7 +214,7 @@ class PositionLoop:
 
     def update(
         self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
-        ahead: tuple[float, float] = (0.0, 0.0), impedance: ImpedanceSetPoint | None = None,
+        ahead: tuple[float, float] | None = None, impedance: ImpedanceSetPoint | None = None,
     ) -> DriveCommand:  # fmt: skip
         """Command of one cycle; without a goal the reference stays. See `Loop`."""
         actuator = self.spool.actuator
@@ -222,23 +227,28 @@ class PositionLoop:
         if not math.isfinite(self._own):
             self._own = self._reference
         if rate is not None and math.isfinite(goal) and not self.spool.on_board:
-            return self._moving(goal, *ahead, impedance)
+            return self._moving(goal, ahead, impedance)
         step = actuator.rate * usable_period(period, self.period)
         if math.isfinite(goal):
             self._reference = min(max(goal, self._reference - step), self._reference + step)
         return DriveCommand(Drive.POSITION, self._reference, actuator.rate, self.tension, goal, impedance)
 
-    def _moving(self, goal: float, next_cycle: float, lead: float, impedance: ImpedanceSetPoint | None) -> DriveCommand:
+    def _moving(
+        self, goal: float, ahead: tuple[float, float] | None, impedance: ImpedanceSetPoint | None
+    ) -> DriveCommand:
         """Command for a set point that moves by itself, see the module."""
         actuator = self.spool.actuator
         command = DriveCommand(Drive.POSITION, goal, actuator.rate, self.tension, goal, impedance)
         behind = goal + command.feed - self._own
-        step = behind / CORRECTING_CYCLES + next_cycle
-        profile = min(self.spool.profile(abs(step) / self.period), actuator.rate)
+        if ahead is None:
+            value = goal
+            speed = max(PROFILE_MARGIN * abs(behind) / self.period, SLOWEST_PROFILE * actuator.rate)
+        else:
+            next_cycle, lead = ahead
+            step = behind / CORRECTING_CYCLES + next_cycle
+            value, speed = goal + (lead if lead * step > 0.0 else 0.0), abs(step) / self.period  # or back first
+        profile = self.spool.profile(min(speed, actuator.rate))
         low, high = actuator.position
-        value = self._own - command.feed + behind
-        if lead * step > 0.0:  # else it is to go back first
-            value += lead
         self._reference = min(max(value, low), high)
         return replace(command, value=self._reference, rate=profile)
 

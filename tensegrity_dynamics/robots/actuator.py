@@ -21,7 +21,7 @@ class Motor:
         name: what errors call it, such as "servo 3 (XM430-W350)".
         free_rate: without load [m/s or rad/s of the actuator], above zero.
         stall_effort: at which it stands [N or N m of the actuator], above zero.
-        inertia: of its rotor and gear [kg or kg m² of the actuator], beside what the robot file describes; 0: not known.
+        inertia: of its rotor and gear [kg or kg m² of the actuator], beside what the robot file describes; 0: unknown.
     """
 
     name: str

@@ -202,4 +202,6 @@ def hardware_loop(
     if "period" in made.parameters():
         parameters.setdefault("period", made.default_period)
     with driven(robot, overrun=EmulatedHardware.overrun) as (hardware, driver):
-        yield HardwareLoop(robot, hardware, driver, make_controller(name, robot.with_servo_motors(), **parameters), clockwork)
+        yield HardwareLoop(
+            robot, hardware, driver, make_controller(name, robot.with_servo_motors(), **parameters), clockwork
+        )

@@ -30,7 +30,8 @@ class OwnSetPoint:
     """The set point of a servo's own loop, as it moves to where it is sent at no more than its speed limit.
 
     Attributes:
-        at: m; nan where no impedance says. rate: at the end of the cycle [m/s of winding in]; zero where it has arrived.
+        at: m; nan where no impedance says.
+        rate: at the end of the cycle [m/s of winding in]; zero where it has arrived.
     """
 
     at: float = math.nan

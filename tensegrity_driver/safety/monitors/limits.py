@@ -158,32 +158,12 @@ class SlackMonitor(TensionMonitor):
 
 @tendon_monitor(FaultKind.SNAPPED)
 class SnappedMonitor(TensionMonitor):
-    """Tension that is gone at once although the tendon was not paid out.
-
-    A quick motion, or the vibration after it, can do that to a whole tendon, too, which then carries again as its servo
-    winds in by its impedance. While such a spool moves, or has moved in the last `window`, the verdict waits for
-    `snap_wait` cycles more, in which the robot follows no new set points (`suspects`).
-
-    Attributes:
-        suspects: the verdict waits.
-    """
+    """Tension that is gone at once although the tendon was not paid out."""
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
         self._past: deque[tuple[float, float]] = deque(maxlen=2 * settings.snap_cycles)
         self._before: tuple[float, float] | None = None
-        self._still = settings.window + 1  # cycles since it moved
-        self.suspects = False
-
-    def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
-        command, settings = commands.get(self.spool.name), self.settings
-        soft = command is not None and command.impedance is not None
-        moves = command is not None and command.rate * settings.window * settings.period > settings.motion_tolerance
-        self._still = 0 if soft and moves else self._still + 1
-        fault = super().update(cycle, readings, commands)
-        waits = soft and self._still <= settings.window and self._count < self.persistence + settings.snap_wait
-        self.suspects = fault is not None and waits
-        return None if self.suspects else fault
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         tension = self._tension.update(tendon, command)

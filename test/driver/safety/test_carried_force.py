@@ -91,20 +91,14 @@ def test_the_carried_force_is_that_of_the_tendon_however_the_servo_is_accelerate
     assert worst < FRICTION_N + 0.15 * plain + 0.5
 
 
-CYCLES = 50
-
-
-def found(
-    force_after: float, speed: float, brake: int, at: int, inertia: float = INERTIA, back: int = CYCLES
-) -> list[int]:
-    """Cycles of the fault "snapped" of a tendon that is wound in, braked, and carries another force from a cycle on,
-    until it carries what it did before."""
+def found(force_after: float, speed: float, brake: int, at: int, inertia: float = INERTIA) -> list[int]:
+    """Cycles of the fault "snapped" of a tendon that is wound in, braked, and carries another force from a cycle on."""
     watched = replace(SPOOL, inertia=inertia)
     winch, monitors = Winch(16.0), tendon_monitors(watched, SafetySettings(period=PERIOD), (FaultKind.SNAPPED,))
     cycles = []
-    for k in range(CYCLES):
-        if k in (at, back):
-            winch.force = force_after if k == at else 16.0
+    for k in range(40):
+        if k == at:
+            winch.force = force_after
         pace = min(1.0, k / 10.0) if k < 20 else max(0.0, 1.0 - (k - 20) / brake)
         winch.cycle(speed * pace)
         readings = Readings({"draw_1": watched.observe(winch.reading())}, period=PERIOD)
@@ -130,11 +124,5 @@ def test_the_current_alone_would_say_that_it_has_snapped() -> None:
 def test_a_tendon_that_snaps_in_a_quick_motion_is_found_as_soon_as_by_its_current_alone(at: int, speed: float) -> None:
     new = found(0.0, speed, 4, at)
     old = [each for each in found(0.0, speed, 4, at, inertia=0.0) if each >= at]
-    waiting = SafetySettings().snap_wait
-    assert bool(new) == bool([each for each in old if each < CYCLES - waiting])  # in the middle of a brake neither does
-    assert not new or at < new[0] <= old[0] + waiting
-
-
-@pytest.mark.parametrize("gone", [4, 8, 10])
-def test_a_tendon_that_a_motion_has_slackened_carries_again_and_is_no_fault(gone: int) -> None:
-    assert not found(0.0, 0.08, 4, 12, back=12 + gone)
+    assert bool(new) == bool(old)  # in the middle of a brake neither finds it
+    assert not new or at < new[0] <= old[0]
