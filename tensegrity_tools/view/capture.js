@@ -5,9 +5,11 @@ const LONGEST_VIDEO = 120;  // s
 function addCapture(into, findCanvas, nameOf, begun = () => {}) {
   const button = (text, title) => { const made = document.createElement("button"); made.textContent = text; made.title = title;
     made.type = "button"; into.append(made); return made; };
-  const save = (blob, ending) => { const link = document.createElement("a"); link.href = URL.createObjectURL(blob);
-    link.download = `${nameOf()}_${new Date().toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "_")}.${ending}`;
-    link.click(); setTimeout(() => URL.revokeObjectURL(link.href), 60000); };
+  const save = (blob, ending) => {
+    const now = new Date().toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "_"), link = document.createElement("a");
+    Object.assign(link, {href: URL.createObjectURL(blob), download: `${nameOf()}_${now}.${ending}`}).click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  };
   // what a page shows is the canvas over white; a copy has it so, with even sizes, as encoders like them
   const copy = document.createElement("canvas"), paint = copy.getContext("2d");
   function take(source) {

@@ -14,7 +14,7 @@ STYLE = """<style>
   background: rgba(255, 255, 255, 0.85); color: #1d2430; cursor: pointer; }
 #capture button.recording { background: #b3261e; color: #fff; }
 @media (max-width: 36em) {
-  #capture { top: 8px; bottom: auto; }
+  #capture { top: 8px; right: 8px; bottom: auto; left: auto; flex-direction: column; }
   #capture button { min-height: 40px; min-width: 64px; }
 }
 </style>
