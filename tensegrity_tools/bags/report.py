@@ -35,7 +35,7 @@ from tensegrity_dynamics.visualization.style import (
     round_up,
 )
 
-from ..view.capture import SCRIPT
+from ..page_capture import SCRIPT
 from .contents import Contents, read_contents
 from .decoding import stamp_of
 from .reader import Bag

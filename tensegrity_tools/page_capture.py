@@ -1,11 +1,11 @@
-"""Pictures and videos of what a page shows, made by the browser itself (`capture.js`)."""
+"""Pictures and videos of what a page shows, made by the browser itself (`page_capture.js`)."""
 
 from __future__ import annotations
 
 import json
 from importlib import resources
 
-SCRIPT = (resources.files(__package__) / "capture.js").read_text(encoding="utf-8")
+SCRIPT = (resources.files(__package__) / "page_capture.js").read_text(encoding="utf-8")
 """Defines `addCapture(element, findCanvas, nameOf, begun)`, which adds the two buttons to an element."""
 
 STYLE = """<style>
