@@ -36,7 +36,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "tensegrity_tools": (
         "start_up", "formatting", "output", "shape_plot", "dependency_errors", "network_address", "page_capture",
-        "bags", "view", "runtime", "experiments", "sweeps", "learning", "mjcf_import", "templates", "commands", "ros", "cli",
+        "bags", "view", "runtime", "experiments", "sweeps", "learning", "mjcf_import", "templates", "commands",
+        "ros", "cli",
     ),
 }  # fmt: skip
 # The packages that a package may import.
