@@ -35,8 +35,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "driver", "ros", "robot_blocks",
     ),
     "tensegrity_tools": (
-        "start_up", "formatting", "output", "shape_plot", "dependency_errors", "bags", "view", "runtime",
-        "mujoco_judge", "experiments", "sweeps", "learning", "mjcf_import", "templates", "commands", "ros", "cli",
+        "start_up", "formatting", "output", "shape_plot", "dependency_errors", "network_address", "page_capture",
+        "bags", "view", "runtime", "mujoco_judge", "experiments", "sweeps", "learning", "mjcf_import", "templates",
+        "commands", "ros", "cli",
     ),
 }  # fmt: skip
 # The packages that a package may import.

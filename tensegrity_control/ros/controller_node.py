@@ -184,11 +184,14 @@ class ControllerNode(RobotNode):
         if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
         self._streamed, self._stream_refused, self._streamed_at = 0, "", -np.inf
-        self.create_subscription(PoseStamped, "goal_pose", self._stream_goal, STATE)
+        self.create_subscription(PoseStamped, "goal_pose", self._take_goal_pose, STATE)
+        self._newest_goal: PoseStamped | None = None  # of the topic, to be planned
+        self._plans_newest = False
         # a group of its own: while a goal is planned the control goes on, and a second one is refused at once
+        self._goal_asked = self._asked.announced(self._set_goal)
         self.create_service(
-            SetGoalPose, "set_goal_pose", self._asked.announced(self._set_goal), callback_group=self.attention.prompt
-        )
+            SetGoalPose, "set_goal_pose", self._goal_asked, callback_group=self.attention.prompt
+        )  # fmt: skip
         self.create_service(Trigger, "hold", self._hold, callback_group=self.attention.prompt)
         self.create_service(Trigger, "stop", self._stop, callback_group=self.attention.prompt)
         self._action = ActionServer(
@@ -563,14 +566,33 @@ class ControllerNode(RobotNode):
         if message is not None and not self._planner.withholds:
             self._control(message)
 
+    def _take_goal_pose(self, message: PoseStamped) -> None:
+        """A goal of the topic: at once where the controller takes streams of them, else like one of the service."""
+        if self._controller.streams_goals:
+            self._stream_goal(message)
+            return
+        self._newest_goal = message
+        if not self._plans_newest and self.executor is not None:
+            self._plans_newest = True
+            self.executor.create_task(self._plan_newest_goals)
+
+    async def _plan_newest_goals(self) -> None:
+        """Plan the newest goal of the topic, and again while one came meanwhile; those in between are dropped."""
+        try:
+            while (message := self._newest_goal) is not None:
+                self._newest_goal = None
+                turn = message.pose.orientation
+                turned = SetGoalPose.Request.SET if any((turn.w, turn.x, turn.y, turn.z)) else SetGoalPose.Request.KEEP
+                request = SetGoalPose.Request(target=message, orientation=turned)
+                answer = await self._goal_asked(request, SetGoalPose.Response())
+                self._stream_refused = "" if answer.accepted else answer.reason
+        finally:
+            self._plans_newest = False
+
     def _stream_goal(self, message: PoseStamped) -> None:
         """One goal of a stream; what is wrong with it stands in the diagnostics until a good one comes."""
         try:
             self._ready(whole=True)
-            if not self._controller.streams_goals:
-                raise TensegrityError(
-                    f"{self._settings.name} plans every goal; goal_pose is for qp, use set_goal_pose."
-                )
             goal = self._goals(message.header.frame_id, [0.0], [message.pose])[0][1]
             self._controller.begin(self._now, self._controller.plan_goal(self._now, goal))
             self._streamed, self._stream_refused = self._streamed + 1, ""

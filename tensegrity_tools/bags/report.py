@@ -35,7 +35,7 @@ from tensegrity_dynamics.visualization.style import (
     round_up,
 )
 
-from ..view.capture import SCRIPT
+from ..page_capture import SCRIPT
 from .contents import Contents, read_contents
 from .decoding import stamp_of
 from .reader import Bag
@@ -129,10 +129,9 @@ def _read(bag: Bag, contents: Contents) -> _Run:
 
 def _goal_event(now: float, goal: Any) -> dict[str, Any]:
     what = REQUESTS[goal.request] if goal.request < len(REQUESTS) else f"request {goal.request}"
-    where = "".join(
-        f" ({1e3 * p.x:.1f}, {1e3 * p.y:.1f}, {1e3 * p.z:.1f}) mm"
-        for p in [each.position for each in goal.waypoint[-1:]]
-    )
+    where = ""
+    for p in (each.position for each in goal.waypoint[-1:]):
+        where = " (" + ", ".join(f"{round(1e3 * each, 1) + 0.0:.1f}" for each in (p.x, p.y, p.z)) + ") mm"
     text = (
         f"{what}{where}: " + ("accepted" if goal.accepted else "refused") + (f". {goal.reason}" if goal.reason else "")
     )

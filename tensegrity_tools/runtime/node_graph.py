@@ -382,6 +382,8 @@ def hardware_graph(
         raise TensegrityError(f"{loaded.name} has no servos; add a servos block to its file (docs/robot_file.md).")
     if not port:
         raise TensegrityError("name the port of the servos: --port /dev/ttyUSB0, or --port emulated.")
+    if calibration and not Path(calibration).expanduser().is_file():
+        raise TensegrityError(f"there is no calibration file {calibration}; `tensegrity servo calibrate` writes one.")
     if lockstep and port != EMULATED:
         raise TensegrityError("real servos do not wait: lock-step goes with --port emulated alone.")
     if choice.state == "truth":

@@ -18,8 +18,8 @@ from tensegrity_dynamics.visualization.picture import Picture, make_picture
 from tensegrity_dynamics.visualization.style import round_up
 
 from ..network_address import check_address
+from ..page_capture import view_addition
 from .camera import FollowingCamera, middle_of
-from .capture import view_addition
 from .display_units import LengthUnit
 from .goal_panel import GoalCallback, GoalPanel
 from .guard import Guard

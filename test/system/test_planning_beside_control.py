@@ -18,6 +18,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
 
+from geometry_msgs.msg import Pose, PoseStamped  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
@@ -119,6 +120,30 @@ class EndlessPlan:
                 time.sleep(0.001)
         finally:
             self.left.set()
+
+
+def test_a_controller_that_plans_takes_the_newest_goal_of_the_topic_and_drops_those_before_it():
+    with cell("three_prism") as made:
+        announced: list[Any] = []
+        made.node._asked._publisher.publish = announced.append
+        plan, may_end = made.node._controller.plan_goal, threading.Event()
+
+        def waiting_plan(*words: Any, **options: Any) -> Any:
+            assert may_end.wait(PATIENCE)
+            return plan(*words, **options)
+
+        made.node._controller.plan_goal = waiting_plan
+        for k, height in enumerate((-0.001, -0.002, -0.003)):
+            made.node._take_goal_pose(PoseStamped(pose=fill_pose(Pose(), made.home[0] + [0, 0, height], 4 * [0.0])))
+            if k == 0:
+                made.spin_until(lambda: made.node._planner.busy)
+        may_end.set()
+        made.spin_until(lambda: len(announced) == 2)
+        assert [round(1e3 * (each.waypoint[0].position.z - made.home[0][2])) for each in announced] == [-1, -3]
+        assert [each.accepted for each in announced] == [True, True], announced[1].reason
+        made.node._take_goal_pose(PoseStamped(pose=fill_pose(Pose(), [0.0, 0.0, 9.0], 4 * [0.0])))
+        made.spin_until(lambda: len(announced) == 3)
+        assert not announced[2].accepted and announced[2].binding
 
 
 @pytest.mark.parametrize("word", ["stop", "hold"])

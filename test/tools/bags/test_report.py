@@ -106,6 +106,24 @@ def test_a_browser_shows_the_page_without_an_error(page: Path) -> None:
     assert "&lt;b&gt;loose" in shown
 
 
+@pytest.mark.long
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
+def test_a_browser_saves_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    with HeadlessBrowser() as browser:
+        browser._send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
+        browser.open(page.as_uri())
+        assert browser.wait(lambda: "0.00 of 0.02 s" in browser.text())
+        assert browser.press("picture")
+        assert browser.wait(lambda: {each.suffix for each in saved.iterdir()} == {".png"})
+        assert browser.press("video")
+        assert browser.wait(lambda: "end video" in browser.text() or "play" in browser.text())
+        assert browser.errors == []
+    (picture,) = saved.glob("*.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_bag_without_a_robot_has_no_page(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as writer:
         write(writer, "/clock", "std_msgs/msg/String", 0, String(data="x"))

@@ -57,7 +57,7 @@ CHANGED = {
     "sim": {"lockstep": "true", "state": "truth", "control_period": "0.04", "command_delay": "0.08", "paused": "true",
             "real_time_factor": "0.5", "namespace": "left", "frame_prefix": "one_", "view_port": "8123",
             "view_address": "0.0.0.0", "composed": "true", "mount": "1 0 0 0 0 90"},
-    "hardware": {"port": "/dev/ttyUSB0", "board_port": "/dev/ttyUSB1", "calibration": "mine.json",
+    "hardware": {"port": "/dev/ttyUSB0", "board_port": "/dev/ttyUSB1", "calibration": __file__,
                  "deactivate": "torque off", "control_period": "0.04", "namespace": "cell/left"},
 }  # fmt: skip
 
@@ -95,6 +95,7 @@ def test_every_launch_argument_is_an_option_of_up_with_the_same_default() -> Non
         ("sim", {"command_delay": "2"}, "the command delay is 2.0 s"),
         ("sim", {"namespace": "two words"}, "the namespace 'two words' is none"),
         ("hardware", {"robot": "three_prism"}, "three_prism has no servos"),
+        ("hardware", {"port": "emulated", "calibration": "/nowhere"}, "there is no calibration file /nowhere"),
         ("hardware", {}, "name the port of the servos"),
         ("sim", {"mount": "1 2"}, "the mount '1 2' is none"),
         ("replay", {}, "name the bag to replay"),

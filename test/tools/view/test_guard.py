@@ -94,6 +94,9 @@ def test_pages_are_given_out_with_the_token_alone_and_bring_it_along_as_a_cookie
         assert status == 403 and b"<html" not in body and "set-cookie" not in headers
     status, body, headers = ask(view, f"/?token={view.guard.token}")
     assert status == 200 and b"<html" in body[:2000].lower()
+    assert body.count(b"addCapture(bar") == 1  # the buttons for pictures and videos, also where the page comes zipped
+    zipped, page, headers = ask(view, f"/?token={view.guard.token}", **{"Accept-Encoding": "gzip"})
+    assert zipped == 200 and page == body
     assert {"HttpOnly", "SameSite=Strict"} <= set(headers["set-cookie"].split("; "))
     assert headers["content-security-policy"] == "frame-ancestors 'none'"
     cookie = headers["set-cookie"].split(";")[0]

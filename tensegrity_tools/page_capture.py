@@ -1,11 +1,11 @@
-"""Pictures and videos of what a page shows, made by the browser itself (`capture.js`)."""
+"""Pictures and videos of what a page shows, made by the browser itself (`page_capture.js`)."""
 
 from __future__ import annotations
 
 import json
 from importlib import resources
 
-SCRIPT = (resources.files(__package__) / "capture.js").read_text(encoding="utf-8")
+SCRIPT = (resources.files(__package__) / "page_capture.js").read_text(encoding="utf-8")
 """Defines `addCapture(element, findCanvas, nameOf, begun)`, which adds the two buttons to an element."""
 
 STYLE = """<style>
@@ -14,7 +14,7 @@ STYLE = """<style>
   background: rgba(255, 255, 255, 0.85); color: #1d2430; cursor: pointer; }
 #capture button.recording { background: #b3261e; color: #fff; }
 @media (max-width: 36em) {
-  #capture { top: 8px; bottom: auto; }
+  #capture { top: 8px; right: 8px; bottom: auto; left: auto; flex-direction: column; }
   #capture button { min-height: 40px; min-width: 64px; }
 }
 </style>

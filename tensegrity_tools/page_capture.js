@@ -2,12 +2,15 @@
 // Everything happens in the browser: nothing is sent, and the robot's programs do not notice.
 "use strict";
 const LONGEST_VIDEO = 120;  // s
+const SHORTEST_VIDEO = 1000;  // ms; an encoder that is stopped before its first frame writes nothing
 function addCapture(into, findCanvas, nameOf, begun = () => {}) {
   const button = (text, title) => { const made = document.createElement("button"); made.textContent = text; made.title = title;
     made.type = "button"; into.append(made); return made; };
-  const save = (blob, ending) => { const link = document.createElement("a"); link.href = URL.createObjectURL(blob);
-    link.download = `${nameOf()}_${new Date().toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "_")}.${ending}`;
-    link.click(); setTimeout(() => URL.revokeObjectURL(link.href), 60000); };
+  const save = (blob, ending) => {
+    const now = new Date().toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "_"), link = document.createElement("a");
+    Object.assign(link, {href: URL.createObjectURL(blob), download: `${nameOf()}_${now}.${ending}`}).click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  };
   // what a page shows is the canvas over white; a copy has it so, with even sizes, as encoders like them
   const copy = document.createElement("canvas"), paint = copy.getContext("2d");
   function take(source) {
@@ -20,7 +23,8 @@ function addCapture(into, findCanvas, nameOf, begun = () => {}) {
   }));
   let recorder = null, since = 0;
   const video = button("video", `Record what is shown, until pressed again (${LONGEST_VIDEO} s at most)`);
-  const end = () => { if (recorder && recorder.state === "recording") recorder.stop(); };
+  const stop = () => { if (recorder && recorder.state === "recording") recorder.stop(); };
+  const end = () => setTimeout(stop, Math.max(0, SHORTEST_VIDEO - (performance.now() - since)));
   video.hidden = !window.MediaRecorder || !copy.captureStream;
   video.addEventListener("click", () => {
     if (recorder) { end(); return; }
@@ -29,8 +33,9 @@ function addCapture(into, findCanvas, nameOf, begun = () => {}) {
     const kind = ["video/webm;codecs=vp9", "video/webm", "video/mp4"].find(each => MediaRecorder.isTypeSupported(each));
     recorder = new MediaRecorder(copy.captureStream(30), {mimeType: kind, videoBitsPerSecond: 6e6});
     recorder.ondataavailable = event => chunks.push(event.data);
-    recorder.onstop = () => { const kept = new Blob(chunks, {type: kind}); recorder = null; video.textContent = "video";
-      video.classList.remove("recording"); save(kept, kind.includes("webm") ? "webm" : "mp4"); };
+    recorder.onstop = () => { const kept = new Blob(chunks, {type: kind}); recorder = null;
+      video.textContent = kept.size ? "video" : "nothing recorded"; video.classList.remove("recording");
+      if (kept.size) save(kept, kind.includes("webm") ? "webm" : "mp4"); };
     recorder.start(1000); since = performance.now(); video.classList.add("recording"); begun();
     const frame = () => {
       if (!recorder) return;
