@@ -23,7 +23,7 @@ from tensegrity_dynamics.robots.motor_limits import MotorLimits
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import Accepted, Command, Reference, RobotState, Status
+from ..controller import Accepted, Command, Controller, Reference, RobotState, Status
 from ..inverse_kinematics.pose_goal import PoseGoal, make_goal
 from ..trajectories.time_scaling import PathClock, Progress, profile_named
 from .goal_taker import GoalTaker, PlannedMotion, Waypoint
@@ -94,7 +94,7 @@ class GoalController(GoalTaker):
 
     Attributes:
         waits_for_robot: after a time without commands, in which the actuators came to rest by themselves, motions go
-            on from there and not from where they would be. By default with impedances; the node has it always.
+            on from there and not from where they would be. By default with impedances; see `wait_for_robot`.
         gaps: how often that was so.
 
     Raises:
@@ -414,6 +414,16 @@ class GoalController(GoalTaker):
     def _whole_periods(self, duration: float) -> float:
         """s, rounded up to whole control periods where there are any."""
         return duration if self.period is None else float(self.period * np.ceil(duration / self.period - 1e-9))
+
+
+def wait_for_robot(controller: Controller) -> None:
+    """Let a controller that commands a robot as it runs go on after a gap from where its actuators came to rest.
+
+    Positions are sent with their rates, so that such a robot brakes by itself where commands stop; going on where the
+    plan would be by then is a jump, which makes cables slack.
+    """
+    if isinstance(controller, GoalController):
+        controller.waits_for_robot |= controller.output_mode == "position"
 
 
 def check_ranges(*parameters: tuple[str, float, float, float]) -> None:

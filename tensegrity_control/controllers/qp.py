@@ -334,6 +334,7 @@ class QPController(SampledController):
         self.equations.update(q, 0.0 * v)
         self._set_output_limits()
         self._guard.begin()
+        self._guard.reserve.refuse()
         growth = self._growth
         growth.allowed = growth.affords = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
         keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start

@@ -325,7 +325,9 @@ routed_cables:
       {joint: drumJt, radius: 0.05, side: SIDE}, {body: world, at: [X, -0.0, Z]}]}
 """
     for turn in np.radians(np.arange(0, 360, 30)):
-        there = text.replace("X", f"{np.cos(turn):.17f}").replace("Z", f"{np.sin(turn):.17f}").replace("SIDE", str(side))
+        there = (
+            text.replace("SIDE", str(side)).replace("X", f"{np.cos(turn):.17f}").replace("Z", f"{np.sin(turn):.17f}")
+        )
         model = parse_robot(there, "here").model_as(MechanismModel)
         rope = read_routes(model.mechanism, state_of(model))["rope"]
         assert rope.length == pytest.approx(np.sqrt(1.0 - 0.05**2), rel=1e-9)
