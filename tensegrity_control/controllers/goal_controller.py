@@ -170,14 +170,28 @@ class GoalController(GoalTaker):
         )  # fmt: skip
 
     def _wait_for_robot(self, time: float, clock: PathClock) -> None:
-        """After a gap without commands go on from where the actuators are, which braked, see `impedance`."""
+        """After a gap without commands go on from where the actuators are, which braked, see `impedance`.
+
+        A brake that was asked for meanwhile, or not carried out to its end, is made up for before anything else: what
+        follows it begins where it ends.
+        """
         last, self._commanded = self._commanded, time
         lead, gap = self._lead, time - last
         if not lead * (1.0 + 1e-6) < gap < np.inf:
             return
-        before = clock.at(last)
-        pace = max(0.0, 1.0 - 0.5 * (gap - lead) / lead)
-        clock.resume(time, before.time + before.pace * travelled(gap, lead), before.pace * pace, RESUMPTION * lead)
+        under_way = self._active(last)
+        moving = under_way[0]
+        before = moving.at(last)
+        passed = before.time + before.pace * travelled(gap, lead)
+        pace = before.pace * max(0.0, 1.0 - 0.5 * (gap - lead) / lead)
+        if moving.brakes and before.pace != 0.0:
+            moving.settle(time, passed, pace, self.brake_time)
+            for follows, _ in self._motions[1 + self._motions.index(under_way) :]:
+                follows.begin = max(follows.begin, moving.end)
+        else:
+            before = clock.at(last)
+            passed = before.time + before.pace * travelled(gap, lead)
+            clock.resume(time, passed, pace, RESUMPTION * lead)
         self.gaps += 1
 
     def _make_command(self, time: float, tracker: Any, progress: Progress, state: RobotState | None) -> Command:
@@ -211,6 +225,7 @@ class GoalController(GoalTaker):
         clock, tracker = self._active(time)
         if self.waits_for_robot:
             self._wait_for_robot(time, clock)
+            clock, tracker = self._active(time)
         return self._make_command(time, tracker, clock.at(time), state)
 
     def reference(self, time: float) -> Reference:
