@@ -502,6 +502,7 @@ class QPController(SampledController):
         clock, tracker = self._active(time)
         if self.waits_for_robot:
             self._wait_for_robot(time, clock)
+            clock, tracker = self._active(time)
         self._elapsed = max(time - self._last_time, self.period)
         self._latest = max(
             self._elapsed, self.period + (self._latest - self.period) * float(np.exp(-self._elapsed / FORGETTING))
