@@ -23,7 +23,7 @@ from tensegrity_dynamics.robots.motor_limits import MotorLimits
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import Accepted, Command, Reference, RobotState, Status
+from ..controller import Accepted, Command, Controller, Reference, RobotState, Status
 from ..inverse_kinematics.pose_goal import PoseGoal, make_goal
 from ..trajectories.time_scaling import PathClock, Progress, profile_named
 from .goal_taker import GoalTaker, PlannedMotion, Waypoint
@@ -94,7 +94,7 @@ class GoalController(GoalTaker):
 
     Attributes:
         waits_for_robot: after a time without commands, in which the actuators came to rest by themselves, motions go
-            on from there and not from where they would be. By default with impedances; the node has it always.
+            on from there and not from where they would be. By default with impedances; see `wait_for_robot`.
         gaps: how often that was so.
 
     Raises:
@@ -170,14 +170,28 @@ class GoalController(GoalTaker):
         )  # fmt: skip
 
     def _wait_for_robot(self, time: float, clock: PathClock) -> None:
-        """After a gap without commands go on from where the actuators are, which braked, see `impedance`."""
+        """After a gap without commands go on from where the actuators are, which braked, see `impedance`.
+
+        A brake that was asked for meanwhile, or not carried out to its end, is made up for before anything else: what
+        follows it begins where it ends.
+        """
         last, self._commanded = self._commanded, time
         lead, gap = self._lead, time - last
         if not lead * (1.0 + 1e-6) < gap < np.inf:
             return
-        before = clock.at(last)
-        pace = max(0.0, 1.0 - 0.5 * (gap - lead) / lead)
-        clock.resume(time, before.time + before.pace * travelled(gap, lead), before.pace * pace, RESUMPTION * lead)
+        under_way = self._active(last)
+        moving = under_way[0]
+        before = moving.at(last)
+        passed = before.time + before.pace * travelled(gap, lead)
+        pace = before.pace * max(0.0, 1.0 - 0.5 * (gap - lead) / lead)
+        if moving.brakes and before.pace != 0.0:
+            moving.settle(time, passed, pace, self.brake_time)
+            for follows, _ in self._motions[1 + self._motions.index(under_way) :]:
+                follows.begin = max(follows.begin, moving.end)
+        else:
+            before = clock.at(last)
+            passed = before.time + before.pace * travelled(gap, lead)
+            clock.resume(time, passed, pace, RESUMPTION * lead)
         self.gaps += 1
 
     def _make_command(self, time: float, tracker: Any, progress: Progress, state: RobotState | None) -> Command:
@@ -211,6 +225,7 @@ class GoalController(GoalTaker):
         clock, tracker = self._active(time)
         if self.waits_for_robot:
             self._wait_for_robot(time, clock)
+            clock, tracker = self._active(time)
         return self._make_command(time, tracker, clock.at(time), state)
 
     def reference(self, time: float) -> Reference:
@@ -414,6 +429,16 @@ class GoalController(GoalTaker):
     def _whole_periods(self, duration: float) -> float:
         """s, rounded up to whole control periods where there are any."""
         return duration if self.period is None else float(self.period * np.ceil(duration / self.period - 1e-9))
+
+
+def wait_for_robot(controller: Controller) -> None:
+    """Let a controller that commands a robot as it runs go on after a gap from where its actuators came to rest.
+
+    Positions are sent with their rates, so that such a robot brakes by itself where commands stop; going on where the
+    plan would be by then is a jump, which makes cables slack.
+    """
+    if isinstance(controller, GoalController):
+        controller.waits_for_robot |= controller.output_mode == "position"
 
 
 def check_ranges(*parameters: tuple[str, float, float, float]) -> None:

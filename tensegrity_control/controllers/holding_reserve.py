@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.numerics.types import Array
 
@@ -77,6 +78,27 @@ class HoldingReserve:
             if result.status == INFEASIBLE:
                 self._share = np.inf
         return self._share
+
+    def refuse(self) -> None:
+        """Raise TensegrityError where no efforts hold the output at the state of the last `equations.update`."""
+        if np.isfinite(self.share()):
+            return
+        floor, name = self.floor, self._equations.robot.name
+        self.floor, self._share = np.zeros_like(floor), 0.0
+        try:
+            without = np.isfinite(self.share())
+        finally:
+            self.floor = floor
+        if not without:
+            raise TensegrityError(
+                f"no tensions hold the output of {name} here: its cables would have to push. Start it elsewhere, or "
+                "lead it by its actuators."
+            )
+        floors = [f"{cable} {least:.4g} N" for cable, least in zip(self._equations.cables, floor, strict=True) if least]
+        raise TensegrityError(
+            f"no tensions hold the output of {name} here and keep all floors ({', '.join(floors)}). Lower "
+            "minimum_tension of its actuators, or start it elsewhere."
+        )
 
     def effort(self) -> Array:
         """(a,) N m or N of the last look that found some."""

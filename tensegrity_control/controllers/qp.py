@@ -360,6 +360,7 @@ class QPController(SampledController):
         self.equations.update(q, 0.0 * v)
         self._set_output_limits()
         self._guard.begin()
+        self._guard.reserve.refuse()
         growth = self._growth
         growth.allowed = growth.affords = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
         keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
@@ -527,6 +528,7 @@ class QPController(SampledController):
         clock, tracker = self._active(time)
         if self.waits_for_robot:
             self._wait_for_robot(time, clock)
+            clock, tracker = self._active(time)
         self._elapsed = max(time - self._last_time, self.period)
         self._latest = max(
             self._elapsed, self.period + (self._latest - self.period) * math.exp(-self._elapsed / FORGETTING)

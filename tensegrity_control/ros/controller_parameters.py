@@ -8,7 +8,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.ros.robot_node import RobotNode
 
-from ..controllers.goal_controller import GoalController
+from ..controllers.goal_controller import wait_for_robot
 from ..controllers.goal_taker import GoalTaker
 from ..controllers.output_tracking import PLANS
 from ..controllers.sampled_controller import ACTUATIONS
@@ -74,8 +74,7 @@ class ControllerParameters:
         options = {key: value for key, value in shared.items() if key in takes}
         controller = make_controller(name, self._robot, **options, **self._gains[name])
         assert isinstance(controller, GoalTaker)
-        if isinstance(controller, GoalController):
-            controller.waits_for_robot |= controller.output_mode == "position"
+        wait_for_robot(controller)
         self.name = name
         return controller
 

@@ -104,6 +104,10 @@ def profile_named(name: str) -> type[MinimumJerk] | type[Cubic]:
         raise TensegrityError(unknown_name("profile", name, PROFILES)) from None
 
 
+PEAK = 1.875
+"""Of the quintic from rest to rest: its largest rate over its mean one."""
+
+
 class Progress(NamedTuple):
     """Where a plan is: its time tau [s], the pace tau' (1 on schedule, 0 at rest) and tau'' [1/s]."""
 
@@ -121,15 +125,25 @@ class PathClock:
         self._ramp: tuple[float, float, float, float] | None = None  # begin, length, the plan's time and the pace there
         self._brake: tuple[float, float, float, float] | None = None  # the same
         self._wait: tuple[float, float, float, float, float] | None = None  # the same, pace desired, change of pace
+        self._settle: tuple[float, float, float, float, float] | None = None  # the same, the plan's time at rest
 
     @property
     def end(self) -> float:
         """Time [s] at which the motion is over."""
+        if self._settle is not None:
+            return self._settle[0] + self._settle[1]
         return self.begin + self._lost + self.duration if self._brake is None else self._brake[0] + self._brake[1]
+
+    @property
+    def brakes(self) -> bool:
+        """Whether it has been braked."""
+        return self._brake is not None
 
     @property
     def last(self) -> float:
         """The plan's time [s] at which it will rest."""
+        if self._settle is not None:
+            return self._settle[4]
         if self._brake is None:
             return self.duration
         _, length, before, pace = self._brake
@@ -148,6 +162,16 @@ class PathClock:
             return Progress(passed, pace + change * ramp if turning else target, change if turning else 0.0)
         if time >= self.end:
             return Progress(self.last, 0.0, 0.0)
+        if self._settle is not None and time >= self._settle[0]:
+            begin, length, before, pace, rest = self._settle
+            x, way, first = (time - begin) / length, rest - before, pace * length
+            # the quintic from that pace to rest, both without acceleration
+            cube, fourth, fifth = 10.0 * way - 6.0 * first, 8.0 * first - 15.0 * way, 6.0 * way - 3.0 * first
+            return Progress(
+                before + x * (first + x * x * (cube + x * (fourth + x * fifth))),
+                (first + x * x * (3.0 * cube + x * (4.0 * fourth + 5.0 * x * fifth))) / length,
+                x * (6.0 * cube + x * (12.0 * fourth + 20.0 * x * fifth)) / length**2,
+            )
         if self._brake is not None and time >= self._brake[0]:
             begin, length, before, pace = self._brake
             x = (time - begin) / length
@@ -178,6 +202,16 @@ class PathClock:
         length = min(longest * (1.0 - pace), 2.0 / (1.0 + pace) * (self.duration - before))
         self._ramp = (now, length, before, pace) if length > 0.0 else None
         self._lost = now + 0.5 * (1.0 - pace) * length - before - self.begin
+
+    def settle(self, now: float, before: float, pace: float, within: float) -> None:
+        """Go from the plan's time `before` [s], and the pace there, to where the brake was to end, and rest.
+
+        For a motion that should have braked, and slowed down or stopped elsewhere because nobody was there to command
+        it. It takes `within` s, or so long that it is no faster than the plan; where it went too far it goes back.
+        """
+        rest = self.last
+        self._wait = self._ramp = None
+        self._settle = (now, max(within, PEAK * abs(rest - before)), before, pace, rest)
 
     def wait(self, now: float, pace: float, within: float) -> None:
         """Go over to a pace from 0 to 1 within `within` s per whole change of pace, until this is called again.

@@ -98,7 +98,8 @@ def _place(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable) -> 
     # as if it stretched, until its rest lengths are known
     route = PlacedRoute(cable.name, rows, cable.stiffness, cable.damping * cable.area)
     work = _evaluated(mechanism, q, route)
-    _refuse(cable, work)
+    if int(work.route_results[0, STATUS]) != TURNED_TOO_FAR:  # without marks nothing has turned yet
+        _refuse(cable, work)
     _place_marks(cable, rows, work)
     work = _evaluated(mechanism, q, route)
     _refuse(cable, work)

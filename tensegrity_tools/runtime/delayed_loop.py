@@ -17,6 +17,7 @@ import numpy as np
 
 from tensegrity_control.command_latency import CommandLatency
 from tensegrity_control.controller import Command, Controller, RobotState
+from tensegrity_control.controllers.goal_controller import wait_for_robot
 from tensegrity_dynamics import Robot, Simulation
 from tensegrity_dynamics.command_gate import CommandGate, Mode
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
@@ -142,6 +143,7 @@ class DelayedLoop:
     def switch(self, control: Controller) -> None:
         """Let another controller take over from the last state that was seen."""
         before, self.control = self.control, control
+        wait_for_robot(control)
         control.reset(self.stamp, self._seen)
         if before.status(self.stamp).phase == "stopped":
             control.stop(self.stamp)  # type: ignore[attr-defined]
@@ -163,6 +165,7 @@ class DelayedLoop:
         self.stamp = -np.inf
         self._seen = self._estimate(0.0, self.simulation.observe())
         self.stamp = 0.0
+        wait_for_robot(self.control)
         self.control.reset(0.0, self._seen)
 
     def _estimate(self, stamp: float, reading: Any) -> RobotState:

@@ -340,3 +340,39 @@ def test_where_the_time_of_states_jumps_ahead_set_points_go_no_further_than_actu
     assert np.abs(sent[-1] - sent[0]).max() > steps[19].max()
     control.reset(now - jump, state)  # what the node does where it goes back
     assert np.abs(control.command(now - jump, state).values - state.positions).max() < 1e-6
+
+
+@pytest.mark.parametrize("gap", [0.15, 0.4, 5.0])
+@pytest.mark.parametrize("asked", ["hold", "goal", "hold before"])
+def test_a_brake_asked_for_during_a_gap_is_made_up_for_from_where_the_actuators_are(asked, gap) -> None:
+    robot = load_robot("three_rrr")
+    control = make_controller("joint_position", robot)
+    control.waits_for_robot = True  # as in the node
+    seen = Simulation(robot).observe()
+    state = RobotState(np.array(list(seen.positions.values())), pose=seen.pose)
+    period, now, sent = control.command_period, 0.0, []
+    control.reset(now, state)
+    control.set_goal(now, np.add(seen.pose[0], (0.03, 0.0, 0.0)), duration=1.0)
+    while now < 0.5:
+        now += period
+        sent.append(control.command(now, state))
+        if asked == "hold before" and now > 0.45:
+            control.hold(now)
+    if asked == "goal":
+        control.set_goal(now, np.add(seen.pose[0], (0.0, 0.03, 0.0)), duration=1.0)
+    else:
+        control.hold(now)
+    before, rest = sent[-1], control.rest(now)
+    now += gap
+    after = control.command(now, state)
+    there = before.values + before.velocity * travelled(gap, control._lead)
+    # rates change a little on the way
+    np.testing.assert_allclose(after.values, there, atol=0.2 * np.abs(there - before.values).max())
+    while now < 0.5 + gap + 3.0:
+        now, last = now + period, after
+        after = control.command(now, state)
+        fastest = np.maximum(np.abs(last.velocity), np.abs(after.velocity))
+        assert np.all(np.abs(after.values - last.values) <= 1.3 * period * fastest + 2e-3)
+    assert control.gaps == 1 and control.status(now).phase == "holding"
+    if asked != "goal":
+        np.testing.assert_allclose(after.values, rest.configuration, atol=1e-9)

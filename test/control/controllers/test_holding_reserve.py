@@ -8,6 +8,7 @@ import qp_loop
 from scipy.optimize import linprog
 
 from tensegrity_control.controllers.holding_reserve import HoldingReserve
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.robots.load_robot import parse_robot
 
@@ -69,7 +70,11 @@ def test_the_share_of_the_efforts_is_that_of_a_linear_program(arm):
         found.append(share)
         assert (share == np.inf) == (judge.status == 2)
         if judge.status == 0:
+            reserve.refuse()
             assert share == pytest.approx(judge.fun, rel=1e-4, abs=1e-6)
+        else:
+            with pytest.raises(TensegrityError, match="no tensions hold the output of cable_arm"):
+                reserve.refuse()
     assert min(found) < 0.3 and max(found) > 0.5
 
 

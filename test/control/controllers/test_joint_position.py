@@ -194,7 +194,7 @@ def test_a_robot_without_an_equilibrium_is_held_by_its_actuators_and_takes_goals
         np.testing.assert_array_equal(command.values, loose)
         assert not np.any(command.velocity)
     assert "would not stay" in controller.diagnostics()["held_without_equilibrium"]
-    with pytest.raises(TensegrityError, match="hold where they are.*Ask again once it rests"):
+    with pytest.raises(TensegrityError, match=r"hold where they are.*Ask again once it rests"):
         controller.set_goal(1.0, pose[0])
     controller.hold(1.0)
     assert controller.status(1.0).phase == "holding"

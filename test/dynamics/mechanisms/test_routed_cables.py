@@ -312,6 +312,27 @@ def test_a_drum_without_end_winds_its_circumference():
     assert before - after == pytest.approx(2.0 * np.pi * 0.05, rel=1e-12)
 
 
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_cable_may_leave_its_drum_in_any_direction(side):
+    """Zeros of either sign included: a direction whose numbers all have one was taken for half a turn."""
+    text = """
+kind: mechanism
+name: winch
+bodies: {drum: {mass: 1, inertia: [1, 1, 1]}}
+joints: [{name: drumJt, kind: revolute, parent: world, body: drum, axis: [0, 1, 0]}]
+routed_cables:
+  - {name: rope, young: 1e7, cable_radius: 0.002, strain: 0.01, route: [
+      {joint: drumJt, radius: 0.05, side: SIDE}, {body: world, at: [X, -0.0, Z]}]}
+"""
+    for turn in np.radians(np.arange(0, 360, 30)):
+        there = (
+            text.replace("SIDE", str(side)).replace("X", f"{np.cos(turn):.17f}").replace("Z", f"{np.sin(turn):.17f}")
+        )
+        model = parse_robot(there, "here").model_as(MechanismModel)
+        rope = read_routes(model.mechanism, state_of(model))["rope"]
+        assert rope.length == pytest.approx(np.sqrt(1.0 - 0.05**2), rel=1e-9)
+
+
 @pytest.mark.parametrize(("wound", "speed", "state"), [(0.05, 5.0, "empty"), (19.95, -5.0, "full")])
 def test_an_empty_or_full_drum_stops_the_simulation_by_name(wound, speed, state):
     text = routing.DRUM.format(wound=wound) + ACTUATORS

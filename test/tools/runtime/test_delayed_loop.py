@@ -25,6 +25,19 @@ def test_a_goal_is_reached_however_late_and_whoever_stands_still_meanwhile():
     assert control.status(loop.stamp).phase == "holding" and loop.errors[-1] < 1e-4 and not loop.refused
 
 
+def test_positions_go_on_after_a_freeze_from_where_the_actuators_came_to_rest():
+    robot = load_robot("three_rrr")
+    control = make_controller("joint_position", robot, period=0.005)
+    loop = DelayedLoop(robot, control, 0.005, Delays(freezes=((0.4, 0.3),)))
+    home = np.array(control.reference(0.0).pose[0])
+    loop.run(0.05)
+    control.set_goal(loop.stamp, home + [0.03, 0.0, 0.0], duration=1.0)  # type: ignore[attr-defined]
+    loop.run(0.66)  # until the first commands after it
+    assert control.gaps == 1 and loop.errors[-1] < 1e-3 < 5e-3 < max(loop.errors)
+    loop.run(1.0)
+    assert loop.errors[-1] < 1e-3
+
+
 def test_freezes_are_as_long_as_was_asked_for_and_do_not_overlap():
     found = freezes(3, 100.0, (0.1, 0.5), 3.0)
     assert len(found) > 10 and all(0.1 <= length <= 0.5 for _, length in found)
