@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import AccuracyWarning, TensegrityError, unknown_name
 from .impedance import ImpedanceSetPoint
 from .linear_models.linear_model import LinearModel
+from .robots.load_robot import naming_lines
 from .robots.model import RobotModel
 from .robots.robot import Robot
 from .robots.robot_types import type_of
@@ -70,10 +71,11 @@ class Simulation:
         for name in options:
             if name not in available:
                 raise TensegrityError(unknown_name(f"option for robots of kind {kind.name!r}", name, available))
-        self._simulator: Simulator = kind.simulator(
-            self.robot, time_step, self.integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,
-            air_damping=air_damping, **options,
-        )  # fmt: skip
+        with naming_lines(self.robot):
+            self._simulator: Simulator = kind.simulator(
+                self.robot, time_step, self.integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,
+                air_damping=air_damping, **options,
+            )  # fmt: skip
         self._actuators = tuple(each.name for each in self.robot.actuators)
         self._simulator.actuator_names = self._actuators
         self._is_watched = self.integrator in WATCHED

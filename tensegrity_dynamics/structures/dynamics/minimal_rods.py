@@ -33,7 +33,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...errors import TensegrityError, unknown_name
+from ...errors import PartError, TensegrityError, unknown_name
 from ...numerics.compilation import allocation_free, compiled_part, for_compiled_callers
 from ..structure import Structure
 from .explicit_integrators import extend_bars, rub_step
@@ -76,9 +76,11 @@ def make_rods(structure: Structure, vertical: str = "chart", spread: bool = True
         own = [structure.member_names[k] for k in bars if i in structure.members[k]]
         if len(own) != 1:
             found = f"{len(own)} bars ({', '.join(own)})" if own else "no bar"
-            raise TensegrityError(
+            raise PartError(
                 f"node {structure.node_names[i]} is on {found}: the model of minimal coordinates needs every free node "
-                "on exactly one bar (class 1). Use model 'point_masses'."
+                "on exactly one bar (class 1). Use model 'point_masses'.",
+                "nodes",
+                structure.node_names[i],
             )
     lumped, count = structure.lumped_masses(), bars.size
     ends = np.array(structure.members[bars], dtype=np.int64).reshape(count, 2)
