@@ -102,7 +102,7 @@ def naming_lines(robot: Robot) -> Iterator[None]:
 
 
 def _line_of(robot: Robot, part: tuple[str, ...]) -> str:
-    """"file:line: nodes.a: ", or nothing where the file says no more of it. Read again, for errors are rare."""
+    """ "file:line: nodes.a: ", or nothing where the file says no more of it. Read again, for errors are rare."""
     if robot.path is None or not part:
         return ""
     try:

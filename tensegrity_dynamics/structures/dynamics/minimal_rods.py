@@ -38,7 +38,7 @@ from ...numerics.compilation import allocation_free, compiled_part, for_compiled
 from ..structure import Structure
 from .explicit_integrators import extend_bars, rub_step
 from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
-from .point_masses import COMPLETED, DEPENDENT_BARS, MEAN, FRICTION_STEP, add_friction, spring_forces
+from .point_masses import COMPLETED, DEPENDENT_BARS, FRICTION_STEP, MEAN, add_friction, spring_forces
 from .spools import set_speeds, wind, winding_power
 
 VERTICAL = ("none", "chart", "guard")
@@ -242,7 +242,7 @@ def rod_accelerations(rods, q, rates, forces, acceleration):
 def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance the rods by `count` steps of the classical Runge-Kutta method; nodes and velocities follow.
 
-    Friction of the ground is a step of its own at the end of each, as in the point-mass model.
+    Friction of the ground as in the point-mass model.
     """
     rubs, drives = network.ground.shape[0] > 0, spools.rods[0] > 0
     # the equations as printed are left as they are
@@ -280,7 +280,7 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
             stages.work[0] += weight * winding_power(spools, work.tensions)
             stages.work[1] += weight * lost
             if rubs:
-                add_friction(network, work, stages, step, weight / step)
+                add_friction(work, stages, step, weight / step)
             if turns:
                 add_torque(stages.nodes, work.forces, weight, due)
             ahead = step if stage == 2 else 0.5 * step
