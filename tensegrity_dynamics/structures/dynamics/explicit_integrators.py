@@ -175,8 +175,8 @@ def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, 
     """Advance in place by `count` steps of velocity Verlet with bars (RATTLE; Andersen 1983).
 
     Dampers and friction at the end of a step see the velocity there by extrapolation, which keeps the second order.
-    Feet that stick go on with the friction that held them, which is corrected implicitly at the end (`rub`): so friction
-    does not limit the step, and what sticks does not creep by it.
+    Feet that stick go on with the friction that held them, which is corrected implicitly at the end (`rub`): so
+    friction does not limit the step, and what sticks does not creep by it.
     """
     damped, rubs, drives = is_damped(network), network.ground.shape[0] > 0, spools.rods[0] > 0
     work.horizon[FRICTION_STEP] = step if rubs else 0.0
