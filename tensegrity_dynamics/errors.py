@@ -14,6 +14,21 @@ class RobotFileError(TensegrityError):
     """A robot file is wrong; the message names file, line, field, what was found and what is allowed."""
 
 
+class PartError(TensegrityError):
+    """A part of a robot does not suit what is asked of it.
+
+    Attributes:
+        part: block and name in a robot file, such as ("nodes", "a").
+    """
+
+    def __init__(self, message: str, *part: str) -> None:
+        super().__init__(message)
+        self.part = part
+
+    def __reduce__(self) -> tuple[type[PartError], tuple[str, ...]]:
+        return PartError, (str(self), *self.part)
+
+
 class NoEquilibriumError(TensegrityError):
     """No equilibrium was found for the stated lengths and forces."""
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import AccuracyWarning, TensegrityError, unknown_name
 from .impedance import ImpedanceSetPoint
 from .linear_models.linear_model import LinearModel
+from .robots.load_robot import naming_lines
 from .robots.model import RobotModel
 from .robots.robot import Robot
 from .robots.robot_types import type_of
@@ -70,10 +71,11 @@ class Simulation:
         for name in options:
             if name not in available:
                 raise TensegrityError(unknown_name(f"option for robots of kind {kind.name!r}", name, available))
-        self._simulator: Simulator = kind.simulator(
-            self.robot, time_step, self.integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,
-            air_damping=air_damping, **options,
-        )  # fmt: skip
+        with naming_lines(self.robot):
+            self._simulator: Simulator = kind.simulator(
+                self.robot, time_step, self.integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,
+                air_damping=air_damping, **options,
+            )  # fmt: skip
         self._actuators = tuple(each.name for each in self.robot.actuators)
         self._simulator.actuator_names = self._actuators
         self._is_watched = self.integrator in WATCHED
@@ -103,17 +105,16 @@ class Simulation:
     def _watch_energy(self) -> None:
         """Say once where an integrator that damps has taken a good part of the motion."""
         energy = self._simulator.energy()
-        self._liveliest = max(self._liveliest, energy.kinetic)
-        # of a motion that dampers stop anyway what they take is the measure
-        heat = energy.damping + energy.friction - self._heat
-        measure, words = max((self._liveliest, "its largest kinetic energy"), (heat, "what dampers and friction took"))
         lost = self._balance - energy.balance
+        # what has become heat since was in motion, too: between two looks a motion may come and go
+        heat = energy.damping + energy.friction - self._heat
+        self._liveliest = max(self._liveliest, energy.kinetic + max(heat, 0.0) + max(lost, 0.0))
         rounding = 1e-9 * (abs(energy.elastic) + abs(energy.gravity))
-        if self._energy_note or lost <= TOLERATED_LOSS * measure + rounding:
+        if self._energy_note or lost <= TOLERATED_LOSS * self._liveliest + rounding:
             return
         self._energy_note = (
             f"at {self.time:.3g} s the {self.integrator} integrator has taken {lost:.3g} J out of the motion, "
-            f"{100 * lost / max(measure, 1e-300):.0f} % of {words}: it damps what is fast "
+            f"{100 * lost / max(self._liveliest, 1e-300):.0f} % of what was in motion: it damps what is fast "
             f"against steps of {1e3 * self.time_step:.3g} ms. Where that matters take shorter steps or an explicit "
             "integrator."
         )

@@ -101,7 +101,7 @@ def check_start(ground: Ground, names: tuple[str, ...], nodes: np.ndarray, free:
             continue
         below = (surface_height(ground, x, y) - z) * float(ground.normal[2])
         if below > allowed:
-            found[int(i)] = f"{names[i]} starts {below:.4g} m under the ground; lift it, or lower the ground."
+            found[int(i)] = f"{names[i]} starts {below:.4g} m under the ground; lift it, or lower the ground (height)."
     return found
 
 

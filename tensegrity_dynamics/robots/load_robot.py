@@ -5,15 +5,17 @@ Every error names file, line and field, what was found and what is allowed; all 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from ..errors import RobotFileError, TensegrityError, unknown_name
+from ..errors import PartError, RobotFileError, TensegrityError, unknown_name
 from .actuator import Actuator, Motor
 from .extensions import motors_of, read_blocks, with_blocks
-from .file_errors import Problems
+from .file_errors import Problems, spell
 from .repetition import expand
 from .robot import Provenance, Robot, TourStop
 from .robot_types import BuiltModel, RobotType, robot_type, robot_types
@@ -87,6 +89,39 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
         source=block.source.strip(),
         path=path,
     )
+
+
+@contextmanager
+def naming_lines(robot: Robot) -> Iterator[None]:
+    """What is raised of a part of a robot names its file and line, too, where the robot has a file."""
+    try:
+        yield
+    except PartError as error:
+        where = _line_of(robot, error.part)
+        raise PartError(where + str(error)) if where else error from None
+
+
+def _line_of(robot: Robot, part: tuple[str, ...]) -> str:
+    """ "file:line: nodes.a: ", or nothing where the file says no more of it. Read again, for errors are rare."""
+    if robot.path is None or not part:
+        return ""
+    try:
+        source = YamlSource(read_text(robot.path), str(robot.path))
+        problems = Problems(source, robot.path.parent)
+        units = _parameters(source, _units(source, problems), problems)
+        expand(source, units, robot_type(_kind(source, problems)).schema, problems)
+    except TensegrityError:
+        return ""
+    block, *names = part
+    found = source.data.get(block)
+    path: list[str | int] = [block]
+    if names and isinstance(found, list):  # members and the like, which have a name in them
+        path += [k for k, each in enumerate(found) if isinstance(each, dict) and each.get("name") == names[0]][:1]
+    elif names and isinstance(found, dict):
+        path += [name for name in names[:1] if name in found]
+    if found is None or len(path) <= len(names):
+        return ""
+    return f"{source.name}:{source.line(path)}: {spell(source.data, path)}: "
 
 
 # -- what must be known before the rest can be read -----------------------------------------------------------------

@@ -25,8 +25,8 @@ from .point_masses import (
     DEPENDENT_BARS,
     DIVERGED,
     FRICTION_POWER,
-    MEAN,
     FRICTION_STEP,
+    MEAN,
     Network,
     accelerations,
     add_friction,
@@ -124,7 +124,7 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
             stages.work[0] += weight * winding_power(spools, work.tensions)
             stages.work[1] += weight * lost
             if rubs:
-                add_friction(network, work, stages, step, weight / step)
+                add_friction(work, stages, step, weight / step)
             if turns:
                 add_torque(stages.nodes, work.forces, weight, due)
             ahead = step if stage == 2 else 0.5 * step
@@ -159,7 +159,7 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
 
 @for_compiled_callers
 def rub_step(network, nodes, velocities, step, work, stages):
-    """Friction of one step after all other forces, its heat in stages.work; False where bars depend on each other."""
+    """What sticks at the end of a step, after all other forces, its heat in stages.work; False: bars depend."""
     before = kinetic_energy(network, velocities)
     rub(network, velocities, step, work)
     if not project_velocities(network, nodes, velocities, work):
@@ -174,8 +174,9 @@ def rub_step(network, nodes, velocities, step, work, stages):
 def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance in place by `count` steps of velocity Verlet with bars (RATTLE; Andersen 1983).
 
-    Dampers at the end of a step see the velocity there by extrapolation, which keeps the second order. Friction of the
-    ground is an implicit step of its own at the end (`rub`), so that it does not limit the step.
+    Dampers and friction at the end of a step see the velocity there by extrapolation, which keeps the second order.
+    Feet that stick go on with the friction that held them, which is corrected implicitly at the end (`rub`): so
+    friction does not limit the step, and what sticks does not creep by it.
     """
     damped, rubs, drives = is_damped(network), network.ground.shape[0] > 0, spools.rods[0] > 0
     work.horizon[FRICTION_STEP] = step if rubs else 0.0
@@ -191,7 +192,7 @@ def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, 
         stages.work[1] += 0.5 * step * lost
         if rubs:
             work.ground[:, MEAN:] = 0.0
-            add_friction(network, work, stages, step, 0.5)
+            add_friction(work, stages, step, 0.5)
         bar_units(network, nodes, stages.units)
         if not coupling(network, stages.units, work):
             return DEPENDENT_BARS
@@ -216,7 +217,7 @@ def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, 
         if not project_velocities(network, nodes, velocities, work):
             return DEPENDENT_BARS
         if rubs:
-            add_friction(network, work, stages, 0.0, 0.5)
+            add_friction(work, stages, 0.0, 0.5)
             if not rub_step(network, nodes, velocities, step, work, stages):
                 return DEPENDENT_BARS
         if drives:

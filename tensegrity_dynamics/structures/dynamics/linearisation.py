@@ -302,7 +302,7 @@ class StructureLinearisation:
 
 
 def _copied(matrix: Matrix) -> Matrix:
-    """A csr matrix with arrays of its own; its own `copy` checks them all again, which takes longer than filling them."""
+    """A csr matrix with arrays of its own; scipy's `copy` checks them all again, longer than it takes to fill them."""
     result = copy(matrix)
     result.data, result.indices, result.indptr = matrix.data.copy(), matrix.indices.copy(), matrix.indptr.copy()
     return result

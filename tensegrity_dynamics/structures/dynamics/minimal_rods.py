@@ -33,12 +33,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...errors import TensegrityError, unknown_name
+from ...errors import PartError, TensegrityError, unknown_name
 from ...numerics.compilation import allocation_free, compiled_part, for_compiled_callers
 from ..structure import Structure
 from .explicit_integrators import extend_bars, rub_step
 from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
-from .point_masses import COMPLETED, DEPENDENT_BARS, MEAN, FRICTION_STEP, add_friction, spring_forces
+from .point_masses import COMPLETED, DEPENDENT_BARS, FRICTION_STEP, MEAN, add_friction, spring_forces
 from .spools import set_speeds, wind, winding_power
 
 VERTICAL = ("none", "chart", "guard")
@@ -76,9 +76,11 @@ def make_rods(structure: Structure, vertical: str = "chart", spread: bool = True
         own = [structure.member_names[k] for k in bars if i in structure.members[k]]
         if len(own) != 1:
             found = f"{len(own)} bars ({', '.join(own)})" if own else "no bar"
-            raise TensegrityError(
+            raise PartError(
                 f"node {structure.node_names[i]} is on {found}: the model of minimal coordinates needs every free node "
-                "on exactly one bar (class 1). Use model 'point_masses'."
+                "on exactly one bar (class 1). Use model 'point_masses'.",
+                "nodes",
+                structure.node_names[i],
             )
     lumped, count = structure.lumped_masses(), bars.size
     ends = np.array(structure.members[bars], dtype=np.int64).reshape(count, 2)
@@ -240,7 +242,7 @@ def rod_accelerations(rods, q, rates, forces, acceleration):
 def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance the rods by `count` steps of the classical Runge-Kutta method; nodes and velocities follow.
 
-    Friction of the ground is a step of its own at the end of each, as in the point-mass model.
+    Friction of the ground as in the point-mass model.
     """
     rubs, drives = network.ground.shape[0] > 0, spools.rods[0] > 0
     # the equations as printed are left as they are
@@ -278,7 +280,7 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
             stages.work[0] += weight * winding_power(spools, work.tensions)
             stages.work[1] += weight * lost
             if rubs:
-                add_friction(network, work, stages, step, weight / step)
+                add_friction(work, stages, step, weight / step)
             if turns:
                 add_torque(stages.nodes, work.forces, weight, due)
             ahead = step if stage == 2 else 0.5 * step

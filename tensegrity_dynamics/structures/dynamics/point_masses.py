@@ -50,9 +50,9 @@ Workspace = namedtuple(
     "forces acceleration units matrix factor right multipliers lengths tensions rest_rates catching horizon ground",
 )
 """Scratch arrays, what was last evaluated, and: rest_rates (m,) m/s of the spools; catching (m,) where the horizon
-limits a damper; horizon (3,): see `spring_forces` [s], power of friction [W], and the step [s] of an explicit integrator, zero
-elsewhere; ground (n, 18): of every node the force of the ground on it, `away` and `out` of `point_force`, and of an
-explicit integrator the friction [N] that it goes on with (`held_friction`) and its mean over the step. Few arrays,
+limits a damper; horizon (3,): see `spring_forces` [s], power of friction [W], and the step [s] of an explicit
+integrator, zero elsewhere; ground (n, 18): of every node the force of the ground on it, `away` and `out` of
+`point_force`, and of an explicit integrator the friction [N] that it goes on with (`held_friction`) and its mean over the step. Few arrays,
 because compiled functions hand over every one of them."""
 HORIZON, FRICTION_POWER, FRICTION_STEP = 0, 1, 2
 CONTACT, AWAY, TOUCH, HELD, MEAN, ROW = 0, 3, 6, 12, 15, 18
@@ -285,7 +285,7 @@ def held_friction(network, i, velocity, step, here):
 
 
 @for_compiled_callers
-def add_friction(network, work, stages, step, weight):
+def add_friction(work, stages, step, weight):
     """A part of the step's mean friction, and of its heat."""
     stages.work[2] += weight * step * work.horizon[FRICTION_POWER]
     for i in range(work.ground.shape[0]):

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import TensegrityError, unknown_name
+from ...errors import PartError, TensegrityError, unknown_name
 from ...numerics.compilation import allocation_free, for_compiled_callers
 from ..structure import Structure
 
@@ -34,9 +34,11 @@ def split_masses(structure: Structure, rod_mass: str) -> tuple[NDArray[np.float6
         raise TensegrityError(unknown_name("rod_mass", rod_mass, ROD_MASSES))
     masses = structure.lumped_masses()
     for i in np.flatnonzero(~structure.fixed & ~(masses > 0.0)):
-        raise TensegrityError(
+        raise PartError(
             f"node {structure.node_names[i]} has no mass, so that its motion is not determined; give it or a member "
-            "that ends there a mass."
+            "that ends there a mass.",
+            "nodes",
+            structure.node_names[i],
         )
     spread = np.where(structure.unilateral | structure.fixed[structure.members].all(axis=1), 0.0, structure.masses)
     return masses, spread / 6.0 if rod_mass == "spread" else np.zeros(spread.size)
@@ -78,9 +80,11 @@ def inverse_masses(
                         done[other] = True
                         group.append(other)
         if len(group) > MAX_GROUP:
-            raise TensegrityError(
+            raise PartError(
                 f"{len(group)} free nodes hang together by rods (node {structure.node_names[begin]} among them), up to "
-                f"{MAX_GROUP} can have spread masses; simulate with rod_mass='ends'."
+                f"{MAX_GROUP} can have spread masses; simulate with rod_mass='ends'.",
+                "nodes",
+                structure.node_names[begin],
             )
         row_of = {node: row for row, node in enumerate(group)}
         block: NDArray[np.float64] = np.diag(own[group])

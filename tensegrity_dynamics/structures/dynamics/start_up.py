@@ -144,7 +144,10 @@ def start_up(
     duration = 20.0 * simulator.shortest_period if ramp is None else ramp
     if tolerance is None:
         strongest = structure.stiffness[pulls] * lengths[pulls]
-        tolerance = 1e-9 * float(strongest.max(initial=1e-9))
+        heaviest = 1e-3 * np.linalg.norm(
+            structure.steady_forces(), axis=1
+        )  # where nothing pulls, weights say the scale
+        tolerance = 1e-9 * float(max(strongest.max(initial=1e-9), heaviest.max(initial=0.0)))
     simulator.set_rest_lengths(np.where(pulls, lengths, goal))
     pace = np.abs(goal - simulator.state.rest_lengths) / max(duration / step, 1.0)
     pace[pace == 0.0] = 1.0

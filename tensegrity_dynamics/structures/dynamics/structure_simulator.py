@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...contact.collision import collision_energy
 from ...contact.ground_forces import ground_energy
-from ...errors import NoEquilibriumError, TensegrityError, unknown_name
+from ...errors import NoEquilibriumError, PartError, TensegrityError, unknown_name
 from ...impedance import MovingPosition, lead_of
 from ...linear_models.linear_model import LinearModel
 from ...robots.robot import Robot
@@ -33,9 +33,9 @@ from .point_masses import (
     COMPLETED,
     CONTACT,
     DEPENDENT_BARS,
-    NORMAL_FORCE,
-    HELD,
     FRICTION_STEP,
+    HELD,
+    NORMAL_FORCE,
     accelerations,
     make_network,
     make_workspace,
@@ -143,9 +143,10 @@ class StructureSimulator(Simulator):
         self._network = make_network(structure, **masses)
         self._model_options, self._linearisations = masses, dict[str, StructureLinearisation]()
         if integrator == "implicit" and structure.free.size > MAX_IMPLICIT_COORDINATES:
-            raise TensegrityError(
+            raise PartError(
                 f"the implicit method solves dense systems of up to {MAX_IMPLICIT_COORDINATES} free coordinates, this "
-                f"structure has {structure.free.size}; use rk4 or rattle."
+                f"structure has {structure.free.size}; use rk4 or rattle.",
+                "nodes",
             )
         self._work, self._stages = make_workspace(self._network), make_stage_workspace(self._network, integrator)
         self._spools = make_spools(structure, self.actuators, self._network.bars)
@@ -208,7 +209,7 @@ class StructureSimulator(Simulator):
             raise TensegrityError(f"velocities must be finite with shape {self._nodes.shape}.")
         array[self.structure.supports] = 0.0
         if not project_velocities(self._network, self._nodes, array, self._work):
-            raise TensegrityError(self._dependence())
+            raise self._dependence()
         self._velocities[:] = array
         self._forget()
 
@@ -333,7 +334,7 @@ class StructureSimulator(Simulator):
         # beyond bounds, or not finite: what diverged makes bars look dependent, too
         near = (np.abs(self._nodes) < LOST).all() and (np.abs(self._stages.nodes) < LOST).all()
         if status == DEPENDENT_BARS and near:
-            raise TensegrityError(self._dependence())
+            raise self._dependence()
         instead = "" if self.integrator == "implicit" else ", or integrator 'implicit'"
         raise TensegrityError(
             f"the simulation diverged with steps of {self.time_step:.3g} s (shortest period "
@@ -470,18 +471,20 @@ class StructureSimulator(Simulator):
         for _ in range(100):
             bar_units(network, nodes, units)
             if not coupling(network, units, self._work):
-                raise TensegrityError(self._dependence(nodes))
+                raise self._dependence(nodes)
             if close_bars(network, nodes, units, self._stages.totals, self._work) < 1e-12:
                 return
         raise TensegrityError("the bars cannot reach their lengths from the start; start nearer.")
 
-    def _dependence(self, nodes: NDArray | None = None) -> str:
+    def _dependence(self, nodes: NDArray | None = None) -> PartError:
         """Which rigid bars depend on each other, and what to do."""
         rows = dependent_bars(self._network, self._nodes if nodes is None else nodes)
-        names = ", ".join(self.structure.member_names[k] for k in rows) or "some"
-        return (
-            f"rigid bars depend on each other here ({names}): the length of one follows from the others, so that their "
-            "forces are not determined. Take one out, or simulate with rigid_bars=False."
+        names = [self.structure.member_names[k] for k in rows]
+        return PartError(
+            f"rigid bars depend on each other here ({', '.join(names) or 'some'}): the length of one follows from the "
+            "others, so that their forces are not determined. Take one out, or simulate with rigid_bars=False.",
+            "members",
+            *names[:1],
         )
 
     def _default_step(self) -> float:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import NoEquilibriumError, TensegrityError
+from ...errors import NoEquilibriumError, PartError, TensegrityError
 from ..energy import free_positions
 from ..form_finding.softest_mode import MAX_LANCZOS_STEPS, softest_elastic
 from ..form_finding.stability import edge_members, no_stiffness, stiffness_at_the_edge
@@ -84,9 +84,10 @@ class StructureEquilibriumSolver:
         self._sparse: SparseMinimiser | None = None
         if structure.free.size > MAX_DENSE_COORDINATES:
             if rigid_bars:
-                raise TensegrityError(
+                raise PartError(
                     f"rigid bars are solved up to {MAX_DENSE_COORDINATES} free coordinates, this structure has "
-                    f"{structure.free.size}; use elastic bars."
+                    f"{structure.free.size}; use elastic bars.",
+                    "nodes",
                 )
             self._sparse = SparseMinimiser(structure, self._problem, self._reach)
         count = min(structure.free.size, MAX_DENSE_COORDINATES)

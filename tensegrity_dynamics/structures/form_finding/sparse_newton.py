@@ -21,6 +21,11 @@ from .newton import BALANCED, COINCIDENT, MIN_CAPPED_STEPS, STUCK, Problem, has_
 
 MOST_VECTORS, MOST_SOLUTIONS = 30, 300
 """Of one run for the softest motion, and of all of them."""
+CLOSE, MOST_CORRECTIONS = 0.1, 5
+"""Part of the residual that a step may leave for the next one to be sought with the same factors, and by how many
+corrections of conjugate gradients; a factorisation takes as long as ten of them, more in large structures."""
+LESS = 0.03
+"""Part of the shift that is tried after a step that the model foresaw."""
 MIN_KEPT = 3000
 """Free coordinates from which on it pays to load what keeps the pattern's factorisation."""
 
@@ -127,7 +132,7 @@ class SparseMinimiser:
         status, iteration = STUCK, 0
         if not np.all(self._lengths > 0.0):
             return self._result(COINCIDENT, 0, residual, None, 0.0)
-        factor, scale, least, direction = None, 1.0, 0.0, np.zeros(free.size)
+        factor, scale, least, direction, fallen = None, 1.0, 0.0, np.zeros(free.size), 1.0
         for iteration in range(maximum_iterations + 1):  # noqa: B007 - the count is reported
             worst = float(np.max(np.abs(residual)))
             self._refill(nodes, rest)
@@ -146,11 +151,14 @@ class SparseMinimiser:
                 escapes += 1
                 step = 0.1 * self.reach * direction / np.max(np.abs(direction))
             else:
-                used, factor = shift, self._factor(shift)
-                while factor is None:
-                    used = max(1e-5 * scale, 4.0 * used)
-                    factor = self._factor(used)
-                step, shift = factor.solve(residual), used
+                near = None if factor is None or fallen > CLOSE else self._corrected(factor, shift, residual, fallen)
+                if near is None:
+                    used, factor = shift, self._factor(shift)
+                    while factor is None:
+                        used = max(1e-5 * scale, 4.0 * used)
+                        factor = self._factor(used)
+                    near, shift = factor.solve(residual), used
+                step = near
             accepted, capped = False, False
             for _ in range(60):
                 cut = min(1.0, stride / max(float(np.max(np.abs(step))), 1e-300))
@@ -185,10 +193,10 @@ class SparseMinimiser:
             stride = 2.0 * stride if full >= MIN_CAPPED_STEPS else stride if capped else self.reach
             nodes[:], energy = trial, new
             residual = self._residual(nodes, rest, forces)
+            fallen = float(np.max(np.abs(residual))) / worst if worst > 0.0 else 1.0
             if ratio > 0.75:
                 # a shift in proportion to what is out of balance keeps Newton's order of convergence
-                fallen = float(np.max(np.abs(residual))) / worst if worst > 0.0 else 1.0
-                shift = min(0.25, fallen) * shift if shift > 1e-9 * scale else 0.0
+                shift = min(LESS, fallen) * shift if shift > 1e-9 * scale else 0.0
             elif ratio < 0.25:
                 shift = max(1e-6 * scale, 4.0 * shift)
         return self._result(status, iteration, residual, factor, scale, least, direction)
@@ -238,6 +246,26 @@ class SparseMinimiser:
         except RuntimeError:  # exactly singular
             return None
         return factor if np.all(factor.U.diagonal() > 1e-15 * np.max(self._values)) else None
+
+    def _corrected(self, factor, shift: float, residual: NDArray, fallen: float) -> NDArray | None:
+        """(K + shift)^-1 residual by conjugate gradients with the factors of a step before; None where they are far."""
+        step, left = np.zeros(residual.size), residual.copy()
+        goal = min(0.01, fallen) * np.sqrt(_inner(left, left))
+        direction, before = np.zeros(residual.size), np.inf
+        for _ in range(MOST_CORRECTIONS):
+            solved = factor.solve(left)
+            size = _inner(left, solved)
+            direction = solved + size / before * direction
+            pulled = self._matrix @ direction + shift * direction
+            curvature = _inner(direction, pulled)
+            if not (curvature > 0.0 and size > 0.0):
+                return None
+            step += size / curvature * direction
+            left -= size / curvature * pulled
+            if _inner(left, left) <= goal * goal:
+                return step
+            before = size
+        return None
 
     def _negative_direction(self, scale: float) -> tuple[float, NDArray[np.float64]]:
         shift, factor = 1e-6 * scale, None

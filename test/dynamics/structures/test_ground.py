@@ -148,6 +148,40 @@ def test_a_block_on_a_slope_creeps_below_the_angle_of_friction_and_slides_above_
             assert late == pytest.approx(slow * part / np.sqrt(1 - part * part), rel=0.05)
 
 
+@pytest.mark.parametrize("integrator", INTEGRATORS[:2])
+def test_what_sticks_on_a_slope_moves_by_the_creep_of_the_law_whatever_the_step(integrator: str) -> None:
+    """Positions, not velocities: friction as a step of its own lets a block go half a step's pull too far in each."""
+    slow, mu, tilt = 1e-3, 0.5, np.radians(5.0)
+    structure = ball(Ground(1e4, damping=100.0, friction=mu, friction_speed=slow, slope=tilt), gravity=G)
+    part = np.tan(tilt) / mu
+    for step in (2e-3, 5e-4):
+        simulation = Simulation(structure, step, integrator, start=[[0, 0, 5], [0, 0, 0]])
+        simulation.advance(duration=0.5)
+        begin = simulation.state.nodes[1]
+        simulation.advance(duration=0.5)
+        crept = np.linalg.norm(simulation.state.nodes[1] - begin) / 0.5
+        assert crept == pytest.approx(slow * part / np.sqrt(1 - part * part), rel=0.01)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS[:2])
+def test_sliding_feet_are_integrated_to_second_order(integrator: str) -> None:
+    """Six bars pushed off and spinning: a quarter of the step leaves a tenth of the error or less, not a quarter."""
+    nodes = standing().nodes
+    velocities = np.array((0.4, 0.2, 0.0)) + np.cross((0.0, 0.0, 1.0), nodes - nodes.mean(axis=0))
+
+    def end(step: float) -> np.ndarray:
+        simulation = Simulation(SIX_BAR, step, integrator, start=standing())
+        simulation.set_motion(velocities)
+        simulation.advance(duration=0.05)
+        assert simulation.energy().friction > 0.1
+        assert abs(simulation.energy_error) < 2e-3
+        return simulation.state.nodes
+
+    exact = end(1e-3 / 16)
+    errors = [float(np.abs(end(step) - exact).max()) for step in (1e-3, 2.5e-4)]
+    assert errors[1] < errors[0] / 8.0 and errors[0] < 4e-5
+
+
 @pytest.mark.parametrize("law", LAWS)
 def test_a_block_sinks_as_far_as_its_law_says(law: str) -> None:
     k, b, a, f = 1e4, 1e-3, 0.01, G / 1e4

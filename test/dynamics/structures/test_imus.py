@@ -19,9 +19,9 @@ from tensegrity_dynamics.structures.estimation.face_search import tip_sequences
 from tensegrity_dynamics.structures.estimation.imu_readings import ImuReadings
 from tensegrity_dynamics.structures.imu import Imu, elevation, elevations, read_imu
 
-PLAIN = load_robot("six_bar")
-RODS = ("rod_1", "rod_3", "rod_5")  # three directions
-ROBOT = replace(PLAIN, model=replace(PLAIN.structure, imus=tuple(Imu(each, noise=0.01) for each in RODS)))
+ROBOT = load_robot("six_bar")
+RODS = tuple(each.bar for each in ROBOT.structure.imus)  # three directions
+PLAIN = replace(ROBOT, model=replace(ROBOT.structure, imus=()))
 NODES, READER = PLAIN.structure.nodes, FootingReader(PLAIN.structure)
 ENDS = PLAIN.structure.members[[PLAIN.structure.member(each) for each in RODS]]
 GRAVITY = np.array([0.0, 0.0, -9.80665])

@@ -311,3 +311,24 @@ def test_start_up_from_the_icosahedron_loses_what_the_geometry_says():
         start_up(body, 400.0, start=nodes)
     with pytest.raises(NoEquilibriumError, match="velocities were not set to zero"):
         start_up(body, 40.0, start=nodes, zero_velocities=False, maximum_steps=300)
+
+
+def test_a_node_on_two_bars_is_refused_by_the_minimal_model_with_file_and_line(tmp_path) -> None:
+    """Also of a part that a file repeats; a model that has no file is refused all the same."""
+    path = tmp_path / "angle.yaml"
+    path.write_text("""
+kind: structure
+name: angle
+nodes: {a: {position: [0, 0, 0]}, b: {position: [1, 0, 0]},
+  c: {position: [1, 1, 0]}}
+defaults: {bar: {stiffness: 1.0e+6, rest_length: 1, mass: 1}, tendon: {stiffness: 100, rest_length: 1}}
+members:
+  - {name: r1, kind: bar, nodes: [a, b]}
+  - {name: r2, kind: bar, nodes: [b, c]}
+  - {name: t, kind: tendon, nodes: [a, c]}
+""")
+    robot = load_robot(path)
+    with pytest.raises(TensegrityError, match=r"angle.yaml:4: nodes.b: node b is on 2 bars \(r1, r2\)"):
+        Simulation(robot, model="minimal", start=robot.structure.nodes)
+    with pytest.raises(TensegrityError, match="^node b is on 2 bars"):
+        Simulation(robot.structure, model="minimal", start=robot.structure.nodes)
