@@ -52,8 +52,8 @@ Workspace = namedtuple(
 """Scratch arrays, what was last evaluated, and: rest_rates (m,) m/s of the spools; catching (m,) where the horizon
 limits a damper; horizon (3,): see `spring_forces` [s], power of friction [W], and the step [s] of an explicit
 integrator, zero elsewhere; ground (n, 18): of every node the force of the ground on it, `away` and `out` of
-`point_force`, and of an explicit integrator the friction [N] that it goes on with (`held_friction`) and its mean over the step. Few arrays,
-because compiled functions hand over every one of them."""
+`point_force`, and of an explicit integrator the friction [N] that it goes on with (`held_friction`) and its mean over
+the step. Few arrays, because compiled functions hand over every one of them."""
 HORIZON, FRICTION_POWER, FRICTION_STEP = 0, 1, 2
 CONTACT, AWAY, TOUCH, HELD, MEAN, ROW = 0, 3, 6, 12, 15, 18
 NORMAL_FORCE, DAMPER_POWER, RUB_POWER, LAW_SLOPE, DAMPER, RUB = 6, 7, 8, 9, 10, 11

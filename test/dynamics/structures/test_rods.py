@@ -330,5 +330,5 @@ members:
     robot = load_robot(path)
     with pytest.raises(TensegrityError, match=r"angle.yaml:4: nodes.b: node b is on 2 bars \(r1, r2\)"):
         Simulation(robot, model="minimal", start=robot.structure.nodes)
-    with pytest.raises(TensegrityError, match="^node b is on 2 bars"):
+    with pytest.raises(TensegrityError, match=r"^node b is on 2 bars"):
         Simulation(robot.structure, model="minimal", start=robot.structure.nodes)
