@@ -77,6 +77,8 @@ COMMANDS_KEPT = 64
 """Commands of which it is remembered what strains they meant."""
 SPACINGS = 3
 """Times between commands of which the median is expected next."""
+USUAL = 15
+"""Commands of which the median says how late they usually act: a late start or a gap says nothing of the loop."""
 FADE = 1.0
 """s in which tensions go over from those at the start to those that are asked for."""
 SHARED = 2.0
@@ -261,7 +263,7 @@ class QPController(SampledController):
         self._elapsed = self._latest = period
         self._low, self._doubt = np.array(self._floor), np.zeros(self._floor.size)
         self._commanded_elastic: deque[tuple[float, Array]] = deque(maxlen=COMMANDS_KEPT)
-        self._spacings: deque[float] = deque(maxlen=SPACINGS)
+        self._spacings: deque[float] = deque([period] * SPACINGS, SPACINGS)
         self._pending = PendingCommands(self._lead)
         self._force = np.zeros(self._rows.size)
         self._solve, self._fill_bounds = QuickCall(add_solution), QuickCall(fill_bounds)
@@ -273,7 +275,7 @@ class QPController(SampledController):
         self._last_command: Command | None = None
         self._last_time = self._last_acts = 0.0
         self._stuck, self._note, self._still_since = 0.0, "", -np.inf
-        self._ages: deque[float] = deque(maxlen=SPACINGS)
+        self._ages: deque[float] = deque([0.0] * USUAL, USUAL)
         self._answer, self._late, self._more_late = AnswerDelay(self._rows.size), 0.0, 0.0
         self._planned, self._fastest = np.zeros(self._rows.size), np.ones(self._rows.size)
         self._given_up, self._in_time_since, self._anew = "", np.inf, False
@@ -353,7 +355,7 @@ class QPController(SampledController):
         self._doubt[:] = 0.0
         self.equations.softness[:] = 1.0
         self._stuck, self._note, self._bounded = 0.0, "", None
-        self._ages.clear()
+        self._ages.extend([0.0] * USUAL)
         self._answer.forget()
         self._more_late, self._given_up, self._in_time_since, self._anew = 0.0, "", np.inf, False
         self.equations.work.load[:] = self._loads
@@ -515,9 +517,8 @@ class QPController(SampledController):
         self._ages.append(self._late)
         self._growth.allowed = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
         self._growth.affords = HeldGrowth.afforded(
-            self._holding() if self._spacings else self.period, sorted(self._ages)[len(self._ages) // 2],
-            self._bandwidth,
-        )  # fmt: skip
+            self._holding(), sorted(self._ages)[len(self._ages) // 2], self._bandwidth
+        )
         if self._growth.beyond and self._impedance is not None and not self._given_up:
             self._give_up(self._growth.words(), for_good=False)
         if self._given_up:
@@ -702,8 +703,7 @@ class QPController(SampledController):
         self._answer.forget()
         self._more_late, self._rate_seen, self._latest = 0.0, None, self.period
         self._last_time = self._last_acts = time - self.period
-        self._spacings.clear()
-        self._spacings.append(self.period)
+        self._spacings.extend([self.period] * SPACINGS)
 
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""

@@ -325,9 +325,9 @@ def test_hold_before_it_tips_lets_the_cable_out_again() -> None:
         loop.step()
     assert control.status(2.0).phase == "moving" and "wind" in control.diagnostics()["roll"]
     control.hold(2.0)
-    for _ in range(300):
+    for _ in range(500):  # what still swings when the cable is out again takes some seconds to come to rest
         loop.step()
-    assert control.status(8.0).phase == "holding" and control.diagnostics()["stands_on"] == "n1-n5-n9"
+    assert control.status(12.0).phase == "holding" and control.diagnostics()["stands_on"] == "n1-n5-n9"
     np.testing.assert_allclose(loop.position, home, atol=0.01)
 
 
