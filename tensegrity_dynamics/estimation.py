@@ -15,11 +15,15 @@ def estimator_methods(robot: Robot) -> tuple[str, ...]:
     return tuple(type_of(robot).estimators)
 
 
-def make_estimator(robot: Robot, *, rigid_bars: bool = True, observer: bool = False) -> Estimator:
+def make_estimator(
+    robot: Robot, *, rigid_bars: bool = True, observer: bool = False, unknown_loads: bool = True
+) -> Estimator:
     """The estimator of a robot: of equilibria, or an observer of its motion.
 
     Args:
         rigid_bars: of structures: bars keep their length, as in simulation.
+        unknown_loads: of observers: a wrench at the output and the cables' stiffness are estimated, too. They follow
+            from the actuators' efforts; what friction in a gear takes from these looks like a load.
 
     Raises:
         TensegrityError: an observer is asked for, and the kind of robot has none.
@@ -32,5 +36,8 @@ def make_estimator(robot: Robot, *, rigid_bars: bool = True, observer: bool = Fa
         raise TensegrityError(
             f"{robot.name} is a {robot.kind}, known by its shapes at rest; observers are for {able or 'no robots'}."
         )
-    estimator: Estimator = estimators[method](robot, rigid_bars=rigid_bars)
+    options = {"rigid_bars": rigid_bars}
+    if observer and not unknown_loads:
+        options["unknown_loads"] = False
+    estimator: Estimator = estimators[method](robot, **options)
     return estimator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..mechanisms.estimation.kalman_observer import MechanismObserver
+from ..mechanisms.estimation.kalman_observer import MechanismObserver, Noise
 from ..mechanisms.estimation.quasi_static_estimator import MechanismEstimator
 from ..mechanisms.file_builder import build_mechanism
 from ..mechanisms.file_schema import MechanismFile, motions
@@ -35,7 +35,9 @@ MECHANISM = RobotType(
     integrators=INTEGRATORS,
     estimators={
         "rest": lambda robot, **_: MechanismEstimator(robot),
-        "observer": lambda robot, **_: MechanismObserver(robot),
+        "observer": lambda robot, unknown_loads=True, **_: MechanismObserver(
+            robot, None if unknown_loads else Noise(load=0.0, elasticity=0.0)
+        ),
     },
     codec=MechanismCodec,
     report=MechanismReport,

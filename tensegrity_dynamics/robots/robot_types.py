@@ -59,7 +59,8 @@ class RobotType:
             options of `Simulation`; what a kind has no use for, it ignores.
         integrators: that the simulator knows; the first is the usual one. node_integrator: of the simulator node, where
             another one is usual; empty for the first.
-        estimators: by method ("rest", "observer"): makes an `estimation_interface.Estimator` from (robot, rigid_bars).
+        estimators: by method ("rest", "observer"): makes an `estimation_interface.Estimator` from (robot, rigid_bars);
+            "observer" also with unknown_loads=False.
         codec: makes the `StateCodec` of a robot: its states as the plain values that messages carry.
         report: makes the `RobotReport` of a robot: what commands print.
         picture: makes the `visualization.picture.Picture` of a robot: what markers, URDF and the browser view show.

@@ -33,7 +33,8 @@ WORDED = 0.5
 
 
 class EstimatorNode(RobotNode):
-    """Parameters: robot, method, measured_tensions, known_wrenches, wrench_timeout, rigid_bars, lockstep."""
+    """Parameters: robot, method, measured_tensions, unknown_loads, known_wrenches, wrench_timeout, rigid_bars and
+    lockstep."""
 
     def __init__(self) -> None:
         super().__init__("estimator")
@@ -47,8 +48,12 @@ class EstimatorNode(RobotNode):
         measured = self.parameter(
             "measured_tensions", False, "the observer takes the tensions of tendon_states, unless they are estimated"
         )
+        unknown = self.parameter(
+            "unknown_loads", True, "the observer estimates what pulls at the output, and the cables' stiffness, from "
+            "efforts; friction in gears looks like a load",
+        )  # fmt: skip
         self._observes = method == "observer"
-        self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes)
+        self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes, unknown_loads=unknown)
         with_wrenches = self.parameter(
             "known_wrenches", True, "the observer reckons with external_wrench; the controller's must be the same"
         )

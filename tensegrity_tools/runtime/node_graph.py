@@ -401,7 +401,10 @@ def hardware_graph(
     followers = _followers(name, choice, lockstep, lockstep, watching or Watching())
     recorder = [recorder_node(name, bag)] if bag else []
     graph = NodeGraph(name, choice, (source, *recorder, *followers), lockstep, emulator)
-    return graph.with_parameters("controller", servo_motors=True)
+    graph = graph.with_parameters("controller", servo_motors=True)
+    if choice.state == "observer":  # efforts are currents of geared servos, whose friction looks like a load
+        graph = graph.with_parameters("estimator", unknown_loads=False)
+    return graph
 
 
 def _in_time_with_the_bus(robot: Robot, choice: Choice) -> Choice:

@@ -85,7 +85,7 @@ class HardwareLoop:
         self.faults: list[tuple[float, Fault]] = []
         self.refused: list[str] = []
         self.lowest = np.inf
-        self.estimator = make_estimator(self.robot, observer=self.control.needs_velocities)
+        self.estimator = make_estimator(self.robot, observer=self.control.needs_velocities, unknown_loads=False)
         self.driver.begin(lambda: self.time)
         self._reset = False
         while self.driver.identifying or not self._reset:

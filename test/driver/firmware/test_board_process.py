@@ -31,7 +31,9 @@ def until(done: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
-def test_the_process_moves_spools_and_stops_them_when_its_host_says_nothing_more(tmp_path) -> None:
+def test_the_process_moves_spools_and_stops_them_when_its_host_says_nothing_more(tmp_path, monkeypatch) -> None:
+    # a busy computer keeps the emulated servos waiting, too
+    monkeypatch.setattr("tensegrity_driver.servos.board_group.MODE_PATIENCE_S", PATIENCE_S)
     program = built("board_host")
     link = tmp_path / "board"
     with EmulatedRobot(TENSEBOT, realtime=True) as emulated:

@@ -10,6 +10,7 @@ from scipy.stats import chi2
 
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.mechanisms.estimation.covariance import Covariance
@@ -44,6 +45,19 @@ def test_a_wrench_that_nobody_told_is_found_and_the_pose_with_it():
     np.testing.assert_allclose(estimate.pose[0], simulation.observe().pose[0], atol=2e-5)
     without, _ = watched(robot, robot, np.concatenate((force, np.cross(arm, force))), 100, noise=Noise(load=0.0))
     assert np.linalg.norm(without._last.pose[0] - simulation.observe().pose[0]) > 1e-4
+
+
+def test_friction_in_gears_looks_like_a_load_and_moves_no_estimate_where_none_are_looked_for():
+    robot = load_robot("single_strut")
+    simulation = Simulation(robot)
+    seen = simulation.observe()
+    observers = [make_estimator(robot, observer=True, unknown_loads=each) for each in (True, False)]
+    taken = dict(zip(seen.efforts, (0.02, -0.02, 0.02), strict=True))  # parts of the efforts
+    for k in range(1, 101):
+        efforts = {name: (1.0 + taken[name]) * effort for name, effort in seen.efforts.items()}
+        found = [each.update(k * PERIOD, seen.positions, efforts) for each in observers]
+    with_loads, without = (np.linalg.norm(np.subtract(each.pose[0], seen.pose[0])) for each in found)
+    assert without < 2e-5 and with_loads > 1e-4
 
 
 def test_a_load_that_is_known_is_no_unknown_one():

@@ -76,6 +76,13 @@ def test_an_emulator_of_its_own_stands_behind_the_ports_of_the_driver(tmp_path: 
     assert hardware_graph("tensebot", port="/dev/ttyUSB0", emulator_folder=tmp_path).emulator is None
 
 
+def test_on_servos_plans_know_the_motors_and_friction_of_gears_is_taken_for_no_load() -> None:
+    graph = hardware_graph("manipulator", controller="qp", port=EMULATED)
+    assert graph["controller"].parameters["servo_motors"]
+    assert graph["estimator"].parameters["unknown_loads"] is False
+    assert "unknown_loads" not in simulation_graph("manipulator", controller="qp")["estimator"].parameters
+
+
 def test_more_parameters_and_fewer_nodes_leave_the_graph_as_it_was() -> None:
     graph = simulation_graph("tensebot")
     assert graph.with_parameters("simulator", paused=True)["simulator"].parameters["paused"] is True
