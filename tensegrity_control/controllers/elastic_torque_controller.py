@@ -29,6 +29,9 @@ from .sampled_controller import Line, SampledController
 
 MOST_MODELS = 8
 """Pairs of models in other coordinates than those of the start that are kept."""
+FORESEEN = 3.0
+"""Periods of lateness that set points are made for. Where more was expected and does not come, a set point that was
+carried back from a quick part of the plan would be far off; where it comes, all actuators are late alike."""
 SETTLING_PERIODS = 2.0
 """Slowest periods of the equilibria that a goal without a duration takes at least."""
 
@@ -135,7 +138,7 @@ class ElasticTorqueController(SampledController):
         if gains is None:
             return super()._make_command(time, tracker, progress, state)
         self.blind += state is None or state.q is None
-        age = 0.0 if state is None else max(0.0, state.age)
+        age = 0.0 if state is None else min(max(0.0, state.age), FORESEEN * self.period)
         self._timing.sent(time, age)
         position, velocity, effort = tracker.set_points(progress.time, progress.pace, age)
         if self.motors.inertia.any():  # what accelerates the motors themselves, which the plan does not know
