@@ -57,7 +57,7 @@ class FollowingErrorMonitor(TendonMonitor):
             self._past.clear()  # a spool without torque goes where its tendon pulls it
             return None
         length = math.nan if tendon is None else tendon.length
-        if command is not None and beyond_command(command, length) <= command.compliance:
+        if command is not None and abs(length - command.value) <= command.compliance:
             self._past.clear()  # a soft servo goes where it is pushed, as far as its stiffness lets it
             return None
         before = self._past[-1][0] if self._past else math.nan
@@ -169,12 +169,6 @@ def commanded_speed(command: DriveCommand | None, length: float, spool: Spool, p
         return command.value
     rate = min(command.rate or spool.actuator.rate, spool.actuator.rate)
     return min(max((command.value - length) / period, -rate), rate) if finite(length) else 0.0
-
-
-def beyond_command(command: DriveCommand, length: float) -> float:
-    """Distance [m] of a length from the nearest between its set point and where its servo is sent, which may be ahead."""
-    goal = command.value if command.goal is None or not finite(command.goal) else command.goal
-    return max(min(goal, command.value) - length, length - max(goal, command.value), 0.0)
 
 
 def commanded_speed_of(spool: Spool, settings: SafetySettings) -> Callable[[DriveCommand | None, float, float], float]:
