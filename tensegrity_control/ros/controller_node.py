@@ -187,11 +187,9 @@ class ControllerNode(RobotNode):
         self.create_subscription(PoseStamped, "goal_pose", self._take_goal_pose, STATE)
         self._newest_goal: PoseStamped | None = None  # of the topic, to be planned
         self._plans_newest = False
-        # a group of its own: while a goal is planned the control goes on, and a second one is refused at once
+        # any number at a time: while a goal is planned the control goes on, and a second one is refused at once
         self._goal_asked = self._asked.announced(self._set_goal)
-        self.create_service(
-            SetGoalPose, "set_goal_pose", self._goal_asked, callback_group=self.attention.prompt
-        )  # fmt: skip
+        self.create_service(SetGoalPose, "set_goal_pose", self._goal_asked, callback_group=self.attention.prompt)
         self.create_service(Trigger, "hold", self._hold, callback_group=self.attention.prompt)
         self.create_service(Trigger, "stop", self._stop, callback_group=self.attention.prompt)
         self._action = ActionServer(

@@ -9,6 +9,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
+from endings import Until  # noqa: E402
 from rcl_interfaces.srv import GetParameters  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
@@ -20,20 +21,6 @@ from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import time_message  # noqa: E402
 from tensegrity_dynamics.ros.robot_node import STATE, RobotNode  # noqa: E402
 from tensegrity_dynamics.ros.simulator_node import SimulatorNode  # noqa: E402
-
-PATIENCE = 60.0
-
-
-class Until:
-    """An ending that comes when a condition holds."""
-
-    def __init__(self, condition) -> None:
-        self._condition, self._end = condition, time.monotonic() + PATIENCE
-
-    @property
-    def asked(self) -> bool:
-        assert time.monotonic() < self._end
-        return bool(self._condition())
 
 
 class Flooded(RobotNode):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from endings import Until  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
@@ -15,8 +14,6 @@ from tensegrity_dynamics import TensegrityError  # noqa: E402
 from tensegrity_dynamics.ros.composition import Composition, NodeFailure  # noqa: E402
 from tensegrity_dynamics.ros.hand_over import InsideSubscription  # noqa: E402
 from tensegrity_dynamics.ros.robot_node import LATCHED, STATE, RobotNode, heard  # noqa: E402
-
-PATIENCE = 60.0
 
 
 class Speaker(RobotNode):
@@ -44,18 +41,6 @@ class Hearer(RobotNode):
 class Shy(RobotNode):
     def __init__(self) -> None:
         raise TensegrityError("it does not want to")
-
-
-class Until:
-    """An ending that comes when a condition holds."""
-
-    def __init__(self, condition) -> None:
-        self._condition, self._end = condition, time.monotonic() + PATIENCE
-
-    @property
-    def asked(self) -> bool:
-        assert time.monotonic() < self._end
-        return bool(self._condition())
 
 
 @pytest.fixture
