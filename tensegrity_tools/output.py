@@ -131,6 +131,18 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], rig
     return result
 
 
+def panels(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, Any]:
+    """A figure of matplotlib and its axes, which no display needs and nothing keeps alive.
+
+    Args:
+        options: `figsize` [inch] and `layout` (constrained) of `Figure`; the rest is for `Figure.subplots`.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=options.pop("figsize", None), layout=options.pop("layout", "constrained"))
+    return figure, figure.subplots(rows, columns, **options)
+
+
 def number(value: Any, digits: int = 5) -> str:
     """A number for people."""
     if isinstance(value, bool):

@@ -68,9 +68,9 @@ def experiment(
     with progress.status(f"running {name}") as status:
         began = time.monotonic()
 
-        def show(text: str) -> None:
+        def show(text: str, lasts: bool) -> None:
             line = f"{name}, {time.monotonic() - began:.0f} s: {text}"
-            if progress.is_terminal:
+            if progress.is_terminal and not lasts:
                 status.update(line)
             else:
                 progress.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -18,7 +18,7 @@ from tensegrity_dynamics.robots.formatting import millimetres, span, turned
 from tensegrity_dynamics.robots.quantities import read_quantity, read_vector
 from tensegrity_dynamics.robots.report import Report, Section
 
-from ..output import console, print_json, print_report, progress
+from ..output import console, panels, print_json, print_report, progress
 from .arguments import JsonOption, RobotArgument, check_folder, check_picture
 from .motion_table import write_table
 
@@ -269,13 +269,8 @@ def _pose(sample: dict[str, Any]) -> str:
 
 
 def _plot(samples: list[dict[str, Any]], pulling: Mapping[str, str], path: Path, name: str) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     times = [sample["time_s"] for sample in samples]
-    figure, (above, below) = plt.subplots(2, 1, figsize=(8, 6), sharex=True, layout="constrained")
+    figure, (above, below) = panels(2, 1, figsize=(8, 6), sharex=True)
     start = samples[0]["position_m"]
     if start is not None:
         for axis, label in enumerate("xyz"):
@@ -294,4 +289,3 @@ def _plot(samples: list[dict[str, Any]], pulling: Mapping[str, str], path: Path,
     below.set_ylabel("tensions [N]")
     below.set_xlabel("time [s]")
     figure.savefig(path, dpi=120)
-    plt.close(figure)

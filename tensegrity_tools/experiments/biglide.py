@@ -11,12 +11,12 @@ by computed torque without a guard at the singularity, with efforts held over se
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from tensegrity_control.controllers.computed_torque import ComputedTorqueTracker
 from tensegrity_control.motion_planning.singularity_crossing import (
@@ -35,7 +35,9 @@ from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKi
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 from tensegrity_dynamics.numerics.types import Array
 
+from ..output import panels, table
 from ..runtime.closed_loop import TrajectoryRun
+from ._progress import figures, report
 from ._runs import Variants, run_trajectory, same_bits, spread, through_nodes_in_words
 
 NAME = "biglide"
@@ -77,10 +79,17 @@ def run(
     line = np.subtract(CROSSING[2], CROSSING[0])
     line /= np.linalg.norm(line)
     crossed = speed * line, acceleration * line
+    kinematic = []
+    for period in COMMUNICATION:
+        report(f"kinematic control, a communication time of {period:g} s")
+        kinematic.append(figures("kinematic control", _kinematic(period, nodes)))
+    report("computed torque")
+    torque = figures("computed torque", _computed_torque(nodes))
+    report("the crossing")
     return {
         "experiment": NAME,
-        "kinematic": [_kinematic(period, nodes) for period in COMMUNICATION],
-        "computed_torque": _computed_torque(nodes),
+        "kinematic": kinematic,
+        "computed_torque": torque,
         "crossing": _crossing(kinematics, start, crossed, (stiffness, damping, nearest), nodes),
     }
 
@@ -176,10 +185,14 @@ def _crossing(
     first = kinematics.inverse(FAILING[0], mode)
     followed: list[tuple[str, PiecewisePolynomial, Array]] = [(label, path, mode) for label, path in paths.items()]
     followed.append(("straight, of chapter 3", straight(*FAILING), first))
-    result["followed"] = [
-        _followed(kinematics, label, path, q, gains, period) for label, path, q in followed for period in PERIODS
-    ]
-    result["controlled"] = _controlled(mode, gains, nodes)
+    result["followed"] = []
+    for label, path, q in followed:
+        for period in PERIODS:
+            report(f"the crossing followed, {label}, efforts held over {1e3 * period:g} ms")
+            row = _followed(kinematics, label, path, q, gains, period)
+            result["followed"].append(figures("the crossing followed", row))
+    report("the crossing that the controller plans")
+    result["controlled"] = figures("the crossing that the controller plans", _controlled(mode, gains, nodes))
     return result
 
 
@@ -244,17 +257,15 @@ def _followed(
 
 def render(result: dict[str, Any], console: Console) -> None:
     """Errors and forces as tables."""
-    table = Table(title=f"kinematic control, gain {GAIN:g}: printed: halving the communication time halves the error",
-                  title_justify="left", box=None, pad_edge=False)  # fmt: skip
-    for head in ("communication time [s]", "largest error [mm]", "ratio to the one above"):
-        table.add_column(head, justify="right")
-    last = None
-    for row in result["kinematic"]:
-        error = row["largest_error_m"]
-        ratio = "" if last is None else f"{error / last:.3f}"
-        table.add_row(f"{row['communication_time_s']:g}", f"{1e3 * error:.3f}", ratio)
-        last = error
-    console.print(table)
+    errors = [row["largest_error_m"] for row in result["kinematic"]]
+    ratios = ["", *(f"{error / last:.3f}" for last, error in pairwise(errors))]
+    rows: list[tuple[str, ...]] = [
+        (f"{row['communication_time_s']:g}", f"{1e3 * row['largest_error_m']:.3f}", ratio)
+        for row, ratio in zip(result["kinematic"], ratios, strict=True)
+    ]
+    title = f"kinematic control, gain {GAIN:g}: printed: halving the communication time halves the error"
+    heads: tuple[str, ...] = ("communication time [s]", "largest error [mm]", "ratio to the one above")
+    console.print(table(title, heads, rows, right=range(3)))
     own = result["computed_torque"]
     console.print(
         f"\ncomputed torque, K_p = {STIFFNESS:g}, K_d = {DAMPING:g}: largest error "
@@ -267,48 +278,36 @@ def render(result: dict[str, Any], console: Console) -> None:
         f"acceleration {np.round(crossing['acceleration_at_the_crossing_m_per_s2'], 4).tolist()} m/s^2.",
         highlight=False,
     )
-    table = Table(title="force of the first foot beside the crossing [N] (printed: 1e7 to 1e8 at it)",
-                  title_justify="left", box=None, pad_edge=False)  # fmt: skip
-    table.add_column("path")
-    for head in ("s from it", "before", "after"):
-        table.add_column(head, justify="right")
-    for row in crossing["beside_the_crossing"]:
-        before, after = row[FORCES]
-        table.add_row(row["path"], f"{row['s_from_the_crossing']:g}", f"{before:.5g}", f"{after:.5g}")
-    console.print(table)
+    rows = [
+        (row["path"], f"{row['s_from_the_crossing']:g}", *(f"{force:.5g}" for force in row[FORCES]))
+        for row in crossing["beside_the_crossing"]
+    ]
+    title = "force of the first foot beside the crossing [N] (printed: 1e7 to 1e8 at it)"
+    console.print(table(title, ("path", "s from it", "before", "after"), rows, right=range(1, 4)))
+    controlled = crossing["controlled"]
     console.print(
-        f"computed torque on the crossing: largest error {1e3 * own['largest_error_m']:.3g} mm, largest force "
-        f"{own['largest_force_N']:.4g} N.",
+        f"computed torque on the crossing: largest error {1e3 * controlled['largest_error_m']:.3g} mm, largest force "
+        f"{controlled['largest_force_N']:.4g} N.",
         highlight=False,
     )
-    rows = [*result["kinematic"], result["computed_torque"], own]
-    through = [row["through_nodes"] for row in rows if "through_nodes" in row]
+    runs = [*result["kinematic"], own, controlled]
+    through = [row["through_nodes"] for row in runs if "through_nodes" in row]
     if through:
         console.print(through_nodes_in_words(through), highlight=False)
     for label, reason in crossing["refused"].items():
         console.print(f"{label}: {'refused: ' + reason if reason else 'let through'}", highlight=False)
-    table = Table(title="\nfollowed by computed torque with unlimited forces",
-                  title_justify="left", box=None, pad_edge=False)  # fmt: skip
-    table.add_column("path")
-    for head in ("period [ms]", "largest force [N]", "largest error [mm]", "until [s]"):
-        table.add_column(head, justify="right")
-    table.add_column("because")
-    for row in crossing["followed"]:
-        table.add_row(
-            row["path"], f"{1e3 * row['period_s']:g}", f"{row['largest_force_N']:.4g}",
-            f"{1e3 * row['largest_error_m']:.3g}", f"{row['ended_at_s']:.3f}", row["because"] or "the end of the path",
-        )  # fmt: skip
-    console.print(table)
+    rows = [
+        (row["path"], f"{1e3 * row['period_s']:g}", f"{row['largest_force_N']:.4g}",
+         f"{1e3 * row['largest_error_m']:.3g}", f"{row['ended_at_s']:.3f}", row["because"] or "the end of the path")
+        for row in crossing["followed"]
+    ]  # fmt: skip
+    heads = ("path", "period [ms]", "largest force [N]", "largest error [mm]", "until [s]", "because")
+    console.print(table("\nfollowed by computed torque with unlimited forces", heads, rows, right=range(1, 5)))
 
 
 def draw(result: dict[str, Any], picture: Path) -> None:
     """Tracking errors (3.2 to 3.4, 3.6), and path and forces of the crossing (4.1, 4.2, 4.4)."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(2, 3, figsize=(13, 7), layout="constrained")
+    figure, axes = panels(2, 3, figsize=(13, 7))
     for row in result["kinematic"]:
         error = 1e3 * np.linalg.norm(row["error_m"], axis=1)
         axes[0, 0].plot(row["time_s"], error, label=f"{row['communication_time_s']:g} s")
@@ -337,4 +336,3 @@ def draw(result: dict[str, Any], picture: Path) -> None:
         axis.grid(alpha=0.3)
         axis.legend(fontsize=8)
     figure.savefig(picture, dpi=110)
-    plt.close(figure)

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation, RotationSpline
 
@@ -37,6 +36,8 @@ from tensegrity_dynamics.numerics.rotations import (
     rotation_vector,
 )
 from tensegrity_dynamics.robots.output_frame import pose_error
+
+from ..output import panels, table
 
 NAME = "cable_robot"
 DESCRIPTION = "tensions of the suspended cable robot along a path, and its pose with pulleys beside point anchors"
@@ -246,32 +247,22 @@ def render(result: dict[str, Any], console: Console) -> None:
         "of continuous tensions it halves with the distance).\n",
         highlight=False,
     )
-    table = Table(title="where the platform comes to rest", title_justify="left", box=None, pad_edge=False)
-    for head in ("pulley angles from", "largest error m", "largest error rad"):
-        table.add_column(head, justify="left" if head.startswith("pulley") else "right")
-    for what, row in result["largest"].items():
-        table.add_row(what, f"{row['position_m']:.2e}", f"{row['angle_rad']:.2e}")
-    if "driven" in result:
-        for what, driven in result["driven"].items():
-            for when, key in (("on the way", "during_motion"), ("at the end", "at_rest")):
-                table.add_row(
-                    f"pulleys, simulated, {what}, {when}",
-                    f"{driven[f'position_{key}_m']:.2e}",
-                    f"{driven[f'angle_{key}_rad']:.2e}",
-                )
-    console.print(table)
+    rows = [
+        (what, f"{row['position_m']:.2e}", f"{row['angle_rad']:.2e}") for what, row in result["largest"].items()
+    ] + [
+        (f"pulleys, simulated, {what}, {when}", f"{own[f'position_{key}_m']:.2e}", f"{own[f'angle_{key}_rad']:.2e}")
+        for what, own in result.get("driven", {}).items()
+        for when, key in (("on the path", "during_motion"), ("at the end", "at_rest"))
+    ]
+    heads = ("pulley angles from", "largest error m", "largest error rad")
+    console.print(table("where the platform comes to rest", heads, rows, right=(1, 2)))
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """Tensions along the path, and the errors of pulleys and of point anchors."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     if not result["feasible"]:
         return
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    figure, axes = panels(1, 2, figsize=(11, 4))
     for name, column in zip(result["cables"], np.asarray(result["tensions_N"]).T, strict=True):
         axes[0].plot(result["share"], column, label=name)
     axes[0].set_xlabel("share of the path")
@@ -288,4 +279,3 @@ def draw(result: dict[str, Any], path: Path) -> None:
     for each in axes:
         each.grid(alpha=0.3)
     figure.savefig(path, dpi=120)
-    plt.close(figure)

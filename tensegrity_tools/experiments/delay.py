@@ -21,9 +21,9 @@ from tensegrity_control.registry import controller_class
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
-from ..output import table
+from ..output import panels, table
 from ..runtime.delayed_loop import DelayedLoop, Delays
-from ._progress import report
+from ._progress import figures, report
 
 DESCRIPTION = "late commands: error and least tension of every controller of torques over a delay of 0 to 3 periods"
 DELAYS = (0, 1, 2, 3)
@@ -120,8 +120,10 @@ def run(
                 for delay in delays:
                     if each == "varying" and not delay:
                         continue
-                    report(f"{case.robot} {case.controller} {actuation}, {each} delay of {delay} periods")
-                    runs.append(late_run(case, actuation, delay, each, observer=state == "observer", seed=seed))
+                    part = f"{case.robot} {case.controller} {actuation}, {each} delay of {delay} periods"
+                    report(part)
+                    row = late_run(case, actuation, delay, each, observer=state == "observer", seed=seed)
+                    runs.append(figures(part, row))
     floors = {each.robot: max(one.minimum_tension for one in load_robot(each.robot).actuators) for each in cases}
     return {"runs": runs, "floors": floors}
 
@@ -130,13 +132,13 @@ def render(result: dict[str, Any], console: Any) -> None:
     """Print the runs."""
     rows = []
     for each in result["runs"]:
-        figures = ["lost", "", "", ""]
+        cells = ["lost", "", "", ""]
         if each["worst"] is not None:
             tight = [each["least_tension"], each["least"]]
-            figures = [f"{1e3 * each['worst']:.4f}", f"{1e3 * each['end']:.4f}"]
-            figures += ["" if value is None else f"{value:.2f}" for value in tight]
+            cells = [f"{1e3 * each['worst']:.4f}", f"{1e3 * each['end']:.4f}"]
+            cells += ["" if value is None else f"{value:.2f}" for value in tight]
         late = f"{1e3 * each['delay']:.0f}"
-        rows.append((each["robot"], each["controller"], each["actuation"], each["kind"], late, *figures))
+        rows.append((each["robot"], each["controller"], each["actuation"], each["kind"], late, *cells))
     columns = ("robot", "controller", "sends", "delay", "ms", "worst mm", "end mm", "least N", "of floor")
     console.print(table("late commands", columns, rows))
     for each in result["runs"]:
@@ -147,15 +149,10 @@ def render(result: dict[str, Any], console: Any) -> None:
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """Error and least tension over the delay, of fixed delays and of those that vary; what is lost is left out."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, panels = plt.subplots(2, 2, figsize=(11, 8), sharex=True)
+    figure, axes = panels(2, 2, figsize=(11, 8), sharex=True)
     groups = dict.fromkeys((each["robot"], each["controller"], each["actuation"]) for each in result["runs"])
     colours = {each[:2]: f"C{k}" for k, each in enumerate(dict.fromkeys(group[:2] for group in groups))}
-    for (errors, tensions), kind in zip(panels, KINDS, strict=True):
+    for (errors, tensions), kind in zip(axes, KINDS, strict=True):
         for group in groups:
             runs = [
                 each
@@ -174,10 +171,8 @@ def draw(result: dict[str, Any], path: Path) -> None:
         errors.set(title=f"{kind} delay", ylabel="largest error [mm]")
         tensions.set(title=f"{kind} delay", ylabel="least tension [N]")
         tensions.axhline(0.0, color="0.8", zorder=0)
-    for axes in panels[1]:
-        axes.set(xlabel="delay of the commands [ms], where it varies the longest one")
-    names = panels[0][0].get_legend_handles_labels()
-    panels[0][1].legend(*names, fontsize=7, loc="center right", bbox_to_anchor=(1.0, 0.55))
-    figure.tight_layout()
+    for below in axes[1]:
+        below.set(xlabel="delay of the commands [ms], where it varies the longest one")
+    names = axes[0][0].get_legend_handles_labels()
+    axes[0][1].legend(*names, fontsize=7, loc="center right", bbox_to_anchor=(1.0, 0.55))
     figure.savefig(path, dpi=110)
-    plt.close(figure)

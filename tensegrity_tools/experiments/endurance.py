@@ -20,7 +20,7 @@ from tensegrity_control.registry import controller_class
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..output import table
+from ..output import panels, table
 from ..runtime.delayed_loop import DelayedLoop, Delays, freezes
 from ._progress import report
 
@@ -179,18 +179,11 @@ def _range(periods: tuple[int, int]) -> str:
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """Worst error and least tension of every stretch."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, (errors, tensions) = plt.subplots(2, 1, figsize=(8, 6), sharex=True)
+    figure, (errors, tensions) = panels(2, 1, figsize=(8, 6), sharex=True)
     until = [each["until"] for each in result["stretches"]]
     errors.semilogy(until, [max(1e3 * each["worst"], 1e-6) for each in result["stretches"]], ".")
     tight = [each for each in result["stretches"] if each["least"] is not None]
     tensions.plot([each["until"] for each in tight], [each["least"] for each in tight], ".")
     errors.set(ylabel="worst error [mm]")
     tensions.set(xlabel="time [s]", ylabel="least tension / floor")
-    figure.tight_layout()
     figure.savefig(path)
-    plt.close(figure)

@@ -26,7 +26,7 @@ from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 
 from ..output import table
-from ._progress import report
+from ._progress import figures, report
 
 DESCRIPTION = "offline plan, receding horizon and `qp` on the same motion: error, effort and planning time"
 AFTER = 0.5
@@ -141,14 +141,15 @@ def run(
     if controller and controller not in CONTROLLERS:
         raise TensegrityError(unknown_name("controller", controller, CONTROLLERS))
     cases = (
-        Case("as known"), Case(f"push of {push:g} N", push=push),
+        Case("as modelled"), Case(f"push of {push:g} N", push=push),
         Case(f"model {100 * error:g} % off", error=error),
     )  # fmt: skip
     runs = []
     for case in cases:
         for which in (controller,) if controller else CONTROLLERS:
             report(f"{which}, {case.name}")
-            runs.append(one_run(robot, which, case, move, duration, period, horizon, replan))
+            row = one_run(robot, which, case, move, duration, period, horizon, replan)
+            runs.append(figures(f"{which}, {case.name}", row))
     return {"robot": robot, "runs": runs}
 
 

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.linear_models.discretization import METHODS, discretise
 from tensegrity_dynamics.structures.structure import Structure
+
+from ..output import panels, table
 
 NAME = "linear"
 DESCRIPTION = "error over step of discretised linear models, in flight and in contact (003, 3.5.1)"
@@ -138,16 +139,14 @@ def render(result: dict[str, Any], console: Console) -> None:
         f"{result['robot']}: error of the nodes' velocities after one step in m/s, median (worst) of the states; "
         f"ground {result['ground_stiffness_N_per_m']:g} N/m, {result['ground_damping_Ns_per_m']:g} N s/m"
     )
-    table = Table(title=title, title_justify="left")
-    for head in ("motion, edge crossed", "step ms", "Euler", "trapezoidal", "exponential", "trap. worse"):
-        table.add_column(head, justify="left" if head.startswith("motion") else "right")
-    for row in result["rows"]:
-        cells = [f"{row[f'{m}_median_m_per_s']:.1e} ({row[f'{m}_worst_m_per_s']:.0e})" for m in METHODS]
-        table.add_row(
-            f"{row['case']}: {row['edge']}", f"{row['step_ms']:g}", *cells,
-            f"{row['trapezoidal_worse_than_euler']} of {row['states']}",
-        )  # fmt: skip
-    console.print(table)
+    rows = [
+        (f"{row['case']}: {row['edge']}", f"{row['step_ms']:g}",
+         *(f"{row[f'{m}_median_m_per_s']:.1e} ({row[f'{m}_worst_m_per_s']:.0e})" for m in METHODS),
+         f"{row['trapezoidal_worse_than_euler']} of {row['states']}")
+        for row in result["rows"]
+    ]  # fmt: skip
+    heads = ("motion, edge crossed", "step ms", "Euler", "trapezoidal", "exponential", "trap. worse")
+    console.print(table(title, heads, rows, right=range(1, 6)))
     console.print(
         "The exponential's error is the linear model's own: without an edge it is the curvature of the motion; where a "
         "foot or a cable crosses its edge within the step, all three fail alike and no rule helps.",
@@ -157,13 +156,12 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """Median errors over the step, a panel for each motion and edge."""
-    from matplotlib.figure import Figure
-
     names = list(dict.fromkeys((row["case"], row["edge"]) for row in result["rows"]))
     width = min(3, len(names))
-    figure = Figure(figsize=(4.2 * width, 3.4 * -(-len(names) // width)), layout="constrained")
-    panels = figure.subplots(-(-len(names) // width), width, sharey=True, squeeze=False).ravel()
-    for axes, name in zip(panels, names, strict=False):
+    height = -(-len(names) // width)
+    figure, grid = panels(height, width, figsize=(4.2 * width, 3.4 * height), sharey=True, squeeze=False)
+    drawn = grid.ravel()
+    for axes, name in zip(drawn, names, strict=False):
         rows = [row for row in result["rows"] if (row["case"], row["edge"]) == name]
         for method in METHODS:
             values = [row[f"{method}_median_m_per_s"] for row in rows]
@@ -171,8 +169,8 @@ def draw(result: dict[str, Any], path: Path) -> None:
         axes.set_title(f"{name[0]}: {name[1]}", fontsize="small")
         axes.set_xlabel("step [ms]")
         axes.grid(True, which="both", alpha=0.3)
-    for axes in panels[len(names) :]:
+    for axes in drawn[len(names) :]:
         axes.axis("off")
-    panels[0].set_ylabel("median error of velocities [m/s]")
-    panels[0].legend()
+    drawn[0].set_ylabel("median error of velocities [m/s]")
+    drawn[0].legend()
     figure.savefig(path)

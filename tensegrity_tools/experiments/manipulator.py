@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_control.laws.least_effort_equilibrium import least_effort_equilibrium
@@ -30,9 +29,10 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
 from tensegrity_dynamics.numerics.types import Array
 
+from ..output import panels, table
 from ..runtime.closed_loop import TrajectoryRun, Waypoint
 from ._every_stage import every_stage
-from ._progress import report
+from ._progress import figures, report
 from ._runs import Variants, gravity_vector, listed, run_trajectory, same_bits, spread, through_nodes_in_words
 
 NAME = "manipulator"
@@ -90,6 +90,7 @@ def run(
     floor: float = FLOOR,
     plans: bool = True,
     laws: bool = True,
+    cases: str | tuple[str, ...] = ", ".join(CASES),
     nodes: bool = False,
 ) -> dict[str, Any]:
     """Errors, tensions and torques along the paths, for ours and for the document's law.
@@ -97,10 +98,11 @@ def run(
     Args:
         paths: names of `PATHS`, with commas between. share: of the document's time and length. hold: s at the end.
         period: s, of the control. young, damping: Pa and Pa s of all cables. floor: N of all cables.
-        plans, laws: whether ours and the document's law are run.
+        plans, laws: whether ours and the document's law are run. cases: of the law, names of `CASES`, likewise.
         nodes: run ours through the real nodes in lock-step as well.
     """
     variants, rows = Variants(), []
+    each_path, each_case = listed(paths, "paths", tuple(PATHS)), listed(cases, "cases", tuple(CASES))
 
     def change(blocks: dict[str, Any]) -> None:
         blocks["gravity"] = gravity_vector(gravity)
@@ -113,22 +115,23 @@ def run(
 
     file = variants.file(NAME, change)
     robot = load_robot(str(file))
-    for name in listed(paths, "paths", tuple(PATHS)):
+    for name in each_path:
         spline = path(name, share)
         row: dict[str, Any] = {"path": name}
         rest = None
         if plans:
             through: dict[str, Any] = {"period": period, "time_step": min(1e-3, period), "hold": hold}
-            report(f"the {name} path, planned")
+            part = f"the {name} path, planned"
+            report(part)
             run = run_trajectory(file, "task", waypoints(spline), nodes=False, **through)
-            report(f"the {name} path, planned, observed")
+            row["ours"] = figures(part, _figures(run.after(SETTLED), spline, period, floor))
+            report(f"{part}, observed")
             seen = run_trajectory(file, "task", waypoints(spline), nodes=False, observer=True, **through)
+            row["observed"] = figures(f"{part}, observed", _figures(seen.after(SETTLED), spline, period, floor))
             rest = run.after(SETTLED).q[0]
             row |= {
                 "planning_s": run.planning,
                 "simulated_seconds_per_second": float(run.times[-1]) / run.wall,
-                "ours": _figures(run.after(SETTLED), spline, period, floor),
-                "observed": _figures(seen.after(SETTLED), spline, period, floor),
             }
             if nodes:
                 report(f"the {name} path, through the nodes")
@@ -141,7 +144,7 @@ def run(
                     "simulated_seconds_per_second": float(runs[0].times[-1]) / runs[0].wall,
                 }
         if laws:
-            row["laws"] = _laws(robot, spline, rest, floor, name)
+            row["laws"] = _laws(robot, spline, rest, floor, name, each_case)
         rows.append(row)
     return {
         "experiment": NAME,
@@ -174,22 +177,27 @@ def _figures(run: TrajectoryRun, spline: HermiteSpline, period: float, floor: fl
     }
 
 
-def _laws(robot: Robot, spline: HermiteSpline, rest: Array | None, floor: float, name: str) -> list[dict[str, Any]]:
-    """The document's law in every case of `CASES`, see `_law`."""
+def _laws(
+    robot: Robot, spline: HermiteSpline, rest: Array | None, floor: float, name: str, cases: list[str]
+) -> list[dict[str, Any]]:
+    """The document's law in some cases of `CASES`, see `_law`."""
     cables, limits = robot.mechanism.cables, tuple(replace(each, effort=1e6) for each in robot.actuators)
     unbounded = replace(robot, actuators=limits)
     strains = floor / np.array([cable.young * cable.area for cable in cables])
     at_floor = _start_at_floor(unbounded, spline.value(0.0), strains)
     rows = []
-    for label, options in CASES.items():
+    for label in cases:
+        options = CASES[label]
         start = rest if options.get("start") == "plan" else at_floor
         if start is None:  # without plans
             continue
-        report(f"the {name} path, the document's law, {label}")
+        part = f"the {name} path, the document's law"
+        report(f"{part}, {label}")
         own = {key: value for key, value in options.items() if key in ("rechosen", "damping")}
         law = ExtendedNearRigidLaw(unbounded, STRUTS, strains, **own)
         still = STABILISING if options.get("stabilise") else 0.0
-        rows.append({"case": label, **_law(law, spline, start, still, options.get("feedback", 0.0))})
+        row = {"case": label, **_law(law, spline, start, still, options.get("feedback", 0.0))}
+        rows.append(figures(part, row))
     return rows
 
 
@@ -279,40 +287,29 @@ def render(result: dict[str, Any], console: Console) -> None:
         f"cables above {result['floor_N']:g} N.\n",
         highlight=False,
     )
-    table = Table(title="planned over the whole path, with feedback", title_justify="left", box=None, pad_edge=False)
-    for head in ("path", "error [m]", "while holding", "least tension [N]", "of floor", "torque [N m]"):
-        table.add_column(head, justify="left" if head == "path" else "right")
-    lines = [(row["path"] + label, row[kind]) for row in result["paths"]
-             for label, kind in (("", "ours"), (", observed", "observed")) if kind in row]  # fmt: skip
-    for label, own in lines:
-        table.add_row(
-            label, f"{own['largest_error_m']:.1e}", f"{own['largest_error_while_holding_m']:.1e}",
-            f"{own['least_tension_N']:.2f}", f"{own['least_tension_over_floor']:.2f}",
-            f"{own['largest_torque_N_m']:.2f}",
-        )  # fmt: skip
-    if lines:
-        console.print(table)
+    rows: list[tuple[str, ...]] = [
+        (row["path"] + label, f"{own['largest_error_m']:.1e}", f"{own['largest_error_while_holding_m']:.1e}",
+         f"{own['least_tension_N']:.2f}", f"{own['least_tension_over_floor']:.2f}", f"{own['largest_torque_N_m']:.2f}")
+        for row in result["paths"]
+        for label, own in (("", row.get("ours")), (", observed", row.get("observed"))) if own
+    ]  # fmt: skip
+    heads: tuple[str, ...] = ("path", "error [m]", "while holding", "least tension [N]", "of floor", "torque [N m]")
+    if rows:
+        console.print(table("planned over the whole path, with feedback", heads, rows, right=range(1, 6)))
         console.print("observed: the state from pulley angles and torques; else the simulator's.\n", highlight=False)
     through = [row["through_nodes"] for row in result["paths"] if "through_nodes" in row]
     if through:
         console.print(through_nodes_in_words(through), highlight=False)
     floor = result["floor_N"]
-    table = Table(
-        title=f"the document's law at every stage, floor {floor:g} N", title_justify="left", box=None, pad_edge=False
-    )
     heads = ("path", "case", "start/floor", "ends at [s]", "off [mm]", "least/floor", "sv of K: start", "least", "why")
-    for head in heads:
-        table.add_column(head, justify="left" if head in ("path", "case", "why") else "right")
-    for row in result["paths"]:
-        for law in row.get("laws", []):
-            low, high = law["start_over_floor"]
-            table.add_row(
-                row["path"], law["case"], f"{low:.2f}..{high:.2f}", f"{law['stopped_at_s']:.2f}",
-                f"{1e3 * law['error_m'][-1]:.3g}", f"{law['least_strain_over_floor']:.2f}",
-                f"{law['singular_value_at_the_start']:.3f}", f"{law['least_singular_value']:.3f}", law["because"],
-            )  # fmt: skip
-    if table.row_count:
-        console.print(table)
+    rows = [
+        (row["path"], law["case"], "{:.2f}..{:.2f}".format(*law["start_over_floor"]), f"{law['stopped_at_s']:.2f}",
+         f"{1e3 * law['error_m'][-1]:.3g}", f"{law['least_strain_over_floor']:.2f}",
+         f"{law['singular_value_at_the_start']:.3f}", f"{law['least_singular_value']:.3f}", law["because"])
+        for row in result["paths"] for law in row.get("laws", [])
+    ]  # fmt: skip
+    if rows:
+        console.print(table(f"the document's law at every stage, floor {floor:g} N", heads, rows, right=range(2, 8)))
         console.print(
             "sv of K: the smallest singular value of the loops, which no choice of coordinates changes.",
             highlight=False,
@@ -321,15 +318,10 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 def draw(result: dict[str, Any], picture: Path) -> None:
     """Errors of both (5.13, 5.14) and tensions of ours, one row for each path."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     rows = result["paths"]
     columns = 5 if any("ours" in row for row in rows) else 3
     size = (4.4 * columns, 3.8 * len(rows))
-    figure, axes = plt.subplots(len(rows), columns, figsize=size, squeeze=False, layout="constrained")
+    figure, axes = panels(len(rows), columns, figsize=size, squeeze=False)
     for line, row in zip(axes, rows, strict=True):
         for n, law in enumerate(row.get("laws", [])):
             style = {"color": f"C{n}", "linewidth": 1.0, "label": law["case"]}
@@ -345,7 +337,7 @@ def draw(result: dict[str, Any], picture: Path) -> None:
         line[0].set_title(f"{row['path']}, the document's law", fontsize=10)
         line[1].set_ylabel("smallest singular value of K")
         line[1].set_title("distance to a kinematic singularity", fontsize=10)
-        line[2].set_ylabel("output from its place [mm]")
+        line[2].set_ylabel("output off its position [mm]")
         line[2].set_title("stabilising before the path (figure 5.12)", fontsize=10)
         if line[2].lines:
             line[2].legend(fontsize=7)
@@ -365,4 +357,3 @@ def draw(result: dict[str, Any], picture: Path) -> None:
             axis.grid(alpha=0.3)
             axis.set_xlabel("time [s]")
     figure.savefig(picture, dpi=110)
-    plt.close(figure)

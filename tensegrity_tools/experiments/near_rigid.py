@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from tensegrity_control.laws.near_rigid_law import NearRigidLaw
 from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
@@ -25,9 +24,10 @@ from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
 
+from ..output import panels, table
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, planned_control
 from ._every_stage import every_stage
-from ._progress import report
+from ._progress import figures, report
 from ._runs import (
     Variants,
     gravity_vector,
@@ -118,6 +118,7 @@ def run(
     damping: float = DAMPING,
     gravity: bool = False,
     plans: bool = True,
+    laws: bool = True,
     nodes: bool = False,
 ) -> dict[str, Any]:
     """Largest errors of the printed law and of ours, for several moduli E and control periods.
@@ -125,16 +126,17 @@ def run(
     Args:
         moduli, periods: Pa and s, or texts with units and commas between. plants: names of `PLANTS`, likewise.
         stress: Pa at the start and as floor. damping: Pa s of the cables.
-        plans: whether ours is run. nodes: run ours through the real nodes in lock-step as well.
+        plans, laws: whether ours and the printed law are run.
+        nodes: run ours through the real nodes in lock-step as well.
     """
     variants = Variants()
     steady: dict[str, Any] = {"stress": stress, "damping": damping, "gravity": gravity}
     each_young, each_period = quantities(moduli, "moduli", "stress"), quantities(periods, "periods", "time")
     chosen = list(PLANTS) if plants == ", ".join(PLANTS) else listed(plants, "plants", tuple(PLANTS))
     ours, printed = [], []
-    for young in each_young:
+    for young in each_young if laws else ():
         report(f"the printed law with {young / 1e6:g} MPa")
-        printed.append(_printed(variants, young, steady))
+        printed.append(figures("the printed law", _printed(variants, young, steady)))
     for young in each_young if plans else ():
         for period in each_period:
             report(f"planning with {young / 1e6:g} MPa and a period of {1e3 * period:g} ms")
@@ -145,7 +147,8 @@ def run(
             for label in chosen:
                 if round(PLANTS[label].get("delay", period) / period) > 0:  # a delay below the period is none
                     report(f"{young / 1e6:g} MPa, {1e3 * period:g} ms, plant {label!r}")
-                    ours.append(_ours(variants, young, period, label, nodes, file, control, steady))
+                    row = _ours(variants, young, period, label, nodes, file, control, steady)
+                    ours.append(figures("planned", row))
     return {
         "experiment": NAME,
         "stress_at_the_start_Pa": stress,
@@ -248,18 +251,16 @@ def render(result: dict[str, Any], console: Console) -> None:
         f"{result['blocks']}.\n",
         highlight=False,
     )
-    table = Table(title="the document's law at every stage, without feedback (table 5.7)", title_justify="left",
-                  box=None, pad_edge=False)  # fmt: skip
-    for head in ("E [MPa]", "printed phi", "ours", "printed psi", "ours", "least strain / floor"):
-        table.add_column(head, justify="right")
+    rows: list[tuple[str, ...]] = []
     for row in result["printed_law"]:
         phi, psi = row["largest_error_rad"]
         printed = row["printed_error_rad"] or (float("nan"),) * 2
-        table.add_row(
-            f"{1e-6 * row['young_Pa']:g}", f"{printed[0]:.2e}", f"{phi:.2e}", f"{printed[1]:.2e}", f"{psi:.2e}",
-            f"{row['least_strain_over_floor']:.4f}",
-        )  # fmt: skip
-    console.print(table)
+        figures = (f"{printed[0]:.2e}", f"{phi:.2e}", f"{printed[1]:.2e}", f"{psi:.2e}")
+        rows.append((f"{1e-6 * row['young_Pa']:g}", *figures, f"{row['least_strain_over_floor']:.4f}"))
+    heads: tuple[str, ...] = ("E [MPa]", "printed phi", "ours", "printed psi", "ours", "least strain / floor")
+    if rows:
+        title = "the document's law at every stage, without feedback (table 5.7)"
+        console.print(table(title, heads, rows, right=range(6)))
     for ratio, one, other in zip(
         result["error_ratios"], result["printed_law"], result["printed_law"][1:], strict=False
     ):  # fmt: skip
@@ -270,17 +271,15 @@ def render(result: dict[str, Any], console: Console) -> None:
         )
     if not result["planned"]:
         return
-    table = Table(title="planned strains and regulator, inputs held over the period", title_justify="left", box=None,
-                  pad_edge=False)  # fmt: skip
-    for head in ("E [MPa]", "period [ms]", "plant", "phi [rad]", "psi [rad]", "least strain / floor", "torque [N m]"):
-        table.add_column(head, justify="left" if head == "plant" else "right")
-    for row in result["planned"]:
-        phi, psi = row["largest_error_rad"]
-        table.add_row(
-            f"{1e-6 * row['young_Pa']:g}", f"{1e3 * row['period_s']:g}", row["plant"], f"{phi:.1e}", f"{psi:.1e}",
-            f"{row['least_strain_over_floor']:.4f}", f"{row['largest_torque_N_m']:.2f}",
-        )  # fmt: skip
-    console.print(table)
+    heads = ("E [MPa]", "period [ms]", "plant", "phi [rad]", "psi [rad]", "least strain / floor", "torque [N m]")
+    rows = [
+        (f"{1e-6 * row['young_Pa']:g}", f"{1e3 * row['period_s']:g}", row["plant"],
+         *(f"{error:.1e}" for error in row["largest_error_rad"]),
+         f"{row['least_strain_over_floor']:.4f}", f"{row['largest_torque_N_m']:.2f}")
+        for row in result["planned"]
+    ]  # fmt: skip
+    title = "planned strains and regulator, inputs held over the period"
+    console.print(table(title, heads, rows, right=(0, 1, 3, 4, 5, 6)))
     console.print("observed: the state from pulley angles and torques; all others: the simulator's.", highlight=False)
     through = [row["through_nodes"] for row in result["planned"] if "through_nodes" in row]
     if through:
@@ -289,13 +288,12 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 def draw(result: dict[str, Any], picture: Path) -> None:
     """The path (5.8), and deviations and strains of both controls for every modulus (5.9 to 5.11)."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    rows = result["printed_law"]
-    figure, axes = plt.subplots(len(rows) + 1, 3, figsize=(13, 3.2 * (len(rows) + 1)), layout="constrained")
+    printed = {row["young_Pa"]: row for row in result["printed_law"]}
+    planned: dict[float, dict[str, Any]] = {}
+    for row in result["planned"]:
+        planned.setdefault(row["young_Pa"], row)
+    rows = list(dict.fromkeys((*printed, *planned)))  # the moduli
+    figure, axes = panels(len(rows) + 1, 3, figsize=(13, 3.2 * (len(rows) + 1)))
     times = np.linspace(0.0, path().end, 400)
     for name, values in zip(("phi", "psi"), (MIRROR * path().value(times)).T, strict=True):
         axes[0, 0].plot(times, values, label=name)
@@ -304,33 +302,29 @@ def draw(result: dict[str, Any], picture: Path) -> None:
     axes[0, 0].legend(fontsize=8)
     for blank in axes[0, 1:]:
         blank.set_axis_off()
-    for line, row in zip(axes[1:], rows, strict=True):
-        own = next((each for each in result["planned"] if each["young_Pa"] == row["young_Pa"]), None)
-        modulus = f"E = {1e-6 * row['young_Pa']:g} MPa"
-        for each, kind, scale, unit in ((row, "the document's law", 1e3, "mrad"), (own, "planned, held", 1e6, "urad")):
-            axis = line[0] if each is row else line[1]
-            if each is None:
+    for line, young in zip(axes[1:], rows, strict=True):
+        modulus = f"E = {1e-6 * young:g} MPa"
+        drawn = (
+            (printed.get(young), "the document's law", 1e3, "mrad", ":"),
+            (planned.get(young), "planned, held", 1e6, "urad", "-"),
+        )
+        for axis, (row, kind, scale, unit, style) in zip(line, drawn, strict=False):
+            if row is None:
                 axis.set_axis_off()
                 continue
-            for name, values in zip(("phi", "psi"), np.asarray(each["deviation_rad"]).T, strict=True):
-                axis.plot(each["time_s"], scale * MIRROR * values, label=name)
+            for name, values in zip(("phi", "psi"), np.asarray(row["deviation_rad"]).T, strict=True):
+                axis.plot(row["time_s"], scale * MIRROR * values, label=name)
             axis.set_ylabel(f"deviation [{unit}]")
             axis.set_title(f"{modulus}, {kind}", fontsize=10)
             axis.legend(fontsize=8)
-        for k in range(3):
-            label = f"cable {k + 1}" if own is None else None
-            line[2].plot(row["time_s"], 1e3 * np.asarray(row["strains"])[:, k], f"C{k}:", linewidth=1.0, label=label)
-            if own is not None:
-                line[2].plot(own["time_s"], 1e3 * np.asarray(own["strains"])[:, k], f"C{k}-", label=f"cable {k + 1}")
-        line[2].axhline(
-            1e3 * result["stress_at_the_start_Pa"] / row["young_Pa"], color="k", linewidth=0.8, linestyle="--"
-        )
+            for k, strain in enumerate(1e3 * np.asarray(row["strains"]).T):
+                line[2].plot(row["time_s"], strain, f"C{k}{style}", label=f"cable {k + 1}, {kind}")
+        line[2].axhline(1e3 * result["stress_at_the_start_Pa"] / young, color="k", linewidth=0.8, linestyle="--")
         line[2].set_ylabel("strain [1e-3]")
-        line[2].set_title("strains (dotted: the law; dashed: the floor)", fontsize=10)
+        line[2].set_title("strains (dashed: the floor)", fontsize=10)
         line[2].legend(fontsize=8)
     for axis in axes.ravel():
         axis.grid(alpha=0.3)
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
     figure.savefig(picture, dpi=110)
-    plt.close(figure)

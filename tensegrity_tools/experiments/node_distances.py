@@ -23,7 +23,7 @@ from tensegrity_dynamics.structures.node_distances.sorted_coordinates import (
 )
 from tensegrity_dynamics.structures.structure import Structure, make_structure
 
-from ..output import table
+from ..output import panels, table
 
 NAME = "node_distances"
 DESCRIPTION = "004: figures 2 to 5, node distances beside node positions, all pairs beside connected ones"
@@ -163,12 +163,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """The four figures."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, ((two, three), (four, five)) = plt.subplots(2, 2, figsize=(10, 7))
+    figure, ((two, three), (four, five)) = panels(2, 2, figsize=(10, 7))
     rows = result["figure_2_and_4"]
     nodes = [row["nodes"] for row in rows]
     for key, label in (("pseudo_inverse_s", "pinv"), ("inverse_dense_s", "H* dense"), ("inverse_sparse_s", "H* sparse"),
@@ -188,6 +183,4 @@ def draw(result: dict[str, Any], path: Path) -> None:
         five.semilogy(result["figure_5"]["times_s"], np.maximum(values, 1e-18), label=name)
     five.set(xlabel="s", ylabel="m", title="figure 5")
     five.legend()
-    figure.tight_layout()
     figure.savefig(path, dpi=150)
-    plt.close(figure)

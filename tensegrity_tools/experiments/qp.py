@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.numerics.types import Array
 
+from ..output import table
 from ..runtime.closed_loop import TrajectoryRun
 from . import manipulator, near_rigid
-from ._progress import report
+from ._progress import figures, report
 from ._runs import Variants, listed, quantities, run_trajectory
 
 NAME = "qp"
@@ -69,7 +69,8 @@ def run(
 
 def _strut(young: float, period: float, actuation: str) -> dict[str, Any]:
     """The single strut along the path of table 5.6."""
-    report(f"single strut, {1e-6 * young:g} MPa, {actuation}")
+    part = f"single strut, {1e-6 * young:g} MPa, {actuation}"
+    report(part)
     variants = Variants()
     file = near_rigid.strut_file(variants, young)
     robot = load_robot(str(file))
@@ -83,7 +84,7 @@ def _strut(young: float, period: float, actuation: str) -> dict[str, Any]:
     knots = np.array([(0.0, 0.0), *((point[0], point[1]) for _, point, _ in points)])
     reference = HermiteSpline([0.0, *(time for time, _, _ in points)], knots, np.zeros_like(knots))
     errors = np.abs(np.array([model.tracked_at(q) for q in found.q]) - _angles(reference.value(found.times)))
-    return {
+    row = {
         "young_Pa": young,
         "period_s": period,
         "actuation": actuation,
@@ -92,6 +93,7 @@ def _strut(young: float, period: float, actuation: str) -> dict[str, Any]:
         "least_tension_over_floor": float(np.min(found.tensions)) / floor,
         "largest_torque_N_m": float(np.max(np.abs(found.commands))),
     }
+    return figures(part, row)
 
 
 def _angles(tip: Array) -> Array:
@@ -113,7 +115,8 @@ def _stiffer(variants: Variants) -> Any:
 def _row(
     path: str, period: float, share: float, actuation: str, *, delay: int = 0, plant: Any = None, label: str = ""
 ) -> dict[str, Any]:
-    report(f"manipulator, {path}, {1e3 * period:g} ms, {actuation}, {delay} periods late, {label or 'as known'}")
+    part = f"manipulator, {path}, {1e3 * period:g} ms, {actuation}, {delay} periods late, {label or 'as modelled'}"
+    report(part)
     spline = manipulator.path(path, share)
     found: TrajectoryRun = run_trajectory(
         "manipulator", "qp", manipulator.waypoints(spline), nodes=False, period=period, time_step=1e-3, delay=delay,
@@ -122,53 +125,40 @@ def _row(
     reference = np.array([spline.value(min(float(time), spline.end)) for time in found.times])
     errors = np.linalg.norm(found.poses - reference, axis=1)
     limit = max(each.effort for each in load_robot("manipulator").actuators)
-    return {
+    row = {
         "path": path,
         "share": share,
         "period_s": period,
         "actuation": actuation,
         "delay_periods": delay,
-        "plant": label or "as known",
+        "plant": label or "as modelled",
         "largest_error_m": float(np.max(errors)),
         "last_error_m": float(errors[-1]),
         "least_tension_over_floor": float(np.min(found.tensions)) / manipulator.FLOOR,
         "largest_torque_over_limit": float(np.max(np.abs(found.commands))) / limit,
     }
+    return figures(part, row)
 
 
 def render(result: dict[str, Any], console: Console) -> None:
     """One line for each run."""
-    table = Table(title="no plan, one program a period", title_justify="left", box=None, pad_edge=False)
-    heads = (
-        "path",
-        "s",
-        "held",
-        "commands",
-        "late",
-        "robot",
-        "error [m]",
-        "at the end",
-        "tension/floor",
-        "torque/limit",
-    )
-    for head in heads:
-        table.add_column(head, justify="left" if head in ("path", "commands", "robot") else "right")
-    for row in result["rows"]:
-        table.add_row(
-            row["path"], f"{20.0 * row['share']:g}", f"{1e3 * row['period_s']:g} ms", row["actuation"],
-            str(row["delay_periods"]), row["plant"], f"{row['largest_error_m']:.1e}", f"{row['last_error_m']:.1e}",
-            f"{row['least_tension_over_floor']:.2f}", f"{row['largest_torque_over_limit']:.2f}",
-        )  # fmt: skip
-    if table.row_count:
-        console.print(table)
-    table = Table(title="single strut, table 5.6", title_justify="left", box=None, pad_edge=False)
-    for head in ("E [MPa]", "held", "commands", "error [rad]", "at the end", "tension/floor", "torque [N m]"):
-        table.add_column(head, justify="left" if head == "commands" else "right")
-    for row in result["single_strut"]:
-        table.add_row(
-            f"{1e-6 * row['young_Pa']:g}", f"{1e3 * row['period_s']:g} ms", row["actuation"],
-            f"{row['largest_error_rad']:.1e}", f"{row['last_error_rad']:.1e}",
-            f"{row['least_tension_over_floor']:.3f}", f"{row['largest_torque_N_m']:.2f}",
-        )  # fmt: skip
-    if table.row_count:
-        console.print(table)
+    heads: tuple[str, ...] = (
+        "path", "s", "held", "commands", "late", "robot", "error [m]", "at the end", "tension/floor", "torque/limit"
+    )  # fmt: skip
+    rows: list[tuple[str, ...]] = [
+        (row["path"], f"{20.0 * row['share']:g}", f"{1e3 * row['period_s']:g} ms", row["actuation"],
+         str(row["delay_periods"]), row["plant"], f"{row['largest_error_m']:.1e}", f"{row['last_error_m']:.1e}",
+         f"{row['least_tension_over_floor']:.2f}", f"{row['largest_torque_over_limit']:.2f}")
+        for row in result["rows"]
+    ]  # fmt: skip
+    if rows:
+        console.print(table("no plan, one program a period", heads, rows, right=(1, 2, 4, 6, 7, 8, 9)))
+    heads = ("E [MPa]", "held", "commands", "error [rad]", "at the end", "tension/floor", "torque [N m]")
+    rows = [
+        (f"{1e-6 * row['young_Pa']:g}", f"{1e3 * row['period_s']:g} ms", row["actuation"],
+         f"{row['largest_error_rad']:.1e}", f"{row['last_error_rad']:.1e}",
+         f"{row['least_tension_over_floor']:.3f}", f"{row['largest_torque_N_m']:.2f}")
+        for row in result["single_strut"]
+    ]  # fmt: skip
+    if rows:
+        console.print(table("single strut, table 5.6", heads, rows, right=(0, 1, 3, 4, 5, 6)))

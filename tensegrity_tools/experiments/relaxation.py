@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import NoEquilibriumError
@@ -21,6 +20,8 @@ from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEqu
 from tensegrity_dynamics.structures.form_finding.forward_kinematics import forward_kinematics
 from tensegrity_dynamics.structures.form_finding.relaxation_tuning import tune_relaxation
 from tensegrity_dynamics.structures.form_finding.viscous_relaxation import largest_stiffness, stable_delta
+
+from ..output import table
 
 NAME = "relaxation"
 DESCRIPTION = "iteration counts of plain and tuned relaxation beside table 7 of 001"
@@ -143,21 +144,18 @@ def _row(
 def render(result: dict[str, Any], console: Console) -> None:
     """The counts as a table, and what they are worth in words."""
     for item in result["robots"]:
-        table = Table(
-            title=f"{item['robot']}: largest force component below {item['threshold']:g}, k = {item['stiffness']:g} "
-            f"(units {item['unit']})",
-            title_justify="left", box=None, pad_edge=False,
-        )  # fmt: skip
-        table.add_column("pair")
-        for head in ("delta", "epsilon", "printed", "ours", "of stable delta", "off by mm", "own estimate mm"):
-            table.add_column(head, justify="right")
-        for row in item["rows"]:
-            table.add_row(
-                row["pair"], f"{row['delta']:.4g}", f"{row['epsilon']:.4g}", _text(row["printed_iterations"], "d"),
-                "fails" if row["failure"] else _text(row["iterations"], "d"), f"{row['margin']:.2f}",
-                _text(row["distance_mm"], ".3g"), _text(row["estimate_mm"], ".3g"),
-            )  # fmt: skip
-        console.print(table)
+        title = (
+            f"{item['robot']}: largest force component below {item['threshold']:g}, k = {item['stiffness']:g} "
+            f"(units {item['unit']})"
+        )
+        heads = ("pair", "delta", "epsilon", "printed", "ours", "of stable delta", "off by mm", "own estimate mm")
+        lines = [
+            (row["pair"], f"{row['delta']:.4g}", f"{row['epsilon']:.4g}", _text(row["printed_iterations"], "d"),
+             "fails" if row["failure"] else _text(row["iterations"], "d"), f"{row['margin']:.2f}",
+             _text(row["distance_mm"], ".3g"), _text(row["estimate_mm"], ".3g"))
+            for row in item["rows"]
+        ]  # fmt: skip
+        console.print(table(title, heads, lines, right=range(1, 8)))
         for row in item["rows"]:
             if row["failure"] and row["margin"] >= 1.0:
                 console.print(

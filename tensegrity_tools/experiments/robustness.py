@@ -9,7 +9,7 @@ tension in parts of the floor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
-from ..output import table
-from ._progress import report
+from ..output import panels, table
+from ._progress import figures, report
 from ._runs import Variants
 
 NAME = "robustness"
@@ -70,7 +70,7 @@ class Case:
 
 
 CASES = (
-    Case("as known"),
+    Case("as modelled"),
     Case("two periods late", delay=2),
     Case("encoders of 4,096 steps, 5 % lost", steps=4096, lost=0.05),
     Case("the same, load cells with 1 % noise", steps=4096, lost=0.05, tension_noise=0.01),
@@ -238,7 +238,6 @@ def run_case(
 
 def run(
     cases: Sequence[Case] = CASES,
-    on_row: Callable[[dict[str, Any]], None] | None = None,
     robot: str = "manipulator",
     only: str = "",
     error: float = 0.1,
@@ -262,16 +261,14 @@ def run(
         if not only or any(text.strip() in each.name for text in only.split("|"))
     ]  # fmt: skip
     if not chosen:
-        raise TensegrityError(f"no case holds {only!r}; known: {'; '.join(each.name for each in cases)}.")
+        raise TensegrityError(f"no case holds {only!r}; there are: {'; '.join(each.name for each in cases)}.")
     if truth:
         chosen = [replace(each, state="truth") for each in chosen]
     chosen += [drawn(each, seed + k, reach) for k in range(1, draws + 1) for each in chosen[:]]
     made = []
     for case in chosen:
         report(case.name)
-        made.append(run_case(case, robot, seed=seed))
-        if on_row is not None:
-            on_row(made[-1])
+        made.append(figures(case.name, run_case(case, robot, seed=seed)))
     return {"experiment": NAME, "robot": robot, "rows": made}
 
 
@@ -290,13 +287,8 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """Errors as bars."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     rows = [each for each in result["rows"] if not each["lost"]]
-    figure, axes = plt.subplots(figsize=(8, 4))
+    figure, axes = panels(figsize=(8, 4))
     rows_at = np.arange(len(rows))
     axes.barh(rows_at, [1e3 * each["worst_m"] for each in rows], color="0.8", label="worst")
     axes.barh(rows_at, [1e3 * each["end_m"] for each in rows], height=0.4, label="after one second")
@@ -304,6 +296,4 @@ def draw(result: dict[str, Any], path: Path) -> None:
     axes.set_xscale("log")
     axes.set_xlabel("error [mm]")
     axes.legend()
-    figure.tight_layout()
     figure.savefig(path)
-    plt.close(figure)

@@ -19,7 +19,7 @@ from tensegrity_control.rolling.roll_map import RollMap, Stand
 from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..output import table
+from ..output import panels, table
 from ..runtime.rolling_run import RollingLoop, roll_through_nodes
 
 NAME = "rolling"
@@ -206,17 +206,10 @@ def _merged(faces: list[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """Where each roll leads from each face, as arrows over the turn of the face."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 4))
+    figure, axes = panels(figsize=(7, 4))
     for k, face in enumerate(result["faces"]):
         for roll in face["rolls"]:
             axes.plot(k, roll["length_m"], "o", color="C0" if roll["rests"] else "C3")
     axes.set_xticks(range(len(result["faces"])), [face["face"] for face in result["faces"]], rotation=90, fontsize=6)
     axes.set_ylabel("length of a roll [m]")
-    figure.tight_layout()
     figure.savefig(path, dpi=150)
-    plt.close(figure)

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 
 from tensegrity_dynamics import Simulation, Structure, StructureEquilibriumSolver, load_robot, start_up
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
@@ -27,6 +26,8 @@ from tensegrity_dynamics.structures.dynamics.minimal_rods import (
     rod_accelerations,
 )
 from tensegrity_dynamics.structures.structure import make_structure
+
+from ..output import panels, table
 
 NAME = "six_bar"
 DESCRIPTION = "the six-bar robot of 003: geometry, start-up, and minimal coordinates beside point masses"
@@ -478,13 +479,7 @@ def render(result: dict[str, Any], console: Console) -> None:
     )
 
     def show(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-        for i, head in enumerate(heads):
-            table.add_column(head, justify="right" if i else "left")
-        for each in rows:
-            table.add_row(*each)
-        console.print(table)
-        console.print()
+        console.print(table(title, heads, rows, right=range(1, len(heads))), "")
 
     show(
         "neutral pose", ("", "expected", "found, least", "largest", "of"),
@@ -553,12 +548,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """Norm and condition number of the Jacobian over the polar angle."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    figure, axes = panels(1, 2, figsize=(10, 4))
     curves = result["jacobian"]
     for axis, what in zip(axes, ("norm", "condition"), strict=True):
         for name, style in (("none", "-"), ("guard", "--"), ("chart", ":")):
@@ -568,4 +558,3 @@ def draw(result: dict[str, Any], path: Path) -> None:
         axis.legend(loc="best")
         axis.grid(alpha=0.3)
     figure.savefig(path, dpi=120)
-    plt.close(figure)

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+
+from ..output import panels, table
 
 NAME = "variants"
 DESCRIPTION = "the compliant variants of the involute joint against each other, figures 5.5 and 5.6 of 000"
@@ -110,18 +111,17 @@ def render(result: dict[str, Any], console: Console) -> None:
         f"0.1 N m), branches at 0, 120, 240 deg, blocks {result['blocks']}.\n",
         highlight=False,
     )
-    table = Table(title="largest deviation from the epsilon variant", title_justify="left", box=None, pad_edge=False)
-    for head in ("case", "variant", "phi [rad]", "psi [rad]", "strain", "largest |phi|", "loop error [m]"):
-        table.add_column(head, justify="left" if head in ("case", "variant") else "right")
+    rows = []
     for case in result["cases"]:
         for name in VARIANTS:
             own = case["deviations"][name]
             figures = [float(np.max(np.abs(own[key]))) for key in ("phi_rad", "psi_rad", "strains")]
-            table.add_row(
-                case["case"], name, *(["reference", "", ""] if name == "epsilon" else [f"{x:.1e}" for x in figures]),
-                f"{case['largest_phi_rad'][name]:.1e}", f"{own['largest_loop_error_m']:.1e}",
+            rows.append(
+                (case["case"], name, *(["reference", "", ""] if name == "epsilon" else [f"{x:.1e}" for x in figures]),
+                 f"{case['largest_phi_rad'][name]:.1e}", f"{own['largest_loop_error_m']:.1e}")
             )  # fmt: skip
-    console.print(table)
+    heads = ("case", "variant", "phi [rad]", "psi [rad]", "strain", "largest |phi|", "loop error [m]")
+    console.print(table("largest deviation from the epsilon variant", heads, rows, right=range(2, 7)))
     for case in result["cases"]:
         strains = np.asarray(case["strains"])
         console.print(
@@ -138,12 +138,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """Figures 5.5 (motion of the epsilon variant) and 5.6 (deviations of the others), one row for each gravity."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(len(result["cases"]), 3, figsize=(13, 6.5), sharex=True, layout="constrained")
+    figure, axes = panels(len(result["cases"]), 3, figsize=(13, 6.5), sharex=True)
     for row, case in zip(axes, result["cases"], strict=True):
         times = case["time_s"]
         row[0].plot(times, case["phi_rad"], label="phi")
@@ -168,4 +163,3 @@ def draw(result: dict[str, Any], path: Path) -> None:
     for each in axes[-1]:
         each.set_xlabel("time [s]")
     figure.savefig(path, dpi=120)
-    plt.close(figure)

@@ -12,7 +12,7 @@ import pytest
 
 from tensegrity_dynamics import TensegrityError
 from tensegrity_tools.cli import program
-from tensegrity_tools.experiments._progress import listening, report
+from tensegrity_tools.experiments._progress import figures, listening, report
 
 
 def fk(*words: str) -> Any:
@@ -58,10 +58,11 @@ def test_an_option_that_means_nothing_here_is_refused(words: tuple[str, ...], re
         fk(*words)
 
 
-def test_experiments_say_what_they_do_to_whoever_listens() -> None:
-    heard: list[str] = []
+def test_experiments_say_what_they_do_and_what_came_of_it_to_whoever_listens() -> None:
+    heard: list[tuple[str, bool]] = []
     report("to nobody")
-    with listening(heard.append):
+    with listening(lambda text, lasts: heard.append((text, lasts))):
         report("the first of two")
-    report("to nobody")
-    assert heard == ["the first of two"]
+        figures("the first: 1 mm")
+    figures("to nobody")
+    assert heard == [("the first of two", False), ("the first: 1 mm", True)]
