@@ -12,9 +12,13 @@ import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.impedance import ImpedanceSetPoint, MovingPosition
+from tensegrity_dynamics.numerics.short_repr import ShortRepr
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.simulation import Simulation
+from tensegrity_dynamics.simulation_interface import Observation
+from tensegrity_dynamics.structures.structure import Structure
 
 MODES = ("position", "velocity", "effort", "impedance")
 
@@ -22,15 +26,14 @@ MODES = ("position", "velocity", "effort", "impedance")
 TAKES_NO_LOADS = "this controller reckons with no loads told while it runs; use qp."
 
 
-@dataclass(frozen=True, eq=False)
-class RobotState:
+@dataclass(frozen=True, eq=False, repr=False)
+class RobotState(ShortRepr):
     """What a controller learns of the robot; what nobody measures or estimates stays None.
 
     Attributes:
         positions: (a,) actuator positions in the robot's order: rest lengths [m] of tendons, rad or m of joints.
         nodes: (n, 3) m, estimated or measured.
         pose: of the output frame, estimated or measured.
-        tensions: (a,) N of the actuated tendons.
         q, v: coordinates and velocities of a mechanism, estimated or measured.
         age: s from the time of the state to the one at which the command that answers it will act, as far as is known.
     """
@@ -38,10 +41,24 @@ class RobotState:
     positions: Array | None = None
     nodes: Array | None = None
     pose: Pose | None = None
-    tensions: Array | None = None
     q: Array | None = None
     v: Array | None = None
     age: float = 0.0
+
+    @classmethod
+    def of(cls, simulation: Simulation, estimate: Any = None, seen: Observation | None = None) -> RobotState:
+        """The state of a simulated robot.
+
+        Args:
+            estimate: of an estimator; the simulation's own state without one. seen: `simulation.observe()`, where it
+                is at hand.
+        """
+        seen = simulation.observe() if seen is None else seen
+        state = simulation.state if estimate is None else estimate
+        positions = np.array(list(seen.positions.values()))
+        if simulation.robot.kind == Structure.kind:
+            return cls(positions=positions, pose=seen.pose, nodes=state.configuration)
+        return cls(positions=positions, pose=seen.pose, q=state.configuration, v=state.velocity)
 
 
 @dataclass(frozen=True, eq=False)

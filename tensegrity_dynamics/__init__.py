@@ -17,6 +17,7 @@ from .errors import (
     TensegrityError,
     UnreachableGoalError,
 )
+from .estimation import make_estimator
 from .mechanisms.body_frame import BodyFrame
 from .robot_types import MECHANISM, STRUCTURE
 from .robots.actuator import Actuator
@@ -62,6 +63,7 @@ __all__ = [
     "find_equilibria",
     "forward_kinematics",
     "load_robot",
+    "make_estimator",
     "make_structure",
     "parse_robot",
     "register_robot_type",

@@ -67,7 +67,7 @@ def unknown_name(what: str, name: object, available: Iterable[str]) -> str:
     near = get_close_matches(str(name), available, n=1, cutoff=0.5)
     guess = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(available[:30]) + (", ..." if len(available) > 30 else "")
-    return f"There is no {what} {name!r}.{guess} Known: {listed or 'none'}."
+    return f"There is no {what} {name!r}.{guess} There are: {listed or 'none'}."
 
 
 class AccuracyWarning(UserWarning):

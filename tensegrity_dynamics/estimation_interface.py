@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import TensegrityError
+from .numerics.short_repr import ShortRepr
 from .robots.model import Pose
 
 LARGEST_READING = 1e9
@@ -31,8 +32,8 @@ def check_readings(positions: Mapping[str, float]) -> None:
             )
 
 
-@dataclass(frozen=True, eq=False)
-class Estimate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate(ShortRepr):
     """An estimated configuration in motion.
 
     Attributes:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import TensegrityError, unknown_name
 from .robots.model import RobotModel
-from .robots.robot import Robot
+from .robots.robot import Robot, robot_of
 from .simulation import Simulation
 
 
@@ -70,7 +70,7 @@ class Rollout:
     ) -> None:
         if not (isinstance(count, int) and count >= 1):
             raise TensegrityError(f"count is {count!r}; give how many members there are, a whole number from 1 on.")
-        self.robot = robot if isinstance(robot, Robot) else Robot(name=robot.kind, model=robot)
+        self.robot = robot_of(robot)
         self.count = count
         self._pool: ThreadPoolExecutor | None = None
         self.threads = threads or len(os.sched_getaffinity(0))

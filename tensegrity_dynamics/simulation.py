@@ -16,7 +16,7 @@ from .impedance import ImpedanceSetPoint
 from .linear_models.linear_model import LinearModel
 from .robots.load_robot import naming_lines
 from .robots.model import RobotModel
-from .robots.robot import Robot
+from .robots.robot import Robot, robot_of
 from .robots.robot_types import type_of
 from .simulation_interface import Energy, Observation, SensorReadings, Simulator, checked_commands
 
@@ -64,7 +64,7 @@ class Simulation:
     ) -> None:
         if time_step is not None and not (np.isfinite(time_step) and time_step > 0.0):
             raise TensegrityError(f"time_step is {time_step} s, must be a finite time above zero.")
-        self.robot = robot if isinstance(robot, Robot) else Robot(name=robot.kind, model=robot)
+        self.robot = robot_of(robot)
         kind = type_of(self.robot)
         self.integrator = integrator or kind.integrators[0]
         available = signature(kind.simulator).parameters
@@ -81,6 +81,9 @@ class Simulation:
         self._is_watched = self.integrator in WATCHED
         self._energy_note = ""
         self._begin_balance()
+
+    def __repr__(self) -> str:
+        return f"<Simulation of {self.robot.name} at {self.time:.6g} s: {self.report}>"
 
     @property
     def note(self) -> str:
@@ -225,11 +228,14 @@ class Simulation:
     def _steps(self, steps: int | None, duration: float | None) -> int:
         if (steps is None) == (duration is None):
             raise TensegrityError("give either steps or duration.")
-        number = float(duration / self.time_step if steps is None else steps)  # type: ignore[operator]
-        if not (np.isfinite(number) and number >= 0.0) or (steps is not None and number != int(number)):
-            given = f"duration is {duration} s" if steps is None else f"steps is {steps}"
-            raise TensegrityError(f"{given}; give a whole number of steps or a finite time, zero or more.")
-        return round(number)
+        if steps is not None:
+            if not isinstance(steps, (int, np.integer)) or steps < 0:
+                raise TensegrityError(f"steps is {steps}; give a count, zero or more, or a time as duration=.")
+            return int(steps)
+        count = float(duration / self.time_step)  # type: ignore[operator]
+        if not (np.isfinite(count) and count >= 0.0):
+            raise TensegrityError(f"duration is {duration} s; give a finite time, zero or more, or steps=.")
+        return round(count)
 
     # -- what simulators of every kind can do; see `Simulator` ----------------------------------------------------
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import TensegrityError, unknown_name
 from .impedance import ImpedanceSetPoint, MovingPosition
 from .linear_models.linear_model import LinearModel
+from .numerics.short_repr import ShortRepr
 from .robots.model import Pose
 from .robots.state_record import ConfigurationState
 
@@ -59,8 +60,8 @@ class Energy:
         return self.total - self.actuators - self.forces + self.damping + self.winding + self.friction
 
 
-@dataclass(frozen=True, eq=False)
-class Observation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Observation(ShortRepr):
     """What sensors of an ideal robot would read.
 
     Attributes:

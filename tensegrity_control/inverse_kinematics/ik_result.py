@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.numerics.short_repr import ShortRepr
 
 METHODS = ("newton", "broyden")
 
 
-@dataclass(frozen=True, eq=False)
-class InverseKinematicsResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class InverseKinematicsResult(ShortRepr):
     """A goal that is reached.
 
     Attributes:

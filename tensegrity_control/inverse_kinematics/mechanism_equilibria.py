@@ -16,6 +16,7 @@ from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.statics.output_stiffness import output_compliance
 from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
+from tensegrity_dynamics.numerics.short_repr import ShortRepr
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
@@ -24,8 +25,8 @@ from ..cancellation import checkpoint
 from .equilibrium_map import EquilibriumMap, equilibrium_map
 
 
-@dataclass(frozen=True, eq=False)
-class PathEquilibrium:
+@dataclass(frozen=True, eq=False, repr=False)
+class PathEquilibrium(ShortRepr):
     """An equilibrium with the actuators at some positions.
 
     Attributes:

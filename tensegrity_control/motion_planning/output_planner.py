@@ -23,6 +23,7 @@ from scipy.interpolate import make_interp_spline
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import MovingStates
+from tensegrity_dynamics.numerics.short_repr import ShortRepr
 from tensegrity_dynamics.numerics.types import Array
 
 from ..cancellation import checkpoint
@@ -84,8 +85,8 @@ class OutputWeights:
                 raise TensegrityError(f"weight {name} is {value}; give a deviation above zero, from 1e-9 to 1e9.")
 
 
-@dataclass(frozen=True, eq=False)
-class OutputPlan(TrackingPlan):
+@dataclass(frozen=True, eq=False, repr=False)
+class OutputPlan(ShortRepr, TrackingPlan):
     """A motion whose output follows a path.
 
     Attributes:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline, make_interp_spline
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.numerics.short_repr import ShortRepr
 from tensegrity_dynamics.numerics.types import Array
 
 from ..cancellation import checkpoint
@@ -42,8 +43,8 @@ SAMPLES = 4
 """Points between nodes at which it is looked at what the inputs leave."""
 
 
-@dataclass(frozen=True, eq=False)
-class StrainPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class StrainPlan(ShortRepr):
     """A motion of a near-rigid mechanism on a grid of times.
 
     Attributes:

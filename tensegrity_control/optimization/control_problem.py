@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.numerics.short_repr import ShortRepr
 from tensegrity_dynamics.numerics.types import Array
 
 from .quadratic_program import SOLVED, QuadraticProgram
@@ -187,8 +188,8 @@ class Multipliers(NamedTuple):
     free: Array
 
 
-@dataclass(frozen=True, eq=False)
-class InputSolution:
+@dataclass(frozen=True, eq=False, repr=False)
+class InputSolution(ShortRepr):
     """Inputs, and what is to be known about them.
 
     Attributes:

@@ -243,6 +243,6 @@ def model_of_number(number: int) -> ServoModel:
             return model
     available = ", ".join(f"{model.name} ({model.number})" for model in MODELS.values())
     raise BusError(
-        f"There is no control table for servos of model number {number}. Known: {available}. Add its registers to "
+        f"There is no control table for servos of model number {number}. There are: {available}. Add its registers to "
         "control_tables.yaml."
     )

@@ -26,14 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
+from ..numerics.short_repr import ShortRepr
 from ..numerics.types import Array
 from .linear_model import LinearModel, Matrix, dense
 
 METHODS = ("euler", "trapezoidal", "exponential")
 
 
-@dataclass(frozen=True, eq=False)
-class DiscreteModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class DiscreteModel(ShortRepr):
     """A linear model in steps of `step` s.
 
     Attributes:

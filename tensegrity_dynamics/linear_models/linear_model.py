@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
+from ..numerics.short_repr import ShortRepr
 from ..numerics.types import Array
 
 Matrix = Any
 """A dense array (n, m) or a sparse one of scipy."""
 
 
-@dataclass(frozen=True, eq=False)
-class LinearModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearModel(ShortRepr):
     """The linear (affine) model of a robot at a state.
 
     Attributes:

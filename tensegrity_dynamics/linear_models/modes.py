@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.short_repr import ShortRepr
 from ..robots.report import Report, Section
 from .linear_model import LinearModel
 
@@ -22,8 +23,8 @@ SHOWN = 24
 """Rows of a table of modes."""
 
 
-@dataclass(frozen=True, eq=False)
-class Mode:
+@dataclass(frozen=True, eq=False, repr=False)
+class Mode(ShortRepr):
     """One motion of a linear model: shape times e^(eigenvalue t), real part.
 
     Attributes:
@@ -83,8 +84,8 @@ class Mode:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class ModeShapes:
+@dataclass(frozen=True, eq=False, repr=False)
+class ModeShapes(ShortRepr):
     """Modes as a picture needs them.
 
     Attributes:

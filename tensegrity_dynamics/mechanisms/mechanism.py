@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..contact.ground import Ground
 from ..errors import TensegrityError, unknown_name
+from ..numerics.short_repr import ShortRepr
 from . import joints
 from .frame import Frame
 from .late_kernels import CONTACTS, ENTRIES, POINTS, RIGID_ROUTES, ROUTES
@@ -41,8 +42,8 @@ RESISTED = {"revolute": 1, "prismatic": 1, "universal": 2, "spherical": 1}
 """Number of resistances by kind of joint."""
 
 
-@dataclass(frozen=True, eq=False)
-class Body:
+@dataclass(frozen=True, eq=False, repr=False)
+class Body(ShortRepr):
     """A rigid body, its frame being the successor frame of the joint that carries it.
 
     Args:
@@ -179,8 +180,8 @@ def loaded_inertia(body: Body, payloads: Sequence[Payload]) -> tuple[float, NDAr
     return mass, centre, inertia
 
 
-@dataclass(frozen=True, eq=False)
-class Mechanism:
+@dataclass(frozen=True, eq=False, repr=False)
+class Mechanism(ShortRepr):
     """Bodies, tree joints, loops and cables.
 
     Args:

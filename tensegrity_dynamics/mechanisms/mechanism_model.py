@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError
+from ..numerics.short_repr import ShortRepr
 from ..robots.model import Pose, RobotModel, WoundCable
 from .body_frame import BodyFrame
 from .body_poses import BodyPoses
@@ -19,8 +20,8 @@ from .mechanism import Mechanism
 from .routing.route import RoutedCable
 
 
-@dataclass(frozen=True, eq=False)
-class MechanismModel(RobotModel):
+@dataclass(frozen=True, eq=False, repr=False)
+class MechanismModel(ShortRepr, RobotModel):
     """What a robot file of a mechanism describes.
 
     Attributes:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
+from ..numerics.short_repr import ShortRepr
 from .actuator import Actuator, Motor
 from .model import Pose, RobotModel
 
@@ -48,8 +49,8 @@ class Provenance:
     note: str
 
 
-@dataclass(frozen=True, eq=False)
-class Robot:
+@dataclass(frozen=True, eq=False, repr=False)
+class Robot(ShortRepr):
     """A robot as loaded from its file.
 
     Attributes:
@@ -150,3 +151,12 @@ class Robot:
     def actuated_members(self) -> np.ndarray:
         """(a,) member index of each actuator's tendon, in actuator order."""
         return np.array([self.structure.member(each.drives) for each in self.actuators], dtype=np.int64)
+
+
+def robot_of(robot: Robot | RobotModel) -> Robot:
+    """The robot itself, or one around a bare model. Raises TensegrityError where it is neither."""
+    if isinstance(robot, Robot):
+        return robot
+    if not isinstance(robot, RobotModel):
+        raise TensegrityError(f"{robot!r} is no robot; give one, such as load_robot('three_prism').")
+    return Robot(name=robot.kind, model=robot)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..contact.collision import Collision
 from ..contact.ground import Ground
 from ..errors import TensegrityError, unknown_name
+from ..numerics.short_repr import ShortRepr
 from ..robots.model import Pose, RobotModel
 from .imu import Imu
 from .node_frame import NodeFrame
@@ -25,8 +26,8 @@ MEMBER_KINDS = ("bar", "tendon", "spring")
 AXES = "xyz"
 
 
-@dataclass(frozen=True, eq=False)
-class Structure(RobotModel):
+@dataclass(frozen=True, eq=False, repr=False)
+class Structure(ShortRepr, RobotModel):
     """Nodes, members and supports; every array is read-only and in SI units.
 
     Args:

@@ -75,12 +75,8 @@ def one_run(
     body, frame = robot.output.body, robot.output.frame  # type: ignore[attr-defined]
     rows = robot.output.rows[robot.output.rows < 3]  # type: ignore[attr-defined]
 
-    def look() -> RobotState:
-        state, seen = simulation.state, simulation.observe()
-        return RobotState(positions=np.array(list(seen.positions.values())), pose=seen.pose, q=state.q, v=state.v)
-
     row: dict[str, Any] = {"controller": which, "case": case.name, "lost": ""}
-    control.reset(0.0, look())
+    control.reset(0.0, RobotState.of(simulation))
     here = np.array(control.reference(0.0).pose[0])
     still = np.array(list(simulation.observe().efforts.values()))
     target = here.copy()
@@ -100,7 +96,7 @@ def one_run(
         simulation.apply_forces({body: np.concatenate((force, np.cross(arm, force)))})
         try:
             began = process_time()
-            command = control.command(time, look())
+            command = control.command(time, RobotState.of(simulation))
             took.append(process_time() - began)
             simulation.command(command.mode, command.set_points())
             simulation.advance(duration=period)

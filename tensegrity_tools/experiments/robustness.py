@@ -201,7 +201,7 @@ def run_case(
                     state = estimator.update(
                         time, sensors.positions(seen.positions), seen.efforts, sensors.tensions(seen.tensions)
                     )
-                look = RobotState(pose=seen.pose, q=state.configuration, v=state.velocity)
+                look = RobotState.of(simulation, state, seen)
                 if not k:
                     control.reset(0.0, look)  # type: ignore[arg-type]
                 if time >= waits == SETTLING and any(case.start):

@@ -64,9 +64,7 @@ def planned_control(
     """A controller that begins the trajectory at time 0 from a state (None: the robot's own at rest)."""
     control = make_controller(controller, robot, period=period, **(parameters or {}))
     if state is None:
-        simulation = Simulation(robot)
-        seen, own = simulation.observe(), simulation.state
-        state = RobotState(positions=np.array(list(seen.positions.values())), pose=seen.pose, q=own.q, v=own.v)
+        state = RobotState.of(Simulation(robot))
     control.reset(0.0, state)  # type: ignore[arg-type]
     control.follow(0.0, waypoints, interpolation)  # type: ignore[attr-defined]
     return control
@@ -116,7 +114,7 @@ def through_libraries(
         if (found := getattr(estimate, "unknown", None)) is not None and found.body:
             loads.take_estimate(found.body, found.wrench[:3], found.wrench[3:], state.time, state.time)
         rows.append((state.q, state.v, np.array(seen.pose[0]), q, v, np.array(list(seen.tensions.values()))))
-        return RobotState(positions=np.array(list(seen.positions.values())), pose=seen.pose, q=q, v=v)
+        return RobotState.of(simulation, estimate, seen)
 
     state = look()
     began = time.perf_counter()

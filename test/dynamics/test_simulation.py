@@ -384,11 +384,23 @@ def test_a_rod_of_variable_length_is_refused_by_the_implicit_method():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"steps": -1}, {"steps": 1.5}, {"duration": float("nan")}, {}, {"steps": 1, "duration": 1.0}]
+    "wrong",
+    [{"steps": -1}, {"steps": 1.5}, {"steps": 1.0}, {"duration": float("nan")}, {}, {"steps": 1, "duration": 1.0}],
 )
 def test_wrong_numbers_of_steps_are_refused(wrong):
     with pytest.raises(TensegrityError, match="steps"):
         Simulation(winch()).advance(**wrong)
+
+
+@pytest.mark.parametrize("take", [Simulation, forward_kinematics])
+def test_a_name_is_no_robot_and_the_message_says_how_to_get_one(take):
+    with pytest.raises(TensegrityError, match="load_robot"):
+        take("three_prism")
+
+
+def test_the_shape_of_a_mechanism_is_refused_with_what_finds_it():
+    with pytest.raises(TensegrityError, match="make_estimator"):
+        forward_kinematics(load_robot("single_strut"))
 
 
 def test_a_command_that_is_partly_wrong_changes_nothing():

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -116,6 +117,15 @@ def test_the_programs_in_the_readme_run() -> None:
     for program in programs:
         done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+def test_the_page_on_python_runs_from_top_to_bottom(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    for program in blocks(ROOT / "docs" / "python.md", "python"):
+        exec(compile(program, "python.md", "exec"), names)
+    assert np.allclose(names["seen"].pose[0][1:], [0.0, 1.0], atol=1e-3)  # type: ignore[attr-defined]
+    assert np.allclose(names["simulation"].observe().pose[0][0], 0.02, atol=1e-4)  # type: ignore[attr-defined]
+    assert "nan" not in capsys.readouterr().out
 
 
 def test_the_robot_files_in_the_readme_load_and_hang_in_equilibrium(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from ..workspace import make_workspace
 from .unknown_loads import UnknownLoad
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MechanismEstimate(Estimate):
     """An `Estimate` whose `equilibrium` is a `MechanismEquilibrium`.
 

@@ -14,6 +14,7 @@ from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...impedance import ImpedanceSetPoint, MovingPosition, lead_of
 from ...linear_models.linear_model import LinearModel
 from ...numerics.compilation import QuickCall
+from ...numerics.short_repr import ShortRepr
 from ...robots.robot import Robot
 from ...simulation_interface import (
     EFFORT,
@@ -74,8 +75,8 @@ DAMPING_WORK, FORCES, FRICTION_WORK = 1, 3, 4
 INTEGRATORS = ("rk4", "implicit", "adaptive")
 
 
-@dataclass(frozen=True, eq=False)
-class MechanismState:
+@dataclass(frozen=True, eq=False, repr=False)
+class MechanismState(ShortRepr):
     """Time [s], position q (nq,) and velocity v (nv,) in the mechanism's own coordinates."""
 
     time: float
@@ -93,7 +94,7 @@ class MechanismState:
         return self.v
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MechanismObservation(Observation):
     """What sensors of an ideal robot would read, and what only a model knows.
 

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import NoEquilibriumError, TensegrityError
 from ...numerics.compilation import compiled
 from ...numerics.one_sided import weakest_direction
+from ...numerics.short_repr import ShortRepr
 from .. import joints
 from ..contact_readings import (
     point_centres,
@@ -137,8 +138,8 @@ def standing_direction(mechanism: Mechanism) -> NDArray[np.float64]:
     return np.asarray(toward)
 
 
-@dataclass(frozen=True, eq=False)
-class MechanismEquilibrium:
+@dataclass(frozen=True, eq=False, repr=False)
+class MechanismEquilibrium(ShortRepr):
     """An equilibrium of a mechanism.
 
     Attributes:

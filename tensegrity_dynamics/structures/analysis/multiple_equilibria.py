@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError
 from ...numerics.rotations import rotation_vector
+from ...numerics.short_repr import ShortRepr
 from ...robots.output_frame import Pose
 from ...robots.robot import Robot
 from ..form_finding.equilibrium import StructureEquilibrium
@@ -21,8 +22,8 @@ from ..form_finding.stability import no_force, no_stiffness, stiffness_spectrum
 from ..structure import Structure
 
 
-@dataclass(frozen=True, eq=False)
-class DistinctEquilibrium:
+@dataclass(frozen=True, eq=False, repr=False)
+class DistinctEquilibrium(ShortRepr):
     """One stable equilibrium, and how often random starts led to it.
 
     Attributes:

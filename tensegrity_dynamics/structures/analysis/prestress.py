@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError
+from ...numerics.short_repr import ShortRepr
 from ...robots.robot import Robot
 from ..energy import member_tensions
 from ..form_finding.equilibrium import StructureEquilibrium
@@ -42,8 +43,8 @@ MAX_FREE_COORDINATES_FOLLOWED = 300
 """Free coordinates up to which mechanisms are followed, to tell finite ones from infinitesimal ones."""
 
 
-@dataclass(frozen=True, eq=False)
-class PrestressAnalysis:
+@dataclass(frozen=True, eq=False, repr=False)
+class PrestressAnalysis(ShortRepr):
     """Result of `analyze_prestress`; arrays over all n nodes and m members, zero where nothing can move.
 
     Attributes:

@@ -14,6 +14,7 @@ from ...contact.ground_forces import ground_energy
 from ...errors import NoEquilibriumError, PartError, TensegrityError, unknown_name
 from ...impedance import MovingPosition, lead_of
 from ...linear_models.linear_model import LinearModel
+from ...numerics.short_repr import ShortRepr
 from ...robots.robot import Robot
 from ...simulation_interface import MODES, POSITION, Energy, Observation, Simulator, checked_commands
 from ..crossings import describe_crossings
@@ -55,8 +56,8 @@ LOST = 1e50
 """m, where a node is that no motion has brought there."""
 
 
-@dataclass(frozen=True, eq=False)
-class StructureState:
+@dataclass(frozen=True, eq=False, repr=False)
+class StructureState(ShortRepr):
     """Where a structure is and how it moves.
 
     Attributes:

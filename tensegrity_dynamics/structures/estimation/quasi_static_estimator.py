@@ -17,7 +17,7 @@ from ..form_finding.forward_kinematics import METHODS, forward_kinematics
 from ..structure import Structure
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StructureEstimate(Estimate):
     """An `Estimate` whose `equilibrium` is a `StructureEquilibrium`."""
 

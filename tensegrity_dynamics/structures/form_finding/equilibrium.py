@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError
+from ...numerics.short_repr import ShortRepr
 from ...robots.output_frame import Pose
 from ..node_frame import NodeFrame
 from ..structure import Structure
 
 
-@dataclass(frozen=True, eq=False)
-class StructureEquilibrium:
+@dataclass(frozen=True, eq=False, repr=False)
+class StructureEquilibrium(ShortRepr):
     """Where the nodes are when forces balance.
 
     Attributes:

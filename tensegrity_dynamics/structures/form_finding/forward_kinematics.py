@@ -56,7 +56,14 @@ def forward_kinematics(
         TensegrityError: unknown names or options, shapes that disagree, numbers that are not finite, coincident nodes,
             rigid bars that depend on each other.
     """
+    if isinstance(robot, Robot) and robot.kind != Structure.kind:
+        raise TensegrityError(
+            f"{robot.name} is {robot.model.noun}, which has no rest lengths of its own to give; "
+            "make_estimator(robot).solve({actuator: position}) finds its shape."
+        )
     structure = robot.structure if isinstance(robot, Robot) else robot
+    if not isinstance(structure, Structure):
+        raise TensegrityError(f"{robot!r} is no robot; give one, such as load_robot('three_prism').")
     output = robot.outputs[0] if isinstance(robot, Robot) and robot.outputs else None
     if method not in METHODS:
         raise TensegrityError(unknown_name("method", method, METHODS))
