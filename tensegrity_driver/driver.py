@@ -115,11 +115,6 @@ class Driver:
         """Whether the spools are still being moved a little, each for itself, and follow no commands yet."""
         return self._cycle.layer.identification is not None
 
-    @property
-    def stop_reason(self) -> str | None:
-        """Reason of the latched emergency stop, or None."""
-        return self._cycle.gate.stopped
-
     def tension(self, name: str) -> float:
         """Estimated tension of a tendon [N]; nan where load and current do not show it at present."""
         tendon = self.readings.tendons.get(name)

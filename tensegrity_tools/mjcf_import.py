@@ -362,7 +362,7 @@ class _Reader:
         types = [int(model.wrap_type[k]) for k in wraps]
         if int(kinds.mjWRAP_JOINT) in types or int(kinds.mjWRAP_PULLEY) in types:
             what = "runs over joints" if int(kinds.mjWRAP_JOINT) in types else "branches"
-            self.say(f"tendon {name} is left out: it {what}, and a routed cable goes from place to place.")
+            self.say(f"tendon {name} is left out: it {what}, and a routed cable goes from point to point.")
             return
         if beside := self.beside_the_plane(wraps):
             self.say(f"tendon {name} is left out: {beside}")

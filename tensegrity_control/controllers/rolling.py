@@ -157,7 +157,7 @@ class RollingController(GoalTaker):
         """
         self._ready()
         if position is None:
-            raise TensegrityError("rolling goes to a place: give x and y.")
+            raise TensegrityError("rolling goes to a position: give x and y.")
         goal = make_goal(self.robot.output, position, quaternion, self._rest_pose)
         ground = self.rolls.body.structure.ground
         assert ground is not None
@@ -176,7 +176,7 @@ class RollingController(GoalTaker):
 
     def check_waypoints(self, times: Sequence[float], interpolation: str = "smooth") -> None:
         self._ready()
-        raise TensegrityError("rolls last as long as they last: send places one after the other, without times.")
+        raise TensegrityError("rolls last as long as they last: send positions one after the other, without times.")
 
     def plan_through(
         self,
@@ -220,7 +220,7 @@ class RollingController(GoalTaker):
             plan = found
         assert plan is not None
         count = len(plan.rolls)
-        note = f"{count} roll{'s' if count != 1 else ''}, to {plan.distance:.2g} m from the place"
+        note = f"{count} roll{'s' if count != 1 else ''}, to {plan.distance:.2g} m from the position"
         if plan.is_short:
             note += ", nearer than which no rolls lead"
         if duration and plan.duration > duration:

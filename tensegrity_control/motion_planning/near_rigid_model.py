@@ -87,7 +87,7 @@ class NearRigidModel(ReducedModel):
         self.tension_ceiling: Array = np.full(len(cables), np.inf)
         self.tension_level: float | None = None
         super().__init__(robot, self.y + self.strains)
-        # what a cable turns depends on its tension, and equilibria with other tensions are at the same place
+        # what a cable turns depends on its tension, and equilibria with other tensions are at the same position
         of_cables = [mechanism.velocities_of(name) for entry in model.entries for name in entry.joints]
         self._reluctant = [k for at in of_cables for k in range(at.start, at.stop) if k not in self.strains]
         start, still = np.array(model.start), np.zeros(self.index.size)

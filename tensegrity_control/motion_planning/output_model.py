@@ -103,12 +103,12 @@ class OutputModel(ReducedModel):
         if not self.turning.size:
             return np.asarray(moved.outputs - values)
         poses = [self._poses.update(q).output(self.output)[0] for q in moved.positions]
-        places = np.array([place for place, _ in poses])
-        desired = np.hstack((places, np.zeros_like(places)))
+        positions = np.array([position for position, _ in poses])
+        desired = np.hstack((positions, np.zeros_like(positions)))
         desired[:, self.rows] = values
         turned = Rotation.from_quat(np.roll([turn for _, turn in poses], -1, axis=1))
         aim = Rotation.from_rotvec(desired[:, 3:]) * Rotation.from_matrix(self._origin)
-        off = np.hstack((places - desired[:, :3], -(aim * turned.inv()).as_rotvec()))
+        off = np.hstack((positions - desired[:, :3], -(aim * turned.inv()).as_rotvec()))
         return np.asarray(off[:, self.rows])
 
     def output_position(self, q: Array) -> Array:

@@ -91,7 +91,7 @@ def fit_line(
         raise CalibrationError(f"{what}: confidence is {confidence}, must lie between 0 and 1, such as 0.95.")
     middle, spread = float(np.median(xs)), float(np.ptp(xs))
     if spread <= 1e-9 * max(1.0, float(np.max(np.abs(xs)))):
-        raise CalibrationError(f"{what}: all readings are the same; move it to places far apart and measure there.")
+        raise CalibrationError(f"{what}: all readings are the same; move it to positions far apart and measure there.")
     from scipy.optimize import least_squares  # here, so that importing the package stays quick
 
     u = (xs - middle) / spread

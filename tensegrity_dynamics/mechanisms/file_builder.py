@@ -178,7 +178,7 @@ def _check_pulleys(block: MechanismFile, problems: Problems) -> None:
             if cable.body == other.body and np.allclose(cable.at, other.at, rtol=0.0, atol=1e-9):
                 problems.add(
                     ("cables", i, "at"),
-                    f"the pulley of cable {other.name} is at this place of {cable.body} already, and one pulley "
+                    f"the pulley of cable {other.name} is at this point of {cable.body} already, and one pulley "
                     "carries one cable; give each its own.",
                 )
 

@@ -128,7 +128,7 @@ def _point(
         problems.add((*path, *field), message)
 
     if (item.joint is None) == (item.body is None):
-        refuse("give either a body and the place 'at' on it, or the joint of a pulley that turns.")
+        refuse("give either a body and the point 'at' on it, or the joint of a pulley that turns.")
         return None
     if item.joint is not None:
         if item.joint not in joints:
@@ -142,7 +142,7 @@ def _point(
         if item.body != WORLD and item.body not in block.bodies:
             refuse(unknown_name("body", item.body, (WORLD, *block.bodies)), "body")
         if item.at is None:
-            refuse("give the place 'at' on the body.")
+            refuse("give the point 'at' on the body.")
         if item.axis is not None and not np.linalg.norm(item.axis) > 1e-9:
             refuse("a direction cannot be all zero.", "axis")
         if (item.radius is None) != (item.axis is None):

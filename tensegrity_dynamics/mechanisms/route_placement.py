@@ -117,7 +117,7 @@ def _place(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable) -> 
             f"it a length of at least {total / (1.0 + MOST_STRAIN):.4g} m."
         )
     if not lengths.min() > 0.0:
-        raise TensegrityError("two places of its route that hold it lie upon each other; leave some cable between.")
+        raise TensegrityError("two points of its route that hold it lie upon each other; leave some cable between.")
     rows[holding[:-1], REST] = lengths / (1.0 + strain)
     return replace(route, rigid=cable.rigid, line_mass=cable.line_mass)
 

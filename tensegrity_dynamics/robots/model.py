@@ -53,11 +53,6 @@ class RobotModel(ABC):
     def initial_configuration(self) -> NDArray[np.float64]:
         """Where the robot file puts the robot; the search for the equilibrium starts there."""
 
-    @property
-    def configuration_size(self) -> int:
-        """Count of numbers in a configuration."""
-        return int(self.initial_configuration.size)
-
     @abstractmethod
     def output_pose(self, output: Any, configuration: NDArray[np.float64]) -> Pose:
         """Pose in the world of one of the robot's outputs at a configuration."""

@@ -54,7 +54,6 @@ CLOSING = 30.0
 """s that a node may take from its end to the last line of its closing; then its process ends all the same."""
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
-LEVELS = {OK: 0, WARN: 1, ERROR: 2}
 
 
 MOST = 50

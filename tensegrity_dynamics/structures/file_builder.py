@@ -132,7 +132,7 @@ def _check_members(block: StructureFile, problems: Problems) -> None:
         elif block.nodes[first].position == block.nodes[second].position:
             problems.add(
                 ("members", i, "nodes"),
-                f"{first} and {second} start at the same place; move one, or the member has no direction.",
+                f"{first} and {second} start at the same position; move one, or the member has no direction.",
             )
         elif member.kind != "bar" and frozenset(member.nodes) in bars:
             problems.add(

@@ -196,7 +196,7 @@ def _checked(arrays: Mapping[str, Any], where: Callable[[str], str]) -> Structur
         for k in np.flatnonzero(apart == 0.0).tolist():
             i, j = members[k] + 1
             raise TensegrityError(
-                f"{where('N')}: nodes {i} and {j}, which member {k + 1} joins, are at the same place; move one."
+                f"{where('N')}: nodes {i} and {j}, which member {k + 1} joins, are at the same position; move one."
             )
     held = _held(arrays.get("fixed"), size, where("fixed"))
     if held.any() and nodes is None:
@@ -278,7 +278,7 @@ def _guess(matrices: StructureMatrices) -> NDArray[np.float64]:
     # paths along members are longer than the way through space
     lengths = np.linalg.norm(nodes[matrices.members[:, 0]] - nodes[matrices.members[:, 1]], axis=1)
     nodes *= float(matrices.rest_lengths @ lengths) / max(float(lengths @ lengths), 1e-300)
-    # a flat or doubled guess is no start: every node has a place of its own in space
+    # a flat or doubled guess is no start: every node has a position of its own in space
     away = np.cos(1.0 + 1.7 * np.arange(3 * size)).reshape(size, 3)
     return np.asarray(nodes + 0.02 * float(np.median(matrices.rest_lengths)) * away)
 

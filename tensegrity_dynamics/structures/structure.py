@@ -220,7 +220,7 @@ class Structure(ShortRepr, RobotModel):
             return ""
         return (
             "stands free on its ground: its rest lengths decide its shape, not where it is. The controller rolling "
-            "takes it to places"
+            "takes it to positions"
         )
 
     @property

@@ -84,7 +84,7 @@ def wrenches(
     ]
     print_table(
         table(
-            "tensions nearest to the wanted ones",
+            "tensions nearest to the desired ones",
             ("cable", "floor N", "tension N", "ceiling N"),
             lines,
             right=(1, 2, 3),

@@ -95,7 +95,7 @@ def strut_file(
 
 
 def waypoints(model: NearRigidModel) -> list[Waypoint]:
-    """The path's knots as places of the tip."""
+    """The path's knots as positions of the tip."""
     spline, body_poses, q = (
         path(),
         BodyPoses(model.robot.model_as(MechanismModel)),

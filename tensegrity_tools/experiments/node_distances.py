@@ -28,9 +28,8 @@ from ..output import panels, table
 NAME = "node_distances"
 DESCRIPTION = "004: figures 2 to 5, node distances beside node positions, all pairs beside connected ones"
 SIZES = (6, 10, 14)
+"""Rods of the classes of structures; the document goes on in steps of four to 30 (`run(sizes=...)`)."""
 LARGE = (100, 1000)
-PRINTED_SIZES = (6, 10, 14, 18, 22, 26, 30)
-"""Of the document; give them to `run` for its whole figure."""
 PRINTED_ERROR = 1e-5
 """m, figure 5."""
 

@@ -1,4 +1,4 @@
-"""The controller `qp` with unchanged gains where nothing is as it was told: late commands, coarse sensors, lost states,
+"""The controller `qp` with unchanged gains where nothing is as modelled: late commands, coarse sensors, lost states,
 another robot, loads and pushes that nobody announced.
 
 One loop of simulation, observer and controller, all but the first run with something wrong from its beginning (sensors,
@@ -46,7 +46,7 @@ class Case:
     """What is wrong.
 
     Args:
-        delay: periods by which commands come late, told to nobody. steps: of the encoders per turn; 0: exact.
+        delay: periods by which commands come late, without notice. steps: of the encoders per turn; 0: exact.
         tension_noise: part of each tension by which load cells err; they are read where this is above zero.
         lost: part of the states that do not arrive. young, radius, density: factors of the plant.
         payload: part of the robot's mass that hangs on the output. push: N at the output for `PUSHED` s, after the
@@ -102,11 +102,11 @@ def drawn(case: Case, seed: int, reach: float) -> Case:
     """A case with a start and a target that a seed draws, as far away as `reach` [m]."""
     start, move = (vector / np.linalg.norm(vector) for vector in np.random.default_rng(seed).normal(size=(2, 3)))
     ends = tuple((reach * start).tolist()), tuple((reach * move).tolist())
-    return replace(case, name=f"{case.name}, places {seed}", start=ends[0], move=ends[1])
+    return replace(case, name=f"{case.name}, positions {seed}", start=ends[0], move=ends[1])
 
 
 def plant_of(name: str, case: Case) -> Robot:
-    """The robot as it is, which is not what controller and observer were told."""
+    """The robot as it is, which is not as controller and observer have it."""
     robot = load_robot(name)
     if case.young != 1.0 or case.radius != 1.0:
         robot = load_robot(str(_with_cables(robot, name, case)))

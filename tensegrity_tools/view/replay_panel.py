@@ -13,7 +13,7 @@ from .state import Answer
 QUIET = 0.6
 """s after a user's hand has let go of a field before the replay moves it again."""
 STEPS = 1000
-"""Places of the time bar."""
+"""Steps of the time bar."""
 SLOWEST, FASTEST = 0.01, 100.0
 
 
@@ -53,7 +53,7 @@ class ReplayPanel:
         self.end = playback.end
         self._bar = gui.add_slider(
             "Time [s]", min=0.0, max=max(playback.end, 1e-3), step=max(playback.end, 1e-3) / STEPS,
-            initial_value=0.0, hint="drag to go to a place of the recording",
+            initial_value=0.0, hint="drag to go to a time of the recording",
         )  # fmt: skip
         self._pause = gui.add_button("Pause", icon=viser.Icon.PLAYER_PAUSE, color="blue")
         self._play = gui.add_button("Play", icon=viser.Icon.PLAYER_PLAY, color="teal")

@@ -203,7 +203,7 @@ class _Mover:
 
 
 def _drawn(mechanism: Mechanism, q: NDArray, spread: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """A position drawn at random: angles and orientations all round, lengths and places within `spread` [m] of q's."""
+    """A position drawn at random: any angles and orientations, lengths and translations within `spread` [m] of q's."""
     result = np.array(q)
     for joint in mechanism.joints:
         kind = joints.JOINT_KINDS[joint.kind]

@@ -66,7 +66,7 @@ class ContactPart:
 
 
 def contact_array(ground: Ground | None, parts: Sequence[ContactPart], index: Mapping[str, int]) -> NDArray[np.float64]:
-    """The array of what touches: places (p, POINT_COLUMNS), then in further rows the ground's numbers.
+    """The array of what touches: points (p, POINT_COLUMNS), then in further rows the ground's numbers.
 
     One array, since what moves a mechanism hands all of them on in every call.
     """

@@ -108,13 +108,6 @@ def make_rods(structure: Structure, vertical: str = "chart", spread: bool = True
     return rods
 
 
-def rods_kinetic_energy(rods: Rods) -> float:
-    """J, from the five coordinates alone."""
-    linear = np.where(rods.turns, 0.0, rods.mass) * np.sum(rods.rates[:, :3] ** 2, axis=1)
-    turning = rods.inertia * (rods.rates[:, 4] ** 2 + (rods.rates[:, 3] * np.sin(rods.q[:, 4])) ** 2)
-    return float(0.5 * np.sum(linear + turning + rods.unit_inertia * rods.rate**2))
-
-
 @allocation_free
 def stretch_rods(rods, rest_lengths, rest_rates):
     """Give the rods the lengths and rates of their members (m,) m and m/s; returns what of energy that puts in [J]."""

@@ -232,7 +232,7 @@ class StructureSimulator(Simulator):
         if not (np.isfinite(mass) and mass >= 0.0):
             raise TensegrityError(f"payload {name}: mass {mass} kg must be finite and not below zero.")
         if np.any(np.asarray(at, dtype=np.float64)):
-            raise TensegrityError(f"payload {name}: a node has no frame in which a place could be; leave `at` out.")
+            raise TensegrityError(f"payload {name}: a node has no frame, and so no positions in it; leave `at` out.")
         node = self.structure.node(body)
         self._carry({**self._payloads, name: (node, float(mass))})
 

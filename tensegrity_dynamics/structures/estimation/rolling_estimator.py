@@ -9,7 +9,7 @@ IMUs on rods (`imu` of the robot file) say how the rods lie. While that agrees w
 a fall is shown when it happens. Where it does not, and the readings are still, the faces are looked through that the
 last sure shape tips onto (`face_search`); of those that agree the one counts whose way there fits the readings since
 best. Where none agrees the estimate is lost and says so. Whatever the reason, an estimate that fresh readings
-contradict is not `converged`, as while the robot falls and the model has come to rest already. Headings and places are
+contradict is not `converged`, as while the robot falls and the model has come to rest already. Heading and position are
 never seen: a robot that slides, or that turns about the vertical, is not noticed, and rods of one direction alone
 leave several faces alike.
 """

@@ -199,8 +199,8 @@ class StructureEquilibriumSolver:
             k = int(np.argmin(apart / structure.rest_lengths))
             first, second = (structure.node_names[i] for i in structure.members[k])
             raise TensegrityError(
-                f"nodes {first} and {second} of member {structure.member_names[k]} are at the same place, so that it "
-                "has no direction; start with the nodes apart."
+                f"nodes {first} and {second} of member {structure.member_names[k]} are at the same position, so that "
+                "it has no direction; start with the nodes apart."
             )
         raise NoEquilibriumError(
             f"no equilibrium within {iterations} iterations: {residual:.3g} N are left (limit {self.tolerance:.3g}). "

@@ -1,6 +1,6 @@
 """How a structure stands on its ground: equilibrium with one-sided normal forces, friction holding.
 
-A structure that no node is fixed of slides and turns on its ground until friction holds it, so that its place is its
+A structure that no node is fixed of slides and turns on its ground until friction holds it, so that its position is its
 own history; what is determined is its shape and what its feet carry. All feet together carry the load, which the
 normal forces N_i alone cannot where the ground is not square to it. Friction adds what each foot lacks of the load's
 direction: foot i pushes with N_i w_i, where w_i points against the load and has the size 1 along the normal. On a plane

@@ -211,7 +211,7 @@ def coincident(structure: Structure, nodes: NDArray[np.float64]) -> TensegrityEr
     i, j = structure.members[k]
     return TensegrityError(
         f"nodes {structure.node_names[i]} and {structure.node_names[j]} of member {structure.member_names[k]} are at "
-        "the same place, so that it has no direction; start with them apart."
+        "the same position, so that it has no direction; start with them apart."
     )
 
 

@@ -261,7 +261,7 @@ def test_two_cables_on_one_pulley_are_refused():
     data = written_out("single_strut")
     data["cables"][1]["at"] = list(data["cables"][0]["at"])
     message = refusal(data)
-    assert "cables[1] (B2).at: the pulley of cable B1 is at this place of world already" in message
+    assert "cables[1] (B2).at: the pulley of cable B1 is at this point of world already" in message
     assert "give each its own" in message
 
 

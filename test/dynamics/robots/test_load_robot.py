@@ -186,7 +186,7 @@ WRONG = [
     ("[back, load]", "[bak, load]", 15, "members[2] (mast).nodes[0]", ["no node 'bak'", "Did you mean 'back'?"]),
     ("[back, load]", "[load, load]", 15, "members[2] (mast).nodes", ["both ends are load"]),
     ("[back, load]", "[back]", 15, "members[2] (mast).nodes", ["at least 2", "found 1"]),
-    ("[5, 8, 0]", '[5, 3, "200 mm"]', 15, "members[2] (mast).nodes", ["same place"]),
+    ("[5, 8, 0]", '[5, 3, "200 mm"]', 15, "members[2] (mast).nodes", ["same position"]),
     ("name: mast", "name: pull_left", 15, "members[2] (pull_left).name", ["members[0]"]),
     ("name: mast", "name: 3 masts", 15, "members[2] (3 masts).name", ["no name"]),
     ("fixed: true", "fixed: 1", 6, "nodes.left.fixed", ["true, false or axes", "found 1"]),

@@ -239,7 +239,7 @@ def test_running_out_of_iterations_says_what_is_left(method) -> None:
 @pytest.mark.parametrize("method", METHODS.values())
 def test_coincident_nodes_are_named(method) -> None:
     structure, nodes = hanging(), np.zeros((2, 3))
-    with pytest.raises(TensegrityError, match="nodes hook and mass of member string are at the same place"):
+    with pytest.raises(TensegrityError, match="nodes hook and mass of member string are at the same position"):
         method(structure, structure.weights(), nodes, 1e-9)
 
 
