@@ -1,8 +1,10 @@
 """What a lock-step period costs, with a process for every node and with one for all, and where the time goes.
 
-    python benchmarks/lockstep_period.py [--json] [--seconds 8] [--robot manipulator] [--controller task] [--shown]
+    python benchmarks/lockstep_period.py [--json] [--seconds 8] [--robot manipulator] [--controller task]
+    python benchmarks/lockstep_period.py --robot examples/tendon_hand.yaml --controller "" --period 0 --shown --clock
 
-Nobody but one watcher listens; with --shown markers and the browser view run, too, as `tensegrity up sim` has them. Processor time counts what the nodes do, whatever else the machine does; the table is
+Nobody but one watcher listens; with --shown markers and the browser view run, too, as `tensegrity up sim` has them, and
+with --clock all run at real time. Processor time counts what the nodes do, whatever else the machine does; the table is
 that of the composed nodes that nobody watches, by looking every millisecond of processor time where they are, which
 makes nothing dearer.
 """
@@ -153,13 +155,14 @@ def main():
     parser.add_argument("--controller", default="task", help="empty: the usual one of the robot")
     parser.add_argument("--state", default="")
     parser.add_argument("--period", type=float, default=0.005, help="s; 0: what the controller needs")
+    parser.add_argument("--clock", action="store_true", help="the nodes run by the clock, as in use, not in lock-step")
     parser.add_argument("--shown", action="store_true", help="with markers and the browser view")
     parser.add_argument("--only-profile", action="store_true", help="the table alone")
     options = parser.parse_args()
     os.environ.update(own_domain())
     chosen = {"controller": options.controller, "state": options.state, "control_period": options.period}
     bare, shown = (Watching(markers=each, view=each) for each in (False, options.shown))
-    graph = simulation_graph(options.robot, lockstep=True, watching=shown, **chosen)
+    graph = simulation_graph(options.robot, lockstep=not options.clock, watching=shown, **chosen)
     period = graph.choice.period
     figures = {"robot": options.robot, "controller": options.controller, "period_s": period}
     if not options.only_profile:
