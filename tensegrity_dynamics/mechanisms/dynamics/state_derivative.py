@@ -1,22 +1,25 @@
 """The state equation u' = f(u) in independent displacements: u = (y, y') from a configuration, along the basis G there.
 
 It serves implicit integration and linearisation, both of which take differences of f.
-
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...numerics.compilation import allocation_free, for_compiled_callers
+from ...numerics.linear_algebra import copy
 from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.configuration_space import configuration_rate
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_equations import loop_equations
 from ..kinematics.loop_reduction import independent_basis, reduce_rows
 from ..mechanism import FlatMechanism
+from ..routing.columns import BODY, COUNT, FIRST, TURNING_V
 from .forward_dynamics import accelerate
 
 NOT_CLOSED = 2
@@ -25,8 +28,40 @@ NOT_CLOSED = 2
 
 DisplacementWorkspace = namedtuple(
     "DisplacementWorkspace",
-    "q v basis independent matrix first second right rate other held displacement u pivots before_q before_v",
+    "q v basis independent matrix first second right rate other held displacement u pivots before_q before_v "
+    "component turn moved",
 )
+
+
+def components(flat: FlatMechanism) -> NDArray[np.int64]:
+    """(nv,) number of the part of the mechanism that each coordinate belongs to, counted from 0.
+
+    Parts are bodies that joints, loops and cables tie together other than through the world: what happens in one does
+    not change the accelerations in another.
+    """
+    root = list(range(flat.kind.size))
+
+    def top(body: int) -> int:
+        while root[body] != body:
+            body = root[body]
+        return body
+
+    def tie(bodies: Iterable[int]) -> None:
+        tops = [top(int(body)) for body in bodies if body >= 0]
+        for each in tops:
+            root[top(each)] = top(tops[0])
+
+    for body in range(flat.kind.size):
+        tie((body, flat.parent[body]))
+    for pair in zip(flat.row_predecessor, flat.row_successor, strict=True):
+        tie(pair)
+    for cable in flat.routed_cables:
+        first = int(cable[FIRST])
+        elements = flat.route_elements[first : first + int(cable[COUNT])]
+        turning = elements[elements[:, TURNING_V] >= 0.0, TURNING_V].astype(np.int64)
+        tie([*elements[:, BODY].astype(np.int64), *flat.dof_body[turning]])
+    names = {each: number for number, each in enumerate(dict.fromkeys(map(top, range(flat.kind.size))))}
+    return np.array([names[top(int(body))] for body in flat.dof_body], dtype=np.int64)
 
 
 def make_displacement_workspace(flat: FlatMechanism, positions: int) -> DisplacementWorkspace:
@@ -38,6 +73,7 @@ def make_displacement_workspace(flat: FlatMechanism, positions: int) -> Displace
         second=np.zeros(2 * dofs), right=np.zeros(2 * dofs), rate=np.zeros(2 * dofs), other=np.zeros(2 * dofs),
         held=np.zeros(dofs, dtype=np.bool_), displacement=np.zeros(dofs), u=np.zeros(2 * dofs),
         pivots=np.zeros(2 * dofs, dtype=np.int64), before_q=np.zeros(positions), before_v=np.zeros(dofs),
+        component=components(flat), turn=np.zeros(dofs, dtype=np.int64), moved=np.zeros(dofs, dtype=np.int64),
     )  # fmt: skip
 
 
@@ -45,6 +81,12 @@ def make_displacement_workspace(flat: FlatMechanism, positions: int) -> Displace
 def displaced_state(flat, q, count, displacement, rate, work, reduction, stages, scratch):
     """Fill scratch.q, scratch.v: the state displaced by (count,) along the basis, with rates (count,)."""
     dofs = flat.dof_parent.shape[0]
+    if flat.row_kind.shape[0] == 0:  # nothing to close, and every coordinate is an independent one
+        configuration_rate(flat, q, displacement, stages.q_rate)
+        for k in range(q.shape[0]):
+            scratch.q[k] = q[k] + stages.q_rate[k]
+        copy(rate, scratch.v)
+        return True
     for d in range(dofs):
         stages.step[d] = 0.0
         for i in range(count):

@@ -52,6 +52,8 @@ STICKS = -1.0
 ROUNDING, SHARE = 1e-15, 1e-12
 """Strain, and part of it, by which a ratio may be beyond its bound before the contact slips."""
 MOST_ROUNDS = 200
+NOTHING_NEW = 1e-10
+"""Part of its diagonal that is left of an equation that follows from those before it."""
 CREPT = 1e-10
 """Part of the strain within which the ratio of a regularised contact is found."""
 
@@ -142,14 +144,23 @@ def fill_equations(elements, first, last, state):
 
 @for_compiled_callers
 def solve_equations(elements, first, last, state):
-    """Solve the three-diagonal equations of the contacts; the solution replaces the right sides."""
+    """Solve the three-diagonal equations of the contacts; the solution replaces the right sides.
+
+    Where slack strands lie on both sides of tight ones the contacts at both ends ask for the same: the equation of the
+    second one says nothing new. Then both let pass the same, in opposite directions, whichever end comes first.
+    """
     previous = -1
     for e in range(first + 1, last):
         if elements[e, HOLDS] == 0.0:
             continue
         if previous >= 0:
+            whole = abs(state[e, DIAGONAL])
             factor = state[e, LOWER] / state[previous, DIAGONAL]
             state[e, DIAGONAL] -= factor * state[previous, UPPER]
+            if not abs(state[e, DIAGONAL]) > NOTHING_NEW * whole:
+                factor = 1.0 / state[previous, DIAGONAL]
+                state[e, DIAGONAL] = 1.0 - factor * state[previous, UPPER]
+                state[e, UPPER] = state[e, RIGHT] = 0.0
             state[e, RIGHT] -= factor * state[previous, RIGHT]
         previous = e
     following = -1

@@ -658,7 +658,10 @@ class MechanismSimulator(Simulator):
                 what = "wound past its end: nothing of it is left between pulley and anchor"
             return f"cable {entry.name} is {what} at {self.time:.4g} s; keep its pulley within narrower limits."
         if status == SINGULAR_MASS:
-            return massless_message(self._mechanism, 0)
+            here = (self._flat, self._q, self._v, self._effort, 0.0, self._work, self._reduction, False)
+            still, coordinate = accelerate(*here)
+            if still == SINGULAR_MASS:  # else numbers grew within the step
+                return massless_message(self._mechanism, int(coordinate))
         shorter = "" if self.integrator == "implicit" else ", or integrator 'implicit'"
         why = "a loop could not be closed within a step" if status == NOT_CLOSED else "numbers grew without bound"
         return (

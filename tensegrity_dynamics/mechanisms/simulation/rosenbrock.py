@@ -44,6 +44,49 @@ def driven_derivative(flat, drives, q, u, count, effort, out, work, reduction, s
     return status
 
 
+@for_compiled_callers
+def fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages, scratch):
+    """Fill scratch.matrix with 1 - g h J at u by differences from scratch.first; returns a status.
+
+    Coordinates of parts of the mechanism that nothing ties together are moved at once, one of every part: a hand costs
+    no more than its finger with most coordinates.
+    """
+    matrix, turn, moved, component = scratch.matrix, scratch.turn, scratch.moved, scratch.component
+    given, other = scratch.right, scratch.other
+    copy(u, given)
+    turns = 0
+    moved[:] = 0
+    for i in range(count):
+        part = component[scratch.independent[i]]
+        turn[i] = moved[part]
+        moved[part] += 1
+        turns = max(turns, moved[part])
+    for r in range(2 * count):
+        for c in range(2 * count):
+            matrix[r, c] = 1.0 if r == c else 0.0
+    for first, least in ((0, 1e-7), (count, 1e-6)):
+        for n in range(turns):
+            moved[:] = -1
+            for i in range(count):
+                if turn[i] == n:
+                    c = first + i
+                    moved[component[scratch.independent[i]]] = c
+                    u[c] = given[c] + least * max(1.0, abs(given[c]))
+            status = driven_derivative(flat, drives, q, u, count, effort, other, work, reduction, stages, scratch)
+            if status != REGULAR:
+                return status
+            for i in range(count):
+                c = moved[component[scratch.independent[i]]]
+                if c >= 0:
+                    factor = -GAMMA * step / (u[c] - given[c])
+                    for r in (i, count + i):
+                        matrix[r, c] += factor * (other[r] - scratch.first[r])
+            for i in range(count):
+                if turn[i] == n:
+                    u[first + i] = given[first + i]
+    return REGULAR
+
+
 @allocation_free
 def rosenbrock(flat, drives, q, v, effort, step, steps, work, reduction, stages, scratch):
     """Advance q and v in place by `steps` steps of `step` s with constant efforts; returns 0 or a failing status.
@@ -69,23 +112,18 @@ def rosenbrock(flat, drives, q, v, effort, step, steps, work, reduction, stages,
             u[count + i] = v[scratch.independent[i]]
             for d in range(dofs):
                 scratch.basis[d, i] = reduction.basis[d, i]
-        first, second, right, rate, other = scratch.first, scratch.second, scratch.right, scratch.rate, scratch.other
-        status = driven_derivative(flat, drives, q, u, count, effort, first, work, reduction, stages, scratch)
-        if status != REGULAR:
-            return status
-        # 1 - g h J, column by column
-        matrix = scratch.matrix
-        for c in range(size):
-            keep = u[c]
-            h = 1e-7 * max(1.0, abs(keep)) if c < count else 1e-6 * max(1.0, abs(keep))
-            u[c] = keep + h
-            status = driven_derivative(flat, drives, q, u, count, effort, other, work, reduction, stages, scratch)
-            u[c] = keep
+        first, second, right, rate, matrix = scratch.first, scratch.second, scratch.right, scratch.rate, scratch.matrix
+        if flat.row_kind.shape[0] == 0:  # these are the accelerations of just now
+            for i in range(count):
+                first[i] = u[count + i]
+                first[count + i] = reduction.acceleration[scratch.independent[i]]
+        else:
+            status = driven_derivative(flat, drives, q, u, count, effort, first, work, reduction, stages, scratch)
             if status != REGULAR:
                 return status
-            for r in range(size):
-                matrix[r, c] = -GAMMA * step * (other[r] - first[r]) / h
-            matrix[c, c] += 1.0
+        status = fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages, scratch)
+        if status != REGULAR:
+            return status
         lu_factor(matrix, size, pivots)
         copy(first, rate)
         lu_solve(matrix, size, pivots, rate)
