@@ -118,8 +118,8 @@ class SparseMinimiser:
         self._values = np.zeros(rows.size)
         self._kept: SparseCholesky | None = None
         if size >= MIN_KEPT:
-            nodes = np.unique(problem.free // 3, return_inverse=True)[1]
-            self._kept = SparseCholesky(starts, rows, nodes)
+            nodes, groups = np.unique(problem.free // 3, return_inverse=True)
+            self._kept = SparseCholesky(starts, rows, groups, structure.nodes[nodes])
         self._lengths, self._tensions = np.zeros(len(problem.members)), np.zeros(len(problem.members))
         self._forces = np.zeros((structure.nodes.shape[0], 3))
 

@@ -7,7 +7,7 @@ from scipy.sparse import csc_matrix
 from tensegrity_dynamics.numerics import sparse_cholesky
 from tensegrity_dynamics.numerics.sparse_cholesky import SparseCholesky
 
-KERNELS = ("elimination_tree", "postorder", "chains", "chain_rows", "entry_rows", "factor_front", "update_by_tiles",
+KERNELS = ("elimination_tree", "postorder", "chains", "chain_rows", "chain_entries", "factor_front", "update_by_tiles",
            "factorise", "solve_factored")  # fmt: skip
 
 
