@@ -36,6 +36,7 @@ from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 from tensegrity_dynamics.numerics.types import Array
 
 from ..runtime.closed_loop import TrajectoryRun
+from ._progress import report
 from ._runs import Variants, run_trajectory, same_bits, spread, through_nodes_in_words
 
 NAME = "biglide"
@@ -89,6 +90,7 @@ def _kinematic(period: float, nodes: bool) -> dict[str, Any]:
     options: dict[str, Any] = {
         "period": period, "interpolation": "minimum_jerk", "hold": DURATION, "parameters": {"gain": GAIN}
     }  # fmt: skip
+    report(f"kinematic control with a communication time of {period:g} s")
     first = run_trajectory(NAME, "kinematic", GOAL, nodes=False, **options)
     own = _errors(first)
     result = {
@@ -105,6 +107,7 @@ def _computed_torque(nodes: bool) -> dict[str, Any]:
     options: dict[str, Any] = {
         "period": 1e-3, "interpolation": "minimum_jerk", "parameters": {"stiffness": STIFFNESS, "damping": DAMPING}
     }  # fmt: skip
+    report("computed torque")
     first = run_trajectory(NAME, "computed_torque", GOAL, nodes=False, **options)
     result = _errors(first)
     return _compared(result, first, "computed_torque", GOAL, options) if nodes else result
@@ -128,6 +131,7 @@ def _compared(
     robot: Path | str = NAME, path: Trajectory | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The result with what comes through the nodes, twice."""
+    report(f"{controller} through the nodes, twice")
     runs = [run_trajectory(robot, controller, waypoints, nodes=True, **options) for _ in range(2)]
     error = _errors(runs[0], path)["largest_error_m"]
     return {
@@ -143,6 +147,7 @@ def _compared(
 def _crossing(
     kinematics: LoopKinematics, start: Array, crossed: tuple[Array, Array], gains: tuple[float, ...], nodes: bool
 ) -> dict[str, Any]:
+    report("forces along the paths through the singularity")
     q = kinematics.inverse(CROSSING[0], start)
     mode = next(each for each in working_modes(kinematics, q).values() if each[0] > CROSSING[0][1] > each[2])
     good = crossing_trajectory(kinematics, CROSSING, CROSSING_TIMES, mode, *crossed)
@@ -200,6 +205,7 @@ def _controlled(mode: Array, gains: tuple[float, ...], nodes: bool) -> dict[str,
     options: dict[str, Any] = {"period": 1e-3, "interpolation": "crossing", "parameters": parameters}
     kinematics = loop_kinematics(load_robot(robot))
     path = crossing_trajectory(kinematics, CROSSING, CROSSING_TIMES, mode)  # as the controller plans it by itself
+    report("the controller on the crossing that it plans")
     first = run_trajectory(robot, "computed_torque", waypoints, nodes=False, **options)
     result = _errors(first, path)
     return _compared(result, first, "computed_torque", waypoints, options, robot, path) if nodes else result
@@ -218,6 +224,7 @@ def _followed(
     Nearer to it than `nearest` feedback has no hold and the path's own efforts act; on it, the last ones.
     """
     stiffness, damping, nearest = gains
+    report(f"the path {label!r} followed with a period of {1e3 * period:g} ms")
     robot = load_robot(NAME)
     control = ComputedTorqueTracker(kinematics, path, first, stiffness=stiffness, damping=damping, nearest=0.0)
     simulation, force, error, reason = Simulation(robot, 1e-3, start=first), 0.0, 0.0, ""
@@ -276,12 +283,13 @@ def render(result: dict[str, Any], console: Console) -> None:
         before, after = row[FORCES]
         table.add_row(row["path"], f"{row['s_from_the_crossing']:g}", f"{before:.5g}", f"{after:.5g}")
     console.print(table)
+    controlled = crossing["controlled"]
     console.print(
-        f"computed torque on the crossing: largest error {1e3 * own['largest_error_m']:.3g} mm, largest force "
-        f"{own['largest_force_N']:.4g} N.",
+        f"computed torque on the crossing: largest error {1e3 * controlled['largest_error_m']:.3g} mm, largest force "
+        f"{controlled['largest_force_N']:.4g} N.",
         highlight=False,
     )
-    rows = [*result["kinematic"], result["computed_torque"], own]
+    rows = [*result["kinematic"], own, controlled]
     through = [row["through_nodes"] for row in rows if "through_nodes" in row]
     if through:
         console.print(through_nodes_in_words(through), highlight=False)
