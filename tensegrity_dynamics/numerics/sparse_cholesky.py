@@ -1,8 +1,8 @@
 """Cholesky factors of large sparse matrices of one pattern: what follows from the pattern is found once and kept.
 
 Multifrontal (Duff and Reid 1983; Liu 1992). Rows come in groups, such as the coordinates of one node; the graph of the
-groups is ordered (`elimination_order`) and its elimination tree cut into chains of like columns. Each chain is one dense
-matrix: gathered from the entries and from what its children in the tree leave, its own columns factored, the rest
+groups is ordered (`elimination_order`) and its elimination tree cut into chains of like columns. Each chain is one
+dense matrix: gathered from the entries and from what its children in the tree leave, its own columns factored, the rest
 handed on. A matrix that is not positive definite is given up at the first column that shows it.
 """
 

@@ -135,7 +135,7 @@ class SparseMinimiser:
         if not np.all(self._lengths > 0.0):
             return self._result(COINCIDENT, 0, residual, None, 0.0)
         factor, scale, least, direction, fallen = None, 1.0, 0.0, np.zeros(free.size), 1.0
-        for iteration in range(maximum_iterations + 1):  # noqa: B007 - the count is reported
+        for iteration in range(maximum_iterations + 1):
             worst = float(np.max(np.abs(residual)))
             self._refill(nodes, rest)
             scale = float(np.max(self._values[self._diagonal], initial=1e-12))
@@ -234,7 +234,7 @@ class SparseMinimiser:
         softness = 1.0 / np.maximum(at_nodes, 1e-12 * float(np.max(at_nodes)))[free // 3]
         direction, length, factor = np.zeros(residual.size), 0.5, None
         for _ in range(MOST_ROUNDS):
-            size = 0.0
+            size, across = 0.0, 0.0
             for _ in range(ROUND):
                 scaled = softness * residual
                 new_size = _inner(residual, scaled)
