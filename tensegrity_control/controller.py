@@ -171,6 +171,8 @@ class Controller(ABC):
     """s between two commands, where nobody says anything else."""
     GAINS: ClassVar[tuple[str, ...]] = ()
     """Parameters of the constructor that `set_gains` changes."""
+    SETTINGS: ClassVar[tuple[str, ...]] = ()
+    """Numbers among them that count from its start on."""
     _phase: str = "idle"
 
     @abstractmethod
@@ -225,8 +227,17 @@ class Controller(ABC):
     @classmethod
     def default_gains(cls) -> dict[str, float]:
         """Gains by name as its constructor has them."""
-        defaults = signature(cls).parameters
-        return {gain: float(defaults[gain].default) for gain in cls.GAINS}
+        return cls._defaults(cls.GAINS)
+
+    @classmethod
+    def default_settings(cls) -> dict[str, float]:
+        """Numbers by name that count from its start on, as its constructor has them."""
+        return cls._defaults(cls.SETTINGS)
+
+    @classmethod
+    def _defaults(cls, names: tuple[str, ...]) -> dict[str, float]:
+        parameters = signature(cls).parameters
+        return {name: float(parameters[name].default) for name in names}
 
     def gains(self) -> dict[str, float]:
         """Gains by name that may be changed while it runs."""

@@ -13,14 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
-from ..motion_planning.near_rigid_model import NearRigidModel
+from ..motion_planning.near_rigid_model import NearRigidModel, PlannedStiffness
 from ..motion_planning.near_rigid_tracker import NearRigidTracker, NearRigidWeights, regulator_gain
+from ..motion_planning.strain_planner import own_floor, rest_at
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker
 from ..trajectories.splines import PiecewisePolynomial
 from .elastic_torque_controller import ElasticTorqueController
@@ -37,9 +39,12 @@ class NearRigidController(ElasticTorqueController):
         robot: see `NearRigidModel`. tracked: names of the tracked coordinates; None: those that carry the most
             mass. Motions on whose path these near a singularity of theirs are planned in others.
         period, rate_margin, brake_time, actuation: see `SampledController`.
-        floor: N that every cable keeps (one, or one per cable); None takes the tensions at the start.
+        floor: N that every cable keeps (one, or one per cable); None takes the tensions at the start, or where no
+            self-stress lifts all cables, as in robots that hang, the `minimum_tension` of the actuators.
         ceiling: N that plans keep every cable below; 0 for none. level: N that they keep tensions near to; 0 for the
             least that keep the floor. Where several self-stresses are open, see `self_stress_choice`.
+        stiffness: N/m of the output along stiffness_x, _y, _z (world, of any length), which plans hold by choice of
+            self-stress; 0 for whatever it is.
         position, rate, strain, strain_rate, effort: see `NearRigidWeights`.
 
     Raises:
@@ -50,6 +55,7 @@ class NearRigidController(ElasticTorqueController):
     _control_model: NearRigidModel
 
     GAINS = ("position", "rate", "strain", "strain_rate", "effort")
+    SETTINGS = ("ceiling", "level", "stiffness", "stiffness_x", "stiffness_y", "stiffness_z")
 
     def __init__(
         self,
@@ -63,6 +69,10 @@ class NearRigidController(ElasticTorqueController):
         floor: ArrayLike | None = None,
         ceiling: float = 0.0,
         level: float = 0.0,
+        stiffness: float = 0.0,
+        stiffness_x: float = 0.0,
+        stiffness_y: float = 0.0,
+        stiffness_z: float = 1.0,
         position: float = NearRigidWeights.position,
         rate: float = NearRigidWeights.rate,
         strain: float = NearRigidWeights.strain,
@@ -73,15 +83,23 @@ class NearRigidController(ElasticTorqueController):
         model, control_model = NearRigidModel(robot, tracked), NearRigidModel(robot, tracked)
         if not model.radii.size:
             raise TensegrityError(f"{robot.name} has no cables; near_rigid is for mechanisms with stiff cables.")
-        check_ranges(("ceiling", ceiling, 0.0, 1e9), ("level", level, 0.0, 1e9))
+        check_ranges(("ceiling", ceiling, 0.0, 1e9), ("level", level, 0.0, 1e9), ("stiffness", stiffness, 0.0, 1e12))
+        direction = np.array([stiffness_x, stiffness_y, stiffness_z])
         for each in (model, control_model):
+            each.held_stiffness = PlannedStiffness(robot, direction, stiffness) if stiffness > 0.0 else None
             each.tension_ceiling[:] = ceiling or np.inf
             each.tension_level = level or None
         super().__init__(robot, model, control_model, period, rate_margin, brake_time, actuation)
         start = self.model.stiffness * robot.model.initial_configuration[self.model.q_strains]
-        self.floor = start if floor is None else np.broadcast_to(np.asarray(floor, dtype=np.float64), start.shape)
+        if floor is None:
+            own = {each.drives: each.minimum_tension for each in robot.actuators}
+            least = np.array([own.get(entry.name, 0.0) for entry in robot.model_as(MechanismModel).entries])
+            floor = own_floor(model, np.array(robot.model.initial_configuration), start, least)
+        self.floor = np.broadcast_to(np.asarray(floor, dtype=np.float64), start.shape)
         if ceiling and not np.all(self.floor < ceiling):
             raise TensegrityError(f"ceiling is {ceiling:.4g} N, but a cable shall keep {np.max(self.floor):.4g} N.")
+        if stiffness > 0.0:
+            rest_at(model, np.array(robot.model.initial_configuration), self.floor)  # out of reach is said at once
 
     def gains(self) -> dict[str, float]:
         return dict(vars(self.weights))
@@ -110,6 +128,8 @@ class NearRigidController(ElasticTorqueController):
     def _in_coordinates(self, index: ArrayLike, centre: Array) -> NearRigidModel:
         model = NearRigidModel(self.robot, self.model.tracked)
         model.tension_ceiling, model.tension_level = self.model.tension_ceiling, self.model.tension_level
+        held = self.model.held_stiffness
+        model.held_stiffness = held and PlannedStiffness(self.robot, held.direction, held.stiffness)
         model.take_coordinates(index, centre)
         return model
 

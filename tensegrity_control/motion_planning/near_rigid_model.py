@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent, named_coordinates
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.mechanisms.statics.tension_stiffness import TensionStiffness
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -42,6 +43,33 @@ class Reduced:
     velocity: Array
 
 
+class PlannedStiffness:
+    """How far tensions are from giving the output a stiffness in one direction.
+
+    Args:
+        robot: as for `NearRigidModel`. direction: (3,) in the world. stiffness: N/m.
+
+    Raises:
+        TensegrityError: a number is out of range, or a cable has no actuator.
+    """
+
+    def __init__(self, robot: Robot, direction: Array, stiffness: float) -> None:
+        self.direction, self.stiffness = direction, float(stiffness)
+        self._model = TensionStiffness(robot, direction)
+        entries = [entry.name for entry in robot.model_as(MechanismModel).entries]
+        idle = [name for name in entries if name not in self._model.cables]
+        if idle:
+            raise TensegrityError(f"a stiffness is held by driven cables, and {idle[0]} has no actuator; leave it out.")
+        self._order = [entries.index(name) for name in self._model.cables]
+
+    def excess(self, q: Array, tension: Array) -> float:
+        """s / s* - 1 at q (nq,) with tensions (c,) N, -1 where there is no stiffness at all."""
+        try:
+            return self._model.value(q, tension[self._order]) / self.stiffness - 1.0
+        except TensegrityError:
+            return -1.0
+
+
 class NearRigidModel(ReducedModel):
     """Equations of one robot in tracked coordinates and strains; see `ReducedModel`.
 
@@ -53,8 +81,8 @@ class NearRigidModel(ReducedModel):
 
     Attributes:
         tension_ceiling: (c,) N that plans keep below, infinite without. tension_level: N that plans keep tensions near
-            to, or None for the least. idle_count: of motions that nothing drives back and no input reaches, which are
-            left to themselves.
+            to, or None for the least. held_stiffness: of the output, that plans hold, or None. idle_count: of motions
+            that nothing drives back and no input reaches, which are left to themselves.
 
     Raises:
         TensegrityError: a cable has another variant, a name is unknown, or degrees of freedom are left over.
@@ -72,7 +100,7 @@ class NearRigidModel(ReducedModel):
         if tracked is None:
             strains = [mechanism.velocities_of(entry.joints[2]).start + 1 for entry in model.entries]
             names = mechanism.coordinate_names()
-            tracked = [names[k] for k in choose_independent(robot, strains) if k not in strains]
+            tracked = [names[k] for k in choose_independent(robot, strains, alike=True) if k not in strains]
         self.tracked = tuple(tracked)
         self.y = named_coordinates(mechanism, tracked)
         self.angles = [mechanism.velocities_of(entry.joints[2]).start for entry in model.entries]
@@ -86,6 +114,7 @@ class NearRigidModel(ReducedModel):
         self.damping_time = np.array([cable.damping / cable.young for cable in cables])
         self.tension_ceiling: Array = np.full(len(cables), np.inf)
         self.tension_level: float | None = None
+        self.held_stiffness: PlannedStiffness | None = None
         super().__init__(robot, self.y + self.strains)
         # what a cable turns depends on its tension, and equilibria with other tensions are at the same position
         of_cables = [mechanism.velocities_of(name) for entry in model.entries for name in entry.joints]

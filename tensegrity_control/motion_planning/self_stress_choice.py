@@ -6,10 +6,13 @@ What the forces leave open of the tensions is T = T_0 + N z. Of these is taken t
 
 with floors f, ceilings t and s their mean floor; with a desired level l the first sum is 1/2 sum_c ((T_c - l) / s)^2.
 It is strictly convex and analytic inside the limits (an interior point of the program of 000, 3.2), so that the
-tensions are as smooth as what they follow from, and never on a limit.
+tensions are as smooth as what they follow from, and never on a limit. Where the output shall have a stiffness s*, it is
+the minimum with s(T) = s* (linearised again until it stays).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import linprog
@@ -23,46 +26,90 @@ MAX_STEPS = 80
 """Newton steps; ten are usual."""
 SOLVED = 1e-12
 """Newton decrement of a solved program."""
+STIFF, STEP, MISSED = 1e8, 1e-3, 0.01
+"""Weight of the stiffness, step of its differences in parts of the mean floor, and part of it that may be missing."""
+MAX_ROUNDS = 12
+"""Linearisations of the stiffness; four are usual."""
 
 
 def choose_tensions(
-    particular: Array, stress: Array, floor: Array, ceiling: Array, level: float | None, start: Array | None = None
-) -> Array:
+    particular: Array, stress: Array, floor: Array, ceiling: Array, level: float | None, start: Array | None = None,
+    excess: Callable[[Array], float] | None = None,
+) -> Array:  # fmt: skip
     """(c,) N, see the module.
 
     Args:
         particular: T_0 (c,) N. stress: N (s, c), rows orthonormal. floor, ceiling: (c,) N. level: N, or None for the
-            least tensions. start: (c,) N near the solution, such as those an instant before.
+            least tensions. start: (c,) N near the solution, such as those an instant before. excess: s / s* - 1 of
+            tensions (c,) N, where a stiffness is asked for.
 
     Raises:
-        InfeasibleControlError: no self-stress brings all tensions between floor and ceiling.
+        InfeasibleControlError: no self-stress brings all tensions between floor and ceiling, or gives the stiffness.
     """
-    unit = float(np.mean(floor))
+    program = _Program(particular, stress, floor, ceiling, level)
     z = None if start is None else stress @ (start - particular)
     if z is None or not _inside(particular + z @ stress, floor, ceiling):
-        z = _deepest(particular, stress, floor, ceiling)
-    cost = _cost(particular, stress, floor, ceiling, level, unit, z)
-    for _ in range(MAX_STEPS):
+        z = deepest(particular, stress, floor, ceiling)[0]
+        z = program.solve(z)
+    elif excess is None:
+        z = program.solve(z)
+    if excess is None:
+        return np.asarray(particular + z @ stress)
+    step, value = STEP * program.unit, 0.0
+    for _ in range(MAX_ROUNDS):
         tension = particular + z @ stress
-        above, below = (tension - floor) / unit, (ceiling - tension) / unit
-        slope = np.ones_like(tension) if level is None else (tension - level) / unit
-        slope = slope - 1.0 / (SHARPNESS * above) + 1.0 / (SHARPNESS * below)
-        curve = 1.0 / (SHARPNESS * above**2) + 1.0 / (SHARPNESS * below**2) + (0.0 if level is None else 1.0)
-        gradient, hessian = stress @ slope / unit, (stress * curve) @ stress.T / unit**2
-        step = -np.linalg.solve(hessian, gradient)
-        decrement = float(-gradient @ step)
-        if decrement < SOLVED:
+        value = excess(tension)
+        slope = np.array([excess(tension + step * each) - value for each in stress]) / step
+        before, z = z, program.solve(z, slope, value - float(slope @ z))
+        if float(np.max(np.abs(z - before), initial=0.0)) < 1e-7 * program.unit:
             break
-        share = 1.0
-        while share > 1e-12:
-            ahead = _cost(particular, stress, floor, ceiling, level, unit, z + share * step)
-            if ahead <= cost - 0.25 * share * decrement:
-                break
-            share *= 0.5
-        else:
-            break
-        z, cost = z + share * step, ahead
+    value = excess(particular + z @ stress)
+    if abs(value) > MISSED:
+        raise InfeasibleControlError(
+            f"no self-stress between floor and ceiling gives the stiffness, the nearest {1.0 + value:.3g} times it"
+        )
     return np.asarray(particular + z @ stress)
+
+
+class _Program:
+    """The minimum of the module over z, beside STIFF / 2 (slope z + offset)^2."""
+
+    def __init__(self, particular: Array, stress: Array, floor: Array, ceiling: Array, level: float | None) -> None:
+        self._limits = particular, stress, floor, ceiling, level
+        self.unit = float(np.mean(floor))
+
+    def solve(self, z: Array, slope: Array | None = None, offset: float = 0.0) -> Array:
+        """From z (s,) inside the limits."""
+        particular, stress, floor, ceiling, level = self._limits
+        unit = self.unit
+        slope = np.zeros(stress.shape[0]) if slope is None else slope
+
+        def cost_at(z: Array) -> float:
+            return _cost(*self._limits, unit, z) + 0.5 * STIFF * float(slope @ z + offset) ** 2
+
+        cost = cost_at(z)
+        for _ in range(MAX_STEPS):
+            tension = particular + z @ stress
+            above, below = (tension - floor) / unit, (ceiling - tension) / unit
+            rise = np.ones_like(tension) if level is None else (tension - level) / unit
+            rise = rise - 1.0 / (SHARPNESS * above) + 1.0 / (SHARPNESS * below)
+            curve = 1.0 / (SHARPNESS * above**2) + 1.0 / (SHARPNESS * below**2) + (0.0 if level is None else 1.0)
+            gradient = stress @ rise / unit + STIFF * float(slope @ z + offset) * slope
+            hessian = (stress * curve) @ stress.T / unit**2 + STIFF * np.outer(slope, slope)
+            step = -np.linalg.solve(hessian, gradient)
+            decrement = float(-gradient @ step)
+            if decrement < SOLVED:
+                break
+            share = 1.0
+            while share > 1e-12:
+                ahead = cost_at(z + share * step)
+                if ahead <= cost - 0.25 * share * decrement:
+                    break
+                share *= 0.5
+            else:
+                break
+            z, cost = z + share * step, ahead
+        return np.asarray(z)
 
 
 def _inside(tension: Array, floor: Array, ceiling: Array) -> bool:
@@ -80,16 +127,28 @@ def _cost(
     return float(np.sum(asked - logs / SHARPNESS))
 
 
-def _deepest(particular: Array, stress: Array, floor: Array, ceiling: Array) -> Array:
-    """z (s,) with the tensions as far from their limits as can be, at most a floor's mean."""
+def deepest(particular: Array, stress: Array, floor: Array, ceiling: Array) -> tuple[Array, float]:
+    """z (s,) with the tensions as far from their limits as can be, at most a floor's mean; and how far [N].
+
+    Raises:
+        InfeasibleControlError: no self-stress brings all tensions between floor and ceiling.
+    """
+    z, margin = farthest(particular, stress, floor, ceiling)
+    if not margin > 0.0:
+        raise InfeasibleControlError("no self-stress brings all tensions between their floor and their ceiling")
+    return z, margin
+
+
+def farthest(
+    particular: Array, stress: Array, floor: Array, ceiling: Array, most: float | None = None
+) -> tuple[Array, float]:
+    """As `deepest`, with a margin below zero [N] where none does, and at most `most` N."""
     count = stress.shape[0]
     high = np.isfinite(ceiling)
     rows = np.vstack(
         (np.column_stack((-stress.T, np.ones(floor.size))), np.column_stack((stress.T, np.ones(floor.size)))[high])
     )
     right = np.concatenate((particular - floor, (ceiling - particular)[high]))
-    bounds = [(None, None)] * count + [(None, float(np.mean(floor)))]
+    bounds = [(None, None)] * count + [(None, float(np.mean(floor)) if most is None else most)]
     found = linprog(np.append(np.zeros(count), -1.0), A_ub=rows, b_ub=right, bounds=bounds)
-    if found.status != 0 or not found.x[-1] > 0.0:
-        raise InfeasibleControlError("no self-stress brings all tensions between their floor and their ceiling")
-    return np.asarray(found.x[:count])
+    return (np.asarray(found.x[:count]), float(found.x[-1])) if found.status == 0 else (np.zeros(count), -np.inf)

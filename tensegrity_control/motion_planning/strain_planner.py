@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -29,7 +30,7 @@ from ..cancellation import checkpoint
 from ..trajectories.smoothing import smoothed
 from ..trajectories.splines import PiecewisePolynomial
 from .near_rigid_model import NearRigidModel, Reduced
-from .self_stress_choice import choose_tensions
+from .self_stress_choice import choose_tensions, farthest
 
 SHARPNESS = 30.0
 """Of the smooth maximum: it lies above the true one by at most log(cables) / SHARPNESS of the floor."""
@@ -125,23 +126,38 @@ def rest_at(model: NearRigidModel, q: Array, floor: Array) -> tuple[Array, Array
     tensions = np.zeros(model.radii.size)
     for _ in range(2):  # the strains move the bodies, which hardly changes the forces
         reduced = model.reduced(q, still)
-        tensions = _tensions(model, reduced.inputs, reduced.cables, reduced.bias, floor, 0.0)
+        tensions = _tensions(model, q, reduced, reduced.bias, floor, 0.0, tensions if tensions.any() else None)
         q = model.closed_configuration(q, np.concatenate((model.tracked_at(q), tensions / model.stiffness)))
     reduced = model.reduced(q, still)
     effort = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.cables @ tensions, rcond=None)[0]
     return model.coordinates_at(q).copy(), np.asarray(effort, dtype=np.float64)
 
 
-def _tensions(
-    model: NearRigidModel,
-    inputs: Array,
-    cables: Array,
-    load: Array,
-    floor: Array,
-    time: float,
-    before: Array | None = None,
-) -> Array:
-    """(c,) N that give what the inputs cannot: the least that keep the floor, or those nearest to the model's level."""
+def own_floor(model: NearRigidModel, q: Array, usual: Array, least: Array) -> Array:
+    """(c,) N: `usual` where self-stress alone lifts all cables, so that they can be kept at any pose, else `least`.
+
+    Raises:
+        TensegrityError: the cables cannot keep these at q (nq,) either, or one is not above zero.
+    """
+    reduced = model.reduced(q, np.zeros(model.index.size))
+    particular, stress = _open_tensions(model, reduced, reduced.bias, 0.0)
+    free = np.full(usual.size, np.inf)
+    if farthest(np.zeros(usual.size), stress, np.ones(usual.size), free)[1] > 0.0:
+        return usual
+    if np.all(least > 0.0) and farthest(particular, stress, least, model.tension_ceiling)[1] > 0.0:
+        return least
+    most = farthest(particular, stress, np.zeros(usual.size), free, np.inf)[1]
+    advice = f"write floor={0.8 * most:.3g} or less" if most > 0.0 else "start it elsewhere: cables are slack there"
+    raise TensegrityError(
+        f"{model.robot.name} hangs on its cables, no self-stress lifts them all, and the floors of its actuators "
+        f"(minimum_tension) are {', '.join(f'{each:.3g}' for each in least)} N, which near_rigid cannot plan with; "
+        f"{advice}."
+    )
+
+
+def _open_tensions(model: NearRigidModel, reduced: Reduced, load: Array, time: float) -> tuple[Array, Array]:
+    """Tensions (c,) N that give what the inputs cannot, and (s, c) those that do nothing, rows orthonormal."""
+    inputs, cables = reduced.inputs, reduced.cables
     size = inputs.shape[1]
     passive = np.linalg.qr(inputs, mode="complete")[0][:, size:]
     needed, pull = passive.T @ load, passive.T @ cables
@@ -153,15 +169,27 @@ def _tensions(
         left_over = left_over - left[:, rank:] @ (left[:, rank:].T @ left_over)
     if np.max(np.abs(left_over), initial=0.0) > 1e-6 * (1.0 + np.max(np.abs(needed), initial=0.0)):
         raise InfeasibleControlError(f"at {time:.4g} s the cables cannot give the force that the path needs.")
-    stress = right[rank:]
+    return particular, right[rank:]
+
+
+def _tensions(
+    model: NearRigidModel, q: Array, reduced: Reduced, load: Array, floor: Array, time: float,
+    before: Array | None = None,
+) -> Array:  # fmt: skip
+    """(c,) N that give what the inputs cannot: the least that keep the floor, or those nearest to the model's level,
+    with the stiffness that the model holds."""
+    particular, stress = _open_tensions(model, reduced, load, time)
+    held = model.held_stiffness
     tightens = stress.shape[0] == 1 and (np.all(stress[0] > 1e-9) or np.all(stress[0] < -1e-9))
-    if not tightens or model.tension_level is not None or np.any(np.isfinite(model.tension_ceiling)):
+    if not tightens or model.tension_level is not None or held or np.any(np.isfinite(model.tension_ceiling)):
+        excess = None if held is None else partial(held.excess, q)
+        ceiling, level = model.tension_ceiling, model.tension_level
         try:
-            return choose_tensions(particular, stress, floor, model.tension_ceiling, model.tension_level, before)
+            return choose_tensions(particular, stress, floor, ceiling, level, before, excess)
         except InfeasibleControlError as error:
             raise InfeasibleControlError(
                 f"at {time:.4g} s {error} (there are {stress.shape[0]} self-stresses); lower the floor or raise the "
-                "ceiling."
+                + ("ceiling." if held is None else "ceiling, or ask for another stiffness.")
             ) from None
     lift = np.abs(stress[0])
     scale = SHARPNESS / float(np.mean(floor / lift))
@@ -245,7 +273,7 @@ class _Nodes:
         reduced = model.reduced(q, rates[k], velocity)
         load = reduced.mass @ accelerations[k] + reduced.bias
         time = float(self._path.times[k])
-        tensions = _tensions(model, reduced.inputs, reduced.cables, load, self._path.floor, time, tensions)
+        tensions = _tensions(model, q, reduced, load, self._path.floor, time, tensions)
         self._seen[k] = q, tensions, reduced, load - reduced.cables @ tensions
 
     def _rows(self, at: NDArray[np.int64]) -> Array:

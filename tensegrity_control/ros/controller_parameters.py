@@ -15,6 +15,7 @@ from ..controllers.sampled_controller import ACTUATIONS
 from ..registry import controller_class, make_controller, suitable
 
 LARGEST_GAIN = 1e6
+LARGEST_SETTING = 1e12
 
 
 class ControllerParameters:
@@ -60,6 +61,16 @@ class ControllerParameters:
                 )
                 for gain, value in controller_class(name).default_gains().items()
             }
+        self._settings = {
+            name: {
+                each: node.parameter(
+                    f"{name}.{each}", value, f"of the controller {name}, from its start on",
+                    low=-LARGEST_SETTING, high=LARGEST_SETTING,
+                )
+                for each, value in controller_class(name).default_settings().items()
+            }
+            for name in self.names
+        }  # fmt: skip
 
     def make(self, name: str) -> GoalTaker:
         """The controller of a name with the gains that are set. Raises TensegrityError."""
@@ -72,7 +83,7 @@ class ControllerParameters:
         shared["actuation"], shared["plan"] = self._actuations.get(name), self._plans.get(name)
         takes = controller_class(name).parameters()
         options = {key: value for key, value in shared.items() if key in takes}
-        controller = make_controller(name, self._robot, **options, **self._gains[name])
+        controller = make_controller(name, self._robot, **options, **self._settings[name], **self._gains[name])
         assert isinstance(controller, GoalTaker)
         wait_for_robot(controller)
         self.name = name

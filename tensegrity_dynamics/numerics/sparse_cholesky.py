@@ -1,19 +1,18 @@
 """Cholesky factors of large sparse matrices of one pattern: what follows from the pattern is found once and kept.
 
 Multifrontal (Duff and Reid 1983; Liu 1992). Rows come in groups, such as the coordinates of one node; the graph of the
-groups is ordered by minimum degree and its elimination tree cut into chains of like columns. Each chain is one dense
-matrix: gathered from the entries and from what its children in the tree leave, its own columns factored, the rest
+groups is ordered (`elimination_order`) and its elimination tree cut into chains of like columns. Each chain is one
+dense matrix: gathered from the entries and from what its children in the tree leave, its own columns factored, the rest
 handed on. A matrix that is not positive definite is given up at the first column that shows it.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from .compilation import compiled, compiled_part
+from .elimination_order import MOST_OPERATIONS, least_degree, nested_dissection
 
 WASTE = 0.2
 """Part of a dense matrix that may be zeros for columns to be taken together."""
@@ -144,17 +143,27 @@ def chain_rows(starts, rows, parent, begins):
 
 
 @compiled
-def entry_rows(chain, column, row, first, last, below, where):
-    """(e,) rows of entries within the dense matrix of their chains: first and last scalar column of each chain."""
-    positions = np.empty(row.shape[0], dtype=np.int64)
-    for e in range(row.shape[0]):
-        c = chain[e]
-        if row[e] < last[c]:
-            positions[e] = row[e] - first[c]
-        else:
-            found = np.searchsorted(below[where[c] : where[c + 1]], row[e])
-            positions[e] = last[c] - first[c] + found
-    return positions
+def chain_entries(starts, rows, position, order, first, last, below, where):
+    """Entries of the lower triangle, chain by chain: their source, their row and column in the dense matrix of their
+    chain, and where each chain's begin; first and last scalar column of each chain, position and order of the rows."""
+    number, most = first.shape[0], 0
+    for c in range(position.shape[0]):
+        for e in range(starts[c], starts[c + 1]):
+            most += position[rows[e]] >= position[c]
+    source, by_row, by_column = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    begins, count, local = np.zeros(number + 1, dtype=np.int64), 0, np.empty(position.shape[0], dtype=np.int64)
+    for c in range(number):
+        for i in range(where[c], where[c + 1]):
+            local[below[i]] = last[c] - first[c] + i - where[c]
+        for j in range(first[c], last[c]):
+            for e in range(starts[order[j]], starts[order[j] + 1]):
+                row = position[rows[e]]
+                if row >= j:
+                    source[count], by_column[count] = e, j - first[c]
+                    by_row[count] = row - first[c] if row < last[c] else local[row]
+                    count += 1
+        begins[c + 1] = count
+    return source, by_row, by_column, begins
 
 
 @compiled_part
@@ -322,26 +331,32 @@ class SparseCholesky:
     Args:
         starts, rows: of the pattern by columns (n + 1,) and (e,), both triangles and the diagonal.
         groups: (n,) numbers from 0 on of rows that are alike in where they have entries.
+        points: (g, 3) where the groups are in space; they are eliminated by nested dissection then.
     """
 
-    def __init__(self, starts: NDArray, rows: NDArray, groups: NDArray) -> None:
+    def __init__(
+        self, starts: NDArray, rows: NDArray, groups: NDArray, points: NDArray[np.float64] | None = None
+    ) -> None:
         n = starts.size - 1
-        columns = np.repeat(np.arange(n), np.diff(starts))
         number = int(groups.max(initial=-1)) + 1
-        graph = _pattern(groups[rows], groups[columns], number)
-        first, second = graph[1], np.repeat(np.arange(number), np.diff(graph[0]))  # each connection of groups once
-        order = _least_degree(first, second, number)
+        # one column of each group shows the graph of the groups, each connection once for every row of the other
+        one = np.full(number, n)
+        np.minimum.at(one, groups, np.arange(n))
+        wide = np.diff(starts)[one]
+        inside = np.arange(wide.sum()) + np.repeat(starts[one] - np.cumsum(wide) + wide, wide)
+        first, second = groups[rows[inside]], np.repeat(np.arange(number), wide)
+        if first.size:
+            fresh = np.concatenate(([True], (first[1:] != first[:-1]) | (second[1:] != second[:-1])))
+            first, second = first[fresh], second[fresh]
+        graph = _pattern(first, second, number)
+        first, second = graph[1], np.repeat(np.arange(number), np.diff(graph[0]))
+        order, graph, parent, counts = _least_filling(graph, points)
         rank = np.empty(number, dtype=np.int64)
-        for _ in range(2):  # the second time in postorder
-            rank[order] = np.arange(number)
-            graph = _pattern(rank[first], rank[second], number)
-            parent, counts = elimination_tree(*graph)
-            if _ == 0:
-                order = order[postorder(parent)]
+        rank[order] = np.arange(number)
         begins = chains(parent, counts, WASTE)
         below, where, above = chain_rows(*graph, parent, begins)
         # from groups to rows
-        self._order = np.lexsort((np.arange(n), rank[groups]))
+        self._order = np.argsort(rank[groups], kind="stable")
         position = np.empty(n, dtype=np.int64)
         position[self._order] = np.arange(n)
         wide = np.bincount(rank[groups], minlength=number)
@@ -353,15 +368,7 @@ class SparseCholesky:
         widths, sizes = last - first, last - first + np.diff(scalar_where)
         panels = np.concatenate(([0], np.cumsum(sizes * widths)))
         self._tree = (first, last, scalar_below, scalar_where, above, panels)
-        # entries of the lower triangle, chain by chain
-        i, j = position[rows], position[columns]
-        lower = np.flatnonzero(i >= j)
-        owner = np.repeat(np.arange(first.size), widths)[j[lower]]
-        sort = np.argsort(owner, kind="stable")
-        lower, owner = lower[sort], owner[sort]
-        by_row = entry_rows(owner, j[lower], i[lower], first, last, scalar_below, scalar_where)
-        entry_starts = np.searchsorted(owner, np.arange(first.size + 1))
-        self._entries = (lower, by_row, j[lower] - first[owner], entry_starts)
+        self._entries = chain_entries(starts, rows, position, self._order, first, last, scalar_below, scalar_where)
         self._factor, self._stack = np.empty(int(panels[-1])), np.empty(_highest(above, np.diff(scalar_where)))
         self._position = np.empty(n, dtype=np.int64)
 
@@ -395,17 +402,44 @@ def _pattern(rows: NDArray, columns: NDArray, size: int) -> tuple[NDArray[np.int
     return np.searchsorted(keys // size, np.arange(size + 1)), keys % size
 
 
-def _least_degree(rows: NDArray, columns: NDArray, size: int) -> NDArray[np.int64]:
-    """(size,) an order of elimination that fills little: SuperLU's minimum degree on the graph of the groups."""
-    from scipy.sparse import csc_matrix  # here, so that importing the package stays quick
-    from scipy.sparse.linalg import splu
+def _least_filling(
+    graph: tuple[NDArray, NDArray], points: NDArray | None
+) -> tuple[NDArray, tuple[NDArray, NDArray], NDArray, NDArray]:
+    """(n,) in which order to eliminate, the graph in that order, parents in its tree, entries of each column."""
+    size = graph[0].size - 1
+    if points is None:
+        return _postordered(graph, least_degree(*graph))
+    best = _postordered(graph, nested_dissection(*graph, points))
+    if operations(best[3]) > MOST_OPERATIONS * size**1.5:
+        other = _postordered(graph, least_degree(*graph))
+        best = min((best, other), key=lambda found: operations(found[3]))
+    return best
 
-    starts, inside = _pattern(rows, columns, size)
-    degree = np.diff(starts)
-    values = np.where(inside == np.repeat(np.arange(size), degree), 1.0 + degree.max(initial=0), -0.5)
-    graph: Any = csc_matrix((values, inside, starts), shape=(size, size))
-    found = splu(graph, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    return np.argsort(found.perm_c)
+
+def operations(counts: NDArray) -> float:
+    """Multiplications of a factorisation with counts (n,) entries in the columns of its factor."""
+    return float(np.sum(counts.astype(np.float64) ** 2))
+
+
+def _postordered(
+    graph: tuple[NDArray, NDArray], order: NDArray
+) -> tuple[NDArray, tuple[NDArray, NDArray], NDArray, NDArray]:
+    size = order.size
+    rank = np.empty(size, dtype=np.int64)
+    rank[order] = np.arange(size)
+    order = order[postorder(elimination_tree(*_renumbered(graph, order, rank))[0])]
+    rank[order] = np.arange(size)
+    ordered = _renumbered(graph, order, rank)
+    return order, ordered, *elimination_tree(*ordered)
+
+
+def _renumbered(graph: tuple[NDArray, NDArray], order: NDArray, rank: NDArray) -> tuple[NDArray, NDArray]:
+    """A graph by columns with its nodes in another order; rows of a column come as they came."""
+    starts, rows = graph
+    wide = np.diff(starts)[order]
+    after = np.concatenate(([0], np.cumsum(wide)))
+    inside = np.arange(rows.size) + np.repeat(starts[order] - after[:-1], wide)
+    return after, rank[rows[inside]]
 
 
 def _highest(above: NDArray, counts: NDArray) -> int:

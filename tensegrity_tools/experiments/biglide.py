@@ -138,6 +138,7 @@ def _compared(
 ) -> dict[str, Any]:  # fmt: skip
     """The result with what comes through the nodes, twice."""
     report(f"{controller} through the nodes, twice")
+    report(f"{controller} through the nodes, twice")
     runs = [run_trajectory(robot, controller, waypoints, nodes=True, **options) for _ in range(2)]
     error = _errors(runs[0], path)["largest_error_m"]
     return {

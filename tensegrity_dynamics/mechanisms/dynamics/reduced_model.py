@@ -584,12 +584,12 @@ def whole_joints(mechanism: Mechanism, weight: Array, pivots: Callable[[], list[
         weight[parts[0]] = WHOLE
 
 
-def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
+def choose_independent(robot: Robot, first: ArrayLike, *, alike: bool = False) -> list[int]:
     """Independent coordinates at the start: `first` (indices in v), and of the joints with one those that carry most.
 
-    Where these do not suffice those of joints with several follow, and spherical and floating ones last. Coordinates
-    of `first` that depend on others of them, and those of other joints where nothing else is left, take part as they
-    must.
+    Where these do not suffice those of joints with several follow, and spherical and floating ones last; with `alike`
+    joints of all kinds are ranked by what they carry. Coordinates of `first` that depend on others of them, and those
+    of other joints where nothing else is left, take part as they must.
     """
     mechanism = robot.mechanism
     flat, chosen = mechanism.flat, np.asarray(first, dtype=np.int64)
@@ -598,15 +598,16 @@ def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
         if flat.parent[i] >= 0:
             carried[flat.parent[i]] += carried[i]
     index = mechanism.body_index
-    single = [
+    ranked = [
         joint for joint in mechanism.joints
-        if joint.kind in ("revolute", "prismatic") and mechanism.velocities_of(joint.name).start not in chosen
+        if (alike or joint.kind in ("revolute", "prismatic"))
+        and not np.any(np.isin(np.arange(mechanism.velocity_count)[mechanism.velocities_of(joint.name)], chosen))
     ]  # fmt: skip
     # a lower weight keeps a coordinate from becoming passive
-    for rank, joint in enumerate(sorted(single, key=lambda each: carried[index[each.body]])):
+    for rank, joint in enumerate(sorted(ranked, key=lambda each: carried[index[each.body]])):
         reduction.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 26)
     for joint in mechanism.joints:
-        if joint.kind in QUATERNION_KINDS:
+        if joint.kind in QUATERNION_KINDS and not alike:
             reduction.weight[mechanism.velocities_of(joint.name)] *= 1e3
     reduction.weight[chosen] *= FIRST
     evaluate(flat, robot.model.initial_configuration, np.zeros(mechanism.velocity_count), work)

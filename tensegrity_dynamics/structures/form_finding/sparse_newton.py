@@ -28,6 +28,8 @@ LESS = 0.03
 """Part of the shift that is tried after a step that the model foresaw."""
 MIN_KEPT = 3000
 """Free coordinates from which on it pays to load what keeps the pattern's factorisation."""
+ROUND, MOST_ROUNDS = 10, 10
+"""Steps along gradients between two looks at whether the stiffness is positive definite by now, and how many looks."""
 
 
 @compiled
@@ -116,8 +118,8 @@ class SparseMinimiser:
         self._values = np.zeros(rows.size)
         self._kept: SparseCholesky | None = None
         if size >= MIN_KEPT:
-            nodes = np.unique(problem.free // 3, return_inverse=True)[1]
-            self._kept = SparseCholesky(starts, rows, nodes)
+            nodes, groups = np.unique(problem.free // 3, return_inverse=True)
+            self._kept = SparseCholesky(starts, rows, groups, structure.nodes[nodes])
         self._lengths, self._tensions = np.zeros(len(problem.members)), np.zeros(len(problem.members))
         self._forces = np.zeros((structure.nodes.shape[0], 3))
 
@@ -133,7 +135,7 @@ class SparseMinimiser:
         if not np.all(self._lengths > 0.0):
             return self._result(COINCIDENT, 0, residual, None, 0.0)
         factor, scale, least, direction, fallen = None, 1.0, 0.0, np.zeros(free.size), 1.0
-        for iteration in range(maximum_iterations + 1):  # noqa: B007 - the count is reported
+        for iteration in range(maximum_iterations + 1):
             worst = float(np.max(np.abs(residual)))
             self._refill(nodes, rest)
             scale = float(np.max(self._values[self._diagonal], initial=1e-12))
@@ -151,9 +153,16 @@ class SparseMinimiser:
                 escapes += 1
                 step = 0.1 * self.reach * direction / np.max(np.abs(direction))
             else:
-                near = None if factor is None or fallen > CLOSE else self._corrected(factor, shift, residual, fallen)
+                last = worst <= 10.0 * max(tolerance, rounding_floor(nodes, forces, scale))
+                near = None
+                if factor is not None and (fallen <= CLOSE or last):
+                    near = self._corrected(factor, shift, residual, fallen)
                 if near is None:
                     used, factor = shift, self._factor(shift)
+                    if factor is None and iteration == 0:
+                        residual, factor = self._relax(nodes, rest, forces, residual)
+                        energy, worst = self._energy(nodes, rest, forces), float(np.max(np.abs(residual)))
+                        before = worst
                     while factor is None:
                         used = max(1e-5 * scale, 4.0 * used)
                         factor = self._factor(used)
@@ -211,6 +220,53 @@ class SparseMinimiser:
         return self._result(BALANCED, 0, residual, factor, scale, least, direction)
 
     # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _relax(self, nodes: NDArray, rest: NDArray, forces: NDArray, residual: NDArray):
+        """Move nodes in place down the energy until the stiffness is positive definite: what is left, and its factors.
+
+        Conjugate gradients (Polak and Ribiere). A start far from a shape is wrong mostly from node to node, which a few
+        dozen steps mend; a factorisation with a shift that makes up for it costs as much. No member's block is stiffer
+        than its K, so that half a step of residual over the sum of them at each node always loses energy.
+        """
+        problem, free = self.problem, self.problem.free
+        energy, trial = self._energy(nodes, rest, forces), nodes.copy()
+        at_nodes = np.bincount(problem.members.ravel(), np.repeat(problem.stiffness, 2), len(nodes))
+        softness = 1.0 / np.maximum(at_nodes, 1e-12 * float(np.max(at_nodes)))[free // 3]
+        direction, length, factor = np.zeros(residual.size), 0.5, None
+        for _ in range(MOST_ROUNDS):
+            size, across = 0.0, 0.0
+            for _ in range(ROUND):
+                scaled = softness * residual
+                new_size = _inner(residual, scaled)
+                if size > 0.0:
+                    direction *= max(0.0, (new_size - across) / size)
+                else:
+                    direction[:] = 0.0
+                direction += scaled
+                slope, size = _inner(residual, direction), new_size
+                if slope <= 0.0:
+                    direction, slope = scaled, new_size
+                length = min(length, self.reach / max(float(np.max(np.abs(direction))), 1e-300))
+                for _ in range(30):
+                    trial.ravel()[free] = nodes.ravel()[free] + length * direction
+                    new = self._energy(trial, rest, forces)
+                    if new <= energy - 1e-4 * length * slope and not has_collapsed_bar(
+                        trial, self.problem.members, self.problem.laws, rest
+                    ):
+                        break
+                    length *= 0.4
+                else:
+                    return self._residual(nodes, rest, forces), None
+                nodes[:], energy = trial, new
+                residual = self._residual(nodes, rest, forces)
+                across = _inner(residual, scaled)
+                bent = slope - _inner(residual, direction)
+                length *= min(4.0, slope / bent) if bent > 0.0 else 2.0
+            self._refill(nodes, rest)
+            factor = self._factor(0.0)
+            if factor is not None:
+                break
+        return residual, factor
 
     def _energy(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> float:
         problem = self.problem

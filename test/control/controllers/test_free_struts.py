@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import qp_loop
@@ -138,6 +141,37 @@ def test_a_mast_on_a_ball_follows_its_plan(kind):
     robot = qp_loop.robot_named("ball_mast")
     worst, least = followed(robot, kind, np.array([0.03, 0.02, 0.0]), actuation="effort")
     assert worst < 1e-4 and least > 10.0
+
+
+def test_near_rigid_follows_with_a_mast_on_a_universal_joint_by_the_angles_of_that_joint():
+    text = qp_loop.BALL_MAST.replace("kind: spherical", "kind: universal").replace("ball_mast", "universal_mast")
+    robot = parse_robot(text, "universal_mast.yaml")
+    assert make_controller("near_rigid", robot).model.tracked == ("ball.x", "ball.y")
+    worst, least = followed(robot, "near_rigid", np.array([0.03, 0.02, 0.0]), actuation="effort")
+    assert worst < 2e-5 and least > 10.0
+
+
+@pytest.mark.parametrize("offset", [None, pytest.param([0.05, 0.04, 0.03], marks=pytest.mark.long)])
+def test_near_rigid_chooses_coordinates_and_floors_of_a_robot_that_hangs(offset):
+    robot = load_robot("cable_robot")
+    control = make_controller("near_rigid", robot)
+    assert sorted(control.model.tracked) == sorted(f"floating.{axis}" for axis in ("wx", "wy", "wz", "vx", "vy", "vz"))
+    np.testing.assert_array_equal(control.floor, [each.minimum_tension for each in robot.actuators])
+    if offset is not None:
+        worst, least = followed(robot, "near_rigid", np.array(offset))
+        assert worst < 1e-5 and least > 5.0
+        return
+    bare = replace(robot, actuators=tuple(replace(each, minimum_tension=0.0) for each in robot.actuators))
+    with pytest.raises(TensegrityError, match=r"cable_robot hangs on its cables.*write floor=\d"):
+        make_controller("near_rigid", bare)
+    advised = float(re.search(r"floor=([\d.]+)", advice(bare))[1])
+    assert make_controller("near_rigid", bare, floor=advised).floor[0] == advised
+
+
+def advice(robot):
+    with pytest.raises(TensegrityError) as refused:
+        make_controller("near_rigid", robot)
+    return str(refused.value)
 
 
 @pytest.mark.long

@@ -82,3 +82,24 @@ def test_a_strut_on_four_cables_is_planned_with_tensions_between_floor_and_ceili
     assert plan.tensions.min() > 30.0
     assert plan.tensions.max() < 90.0
     assert np.abs(np.diff(plan.tensions, 2, axis=0)).max() < 0.02 * np.ptp(plan.tensions) + 0.5
+
+
+def bent(tension):
+    """A stiffness that grows with tensions and bends, in parts of the one that is asked for."""
+    return float(np.sum(np.linspace(0.5, 2.0, 8) * tension**0.7)) / 140.0 - 1.0
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([None, 40.0]))
+def test_a_stiffness_within_reach_is_met_exactly_by_tensions_inside_their_limits_and_one_beyond_is_refused(seed, level):
+    particular, stress = problem(seed)
+    floor, ceiling = np.full(8, 5.0), np.full(8, 90.0)
+    free = choose_tensions(particular, stress, floor, ceiling, level)
+    other = choose_tensions(particular, stress, floor, ceiling, 60.0 if level is None else None)
+    asked = 0.5 * (bent(free) + bent(other))  # between two that there are
+    found = choose_tensions(particular, stress, floor, ceiling, level, None, lambda each: bent(each) - asked)
+    assert abs(bent(found) - asked) < 1e-5
+    assert np.all(found > floor) and np.all(found < ceiling)
+    np.testing.assert_allclose(found - particular, (stress @ (found - particular)) @ stress, atol=1e-9)
+    with pytest.raises(InfeasibleControlError, match="gives the stiffness, the nearest"):
+        choose_tensions(particular, stress, floor, ceiling, level, None, lambda each: bent(each) - bent(ceiling) - 0.05)

@@ -10,6 +10,7 @@ import qp_loop
 
 from tensegrity_control import make_controller
 from tensegrity_control.motion_planning.stiffness_choice import StiffnessChoice
+from tensegrity_dynamics import Simulation
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
@@ -99,3 +100,27 @@ def test_the_stiffness_is_held_along_a_path_with_floors_and_ceilings_kept(monkey
     np.testing.assert_allclose(found, stiffness, rtol=0.03)
     assert np.min(pulled) > 9.9 and np.max(pulled) < 50.5
     assert not made.control.relaxed()
+
+
+@pytest.mark.parametrize("stiffness", [53.0, pytest.param(0.0, marks=pytest.mark.long)])
+def test_plans_of_near_rigid_hold_the_stiffness(stiffness):
+    """0: left alone it changes, so that holding it is no accident."""
+    asked = {"stiffness_x": 1.0, "stiffness_y": 0.5, "stiffness_z": 0.0, "floor": LOW, "ceiling": 60.0}
+    robot = soft_mast()[0]
+    control = make_controller("near_rigid", robot, period=0.01, stiffness=stiffness, **asked)
+    made = qp_loop.Loop(Simulation(robot, 1e-3), control)
+    control.reset(0.0, made.look())
+    home = made.look().pose[0]
+    plan = control.plan_goal(0.0, control.make_goal(0.0, home + [0.2, 0.1, 0.0])).tracker.strains
+    model, order = control.model, [entry.name for entry in robot.model.entries]
+    own = TensionStiffness(robot, DIRECTION)
+    by = [order.index(name) for name in own.cables]
+    found = [own.value(plan.positions[k], plan.tensions[k][by]) for k in range(0, len(plan.times), 8)]
+    if not stiffness:
+        assert np.ptp(found) / np.mean(found) > 0.03
+        return
+    np.testing.assert_allclose(found, stiffness, rtol=0.01)
+    assert np.all(plan.tensions > LOW[0]) and np.all(plan.tensions < 60.0)
+    assert plan.residual < 1e-4 * np.max(plan.tensions) and model.held_stiffness is not None
+    with pytest.raises(TensegrityError, match="ask for another stiffness"):
+        make_controller("near_rigid", robot, stiffness=500.0, **asked)

@@ -7,7 +7,7 @@ from scipy.sparse import csc_matrix
 from tensegrity_dynamics.numerics import sparse_cholesky
 from tensegrity_dynamics.numerics.sparse_cholesky import SparseCholesky
 
-KERNELS = ("elimination_tree", "postorder", "chains", "chain_rows", "entry_rows", "factor_front", "update_by_tiles",
+KERNELS = ("elimination_tree", "postorder", "chains", "chain_rows", "chain_entries", "factor_front", "update_by_tiles",
            "factorise", "solve_factored")  # fmt: skip
 
 
@@ -24,12 +24,13 @@ def spring_matrix(rng, nodes, springs, held):
     return matrix[np.ix_(free, free)] + 0.1 * np.eye(free.size), np.unique(free // 3, return_inverse=True)[1]
 
 
-def check(seed, nodes, springs, held):
+def check(seed, nodes, springs, held, placed=False):
     rng = np.random.default_rng(seed)
     matrix, groups = spring_matrix(rng, nodes, springs, held)
     size = len(matrix)
     pattern = csc_matrix((matrix != 0.0) | np.eye(size, dtype=bool))
-    kept = SparseCholesky(pattern.indptr.astype(np.int64), pattern.indices.astype(np.int64), groups)
+    points = rng.normal(size=(groups.max() + 1, 3)) if placed else None
+    kept = SparseCholesky(pattern.indptr.astype(np.int64), pattern.indices.astype(np.int64), groups, points)
     columns = np.repeat(np.arange(size), np.diff(pattern.indptr))
     right = rng.normal(size=size)
     for scale, shift in ((1.0, 0.0), (2.5, 0.7)):  # the same factors, filled again
@@ -48,9 +49,10 @@ def test_factors_solve_and_tell_what_is_positive_definite(monkeypatch, springs, 
     for name in KERNELS:
         kernel = getattr(sparse_cholesky, name)
         monkeypatch.setattr(sparse_cholesky, name, getattr(kernel, "py_func", kernel))
-    check(springs, 9, springs, 4)
+    check(springs, 9, springs, 4, placed=springs == 14)
 
 
 @pytest.mark.long
 def test_compiled_factors_do_the_same_for_large_matrices():
     check(1, 300, 900, 50)
+    check(2, 300, 900, 50, placed=True)
