@@ -254,8 +254,8 @@ def render(result: dict[str, Any], console: Console) -> None:
         if rolled > 0.0 and tour["state"] != "truth":
             worst = max(row.get("estimate_off_m", 0.0) for row in tour["goals"])
             console.print(
-                f"the estimate is {1e3 * worst:.3g} mm off at most, {1e3 * off:.3g} mm at the end, after {rolled:.3g} m:"
-                f" {1e3 * off / rolled:.3g} mm per metre rolled"
+                f"the estimate is {1e3 * worst:.3g} mm off at most, {1e3 * off:.3g} mm at the end, after {rolled:.3g} m"
+                f": {1e3 * off / rolled:.3g} mm per metre rolled"
             )
     if result["control"]:
         compared = [
