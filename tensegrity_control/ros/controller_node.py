@@ -158,7 +158,7 @@ class ControllerNode(RobotNode):
         # a new one with every goal and `hold`: after a release a robot moves for these alone
         self._session = new_session()
         self._withheld: StructureState | None = None
-        self._heard, self._late, self._missed = time.monotonic(), 0, 0
+        self._heard, self._late, self._missed, self._answered = time.monotonic(), 0, 0, 0
         self._spacings: deque[int] = deque(maxlen=SPACINGS)
         self._running: Any = None  # goal handle of follow_trajectory, with the future that ends it
         self._ended: Future | None = None
@@ -294,11 +294,13 @@ class ControllerNode(RobotNode):
             self.set_status(OK, phase)
         else:
             self.set_status(WARN, "the estimator has no shape; commands go on without feedback")
+        self._answered += 1
         self._missed += time.monotonic() - wall > 1e-9 * max(since, 0) > 0.0
 
     def _values(self) -> dict[str, Any]:
         """What the diagnostics say beside their sentence."""
         values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
+        values["answered_states"] = self._answered
         values |= {"phase": self._status().phase, "gaps": self._controller.gaps}
         values["command_latency"] = (
             f"{1e3 * self._latency.delay:.3g} ms, {'measured' if self._latency.measured else 'nominal'}"

@@ -162,6 +162,7 @@ class SimulatorNode(RobotNode):
         self.create_service(Trigger, "~/release", self._release)
         self._published = self._answered = time.monotonic()
         self._started_wall, self._started_ticks = time.monotonic(), 0
+        self._ticked, self._lost = time.monotonic(), 0
         tick = 0.02 if self._lockstep else period / self._factor
         self._timer = self.create_timer(
             tick, self._tick_lockstep if self._lockstep else self._tick, clock=self.wall_clock
@@ -213,9 +214,12 @@ class SimulatorNode(RobotNode):
 
     def _tick(self) -> None:
         """One control period by the clock."""
+        wall = time.monotonic()
+        periods, self._ticked = (wall - self._ticked) * self._factor / (1e-9 * self._period), wall
         if self._paused:
             self._publish()
             return
+        self._lost += max(0, round(periods) - 1)
         self._gate.streams.publishers = self.command_publishers()
         if self._gate.must_hold(self._now) is not None and not self._holding:
             self._hold()
@@ -276,6 +280,7 @@ class SimulatorNode(RobotNode):
             said = slow if late else "running"
             notes = {"note": self._simulation.note} if self._simulation.note else {}
             notes |= {"integrator": self._choice} if self._choice else {}
+            notes |= {} if self._lockstep else {"lost_periods": str(self._lost)}
             notes |= self._simulation.details
             self.set_status(
                 WARN if late else OK, said, real_time_factor=f"{factor:.2f}", time=f"{self._now:.2f} s", **notes

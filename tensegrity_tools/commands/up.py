@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -255,6 +255,9 @@ def _run(
             arrivals = run_tour(loaded, watcher, line.show, alive.check, tour_time(watcher, graph))
             line.end()
             status = 0 if _summary(arrivals) else 1
+            if not graph.source.parameters.get("lockstep"):
+                watcher.spin(1.5)  # diagnostics come once a second
+                console.print(pace(watcher.diagnostics), soft_wrap=True)
         terminal = sys.stdin.isatty() and sys.stdout.isatty()
         if stay if stay is not None else terminal or not tour:
             console.print("It keeps running; Ctrl-C ends it.")
@@ -361,6 +364,24 @@ def _summary(arrivals: list[Any]) -> bool:
     for each in faults:
         console.print(f"on the way to '{each.name}': {each.fault}", soft_wrap=True)
     return all(each.success for each in arrivals) and len(arrivals) > 0
+
+
+def pace(diagnostics: Mapping[str, Any]) -> str:
+    """What was too late by the clock, in words, from the diagnostics (DiagnosticStatus by node)."""
+    said = {
+        name: {value.key: value.value for value in diagnostics[name].values} if name in diagnostics else {}
+        for name in ("controller", "simulator")
+    }
+    controller, simulator = said["controller"], said["simulator"]
+    words = [
+        f"{controller.get('missed_deadlines', '?')} of {controller.get('answered_states', '?')} states were answered "
+        f"later than a period",
+        f"{controller.get('late_states', '?')} states came late",
+    ]
+    if simulator:
+        words += [f"the simulator left out {simulator.get('lost_periods', '?')} periods"]
+        words += [f"real time x {simulator.get('real_time_factor', '?')}"]
+    return f"by the clock: {', '.join(words)}"
 
 
 class StatusLine:

@@ -1,7 +1,8 @@
 """The six-bar spherical tensegrity of 003: its geometry, its start-up, and its two models beside each other.
 
 The document prints no lengths, masses or stiffness: rods, stiffness and pretension are options here (`--set rod=0.6m`).
-Geometry and start-up are without weight, the motions too.
+Geometry and start-up are without weight, the motions too. What every cable does on each of the 20 faces is that of the
+shipped robot; the tours are in experiment `rolling`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from tensegrity_control.rolling.roll_map import RollMap
 from tensegrity_dynamics import Simulation, Structure, StructureEquilibriumSolver, load_robot, start_up
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.structures.dynamics.minimal_rods import (
@@ -28,9 +30,10 @@ from tensegrity_dynamics.structures.dynamics.minimal_rods import (
 from tensegrity_dynamics.structures.structure import make_structure
 
 from ..output import panels, table
+from .rolling import render_faces, roll_tables
 
 NAME = "six_bar"
-DESCRIPTION = "the six-bar robot of 003: geometry, start-up, and minimal coordinates beside point masses"
+DESCRIPTION = "the six-bar robot of 003: geometry, start-up, minimal coordinates beside point masses, all rolls"
 QUANTITIES = {
     "rod": "length",
     "mass": "mass",
@@ -59,13 +62,14 @@ def run(
     smoothness: float = 0.0,
     step: float = 0.0,
     part: float = 1.0,
+    faces: bool = True,
 ) -> dict[str, Any]:
     """All figures.
 
     Args:
         rod: m, length of the rods. mass: kg, of a rod. stiffness: N/m, of a cable. pretension: N, of a cable.
         smoothness: m, of the tension law; zero is the hard law. step: s; zero is a twentieth of the shortest period.
-        part: of the lengths of all runs, for tests.
+        part: of the lengths of all runs, for tests. faces: what every cable does on every face of the shipped robot.
 
     Raises:
         TensegrityError: a pretension that needs rest lengths below zero.
@@ -85,6 +89,7 @@ def run(
         "vertical": through_the_vertical(step, part),
         "stabilisation": stabilised(body, step, part),
         "jacobian": jacobian_over_the_angle(),
+        **(roll_tables(RollMap(load_robot("six_bar"))) if faces else {"faces": [], "prototype": []}),
     }
 
 
@@ -319,19 +324,21 @@ def _distances(nodes: NDArray) -> NDArray[np.float64]:
 def energies(body: Structure, step: float, part: float) -> list[dict[str, Any]]:
     """What both integrators and both models keep in free flight without damping."""
     rows = []
-    cases: tuple[tuple[str, float, dict[str, Any]], ...] = (
-        ("rk4, point masses, spun", 0.0, {}),
-        ("rk4, minimal, spun", 0.0, {"model": "minimal"}),
-        ("rattle, point masses, spun", 0.0, {"integrator": "rattle"}),
-        ("rk4, point masses, plucked", 0.02, {}),
-        ("rk4, minimal, plucked", 0.02, {"model": "minimal"}),
-        ("rattle, point masses, plucked", 0.02, {"integrator": "rattle"}),
+    cases: tuple[tuple[str, float, float, dict[str, Any]], ...] = (
+        ("rk4, point masses, spun", 0.0, 1.0, {}),
+        ("rk4, minimal, spun", 0.0, 1.0, {"model": "minimal"}),
+        ("rattle, point masses, spun", 0.0, 1.0, {"integrator": "rattle"}),
+        ("rk4, point masses, plucked", 0.02, 1.0, {}),
+        ("the same, half the step", 0.02, 0.5, {}),
+        ("the same, a third of the step", 0.02, 1.0 / 3.0, {}),
+        ("rk4, minimal, plucked", 0.02, 1.0, {"model": "minimal"}),
+        ("rattle, point masses, plucked", 0.02, 1.0, {"integrator": "rattle"}),
     )
-    for what, plucked, options in cases:
+    for what, plucked, finer, options in cases:
         nodes, velocities = thrown(body, plucked)
-        simulation = Simulation(body, step or None, options.get("integrator", "rk4"), start=nodes, **{
-            key: value for key, value in options.items() if key != "integrator"
-        })  # fmt: skip
+        options = {"integrator": "rk4", **options}
+        natural = step or Simulation(body, start=nodes, **options).time_step
+        simulation = Simulation(body, finer * natural, start=nodes, **options)
         simulation.set_motion(velocities)
         start = _kept(body, simulation)
         steps = round((1e5 if "rattle" in what else 10.0 / simulation.time_step) * part)
@@ -544,6 +551,7 @@ def render(result: dict[str, Any], console: Console) -> None:
             f"to {max(curves[name]['condition']):.3g}",
             highlight=False,
         )
+    render_faces(result, console)
 
 
 def draw(result: dict[str, Any], path: Path) -> None:

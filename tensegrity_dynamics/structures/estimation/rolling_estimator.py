@@ -1,17 +1,17 @@
 """The shape of a structure that is free on its ground, and where it has rolled to, from its rest lengths.
 
-While it keeps its feet the shape is the equilibrium for the rest lengths, laid onto the last one so that the feet stay
-where they were. Where it loses its face the equilibrium does not say how it falls: the model is let fall from the last
-shape until it rests, edge by edge, and the equilibrium is sought there. The position is dead reckoning: what the model
-does not know of a fall (friction, unlike masses) adds up and nothing corrects it.
+A model goes along with the robot: between two readings it is simulated, while its rest lengths move from one to the
+next. So it knows what no equilibrium tells: how feet slide while a cable is wound, how sliding feet are carried
+downhill, how friction creeps, when a shape falls and what it falls onto. The position is dead reckoning: what the model
+does not know (friction, unlike masses, pushes) adds up and nothing corrects it.
 
-IMUs on rods (`imu` of the robot file) say how the rods lie. While that agrees with the model, nothing changes but that
-a fall is shown when it happens. Where it does not, and the readings are still, the faces are looked through that the
-last sure shape tips onto (`face_search`); of those that agree the one counts whose way there fits the readings since
-best. Where none agrees the estimate is lost and says so. Whatever the reason, an estimate that fresh readings
-contradict is not `converged`, as while the robot falls and the model has come to rest already. Heading and position are
-never seen: a robot that slides, or that turns about the vertical, is not noticed, and rods of one direction alone
-leave several faces alike.
+IMUs on rods (`imu` of the robot file) say how the rods lie. While that agrees with the model, nothing changes. Where
+the model has fallen and the readings say that the robot still stands, the last shape is kept until it falls, too. Where
+neither agrees and the readings are still, the faces are looked through that the last sure shape tips onto
+(`face_search`); of those that agree the one counts whose way there fits the readings since best, and the model goes on
+from the equilibrium there. Where none agrees the estimate is lost and says so. Whatever the reason, an estimate that
+fresh readings contradict is not `converged`. Headings and positions are never seen: a robot that is pushed along, or
+turned about the vertical, is not noticed, and rods of one direction alone leave several faces alike.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import NoEquilibriumError
+from ...errors import NoEquilibriumError, TensegrityError
 from ...estimation_interface import Estimator
 from ...robots.robot import Robot
 from ..analysis.footing import FootingReader
@@ -36,9 +36,13 @@ from .imu_readings import ImuReadings
 from .quasi_static_estimator import StructureEstimate, StructureEstimator
 
 LOOK, WINDOW, LONGEST = 0.05, 0.5, 20.0
-"""s between looks at the falling model, s for which it must rest, and s after which it counts as resting anyway."""
+"""s between looks at a model that is let come to rest, s for which it must rest, and s after which it counts as resting
+anyway; after so long without a reading, too."""
 STILL, JUMP = 0.004, 0.1
-"""In parts of the structure's size: what may move at rest, and what may move between two readings on the same feet."""
+"""In parts of the structure's size: what may move at rest, and what may move without a fall where there is no past."""
+BEHIND = 0.01
+"""In parts of the structure's size, by which the model's rest lengths may be behind the readings: it winds no faster
+than the actuators do, so that one wrong reading does little."""
 FIT, NOISE, NEAR = 0.1, 4.0, 0.35
 """rad by which rods of an equilibrium may lie otherwise than the IMUs say, beside so many deviations of their noise;
 and by how much those of a shape that is tipped as it was, before its cables are let out."""
@@ -62,14 +66,19 @@ class RollingEstimator(StructureEstimator):
         self.readings = ImuReadings(structure.imus, float(np.linalg.norm(structure.gravity)))
         rods = [structure.member(name) for name in self.readings.names]
         self._rods = structure.members[rods].reshape(-1, 2)
+        self._model_robot = replace(robot, model=replace(structure, imus=()), outputs=())  # what nobody asks it for
+        self._model = StructureSimulator(self._model_robot, None, "rattle", rigid_bars=rigid_bars)
+        self._step, self._mass = self._model.time_step, structure.mass_matrix()
         super().__init__(robot, rigid_bars=rigid_bars)
+        self._driven = np.array(list(self._drives.values()), dtype=np.int64)
 
     def reset(self) -> None:
         super().reset()
         self.readings.clear()
         self._now, self._lost, self._searched, self._failing = -np.inf, "", -np.inf, np.inf
-        self._sure: StructureEquilibrium = self._home  # the last shape that the readings agreed with
-        self._ahead: StructureEquilibrium | None = None  # where the model has fallen to, while the robot still stands
+        self._at, self._behind = -np.inf, ""  # s, until when the model has gone along; by what readings are ahead of it
+        self._feet = set(self._reader.touching(self._home.nodes))  # that the model stood on last
+        self._sure: StructureEquilibrium = self._home  # the last standing shape that the readings agreed with
         self._trail: list[NDArray[np.float64]] = []  # elevations since then
 
     @property
@@ -96,7 +105,7 @@ class RollingEstimator(StructureEstimator):
             self.reset()
         self._now = time
         estimate = super().update(time, positions, efforts, tensions)
-        if estimate.converged and (reason := self._lost or self._contradiction(estimate.nodes)):
+        if estimate.converged and (reason := self._lost or self._behind or self._contradiction(estimate.nodes)):
             estimate = self._last = replace(estimate, converged=False, reason=reason)
         return estimate
 
@@ -114,19 +123,14 @@ class RollingEstimator(StructureEstimator):
         return f"the IMUs say otherwise: {', '.join(wrong)}" if wrong else ""
 
     def _solve_from(self, lengths: NDArray[np.float64], last: StructureEquilibrium) -> StructureEquilibrium:
+        found = self._followed(lengths, last)
         if not self.readings.names:
-            return self._predicted(lengths, last)
+            return found
         seen = self.readings.at(self._now)
-        if self._ahead is not None and self._agrees(self._sure.nodes, seen):
-            return self._still_standing(lengths)
-        falls = self.falls
-        found = self._predicted(lengths, self._ahead or last)
-        self._ahead = None
         if not np.isfinite(seen).any() or self._agrees(found.nodes, seen):
             return self._believed(found)
-        if self.falls > falls and self._agrees(self._sure.nodes, seen):
-            self._ahead = found  # the model is quicker than the robot
-            return self._sure
+        if self._agrees(self._sure.nodes, seen):
+            return self._still_standing(lengths)
         if not self._trail or np.nanmax(np.abs(seen - self._trail[-1])) > TRAIL:
             self._trail.append(seen)
         still = self.readings.still()
@@ -135,18 +139,64 @@ class RollingEstimator(StructureEstimator):
         self._searched = self._now
         return self._found_by(lengths, still) or found
 
-    def _predicted(self, lengths: NDArray[np.float64], last: StructureEquilibrium) -> StructureEquilibrium:
-        """By the model alone."""
-        feet = self._reader.touching(last.nodes)
+    def _followed(self, lengths: NDArray[np.float64], last: StructureEquilibrium) -> StructureEquilibrium:
+        """The model, simulated on to now while its rest lengths move to (m,) m; from rest where there is no past."""
+        model, interval = self._model, self._now - self._at
+        if not 0.0 < interval <= LONGEST:
+            return self._put(self._predicted(lengths, last))
+        before = model.state
+        steps = max(1, int(np.ceil(interval / self._step - 1e-9)))
+        model.time_step = interval / steps
+        rates = (lengths - before.rest_lengths)[self._driven] / interval
         try:
-            found = self._solver.solve(lengths, start=last)
-        except NoEquilibriumError:
-            return self._fallen(lengths, last)
-        if not found.stable or self._reader.touching(found.nodes) != feet:
-            return self._fallen(lengths, last)
-        if len(feet) > 1:
-            found = self._held_fixed(lengths, found, last.nodes, feet)
-        if np.abs(found.nodes - last.nodes).max() > JUMP * self._reader.size:
+            model.step_arrays(rates, "velocity", steps)
+        except TensegrityError:
+            self._put(last)
+            raise
+        self._at = self._now
+        found = self._shape(before.velocities, interval)
+        feet = set(self._reader.touching(found.nodes))
+        if found.stable and not (feet <= self._feet or self._feet <= feet):
+            self.falls += 1
+        self._feet = feet if found.stable else self._feet
+        gaps = lengths - found.rest_lengths
+        worst = int(np.argmax(np.abs(gaps)))
+        self._behind = ""
+        if abs(gaps[worst]) > BEHIND * self._reader.size:
+            self._behind = (
+                f"{self._structure.member_names[worst]} is read {abs(gaps[worst]):.3g} m away from the model, which "
+                "winds no faster than the actuators"
+            )
+        return found
+
+    def _shape(self, before: NDArray[np.float64], interval: float) -> StructureEquilibrium:
+        """The model as it is; `residual` is the force that its mean acceleration since velocities (n, 3) m/s takes."""
+        seen, state = self._model.observe(), self._model.state
+        contacts = np.zeros_like(state.nodes)
+        for name, force in seen.contacts.items():
+            contacts[self._structure.node(name)] = force
+        feet = self._reader.touching(state.nodes)
+        return StructureEquilibrium(
+            structure=self._structure.with_rest_lengths(state.rest_lengths), nodes=state.nodes,
+            lengths=np.array(list(seen.lengths.values())), tensions=np.array(list(seen.tensions.values())),
+            residual=float(np.abs(self._mass @ (state.velocities - before)).max()) / interval, iterations=0,
+            converged=True, stable=self._reader.margin(state.nodes, feet) > 0.0, softest=np.nan,
+            softest_direction=np.zeros_like(state.nodes), position_error=np.nan, method="simulated",
+            output=self._solver.output, contacts=contacts,
+        )  # fmt: skip
+
+    def _put(self, found: StructureEquilibrium) -> StructureEquilibrium:
+        """The model goes on from there, at rest."""
+        self._model.set_rest_lengths(found.rest_lengths)
+        self._model.set_state(found.nodes)
+        self._at, self._behind, self._feet = self._now, "", set(self._reader.touching(found.nodes))
+        return found
+
+    def _predicted(self, lengths: NDArray[np.float64], last: StructureEquilibrium) -> StructureEquilibrium:
+        """At rest, by the equilibrium next to the last shape, or where that falls to."""
+        feet = self._reader.touching(last.nodes)
+        found = self._standing_on(lengths, last.nodes, feet)
+        if found is None or np.abs(found.nodes - last.nodes).max() > JUMP * self._reader.size:
             return self._fallen(lengths, last)
         return found
 
@@ -157,17 +207,19 @@ class RollingEstimator(StructureEstimator):
         return bool(finite.any() and (off <= FIT + NOISE * self.readings.noise[finite]).all())
 
     def _believed(self, found: StructureEquilibrium) -> StructureEquilibrium:
-        self._sure, self._lost, self._trail, self._failing = found, "", [], np.inf
+        if found.stable:  # on the way to another face it shows nothing to come back to
+            self._sure = found
+        self._lost, self._trail, self._failing = "", [], np.inf
         return found
 
     def _still_standing(self, lengths: NDArray[np.float64]) -> StructureEquilibrium:
-        """The model has fallen, the robot has not: the last shape, until it falls or the cable is let out again."""
-        if self._now >= self._searched + AGAIN:
+        """The model has fallen, the robot has not: the last shape, until it falls or rests where it can stand."""
+        self._trail = []
+        if self.readings.still() is not None and self._now >= self._searched + AGAIN:
             self._searched = self._now
             found = self._standing_on(lengths, self._sure.nodes, self._reader.touching(self._sure.nodes))
             if found is not None:
-                self._ahead = None
-                return self._believed(found)
+                return self._believed(self._put(found))
         return self._sure
 
     def _found_by(self, lengths: NDArray[np.float64], seen: NDArray[np.float64]) -> StructureEquilibrium | None:
@@ -185,12 +237,12 @@ class RollingEstimator(StructureEstimator):
             found = self._standing_on(lengths, sequence.nodes, sequence.faces[-1])
             if found is not None and self._agrees(found.nodes, seen):
                 self.corrections += 1
-                return self._believed(found)
+                return self._believed(self._put(found))
         for _, sequence in sequences[:1]:  # it does not stay there with these rest lengths, and may have moved on
             fallen = self._fallen(lengths, sequence.nodes)
             if self._agrees(fallen.nodes, seen):
                 self.corrections += 1
-                return self._believed(fallen)
+                return self._believed(self._put(fallen))
         self._failing = min(self._failing, self._now)
         if self._now < self._failing + LOST:
             return None  # it may rock on an edge
@@ -236,17 +288,18 @@ class RollingEstimator(StructureEstimator):
     def _fallen(
         self, lengths: NDArray[np.float64], last: StructureEquilibrium | NDArray[np.float64]
     ) -> StructureEquilibrium:
+        """Where a model comes to rest from a shape, as its actuators wind; from nodes (n, 3) m with these lengths."""
         self.falls += 1
-        simulator = StructureSimulator(self.robot, None, "rattle", rigid_bars=self._rigid, start=last)
+        fallen = StructureSimulator(self._model_robot, None, "rattle", rigid_bars=self._rigid, start=last)
         if not isinstance(last, StructureEquilibrium):
-            simulator.set_rest_lengths(lengths)
+            fallen.set_rest_lengths(lengths)
         targets = {name: float(lengths[row]) for name, row in self._drives.items()}
-        simulator.command("position", targets)
-        steps = max(1, round(LOOK / simulator.time_step))
+        fallen.command("position", targets)
+        steps = max(1, round(LOOK / fallen.time_step))
         watch = RestWatch(WINDOW, STILL * self._reader.size)
-        while not watch.rests(simulator.time, simulator.state.nodes) and simulator.time < LONGEST:
-            simulator.advance(steps)
-        return self._solver.solve(lengths, start=simulator.state.nodes)
+        while not watch.rests(fallen.time, fallen.state.nodes) and fallen.time < LONGEST:
+            fallen.advance(steps)
+        return self._solver.solve(lengths, start=fallen.state.nodes)
 
 
 def _laid_onto(

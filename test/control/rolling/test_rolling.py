@@ -31,6 +31,7 @@ from tensegrity_dynamics.contact.ground import HeightField
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.numerics.rotations import matrix_from_vector
 from tensegrity_dynamics.structures.analysis.footing import FootingReader
+from tensegrity_tools.experiments.rolling import roll_tables
 from tensegrity_tools.runtime.rolling_run import RollingLoop, roll_through_nodes
 
 ROBOT = load_robot("six_bar")
@@ -255,6 +256,19 @@ def test_every_place_is_met_within_a_roll_and_few_cables_say_what_they_lead_to()
         list(search_rolls(few, home, np.array([-3.0, 2.0])))
 
 
+@pytest.mark.long
+def test_all_20_faces_roll_alike_and_a_cable_tips_the_sooner_the_quicker_it_is_wound() -> None:
+    tables = roll_tables(rolls())
+    closed = [each for each in tables["faces"] if len(each["rolls"]) == 3]
+    opened = [each for each in tables["faces"] if len(each["rolls"]) == 6]
+    assert (len(closed), len(opened)) == (8, 12)
+    assert np.ptp([roll["length_m"] for face in closed for roll in face["rolls"]]) < 0.01
+    stood_on = {face["face"] for face in closed}
+    assert {roll["onto"] for face in tables["faces"] for roll in face["rolls"]} == stood_on
+    for each in tables["prototype"]:
+        assert each["slowly_m"] < each["tips_below_m"] < each["at_once_m"] and each["onto"] == "n1-n6-n10"
+
+
 # -- the controller ------------------------------------------------------------------
 
 
@@ -340,7 +354,8 @@ def test_it_rolls_a_metre_and_back_within_half_a_roll(sees: str) -> None:
     if sees == "truth":
         return
     back = loop.go(home)
-    assert back.error < 0.28 and np.linalg.norm(back.seen - back.position) < 0.05 * (there.direction + back.direction)
+    assert back.error < 0.28
+    assert np.linalg.norm(back.seen - back.position) < 0.01 * (there.path_length + back.path_length)
 
 
 # -- model predictive control ---------------------------------------------------------
@@ -429,7 +444,7 @@ def test_it_rolls_a_metre_uphill_on_five_degrees_and_back(sees: str) -> None:
         there = loop.go(goal)
         path += there.path_length
         assert there.error < 0.28 and not there.gave_up
-        assert np.linalg.norm(there.seen - there.position) < 0.1 * path
+        assert np.linalg.norm(there.seen - there.position) < 0.01 * path
 
 
 @pytest.mark.long

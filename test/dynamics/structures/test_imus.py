@@ -110,6 +110,36 @@ def test_tips_turn_by_the_printed_angles_and_lay_the_next_face_on_the_ground() -
     assert closed.faces == ((0, 4, 8),)
 
 
+def test_feet_that_slide_downhill_while_a_cable_is_wound_are_followed_however_often_it_looks() -> None:
+    """On 5 deg without IMUs; the equilibrium laid onto its last feet was 37 mm and 9 deg off before it tips."""
+    ground = replace(PLAIN.structure.ground, slope=np.radians(5.0))
+    robot = replace(PLAIN, model=replace(PLAIN.structure, ground=ground))
+    simulation, estimator = Simulation(robot, 1e-3, "rattle"), make_estimator(robot)
+    start = simulation.state.nodes
+    estimator.update(0.0, simulation.observe().positions)
+    simulation.command("velocity", {"cable_1": -0.09})
+    for steps in (20, 300, 7, 1000, 120, 500):
+        simulation.advance(steps)
+        estimate = estimator.update(simulation.time, simulation.observe().positions)
+        assert estimate.converged and estimate.equilibrium.stable
+    assert np.abs(simulation.state.nodes - start)[[0, 4, 8]].max() > 0.05
+    np.testing.assert_allclose(estimate.nodes, simulation.state.nodes, atol=1e-3)
+
+
+def test_one_wrong_reading_moves_it_by_what_a_spool_can_wind_and_readings_that_stay_away_are_told() -> None:
+    estimator = make_estimator(PLAIN)
+    right = {each.name: 0.5 for each in PLAIN.actuators}
+    wrong = {**right, "cable_1": 0.2}
+    before = estimator.update(0.0, right)
+    once = estimator.update(0.02, wrong)
+    assert not once.converged and "cable_1 is read 0.298 m away" in once.reason
+    after = estimator.update(0.5, right)
+    assert after.converged and np.abs(after.nodes - before.nodes).max() < 2e-3
+    for time in (1.0, 1.5, 2.0):
+        assert not estimator.update(time, wrong).converged
+    assert estimator.update(3.6, wrong).converged  # 0.3 m at 0.1 m/s
+
+
 def roll_by_a_push(push: np.ndarray):
     """Truth and estimate after a push at the top that nobody told the estimator, released once it tips."""
     simulation, estimator = Simulation(ROBOT, integrator="rattle"), make_estimator(ROBOT)

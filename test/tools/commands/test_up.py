@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_tools.commands.up import Living
+from tensegrity_tools.commands.up import Living, pace
 from tensegrity_tools.runtime.node_graph import EMULATED, hardware_graph, simulation_graph
 
 GRAPHS = {"simulation": simulation_graph("tensebot"), "hardware": hardware_graph("tensebot", port=EMULATED)}
@@ -57,3 +59,15 @@ def test_a_simulated_robot_that_no_controller_can_hold_is_shown_without_one(caps
     for alive in (began, crashed, built):
         with pytest.raises(TensegrityError, match="the controller ended"):
             alive.check()
+
+
+def test_what_was_too_late_by_the_clock_is_told_from_the_diagnostics():
+    def status(**values):
+        return SimpleNamespace(values=[SimpleNamespace(key=key, value=str(value)) for key, value in values.items()])
+
+    controller = status(missed_deadlines=3, answered_states=8100, late_states=1)
+    simulator = status(lost_periods=2, real_time_factor="0.99")
+    said = pace({"controller": controller, "simulator": simulator})
+    assert "3 of 8100 states were answered later than a period, 1 states came late" in said
+    assert "left out 2 periods, real time x 0.99" in said
+    assert "simulator" not in pace({"controller": controller})  # on hardware
