@@ -108,9 +108,7 @@ class FaultKind(Enum):
     )  # fmt: skip
     OVERHEATING = (
         "overheating",
-        FaultRow(
-            "let it cool down, lower the pretension and look for rubbing", RELEASE, "persist", jog_allowed=True
-        ),
+        FaultRow("let it cool down, lower the pretension and look for rubbing", RELEASE, "persist", jog_allowed=True),
     )
     WARM = "warm", FaultRow(
         "rest it soon or lower the pretension", WARN, "persist", latched=False, may_warn=True
