@@ -8,14 +8,17 @@ for each state.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 KEPT = 64
 """Commands of which it is remembered when they were sent."""
 MEASURED = 15
 """Measured delays of which the median counts."""
-TIMED = 100
-"""Commands of which it is remembered how well their time was foreseen."""
+TIMED = 3000
+"""Commands of which it is remembered how well their time was foreseen: rare long cycles of a busy computer count, too."""
+RECENT = 25
+"""Commands that tell what the timing is like at present."""
 USUALLY_LATE = 2.0
 """Periods by which commands come later than foreseen on a computer that plans, shows and records, too."""
 LONGEST = 1.0
@@ -81,6 +84,9 @@ class CommandLatency:
 class CommandTiming:
     """By how much the times at which commands act differ from those that they were made for; all in s.
 
+    A command is made for one time, and acts from when it arrives until the next one does: it is off by its lateness at
+    the beginning, and at the end by the time that has passed since it was made for.
+
     Args:
         period: of the control. longest: more than this is not counted, as set points brake by then.
     """
@@ -88,22 +94,43 @@ class CommandTiming:
     def __init__(self, period: float, longest: float) -> None:
         self.period, self.longest = period, longest
         self._expected: deque[tuple[float, float]] = deque(maxlen=KEPT)
+        self._acting = math.nan  # time for which the command was made that acted last
         self._errors: deque[float] = deque(maxlen=TIMED)
+        self._gaps: deque[float] = deque(maxlen=RECENT)
 
     def sent(self, stamp: float, age: float) -> None:
         """A command for the state of `stamp` is made to act `age` s later."""
-        self._expected.append((stamp, stamp + age))
+        expected = stamp + age
+        if self._expected:
+            if stamp < self._expected[-1][0]:  # the clock has gone back
+                self._expected.clear()
+                self._acting = math.nan
+            else:
+                self._gaps.append(expected - self._expected[-1][1])
+        self._expected.append((stamp, expected))
 
     def acted(self, stamp: float, begin: float) -> None:
         """It acts from `begin` on."""
         for sent, expected in self._expected:
             if abs(sent - stamp) < 1e-9:
-                self._errors.append(abs(begin - expected))
+                since = begin - self._acting
+                error = max(abs(begin - expected), since if since > 0.0 else 0.0)
+                self._acting = expected
+                self._errors.append(error)
+                self._gaps.append(error)
                 return
 
     @property
     def uncertainty(self) -> float:
         """s: a period, for which a command acts, and two more by which it comes late where a computer is busy; or as
         much as was measured, where that is more."""
-        late = max(USUALLY_LATE * self.period, max(tuple(self._errors), default=0.0))  # another thread plans
-        return min(self.period + late, self.longest)
+        usual = (1.0 + USUALLY_LATE) * self.period  # another thread plans
+        return min(max(usual, max(tuple(self._errors), default=0.0)), self.longest)
+
+    def pace(self, reckoned: float) -> float:
+        """Part of its speed at which a motion goes on that was planned for an uncertainty `reckoned` [s].
+
+        What commands are off grows with the square of the uncertainty times the acceleration, and that with the square
+        of the pace.
+        """
+        return min(1.0, reckoned / max(min(max(self._gaps, default=0.0), self.longest), 1e-9))

@@ -28,6 +28,11 @@ class TensionFloor:
         self.last = ""
         """What was broken last: tendon, tension, floor and time; empty where nothing ever was."""
 
+    def untold(self, told: Iterable[str]) -> list[str]:
+        """Tendons with a floor that are not among those whose tension was told: whether it was kept is not known."""
+        heard = set(told)
+        return [name for name in self._floors if name not in heard]
+
     def is_broken(self, name: str, tension: float) -> bool:
         """Whether a tension [N] is below the floor of a tendon; never where there is none, or nothing is known."""
         return tension < (1.0 - TOLERANCE) * self._floors.get(name, -math.inf)

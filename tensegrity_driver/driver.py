@@ -116,10 +116,11 @@ class Driver:
         return self._cycle.layer.identification is not None
 
     def tension(self, name: str) -> float:
-        """Estimated tension of a tendon [N]; nan where load and current do not show it at present."""
-        tendon = self.readings.tendons.get(name)
-        shows = self._cycle.spools[name].reports_tension(self.sent.get(name))
-        return tendon.tension if tendon is not None and shows else math.nan
+        """Estimated tension of a tendon [N]; nan where load and current do not show it at present.
+
+        It is what the faults of tension go by: a servo in wheel mode must have wound in for some cycles before.
+        """
+        return self._cycle.layer.tension(name)
 
     def tendon_tension(self, name: str) -> float:
         """Estimated tension of a tendon [N], with and without what moves its servo; the larger one, as for faults."""

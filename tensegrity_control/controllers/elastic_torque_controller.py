@@ -57,6 +57,7 @@ class ElasticTorqueController(SampledController):
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
         self.model, self._control_model = planning_model, control_model
         self._timing = CommandTiming(period, self._lead)
+        self._reckoned = self._timing.uncertainty  # s that the last plan was made for
         self._others: dict[tuple[int, ...], tuple[ReducedModel, ReducedModel]] = {}
         self._last_choice: tuple[Array | None, tuple[ReducedModel, ReducedModel]] = (
             None, (planning_model, control_model),
@@ -67,6 +68,13 @@ class ElasticTorqueController(SampledController):
 
     def acted(self, stamp: float, begin: float) -> None:
         self._timing.acted(stamp, begin)
+
+    def command(self, time: float, state: RobotState | None = None) -> Command:
+        """Set points for a time [s]; a motion goes slower while the timing is worse than it was planned for."""
+        if self.output_mode == "impedance":
+            clock, _ = self._active(time)
+            clock.wait(time, self._timing.pace(self._reckoned), self.brake_time)
+        return super().command(time, state)
 
     @abstractmethod
     def _hold_gain(self, equilibrium: PathEquilibrium, model: Any = None) -> Array:
@@ -182,7 +190,8 @@ class ElasticTorqueController(SampledController):
             self.equilibria, [each for each, keep in zip(path, kept, strict=True) if keep], distance / distance[-1]
         )
         law = profile_named(profile)(duration)
-        return duration * max(1.0, tension_margin(passed, law, 0.0, self._lead, self._timing.uncertainty).stretch)
+        self._reckoned = self._timing.uncertainty
+        return duration * max(1.0, tension_margin(passed, law, 0.0, self._lead, self._reckoned).stretch)
 
     def _check_plan(self, plan: TrackingPlan, model: ReducedModel | None = None) -> None:
         """Raise TensegrityError where a plan does not keep the actuators' rates and efforts."""

@@ -76,6 +76,7 @@ class EmulatedRobot:
         make_board: the board of these potentiometers, with the servos at its own bus; None: one that closes the
             position loops where the robot file says so, else one that only measures.
         torque_on: torque is on at the start. droop: of servos in wheel mode under load, see `ServoPhysics`.
+        waits: its time follows the clock for at most `MAX_CATCH_UP_S` after the last bytes, for a driver in this process.
 
     Attributes:
         faults: injects faults into this robot.
@@ -99,8 +100,10 @@ class EmulatedRobot:
         step: float = STEP_S,
         seed: int = 0,
         make_board: MakeBoard | None = None,
+        waits: bool = False,
     ) -> None:
-        self.robot, self._step = robot, step
+        self.robot, self._step, self._waits = robot, step, waits
+        self._alone = 0.0  # s that its time went on since bytes last arrived
         self._failure: TensegrityError | None = None
         self._time_left = 0.0
         self._closing = threading.Event()
@@ -303,7 +306,9 @@ class EmulatedRobot:
         if self._clock is None or self._failure is not None:
             return
         now = time.monotonic()
-        elapsed, self._present = min(now - self._present, MAX_CATCH_UP_S), now
+        longest = max(MAX_CATCH_UP_S - self._alone, 0.0) if self._waits else MAX_CATCH_UP_S
+        elapsed, self._present = min(now - self._present, longest), now
+        self._alone += elapsed
         try:
             self._move(elapsed)
         except TensegrityError as problem:
@@ -321,6 +326,7 @@ class EmulatedRobot:
         if self._parts.wire.settings.check_baud_rate:
             self._parts.chain.baud_rate = self._parts.terminals["servos"].baud_rate
         self._catch_up()
+        self._alone = 0.0
         return self._parts.wire.deliver(data, self._parts.chain.feed(data))
 
     def _pause_servos(self) -> Delivery:
@@ -328,6 +334,7 @@ class EmulatedRobot:
 
     def _receive_board(self, data: bytes) -> Delivery:
         self._catch_up()
+        self._alone = 0.0
         return [(0.0, each) for each in self._parts.board.feed(data)] if self._parts.board is not None else []
 
     def _pause_board(self) -> Delivery:

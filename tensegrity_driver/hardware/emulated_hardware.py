@@ -79,7 +79,8 @@ class EmulatedHardware(SerialHardware):
 
     Args:
         robot: a structure with servos.
-        realtime: its time follows the clock; else it passes only by `advance`. make_board: see `EmulatedRobot`.
+        realtime: its time follows the clock, but waits for a driver that stands still, so that a busy machine makes no
+            servo stop by itself; else it passes only by `advance`. make_board: see `EmulatedRobot`.
 
     Raises:
         BusError: a robot that cannot be emulated.
@@ -89,7 +90,7 @@ class EmulatedHardware(SerialHardware):
 
     def __init__(self, robot: Robot, *, realtime: bool = False, make_board: MakeBoard | None = None) -> None:
         self.steps_time = not realtime
-        self.emulated = EmulatedRobot(robot, realtime=realtime, make_board=make_board)
+        self.emulated = EmulatedRobot(robot, realtime=realtime, make_board=make_board, waits=True)
         super().__init__(self.emulated.servo_port, self.emulated.board_port, patience=PACKET_PATIENCE_S)
 
     def make_port(self, path: str, baud_rate: int) -> SerialPort:

@@ -2,7 +2,8 @@
 
 A lifecycle node: configure opens the bus and checks every servo, activate starts from the measured lengths, deactivate
 holds (or switches torque off), cleanup closes the port. Every period it reads all servos, publishes their state and
-writes the last command after the limits of the safety layer. In lock-step, with emulated servos in this process, each
+writes the last command after the limits of the safety layer. While it moves every spool a little to see that it is the
+one, it publishes no states: a controller that answered them would begin motions that nobody follows. In lock-step, with emulated servos in this process, each
 cycle waits for the command with the stamp of the last state, as in the simulator.
 """
 
@@ -182,6 +183,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             driver.stop(self._stopped)
         self._active, self._failed = True, None
         self._last, self._answered, self._commanded = steady_time(), time.monotonic(), False
+        self._state = None  # one of before tells nothing
         tick = 0.02 if self._lockstep else driver.period
         work = self._tick_lockstep if self._lockstep else self._cycle
         self._timer = self.create_timer(tick, work, clock=self.wall_clock)
@@ -279,6 +281,10 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             self.note_failure(error)
             self.trigger_deactivate()
             return
+        if driver.identifying and all(self._harmless(each) for each in step.faults):
+            self._state = None  # states are published from when on commands are followed
+            self._report_step(step)
+            return
         messages.update(period)
         stamp = time_message(self._stamp)
         self._state = messages.tendons(stamp), messages.joints(stamp)
@@ -301,6 +307,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         wall = time.monotonic()
         if self._driver is not None:
             self._driver.see_publishers(self.command_publishers())
+            if self._driver.identifying and self._state is None:
+                self._cycle()  # which nobody answers
+                return
         if wall - self._published < self._patience:
             return
         self._publish()

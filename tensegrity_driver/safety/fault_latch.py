@@ -45,7 +45,9 @@ class FaultLatch:
     def reaction(self, tendon: str) -> Reaction | None:
         """Strongest reaction that the faults ask of a tendon, or None where it is free to follow commands."""
         reactions = [
-            self.settings.reaction(fault.kind) if fault.tendon in (None, tendon) else self.settings.others
+            self.settings.reaction(fault.kind)
+            if fault.tendon in (None, tendon)
+            else self.settings.others or Reaction.HOLD
             for fault in self._held.values()
             if self.settings.reaction(fault.kind) is not Reaction.WARN
         ]

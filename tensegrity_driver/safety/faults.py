@@ -2,6 +2,14 @@
 
 A fault stops the tendon that it concerns as its reaction says, and all others hold. It stays latched until it is
 cleared, and cannot be cleared while its cause is there. What finds a fault stands in `monitors`.
+
+**Torque off is the last reaction, not the first.** In a tensegrity it lets a tendon run out, and the others pull the
+robot apart; a finding may be wrong, and gears may not hold by themselves. So a servo lets go only where its own words
+or its motion against a hold that has had time to arrive say for certain that nothing else stops it: an error of its own
+electronics (`hardware_error`), an encoder that it goes by and that is wrong (`untrusted_encoder`), a motor that winds
+on although it was told to stand (`disobeys_hold`). What moves for a reason that is not known (`runaway`, `wrong_sign`)
+is held where it is, at its torque limit; what is too hot pays its load out, and switches itself off in the end. Where
+one servo has let go the others release slowly, all at one rate, rather than pull at what is left.
 """
 
 from __future__ import annotations
@@ -36,6 +44,7 @@ class FaultRow:
         latched: stays until it is cleared; False: ends with its cause, since no part of the robot is in doubt then.
         may_warn: a warning alone is enough, if the robot file chooses it.
         untrusted_length: the measured length is in doubt, so that no motion is computed from it.
+        own_encoder_holds: but a servo that goes to positions by that very encoder is held at the length that it says.
         untrusted_encoder: an encoder that measures is in doubt: a servo that goes to positions would run, so its torque
             goes off whatever reaction is chosen.
         jog_allowed: a person may move the tendon slowly out of the fault.
@@ -47,6 +56,7 @@ class FaultRow:
     latched: bool = True
     may_warn: bool = False
     untrusted_length: bool = False
+    own_encoder_holds: bool = False
     untrusted_encoder: bool = False
     jog_allowed: bool = False
 
@@ -83,7 +93,10 @@ class FaultKind(Enum):
     )
     WATCHDOG_UNARMED = (
         "watchdog_unarmed",
-        FaultRow("deactivate and activate the driver, which arms it again", persistence=A_DAMAGED_READING),
+        FaultRow(
+            "look for what keeps the driver from its cycles, then call driver/release, which arms it again",
+            persistence=A_DAMAGED_READING,
+        ),
     )
     HARDWARE_ERROR = (
         "hardware_error",
@@ -95,7 +108,7 @@ class FaultKind(Enum):
     )  # fmt: skip
     OVERHEATING = (
         "overheating",
-        FaultRow("let it cool down, lower the pretension and look for rubbing", TORQUE_OFF, "persist"),
+        FaultRow("let it cool down, lower the pretension and look for rubbing", RELEASE, "persist", jog_allowed=True),
     )
     WARM = "warm", FaultRow(
         "rest it soon or lower the pretension", WARN, "persist", latched=False, may_warn=True
@@ -144,13 +157,16 @@ class FaultKind(Enum):
         "runaway",
         FaultRow(
             "cut the supply if it still moves; check the sensor, the bus and the servo",
-            TORQUE_OFF,
             untrusted_length=True,
+            own_encoder_holds=True,
         ),
     )
     WRONG_SIGN = "wrong_sign", FaultRow(
         "check the direction of servo and sensor in the robot file, and whether it is overpowered",
-        TORQUE_OFF, untrusted_length=True,
+        untrusted_length=True, own_encoder_holds=True,
+    )  # fmt: skip
+    DISOBEYS_HOLD = "disobeys_hold", FaultRow(
+        "cut the supply if it still moves; check the bus and replace the servo", TORQUE_OFF, untrusted_length=True
     )  # fmt: skip
     TORQUE_STAYS_ON = (
         "torque_stays_on",
@@ -217,6 +233,8 @@ class FaultKind(Enum):
 
 UNTRUSTED_LENGTH = frozenset(kind for kind in FaultKind if kind.row.untrusted_length)
 """Faults that leave the measured length in doubt."""
+OWN_ENCODER_HOLDS = frozenset(kind for kind in FaultKind if kind.row.own_encoder_holds)
+"""Those of them after which a servo that goes to positions by its own encoder is held where that says it is."""
 UNTRUSTED_ENCODER = frozenset(kind for kind in FaultKind if kind.row.untrusted_encoder)
 """Faults of a measuring encoder after which a servo that goes to positions would run."""
 JOG_ALLOWED = frozenset(kind for kind in FaultKind if kind.row.jog_allowed)

@@ -26,8 +26,17 @@ from ..spools.position_loop import Loop, SetPoint, usable_period
 from ..spools.readings import Drive, DriveCommand, Readings, TendonReading
 from ..spools.spool import Spool
 from .fault_latch import FaultLatch
-from .faults import JOG_ALLOWED, UNTRUSTED_ENCODER, UNTRUSTED_LENGTH, Fault, Reaction
+from .faults import (
+    JOG_ALLOWED,
+    OWN_ENCODER_HOLDS,
+    UNTRUSTED_ENCODER,
+    UNTRUSTED_LENGTH,
+    Fault,
+    FaultKind,
+    Reaction,
+)
 from .monitors import Monitor, make_monitors, tendon_monitors
+from .monitors.motion import DisobeysHoldMonitor
 from .monitors.limits import CeilingMemory, TensionMonitor, slack_tension
 from .settings import SafetySettings
 from .spool_identification import SpoolIdentification
@@ -241,6 +250,10 @@ class SafetyLayer:
 
     # -- one cycle -------------------------------------------------------------------------------------------------
 
+    def tension(self, name: str) -> float:
+        """N that load or current tell of a tendon; nan where they do not, as of a servo that has just begun to wind."""
+        return self._ceilings[name].known
+
     def carried_force(self, name: str) -> float:
         """N that the tendon of a spool takes beside what moves its servo; nan where that is unknown."""
         found = (each.carried for each in self.monitors if each.name == name and isinstance(each, TensionMonitor))
@@ -270,8 +283,11 @@ class SafetyLayer:
             if self.identification.done:
                 self.identification = None
         new = self.latch.update(fault for fault in found if fault is not None)
-        blind = {fault.tendon for fault in self.latch.faults if fault.kind in UNTRUSTED_LENGTH}
-        lost = {fault.tendon for fault in self.latch.faults if fault.kind in UNTRUSTED_ENCODER}
+        blind = {fault.tendon for fault in self.latch.faults if self._blinds(fault)}
+        reactions = self._reactions()
+        for each in self.monitors:
+            if isinstance(each, DisobeysHoldMonitor):
+                each.held = reactions[each.spool.name] is not None
         period = usable_period(readings.period, self.settings.period)
         commands: dict[str, DriveCommand] = {}
         notes: list[str] = []
@@ -281,9 +297,7 @@ class SafetyLayer:
         self._moves = self._moving.advance(period)
         for name, spool in self._spools.items():
             tendon = readings.tendons.get(name)
-            reaction = self.latch.reaction(name)
-            if name in lost and spool.measured_by == "encoder":
-                reaction = Reaction.TORQUE_OFF
+            reaction = reactions[name]
             if name in set_points and reaction is None and self.identification is None:
                 self._follow[name] = set_points[name]
             command = self._choose(name, tendon, reaction, name in blind, period, notes)
@@ -301,6 +315,25 @@ class SafetyLayer:
             if command is not None:
                 commands[name] = self._sent[name] = command
         return SafetyStep(commands, new, self.latch.faults, dict(self._doing), tuple(notes))
+
+    def _blinds(self, fault: Fault) -> bool:
+        """Whether a fault leaves a spool without a length that it may be moved by, or held at."""
+        spool = self._spools.get(fault.tendon or "")
+        by_itself = spool is not None and spool.measured_by == "encoder" and not spool.on_board
+        return fault.kind in UNTRUSTED_LENGTH and not (by_itself and fault.kind in OWN_ENCODER_HOLDS)
+
+    def _reactions(self) -> dict[str, Reaction | None]:
+        """What every tendon does about the faults that hold; see `faults` for when a servo lets go."""
+        faults = self.latch.faults
+        lost = {fault.tendon for fault in faults if fault.kind in UNTRUSTED_ENCODER}
+        reactions = {name: self.latch.reaction(name) for name in self._spools}
+        for name, spool in self._spools.items():
+            if name in lost and spool.measured_by == "encoder":
+                reactions[name] = Reaction.TORQUE_OFF
+        stays = self.settings.others is not None or any(fault.kind is FaultKind.EMERGENCY_STOP for fault in faults)
+        if Reaction.TORQUE_OFF in reactions.values() and not stays:
+            return {name: Reaction.RELEASE if each is Reaction.HOLD else each for name, each in reactions.items()}
+        return reactions
 
     def _choose(
         self,

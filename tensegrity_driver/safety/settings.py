@@ -40,6 +40,8 @@ def _ascending(pair: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _at_least_hold(value: Any) -> Any:
+    if value is None:
+        return None
     allowed = [each.value for each in Reaction if each is not Reaction.WARN]
     if value is Reaction.WARN or (not isinstance(value, Reaction) and value not in allowed):
         raise worded_error(((), f"found {value!r}; allowed: {', '.join(map(repr, allowed))}."))
@@ -83,7 +85,7 @@ class SafetySettings(SettingsBlock):
         release_rate: m/s at which a tendon is paid out. release_distance: m paid out at most.
         identify: m by which each spool is moved when a driver begins, to see that it is the one that answers; 0: not.
         reactions: by kind of fault, where they differ from the table of faults.
-        others: what tendons without a fault of their own do.
+        others: what tendons without a fault of their own do; None: they hold, and release where a servo has let go.
         latched: faults that stay until they are cleared.
     """
 
@@ -121,7 +123,7 @@ class SafetySettings(SettingsBlock):
     release_distance: PositiveLength = 10.0e-3
     identify: Annotated[Length, Field(ge=0)] = 0.6e-3
     reactions: Mapping[Kind, Reaction] = {}
-    others: Annotated[Reaction, BeforeValidator(_at_least_hold)] = Reaction.HOLD
+    others: Annotated[Reaction | None, BeforeValidator(_at_least_hold)] = None
     latched: tuple[Kind, ...] = tuple(kind for kind in FaultKind if kind.row.latched)
 
     @field_validator("reactions")

@@ -5,7 +5,8 @@ potentiometers measure are therefore paid out a little and wound back, open loop
 numbers 1 to n have binary digits: in round k those whose number has digit k. Where the potentiometer board closes the
 position loops, it is sent there and back instead. Whatever is exchanged with whatever, some round shows it: a sensor
 moves whose spool was not told to, or the other way round. Torque is on all the while, so that tight tendons are held,
-and after a mistake all spools stand still.
+and after a mistake all spools stand still. A loaded servo in wheel mode creeps meanwhile: once every spool has
+answered, the position loops wind all of them back to where they were.
 
 A servo that counts its turns is its own sensor: exchanged ids of such servos cannot be seen here.
 """
@@ -27,6 +28,10 @@ SETTLING_CYCLES = 3
 """Cycles from the last command of a motion to its end in what is read."""
 BOARD_SETTLING_S = 0.3
 """Time that the position loop of a board takes beyond that: three of its time constants [s]."""
+RETURNED = 0.25
+"""Part of the distance within which a spool counts as back where it was."""
+LONGEST_RETURN_S = 2.0
+"""Time after which the robot goes on from where its spools are then [s]: a servo may not be able to pull one back."""
 MARGIN = 3.0
 """Distances that a spool must have to its upper limit to be paid out; nearer to it, it is wound in instead."""
 
@@ -56,26 +61,39 @@ class SpoolIdentification:
 
     @property
     def cycles(self) -> int:
-        """Bus cycles that it takes."""
+        """Bus cycles until every spool has answered; it takes up to `LONGEST_RETURN_S` more until all are back."""
         return self.rounds * 2 * (self._moving + self._settling)
 
     @property
     def done(self) -> bool:
-        """Whether every spool has answered."""
+        """Whether every spool has answered, and is back."""
+        return self._round >= self.rounds and self._returning <= 0
+
+    @property
+    def answered(self) -> bool:
+        """Whether every spool has answered: position loops may hold them."""
         return self._round >= self.rounds
 
     def restart(self) -> None:
         """Begin again, as after another fault; a spool that did not answer stays one."""
         self._round = self._step = 0
+        self._returning = math.ceil(LONGEST_RETURN_S / self._period) if self._spools else 0
+        self._start: dict[str, float] = {}
         self._outward: dict[str, float] = {}
         self._before: dict[str, float] = {}
 
     def update(self, cycle: int, readings: Readings) -> Mapping[str, DriveCommand]:
-        """Commands of one cycle, none once it is done or has failed; what it has found is in `faults`."""
+        """Commands of one cycle, none once all have answered or one has not; what it has found is in `faults`."""
         if self.done or self.faults:
             return {}
         lengths = {name: each.length for name, each in readings.tendons.items() if name in self._spools}
+        if self.answered:
+            off = [abs(lengths.get(name, math.nan) - self._start[name]) for name in self._spools]
+            back = all(each <= RETURNED * self.distance for each in off)
+            self._returning = 0 if back else self._returning - 1
+            return {}
         if self._step == 0:
+            self._start = self._start or dict(lengths)
             self._begin_round(lengths)
         out = self._moving + self._settling
         if self._step == out:

@@ -202,6 +202,7 @@ class PositionLoop:
         self.spool, self.period, self.tension = spool, period, ceiling
         self._reference = math.nan
         self._own = math.nan  # the servo's own set point, the feed-forward included
+        self._begins = False
 
     @property
     def reference(self) -> float:
@@ -209,8 +210,10 @@ class PositionLoop:
         return self._reference
 
     def take_over(self, length: float) -> None:
-        """Restart at the measured rest length, which becomes the reference."""
+        """Restart at the measured rest length, which becomes the reference, wherever the servo was sent before: soft, it
+        may be millimetres away from there, and would be pulled there by all its torque once it holds."""
         self._reference = self._own = length
+        self._begins = math.isfinite(length)
 
     def update(
         self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
@@ -218,7 +221,8 @@ class PositionLoop:
     ) -> DriveCommand:  # fmt: skip
         """Command of one cycle; without a goal the reference stays. See `Loop`."""
         actuator = self.spool.actuator
-        if sent is not None and sent.kind is Drive.POSITION:
+        begins, self._begins = self._begins, False
+        if sent is not None and sent.kind is Drive.POSITION and not begins:
             self._reference = sent.value  # after the limits of the safety layer
             begin = self._own if math.isfinite(self._own) else sent.value + sent.feed
             self._own = sent.carried_on(begin, max(period, 0.0) if math.isfinite(period) else 0.0)

@@ -36,6 +36,8 @@ class Arrival:
     duration: float
     reason: str = ""
     fault: str = ""
+    untold: tuple[str, ...] = ()
+    """Tendons with a floor whose tension nothing told on the way, so that nobody knows whether it was kept."""
 
     @property
     def success(self) -> bool:
@@ -106,7 +108,8 @@ def run_tour(
             if watcher.time >= arrival and (reached or watcher.time > arrival + SETTLING):
                 reason = "" if reached else f"not within {1e3 * allowed:g} mm and 0.2 deg"
                 fault = fault_of(robot, watcher.lowest, watcher.missed)
-                arrivals.append(Arrival(stop.name, reached, position, orientation, watcher.time - start, reason, fault))
+                taken, untold = watcher.time - start, tuple(TensionFloor(robot).untold(watcher.lowest))
+                arrivals.append(Arrival(stop.name, reached, position, orientation, taken, reason, fault, untold))
                 break
     passing.end()
     return arrivals

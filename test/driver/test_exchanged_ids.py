@@ -91,10 +91,12 @@ def test_spools_that_are_what_they_are_called_come_back_and_follow(tmp_path: Pat
 
 def test_exchanged_ids_on_a_tight_robot_are_found_and_no_tendon_runs_out(tmp_path: Path) -> None:
     with emulated_cell(tmp_path, WHEELS, identify=DISTANCE) as cell:
-        for _ in range(CYCLES):
+        start = cell.lengths()
+        while cell.driver.identifying:
             cell.run(1)
             assert not cell.faults
-        assert not cell.driver.identifying
+        # loaded servos in wheel mode have crept by 1.2 mm meanwhile
+        assert cell.lengths() == pytest.approx(start, abs=0.25e-3)
         tensions = {name: cell.tension(name) for name in cell.driver.spools}
         cell.driver.end()
         cell.driver.close()

@@ -166,10 +166,10 @@ def damage_all(cell: EmulatedCell) -> None:
         cell.emulated.faults.damage(name, 0.25)
 
 
-def hot_without_writes(cell: EmulatedCell) -> None:
-    """Its torque is to go off, and no write gets through to it."""
+def runs_without_writes(cell: EmulatedCell) -> None:
+    """Its torque is to go off in the end, and no write gets through to it."""
     cell.emulated.faults.lose_writes(N)
-    cell.emulated.faults.heat(N, 70.0)
+    cell.emulated.faults.run_away(N, fast(0.01))
 
 
 def restart(cell: EmulatedCell) -> None:
@@ -217,12 +217,12 @@ CASES = [
     Case("adapter_unplugged_x", K.PORT_LOST, emulated("unplug"), mend, 1, tendon=None, servos=TURNING),
     # -- what servos say of themselves --
     Case("warm", K.WARM, emulated("heat", N, 65.0), mend, S.persist, None),
-    Case("hot", K.OVERHEATING, emulated("heat", N, 70.0), mend, S.persist, R.TORQUE_OFF),
+    Case("hot", K.OVERHEATING, emulated("heat", N, 70.0), mend, S.persist, R.RELEASE),
     Case(
-        "shut_down_by_heat", K.OVERHEATING, emulated("heat", N, 75.0), mend, S.persist, R.TORQUE_OFF,
+        "shut_down_by_heat", K.OVERHEATING, emulated("heat", N, 75.0), mend, S.persist, R.RELEASE,
         first=LET_GO,
     ),
-    Case("hot_x", K.OVERHEATING, emulated("heat", N, 71.0), mend, S.persist, R.TORQUE_OFF, servos=TURNING),
+    Case("hot_x", K.OVERHEATING, emulated("heat", N, 71.0), mend, S.persist, R.RELEASE, servos=TURNING),
     Case("voltage_drop", K.UNDERVOLTAGE, emulated("sag", 8.5), mend, S.persist),
     Case(
         "voltage_drop_of_one_x", K.UNDERVOLTAGE, emulated("sag", 8.5, N), mend_and_restart, S.persist, servos=TURNING,
@@ -230,7 +230,7 @@ CASES = [
     ),
     Case("voltage_too_high", K.OVERVOLTAGE, emulated("sag", 13.0), mend, S.persist),
     Case(
-        "overload", K.OVERLOAD, emulated("fail", N, "overload"), nothing, S.persist, R.TORQUE_OFF,
+        "overload", K.OVERLOAD, emulated("fail", N, "overload"), nothing, S.persist, R.RELEASE,
         first=LET_GO,  # its shutdown shows first
     ),
     Case(
@@ -238,14 +238,14 @@ CASES = [
         servos=TURNING, first=LET_GO, homed=True,
     ),
     Case(
-        "restarted", K.SERVO_RESTARTED, restart, nothing, 2, R.TORQUE_OFF, first=LET_GO, gone=True,
+        "restarted", K.SERVO_RESTARTED, restart, nothing, 2, first=LET_GO, gone=True, disobedient=(N,),
     ),
     Case(
-        "torque_lost", K.SERVO_RESTARTED, emulated("lose_torque", N), nothing, 2, R.TORQUE_OFF, first=LET_GO,
-        gone=True,
+        "torque_lost", K.SERVO_RESTARTED, emulated("lose_torque", N), nothing, 2, first=LET_GO,
+        gone=True, disobedient=(N,),
     ),
     Case(
-        "torque_lost_x", K.SERVO_RESTARTED, emulated("lose_torque", N), nothing, 2, later=R.TORQUE_OFF, gone=True,
+        "torque_lost_x", K.SERVO_RESTARTED, emulated("lose_torque", N), nothing, 2, disobedient=(N,), gone=True,
         servos=TURNING,
     ),
     Case("turns_lost_x", K.TURNS_LOST, restart, nothing, 1, R.TORQUE_OFF, servos=TURNING, homed=True),
@@ -266,32 +266,40 @@ CASES = [
     Case("potentiometer_slips", K.SENSORS_DISAGREE, slip, mend, S.persist, move=0.008),
     # -- spools and tendons --
     Case(
-        "runs_out", K.RUNAWAY, emulated("run_away", N, -fast(0.01)), mend, 10, R.TORQUE_OFF,
+        "runs_out", K.RUNAWAY, emulated("run_away", N, -fast(0.01)), mend, 10,
         gone=True, disobedient=(N,),
     ),
     Case(
-        "runs_in", K.RUNAWAY, emulated("run_away", N, fast(0.01)), mend, 10, R.TORQUE_OFF,
+        "runs_in", K.RUNAWAY, emulated("run_away", N, fast(0.01)), mend, 10,
         gone=True, disobedient=(N,),
     ),
     Case(
-        "runs_slowly", K.WRONG_SIGN, emulated("run_away", N, fast(0.0025)), mend, 31, R.TORQUE_OFF,
+        "runs_slowly", K.WRONG_SIGN, emulated("run_away", N, fast(0.0025)), mend, 31,
         gone=True, disobedient=(N,),
     ),
     Case(
-        "runs_out_x", K.WRONG_SIGN, emulated("run_away", N, -fast(0.01)), mend, 31, R.TORQUE_OFF,
+        "runs_out_x", K.WRONG_SIGN, emulated("run_away", N, -fast(0.01)), mend, 31,
         gone=True, disobedient=(N,), servos=TURNING,
     ),
     Case(
-        "wrong_sign", K.WRONG_SIGN, emulated("run_away", N, fast(0.01)), mend, 31, R.TORQUE_OFF,
+        "wrong_sign", K.WRONG_SIGN, emulated("run_away", N, fast(0.01)), mend, 31,
         gone=True, move=0.005, disobedient=(N,),
     ),
     Case(
-        "wrong_sign_x", K.WRONG_SIGN, emulated("run_away", N, fast(0.01)), mend, 31, R.TORQUE_OFF,
+        "wrong_sign_x", K.WRONG_SIGN, emulated("run_away", N, fast(0.01)), mend, 31,
         gone=True, move=0.005, disobedient=(N,), servos=TURNING,
     ),
     Case(
-        "writes_lost", K.TORQUE_STAYS_ON, hot_without_writes, mend, S.persist + 3, R.TORQUE_OFF,
-        first=(K.OVERHEATING,), disobedient=(N,),
+        "disobeys_hold", K.DISOBEYS_HOLD, emulated("run_away", N, fast(0.01)), mend, 31, R.TORQUE_OFF,
+        first=(K.RUNAWAY,), gone=True, disobedient=(N,),
+    ),
+    Case(
+        "disobeys_hold_x", K.DISOBEYS_HOLD, emulated("run_away", N, fast(0.01)), mend, 31, R.TORQUE_OFF,
+        first=(K.RUNAWAY, K.WRONG_SIGN), gone=True, disobedient=(N,), servos=TURNING,
+    ),
+    Case(
+        "writes_lost", K.TORQUE_STAYS_ON, runs_without_writes, mend, 34, R.TORQUE_OFF,
+        first=(K.RUNAWAY, K.DISOBEYS_HOLD), disobedient=(N,),
     ),
     Case(
         "wound_backwards", K.WOUND_BACKWARDS, emulated("wind_backwards", N), mend, 20, move=0.005, gone=True,

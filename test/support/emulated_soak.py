@@ -75,8 +75,8 @@ def every_cycle(action: Act) -> Act:
     return begin
 
 
-LETS_GO = (K.SERVO_RESTARTED, K.RUNAWAY, K.WRONG_SIGN, K.TURNS_LOST)
-SWINGS = (K.RUNAWAY, K.WRONG_SIGN)
+LETS_GO = (K.SERVO_RESTARTED, K.RUNAWAY, K.WRONG_SIGN, K.DISOBEYS_HOLD, K.TURNS_LOST)
+SWINGS = (K.RUNAWAY, K.WRONG_SIGN, K.DISOBEYS_HOLD)
 OLD, NEW = (WHEELS,), (TURNING,)
 TROUBLES: dict[str, Trouble] = {
     "cable off": Trouble(tendon("silence"), (K.SERVO_SILENT,), 5, obeys=False),

@@ -64,10 +64,14 @@ class CeilingMemory:
     Without this such a servo would wind in again as soon as it stops, and stop as soon as it winds in, a little further
     every time. It waits for a window before it tries again, slowly, and twice as long after every try that meets the
     ceiling.
+
+    Attributes:
+        known: tension of the last cycle [N]; nan where the load does not tell it.
     """
 
     def __init__(self, spool: Spool, settings: SafetySettings) -> None:
         self.spool, self.settings = spool, settings
+        self.known = math.nan
         self._tension = TensionEstimate(spool, settings)
         self._met: tuple[float, int] | None = None
         self._wait = settings.window
@@ -82,7 +86,7 @@ class CeilingMemory:
     def update(self, cycle: int, tendon: TendonReading, command: DriveCommand | None) -> TendonReading:
         """The tendon as read, with the ceiling for its tension as long as it must be taken to be there."""
         ceiling = self.spool.actuator.effort
-        tension = self._tension.update(tendon, command)
+        self.known = tension = self._tension.update(tendon, command)
         if self.spool.load_at_rest:
             return tendon
         if tendon.tension >= ceiling:

@@ -5,6 +5,7 @@ From cause to fault it takes, in bus cycles,
     runaway, wrong sign: lag + ceil(tolerance / (speed · period)) + 1, at most lag + window + 1 where the speed is at
                          least tolerance / ((window − 1) · period)
     stuck:               lag + ceil(distance / (commanded speed · period)) + 1
+    disobeys hold:       as a runaway, from the first command to stand
 """
 
 from __future__ import annotations
@@ -19,10 +20,21 @@ from ...spools.readings import Drive, DriveCommand, Readings, TendonReading, fin
 from ...spools.spool import Spool
 from ..faults import Fault, FaultKind
 from ..settings import SafetySettings
+from ..spool_identification import BOARD_SETTLING_S
+from .carried_force import OwnSetPoint
+from .limits import wrong_pull
 from .monitor import Commands, TendonFindingMonitor, TendonMonitor, elapsed, tendon_monitor
 
 STANDING_STILL = 0.1
 """Fraction of the commanded motion below which a spool counts as standing still."""
+SHORT_CYCLES = 4
+"""How many times shorter than planned the cycles after a long one may be."""
+STANDS = 1.0e-4
+"""m by which a servo that was told to stay where it is may be off that by the resolution of its sensors."""
+DRIVEN = 0.1
+"""Part of its ceiling that a joint's servo must give along a motion that it makes itself, rather than resists."""
+OWN_SHARE = 0.5
+"""Part of a motion that the speed of a servo must confirm, where it tells one: else the sensor moves, not the spool."""
 ALONG = 0.1
 """Fraction of the motion commanded against the observed one that may be commanded along it: a wrong sign still."""
 
@@ -33,9 +45,12 @@ class FollowingErrorMonitor(TendonMonitor):
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
-        # (length, rise, fall) of each cycle; rise and fall are sums of all commanded motion up to then
-        self._past: deque[tuple[float, float, float]] = deque(maxlen=settings.window + settings.lag + 2)
+        # (length, rise, fall, time) of each cycle; rise and fall are sums of all commanded motion up to then
+        self._past: deque[tuple[float, float, float, float]] = deque(
+            maxlen=settings.window + SHORT_CYCLES * settings.lag + 2
+        )
         self._commanded_speed = commanded_speed_of(spool, settings)
+        self._own = OwnSetPoint()
 
     def detects_within_at(self, speed: float) -> int:
         """Bus cycles until motion without a command at a speed [m/s], at least `slowest`, is found."""
@@ -57,27 +72,46 @@ class FollowingErrorMonitor(TendonMonitor):
             self._past.clear()  # a spool without torque goes where its tendon pulls it
             return None
         length = math.nan if tendon is None else tendon.length
-        if command is not None and abs(length - command.value) <= command.compliance:
+        period = elapsed(readings, self.settings)
+        if command is not None and self._gives_way(command, length, period):
             self._past.clear()  # a soft servo goes where it is pushed, as far as its stiffness lets it
             return None
         before = self._past[-1][0] if self._past else math.nan
-        period = elapsed(readings, self.settings)
         step = self._commanded_speed(command, before, period) * period
         if abs(length - before) > possible_step(self.spool, self.settings, readings, 1):
             self._past.clear()  # no spool turns like that: the sensor jumped, which is another fault
-        rise, fall = self._past[-1][1:] if self._past else (0.0, 0.0)
-        self._past.append((length, rise + max(step, 0.0), fall + min(step, 0.0)))
+        rise, fall, time = self._past[-1][1:] if self._past else (0.0, 0.0, 0.0)
+        self._past.append((length, rise + max(step, 0.0), fall + min(step, 0.0), time + period))
         return None if math.isnan(length) else self._compare(cycle, length)
 
+    def _gives_way(self, command: DriveCommand, length: float, period: float) -> bool:
+        """Whether the stiffness of a soft servo explains where it is.
+
+        It pulls at its own set point, which moves at its speed limit from where it was to where the servo is sent: the
+        servo may be as far from any point between, as from where it is sent, as its ceiling lets it.
+        """
+        begin = self._own.at
+        self._own.ripple(command, period)
+        if command.impedance is None:
+            return False
+        points = [each for each in (begin, self._own.at, command.value) if finite(each)]
+        return min(points) - command.compliance <= length <= max(points) + command.compliance
+
     def _compare(self, cycle: int, length: float) -> Fault | None:
-        """Compare the motion since each cycle of the window with what was commanded since then, and lag before."""
+        """Compare the motion since each cycle of the window with what was commanded since then, and lag before.
+
+        The lag is time that a servo needs, so that short cycles after a long one are more of them.
+        """
         settings, past = self.settings, list(self._past)
         newest = len(past) - 1
         for start in range(newest - 1, max(newest - settings.window, 0) - 1, -1):
             moved = length - past[start][0]
             if not abs(moved) > settings.motion_tolerance:  # nan where nothing was read
                 continue
-            before = past[max(start - settings.lag, 0)]
+            first = max(start - settings.lag, 0)
+            while first > 0 and past[start][3] - past[first][3] < (settings.lag - 0.5) * settings.period:
+                first -= 1
+            before = past[first]
             rise = settings.speed_gain * (past[newest][1] - before[1])
             fall = settings.speed_gain * (past[newest][2] - before[2])
             if fall - settings.motion_tolerance <= moved <= rise + settings.motion_tolerance:
@@ -95,6 +129,73 @@ class FollowingErrorMonitor(TendonMonitor):
                 f"it {direction} {abs(moved) * 1e3:.1f} mm in {newest - start} cycles without a command for it",
             )
         return None
+
+
+@tendon_monitor(FaultKind.DISOBEYS_HOLD)
+class DisobeysHoldMonitor(TendonMonitor):
+    """A motor that goes on although its servo was told to stand, for longer than a command takes to act.
+
+    That a tendon is paid out is no such motion as long as its servo pulls: it is overpowered, and torque off would only
+    let it run. What counts is winding in, which nothing but a motor does, and being pushed out by the servo's own torque.
+    Before a fault has held the tendon such a motion is one without a command, whose reason is not known.
+
+    Attributes:
+        held: whether a fault holds its tendon.
+    """
+
+    held = False
+
+    def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
+        super().__init__(kind, settings, spool)
+        # by direction (in, out): lengths and own motion [m] of the cycles since nothing was commanded that way
+        self._past: dict[float, deque[tuple[float, float]]] = {
+            sign: deque(maxlen=settings.window + 1) for sign in (-1.0, 1.0)
+        }
+        self._told = {-1.0: 0.0, 1.0: 0.0}
+        self._acts = settings.lag + (math.ceil(BOARD_SETTLING_S / settings.period) if spool.on_board else 0)
+
+    @property
+    def detects_within(self) -> int:
+        """Bus cycles from the first command to stand, as far as the motion is as fast as `FollowingErrorMonitor` finds."""
+        return self._acts + self.settings.window + 1
+
+    def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
+        tendon, command = readings.tendons.get(self.spool.name), commands.get(self.spool.name)
+        length = math.nan if tendon is None else tendon.length
+        period = elapsed(readings, self.settings)
+        for sign, past in self._past.items():
+            if tendon is None or not self.held or not self._stands(command, length, sign):
+                past.clear()
+                self._told[sign] = 0.0
+                continue
+            self._told[sign] += period
+            if self._told[sign] <= (self._acts + 0.5) * self.settings.period:
+                continue
+            speed = -self.spool.winding_speed(tendon.raw)
+            own = past[-1][1] if past else 0.0
+            past.append((length, own + (0.0 if math.isnan(speed) else speed * period)))
+            moved, by_itself = length - past[0][0], past[-1][1] - past[0][1]
+            if sign * moved <= self.settings.motion_tolerance or not self._drives(tendon, sign):
+                continue
+            if math.isnan(speed) or sign * by_itself >= OWN_SHARE * abs(moved):
+                direction = "winds in" if sign < 0.0 else "pays out"
+                return self._fault(cycle, f"it {direction} {abs(moved) * 1e3:.1f} mm although it was told to stand")
+        return None
+
+    def _stands(self, command: DriveCommand | None, length: float, sign: float) -> bool:
+        """Whether a command asks for no motion in a direction, of a servo that holds stiffly."""
+        if command is None or command.kind is Drive.TORQUE_OFF or command.impedance is not None:
+            return False
+        if command.kind is Drive.VELOCITY:
+            return sign * command.value <= 0.0 and not math.isnan(length)
+        return sign * (command.value - length) <= STANDS
+
+    def _drives(self, tendon: TendonReading, sign: float) -> bool:
+        """Whether the motor makes a motion itself: it winds a tendon in, or it pushes that way."""
+        if sign < 0.0 and self.spool.pulls:
+            return True
+        least = wrong_pull(self.spool, self.settings) if self.spool.pulls else DRIVEN * self.spool.actuator.effort
+        return -sign * self.spool.pull(tendon.raw) > least
 
 
 @tendon_monitor(FaultKind.STUCK)

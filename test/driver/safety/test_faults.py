@@ -135,7 +135,7 @@ def test_a_fault_of_one_tendon_never_hides_that_of_another() -> None:
     cell.axis.override["temperature"] = 90.0
     cell.until(K.OVERHEATING, "draw_1", S.persist)
     step = cell.run(1)
-    assert step.reactions == {"draw_1": Reaction.TORQUE_OFF, "draw_2": Reaction.HOLD, "saddle_1": Reaction.HOLD}
+    assert step.reactions == {"draw_1": Reaction.RELEASE, "draw_2": Reaction.HOLD, "saddle_1": Reaction.HOLD}
     cell.axis.override.clear()
     cell.run(10)
     with pytest.raises(CommandRefused, match="draw_2"):

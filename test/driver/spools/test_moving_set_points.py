@@ -129,5 +129,6 @@ def test_the_trial_of_the_spools_sends_those_of_a_board_there_and_back_by_positi
         assert command.kind is Drive.POSITION
         goals.append(command.value)
         length += 0.15 * (command.value - length)  # a loop that takes its time
-    assert trial.done and not trial.faults
     assert max(goals) == pytest.approx(0.2 + 0.6e-3) and goals[-1] == pytest.approx(0.2)
+    assert trial.answered and not trial.done and trial.update(trial.cycles, reading) == {}
+    assert trial.done and not trial.faults
