@@ -1,4 +1,4 @@
-"""What nodes look at while messages flow, and what they say while others still start."""
+"""What nodes look at while messages flow, what they say while others still start, and how they leave."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from endings import Until  # noqa: E402
 from rcl_interfaces.srv import GetParameters  # noqa: E402
+from rclpy.action import ActionClient, ActionServer  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
+from tensegrity.action import FollowTrajectory  # noqa: E402
 from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 
 from tensegrity_dynamics import load_robot  # noqa: E402
@@ -131,3 +133,21 @@ def test_the_load_that_counts_from_the_next_state_on_is_published_before_its_own
     node._estimate(joints)
     assert order == ["load", "state"]
     node.destroy_node()
+
+
+def test_a_node_that_ends_leaves_the_graph_with_its_actions_before_its_process_does(ros) -> None:
+    ros()
+    elsewhere = rclpy.Context()
+    elsewhere.init(args=[])
+    observer = rclpy.create_node("observer", context=elsewhere)
+    node = RobotNode("acting")
+    _doors = ActionServer(node, FollowTrajectory, "act", lambda _: None), ActionClient(node, FollowTrajectory, "act")
+    ended = Until(lambda: "acting" in observer.get_node_names())
+    while not ended.asked:
+        time.sleep(0.01)
+    node.destroy_node()
+    ended = Until(lambda: "acting" not in observer.get_node_names())
+    while not ended.asked:
+        time.sleep(0.01)
+    observer.destroy_node()
+    elsewhere.shutdown()
