@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
+from typing import NoReturn
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -118,8 +119,8 @@ def run_composed(
     makes: Mapping[str, Callable[[], RobotNode]],
     may_end: Collection[str] = (),
     arguments: Mapping[str, Sequence[str]] | None = None,
-) -> int:
-    """Run nodes in this process until SIGINT or SIGTERM; exit status 0, or 1 with a line that names the node.
+) -> NoReturn:
+    """Run nodes in this process until SIGINT or SIGTERM, and end it; status 0, or 1 with a line that names the node.
 
     As `run_node` does for one of them.
     """
@@ -132,4 +133,4 @@ def run_composed(
         except NodeFailure as failure:
             raise TensegrityError(f"{failure.node.get_name()} failed: {failure}") from failure
 
-    return run_in_ros(work)
+    run_in_ros(work)

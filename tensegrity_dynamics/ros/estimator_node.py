@@ -75,7 +75,8 @@ class EstimatorNode(RobotNode):
         self._waiting: JointState | None = None
         if self._imus is not None and self._imus.names:
             self.create_subscription(Imu, "imu", self._take_imu, SENSORS)
-        if measured and self._observes:
+        self._measures = measured and self._observes
+        if self._measures:
             self.create_subscription(TendonState, "tendon_states", self._keep_tendons, STATE)
         self._estimated = None
         if self._observes:
@@ -125,9 +126,10 @@ class EstimatorNode(RobotNode):
         except TensegrityError as error:
             self.set_status(WARN, f"a reading is not taken: {error}")
             return
-        # the state first, since the controller answers it; the load counts from the next one on
-        publish_state(self._publisher, self._buffer, self._record(estimate), at, "estimator")
+        # The load first: it counts from the next state on, and whoever takes that one must have it, even one that had
+        # no time in between and finds both of them waiting.
         values = self._publish_load(estimate, at) if self._observes else dict(self._estimator.notes)
+        publish_state(self._publisher, self._buffer, self._record(estimate), at, "estimator")
         self._read = read
         if not estimate.converged:
             self.set_status(WARN, f"no shape for these readings, the last one is shown: {estimate.reason}", **values)
@@ -170,11 +172,11 @@ class EstimatorNode(RobotNode):
 
     def _lacks_tendons(self, stamp: int) -> bool:
         """Whether measured tensions of that time [ns] are still to come, which in lock-step decide."""
-        tendons = self._tendons
-        return (
-            self._lockstep and tendons is not None and not tendons.estimated
-            and nanoseconds(tendons.header.stamp) < stamp
-        )  # fmt: skip
+        if not self._lockstep or not self._measures:
+            return False
+        if (tendons := self._tendons) is None:  # the first ones, unless nobody measures
+            return bool(self.count_publishers("tendon_states"))
+        return not tendons.estimated and nanoseconds(tendons.header.stamp) < stamp
 
     def _forces(self, message: JointState, stamp: int) -> tuple[dict[str, float], ...]:
         """What the observer wants beside the positions: efforts, and the tensions measured at the same time."""

@@ -14,11 +14,12 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NoReturn
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
+from rclpy.action import ActionClient, ActionServer
 from rclpy.callback_groups import CallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.event_handler import SubscriptionEventCallbacks
@@ -30,7 +31,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.time_source import CLOCK_TOPIC
 
 from ..command_streams import publisher_names
-from ..ending import Ending, end_within, leave_threads
+from ..ending import Ending, end_within, leave_now
 from ..errors import TensegrityError, unknown_name
 from .attention import LOOK, Attention, pause
 from .hand_over import HandOver, InsidePublisher, InsideSubscription, profile
@@ -142,6 +143,12 @@ class RobotNode(Node):
 
     def close(self) -> None:
         """Let go of what is not ROS; called once at the end."""
+
+    def destroy_node(self) -> None:
+        """As rclpy's, which leaves actions alone: then the others would see this node until its process is gone."""
+        for each in [each for each in self.waitables if isinstance(each, (ActionClient, ActionServer))]:
+            each.destroy()
+        super().destroy_node()
 
     # -- what comes from outside ----------------------------------------------------------------------------------
 
@@ -407,8 +414,8 @@ def handle_waiting(
         timeout = 0.0
 
 
-def run_node(make: Callable[[], RobotNode]) -> int:
-    """Run a node until SIGINT or SIGTERM; exit status 0, or 1 with one line where it cannot start.
+def run_node(make: Callable[[], RobotNode]) -> NoReturn:
+    """Run a node until SIGINT or SIGTERM and end the process; exit status 0, or 1 with one line where it cannot start.
 
     Quiet at whatever instant the signal comes. A callback that takes longer than `GRACE` after it is broken off.
     """
@@ -423,11 +430,12 @@ def run_node(make: Callable[[], RobotNode]) -> int:
         except TensegrityError as error:
             raise TensegrityError(f"{getattr(make, '__name__', 'node')}: {error}") from error
 
-    return run_in_ros(work)
+    run_in_ros(work)
 
 
-def run_in_ros(work: Callable[[SingleThreadedExecutor, Ending, ExitStack], None]) -> int:
-    """Do work in ROS that ends quietly by SIGINT and SIGTERM; exit status 0, or 1 with the line of a TensegrityError.
+def run_in_ros(work: Callable[[SingleThreadedExecutor, Ending, ExitStack], None]) -> NoReturn:
+    """Do work in ROS that ends quietly by SIGINT and SIGTERM, and with it the process: exit status 0, or 1 with the
+    line of a TensegrityError.
 
     Args:
         work: with an executor, the end that it looks at, and where it leaves what is to be closed, last in first out.
@@ -451,5 +459,4 @@ def run_in_ros(work: Callable[[SingleThreadedExecutor, Ending, ExitStack], None]
             except ExternalShutdownException:
                 pass
         end_within(CLOSING, status)
-    leave_threads(status, at_once=ending.broke_off)
-    return status
+    leave_now(status)

@@ -24,6 +24,11 @@ IMU = "imu"
 """Readings of several rods a stamp, sent before the joint_states of theirs or of the next ones."""
 STATE, COMMAND, REFERENCE, GOAL = "structure_state", "actuator_command", "reference", "goal"
 
+NAMESPACE = "replay"
+"""Of everything in lock-step."""
+RECORDED_STATE = f"recorded/{STATE}"
+"""What the controller answers in lock-step, beside the estimator's answer of now."""
+
 
 @dataclass(frozen=True)
 class Step:

@@ -1,11 +1,13 @@
 """Node `player`: a recorded robot instead of a running one.
 
 In lock-step estimator and controller run again: the player publishes the recorded sensors and states, sends the
-recorded goals at the same states, waits for every answer and compares it with the recorded one, bit for bit. The
-nodes' outputs and services are named `replay/...`, so that no replay can command anything. Else it plays the bag along
-the robot's time, at a rate, for the view, markers and RViz.
+recorded goals at the same states, waits for every answer and compares it with the recorded one, bit for bit. All of
+it is in the namespace `replay`, so that nothing of a robot hears a replay. Else it plays the bag along its robot's time
+at a rate, for the view, markers and RViz, under the names of a robot.
 
-It refuses to play where somebody publishes joint_states: there is a robot.
+It refuses to play where somebody publishes joint_states or actuator_command: there is a robot. It looks for one before
+everything that it publishes, but nothing bounds how late DDS finds one, so no harm may depend on that: in lock-step the
+names keep a replay from a robot, else nobody can hear the player whom it has not found itself.
 """
 
 from __future__ import annotations
@@ -34,14 +36,29 @@ from ..bags.contents import PARAMETERS, ROBOT_FILE, ROBOT_LAYOUT, read_contents
 from ..bags.decoding import first_difference, largest_difference, stamp_of
 from ..bags.message_types import MessageTypes
 from ..bags.reader import Bag
-from ..bags.replay_plan import COMMAND, GOAL, IMU, REFERENCE, SENSORS, STATE, ReplayPlan, Step, is_answer, make_plan
+from ..bags.replay_plan import (
+    COMMAND,
+    GOAL,
+    IMU,
+    NAMESPACE,
+    RECORDED_STATE,
+    REFERENCE,
+    SENSORS,
+    STATE,
+    ReplayPlan,
+    Step,
+    is_answer,
+    make_plan,
+)  # fmt: skip
 from ..bags.timeline import along_robot_time
 from .recorder_node import message_class
 
-REPLAYED = "replay/"
-"""Before the names of what the replayed nodes publish and offer."""
-DISCOVERY = 1.5
-"""s in which somebody who publishes joint_states is found."""
+ROBOT = ("joint_states", "actuator_command")
+"""Who publishes one of these is a robot."""
+DISCOVERY = 4.0
+"""s in which a robot is found: who is not found at once announces itself every 3 s (Fast DDS)."""
+NAMING = 2.0
+"""s within which the name of one that was found comes."""
 PATIENCE = 5.0
 """s of wall time after which a step is sent again."""
 LISTENING = 60.0
@@ -77,6 +94,14 @@ class PlayerNode(RobotNode):
         self.on_change(self._steer)
         if not path:
             raise TensegrityError("parameter bag is empty; name the bag to play.")
+        namespace = self.get_namespace().rstrip("/")
+        if self._lockstep and not namespace.endswith(f"/{NAMESPACE}"):
+            raise TensegrityError(
+                f"a replay in lock-step runs in the namespace {NAMESPACE}, where no robot hears it: start all of its "
+                f"nodes with -r __ns:=/{NAMESPACE}, or by `tensegrity up replay`."
+            )
+        self._robot = namespace.removesuffix(f"/{NAMESPACE}") if self._lockstep else namespace
+        self._began = time.monotonic()
         self._bag = Bag(path)
         self._contents = read_contents(self._bag)
         self._changed_types = changed_types(self._bag)
@@ -86,7 +111,6 @@ class PlayerNode(RobotNode):
         self._references: dict[int, bytes] = {}
         self._turns: SingleThreadedExecutor | None = None
         self._ending: Ending | None = None
-        self._looked = 0.0
         self.set_status(OK, "waiting for the nodes")
 
     def close(self) -> None:
@@ -107,37 +131,52 @@ class PlayerNode(RobotNode):
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
         """Play, to the end of the bag or until the end is asked for."""
         self._turns, self._ending = executor, ending
-        self._wait(DISCOVERY)
-        self._alone()
         if self._lockstep:
             self._answer_again()
         else:
+            self._look_around()
             self._play()
 
     # -- where no robot is ----------------------------------------------------------------------------------------
 
+    def _look_around(self) -> None:
+        """Give a robot the time to be found."""
+        self._wait(self._began + DISCOVERY - time.monotonic())
+
+    def _robots(self) -> set[str]:
+        """Full names of those who publish what a robot does."""
+        found = set()
+        for name in ROBOT:
+            own = not self._lockstep and name in self._played
+            if self.count_publishers(f"{self._robot}/{name}") > own:  # a few microseconds
+                found |= {
+                    (f"{each.node_namespace.rstrip('/')}/{each.node_name}", name)
+                    for each in self.get_publishers_info_by_topic(f"{self._robot}/{name}")
+                }
+        return {f"{who} publishes {name}" for who, name in found if who != self.get_fully_qualified_name()}
+
     def _alone(self) -> None:
-        """Raises TensegrityError where somebody else publishes joint_states."""
-        others = {
-            f"{each.node_namespace.rstrip('/')}/{each.node_name}"
-            for each in self.get_publishers_info_by_topic("joint_states")
-        } - {self.get_fully_qualified_name()}
-        self._looked = time.monotonic()
-        if others:
-            self.set_status(ERROR, "a robot is running here")
-            raise TensegrityError(
-                f"{', '.join(sorted(others))} publishes joint_states: a robot is running here, and a replay beside it "
-                "is refused. End it, or replay in another ROS_DOMAIN_ID."
-            )
+        """Raises TensegrityError where there is a robot."""
+        if not (others := self._robots()):
+            return
+        self.set_status(ERROR, "a robot is running here")
+        assert self._turns is not None
+        until = time.monotonic() + NAMING
+        while any("_UNKNOWN_" in each for each in others) and time.monotonic() < until:
+            self._turns.spin_once(timeout_sec=0.1)
+            others = self._robots() or others
+        raise TensegrityError(
+            f"{', '.join(sorted(others))}: a robot is running here, and a replay beside it is refused. End it, or "
+            "replay in another ROS_DOMAIN_ID."
+        )
 
     def _spin(self, longest: float) -> None:
-        """Handle what comes; look now and then whether a robot has come."""
+        """Handle what comes; look whether a robot has come."""
         assert self._turns is not None and self._ending is not None
         if self._ending.asked:
             raise KeyboardInterrupt
         self._turns.spin_once(timeout_sec=longest)
-        if self._played and time.monotonic() - self._looked > 0.5:
-            self._alone()
+        self._alone()
 
     def _wait(self, duration: float) -> None:
         end = time.monotonic() + duration
@@ -179,7 +218,9 @@ class PlayerNode(RobotNode):
                 reliability=ReliabilityPolicy.RELIABLE,
                 durability=DurabilityPolicy.TRANSIENT_LOCAL if topic.quality.latched else DurabilityPolicy.VOLATILE,
             )
-            publisher = self._played[name] = self.create_publisher(message_class(topic.type), name, quality)
+            publisher = self._played[name] = self.create_publisher(
+                message_class(topic.type), self._sent_as(name), quality
+            )
         publisher.publish(self._of_now(name, data))
 
     # -- in lock-step ---------------------------------------------------------------------------------------------
@@ -196,14 +237,14 @@ class PlayerNode(RobotNode):
         kinds = {STATE: (StructureState, EVERY), COMMAND: (ActuatorCommand, EVERY)}
         kinds |= {REFERENCE: (Reference, LATCHED), GOAL: (Goal, EVERY)}
         for name, (kind, quality) in kinds.items():
-            self.create_subscription(kind, REPLAYED + name, self._keeper(name), quality, raw=True)
+            self.create_subscription(kind, name, self._keeper(name), quality, raw=True)
         self._doors = {
-            Goal.POSE: self.create_client(SetGoalPose, REPLAYED + "set_goal_pose"),
-            Goal.HOLD: self.create_client(Trigger, REPLAYED + "hold"),
-            Goal.STOP: self.create_client(Trigger, REPLAYED + "stop"),
+            Goal.POSE: self.create_client(SetGoalPose, "set_goal_pose"),
+            Goal.HOLD: self.create_client(Trigger, "hold"),
+            Goal.STOP: self.create_client(Trigger, "stop"),
         }
-        self._action = ActionClient(self, FollowTrajectory, REPLAYED + "follow_trajectory")
-        self._actuator_action = ActionClient(self, FollowActuators, REPLAYED + "follow_actuators")
+        self._action = ActionClient(self, FollowTrajectory, "follow_trajectory")
+        self._actuator_action = ActionClient(self, FollowActuators, "follow_actuators")
         self._setters = {
             name: self.create_client(SetParameters, f"{name}/set_parameters") for name in ("estimator", "controller")
         }
@@ -223,6 +264,7 @@ class PlayerNode(RobotNode):
             if k % 50 == 0:
                 self.set_status(OK, "replaying", step=f"{k} of {len(plan.steps)}")
         self._wait(0.3)
+        self._look_around()
         tallies[REFERENCE] = self._reference_tally(plan)
         self._conclude([each for each in tallies.values() if each.count])
 
@@ -230,7 +272,10 @@ class PlayerNode(RobotNode):
         kinds = {STATE: "tensegrity/msg/StructureState"}
         topic = self._contents.topic(name)
         kind = self._bag.topics[topic].type if topic in self._bag.topics else kinds[name]
-        self._played[name] = self.create_publisher(message_class(kind), name, EVERY)
+        self._played[name] = self.create_publisher(message_class(kind), self._sent_as(name), EVERY)
+
+    def _sent_as(self, name: str) -> str:
+        return RECORDED_STATE if self._lockstep and name == STATE else name
 
     def _keeper(self, name: str) -> Any:
         def keep(data: bytes) -> None:
@@ -250,7 +295,7 @@ class PlayerNode(RobotNode):
         speakers = {STATE: plan.estimator, COMMAND: plan.controller}
         return (
             all(self._played[name].get_subscription_count() >= count for name, count in listeners.items() if count)
-            and all(self.count_publishers(REPLAYED + name) for name, goal in speakers.items() if goal)
+            and all(self.count_publishers(name) for name, goal in speakers.items() if goal)
             and (not plan.controller or all(each.service_is_ready() for each in self._doors.values()))
         )
 

@@ -1,11 +1,13 @@
 """The nodes of a replay: the player instead of a robot, and with it estimator and controller as they were recorded.
 
-What these publish and offer is named `replay/...`: nothing that moves listens there.
+In lock-step all of it is in the namespace `replay`, what the player sends and the clock included: no node of a robot
+hears or serves anything there, whether it has been found in the domain or not.
 """
 
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +16,9 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..bags.contents import Contents, read_contents
 from ..bags.reader import Bag
-from ..bags.replay_plan import make_plan
+from ..bags.replay_plan import NAMESPACE, RECORDED_STATE, STATE, make_plan
 from .node_graph import Choice, NodeDescription, NodeGraph, Watching, choose
 
-OUTPUTS = {
-    "estimator": ("structure_state", "solve_forward_kinematics"),
-    "controller": (
-        "actuator_command", "reference", "goal", "set_goal_pose", "hold", "stop",
-        *(f"{action}/_action/{each}"
-          for action in ("follow_trajectory", "follow_actuators", "controller/follow_joint_trajectory")
-          for each in ("send_goal", "cancel_goal", "get_result", "feedback", "status")),
-    ),
-}  # fmt: skip
 NOT_SET = ("use_sim_time", "start_type_description_service", "robot", "lockstep")
 
 
@@ -72,17 +65,21 @@ def replay_graph(
         for name, runs in (("estimator", plan.estimator), ("controller", plan.controller)):
             if runs:
                 own = _parameters(contents, name, choice)
-                remapped = tuple((each, f"replay/{each}") for each in OUTPUTS[name])
                 # an estimator by the clock waits for no readings of IMUs, which come at rates of their own
                 waits = name == "controller" or bool((contents.of_node(name) or {}).get("lockstep", True))
-                nodes.append(NodeDescription(name, {**own, **common, "lockstep": waits}, remappings=remapped))
+                nodes.append(NodeDescription(name, {**own, **common, "lockstep": waits}))
     if shown.markers:
         # nobody's goals go out of a replay
         nodes.append(NodeDescription("markers", {**common, "goal_marker": False, **mounted}, may_end=True))
     if shown.view:
         steered = {"replay": True} if plan is None else {}
         nodes.append(NodeDescription("view", {**common, "port": shown.view_port, **steered}, may_end=True))
-    return NodeGraph(robot, choice, tuple(nodes), simulated_time=clock)
+    graph = NodeGraph(robot, choice, tuple(nodes), simulated_time=clock)
+    if plan is None:
+        return graph
+    heard = ((STATE, RECORDED_STATE),)  # the player names it itself
+    nodes = [each if each.name in ("estimator", "player") else replace(each, remappings=heard) for each in nodes]
+    return replace(graph, nodes=tuple(nodes)).in_namespace(NAMESPACE)
 
 
 def _robot(bag: Bag, contents: Contents, folder: Path) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from rclpy.action import ActionClient  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_srvs.srv import SetBool  # noqa: E402
 from tensegrity.action import FollowTrajectory  # noqa: E402
-from tensegrity.msg import Goal  # noqa: E402
+from tensegrity.msg import ActuatorCommand, Goal  # noqa: E402
 
 from tensegrity_dynamics.ros.geometry_messages import fill_pose  # noqa: E402
 from tensegrity_tools.bags.contents import read_contents  # noqa: E402
@@ -91,18 +93,37 @@ def follow(watcher: Watcher, position: Any, quaternion: Any) -> None:
     client.destroy()
 
 
-def replayed(bag: Path, folder: Path) -> tuple[int, str]:
-    """Exit status and words of a replay."""
+def replayed(bag: Path, folder: Path, look: Any = lambda: None, rate: float = 0.0) -> tuple[int, str]:
+    """Exit status and words of a replay; look() is called again and again while it runs."""
     nodes, said = NodeProcesses(), []
     end = time.monotonic() + PATIENCE
+    graph = replay_graph(bag, folder, rate=rate, loop=bool(rate), watching=NOTHING)
 
     def check() -> None:
+        look()
         assert time.monotonic() < end, nodes.last_words("player")
 
     try:
-        return run_replay(nodes, replay_graph(bag, folder, watching=NOTHING), check, said.append), "\n".join(said)
+        return run_replay(nodes, graph, check, said.append), "\n".join(said)
     finally:
         nodes.stop()
+
+
+@contextmanager
+def a_node() -> Iterator[Any]:
+    """Of a robot, in this process."""
+    if not rclpy.ok():
+        rclpy.init()
+    node = rclpy.create_node("some_robot")
+    try:
+        yield node
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+
+SHARED = {"/rosout", "/parameter_events", "/diagnostics"}
+"""Topics of all nodes in a domain; nothing moves by them."""
 
 
 def test_a_recording_whose_recorder_was_killed_is_repaired_and_answered_alike_to_the_last_bit(
@@ -123,8 +144,14 @@ def test_a_recording_whose_recorder_was_killed_is_repaired_and_answered_alike_to
         states = [stamp_of(decode(each.data)) for each in bag.messages(["/structure_state"])]
         assert states[0] == 0
         assert sorted(set(states)) == list(range(0, max(states) + 1, 20_000_000))
-    status, words = replayed(recorded, tmp_path)
+    used: set[str] = set()
+    with a_node() as node:
+        status, words = replayed(
+            recorded, tmp_path, lambda: used.update(name for name, _ in node.get_topic_names_and_types())
+        )
     assert status == 0, words
+    assert {"/replay/joint_states", "/replay/clock", "/replay/recorded/structure_state"} <= used
+    assert {each for each in used if not each.startswith("/replay/")} <= SHARED
     for who in ("estimator", "controller", "references"):
         line = next(each for each in words.splitlines() if each.startswith(who))
         equal, _, count = line.split(":")[1].split()[:3]
@@ -158,14 +185,24 @@ def test_a_changed_command_is_found_with_its_time_and_field(recorded: Path, tmp_
 
 @pytest.mark.long
 def test_a_replay_is_refused_where_a_robot_runs(recorded: Path, tmp_path: Path) -> None:
-    if not rclpy.ok():
-        rclpy.init()
-    robot = rclpy.create_node("some_robot")
-    try:
+    with a_node() as robot:
         robot.create_publisher(JointState, "joint_states", 1)
         status, words = replayed(recorded, tmp_path)
-    finally:
-        robot.destroy_node()
-        rclpy.try_shutdown()
     assert status == 1
     assert "/some_robot publishes joint_states" in words
+
+
+@pytest.mark.long
+def test_a_replay_at_a_rate_ends_when_a_robot_comes(recorded: Path, tmp_path: Path) -> None:
+    with a_node() as robot:
+        heard: list[Any] = []
+        robot.create_subscription(JointState, "joint_states", heard.append, 1)
+
+        def look() -> None:
+            rclpy.spin_once(robot, timeout_sec=0.01)
+            if len(heard) > 5 and not robot.count_publishers("actuator_command"):
+                robot.create_publisher(ActuatorCommand, "actuator_command", 1)
+
+        status, words = replayed(recorded, tmp_path, look, rate=1.0)
+    assert status == 1 and len(heard) > 5
+    assert "/some_robot publishes actuator_command" in words

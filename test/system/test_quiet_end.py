@@ -271,9 +271,14 @@ class Node(PacedNode if "work" in sys.argv[1] else RobotNode):
         hurt("destruction")
         super().destroy_node()
 
-status = run_node(Node)
-hurt("after the node")
-sys.exit(status)
+leave = robot_node.leave_now
+
+def leave_now(status):
+    hurt("after the node")
+    leave(status)
+
+robot_node.leave_now = leave_now
+run_node(Node)
 """
 INSTANTS = (
     "construction", "a construction without end", "conversion of a message in rclpy", "callback",
@@ -335,7 +340,7 @@ class Node(RobotNode):
         self.planner.close()
         print("closed", flush=True)
 
-sys.exit(run_node(Node))
+run_node(Node)
 """
 
 

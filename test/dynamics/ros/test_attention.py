@@ -1,4 +1,4 @@
-"""What nodes look at while messages flow, and what they say while others still start."""
+"""What nodes look at while messages flow, what they say while others still start, and how they leave."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from endings import Until  # noqa: E402
 from rcl_interfaces.srv import GetParameters  # noqa: E402
+from rclpy.action import ActionClient, ActionServer  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
+from tensegrity.action import FollowTrajectory  # noqa: E402
 from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 
+from tensegrity_dynamics import load_robot  # noqa: E402
 from tensegrity_dynamics.ros.attention import LONGEST_LOOK, LOOK, SHARE, pause  # noqa: E402
 from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import time_message  # noqa: E402
@@ -107,13 +110,44 @@ def test_in_lockstep_the_observer_waits_for_the_tensions_of_the_same_time(ros) -
         return update(now, read, *forces)
 
     node._estimator.update = note
-    joints, tendons = JointState(), TendonState()
-    for k in (1, 2):
+    node.count_publishers = lambda topic: int(topic == "tendon_states")
+    for k in (1, 2):  # the first ones, too
         joints, tendons = JointState(), TendonState(estimated=False)
         joints.header.stamp = tendons.header.stamp = time_message(k * 10**7)
-        node._keep_tendons(tendons) if k == 1 else None
         node._estimate(joints)
-    assert times == [(0.01, 2)]
-    node._keep_tendons(tendons)
-    assert times == [(0.01, 2), (0.02, 2)]
+        assert len(times) == k - 1
+        node._keep_tendons(tendons)
+        assert times[-1] == (0.01 * k, 2)
     node.destroy_node()
+
+
+def test_the_load_that_counts_from_the_next_state_on_is_published_before_its_own(ros) -> None:
+    ros("-p", "robot:=single_strut", "-p", "method:=observer")
+    node, order = EstimatorNode(), []
+    robot, publish_load = load_robot("single_strut"), node._publish_load
+    node._publish_load = lambda *words: order.append("load") or publish_load(*words)
+    node._publisher.publish = lambda _: order.append("state")
+    joints = JointState(name=[each.name for each in robot.actuators])
+    joints.position = joints.effort = [0.0] * len(joints.name)
+    joints.header.stamp = time_message(10**7)
+    node._estimate(joints)
+    assert order == ["load", "state"]
+    node.destroy_node()
+
+
+def test_a_node_that_ends_leaves_the_graph_with_its_actions_before_its_process_does(ros) -> None:
+    ros()
+    elsewhere = rclpy.Context()
+    elsewhere.init(args=[])
+    observer = rclpy.create_node("observer", context=elsewhere)
+    node = RobotNode("acting")
+    _doors = ActionServer(node, FollowTrajectory, "act", lambda _: None), ActionClient(node, FollowTrajectory, "act")
+    ended = Until(lambda: "acting" in observer.get_node_names())
+    while not ended.asked:
+        time.sleep(0.01)
+    node.destroy_node()
+    ended = Until(lambda: "acting" not in observer.get_node_names())
+    while not ended.asked:
+        time.sleep(0.01)
+    observer.destroy_node()
+    elsewhere.shutdown()
