@@ -182,7 +182,7 @@ class OutputTask:
             position: (3 or more,) m and velocity: (6,) of the output, which was `back` s ago where errors count.
             selection: (k, 6), of which the rows are made.
         """
-        error, rate, desired = np.empty((3, self.rows.size))
+        error, rate, desired = np.empty(self.rows.size), np.empty(self.rows.size), np.empty(self.rows.size)
         self._fill_rows(
             self.rows, self._columns, values, position, velocity, back, selection, turn, w, error, rate, desired
         )

@@ -17,7 +17,6 @@ what they were seen at, and from their rates, would tell each transient of one c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -98,16 +97,18 @@ class PendingCommands:
             rate = more if rate is None else rate + more
         return rate
 
-    def _acting(self, begin: float, end: float) -> Iterator[tuple[float, float, Array]]:
+    def _acting(self, begin: float, end: float) -> list[tuple[float, float, Array]]:
         """s for which a command acts from `begin` to `end` [s], what is left then, and its accelerations (n,)."""
-        until = np.inf
+        found, until = [], end
         for each in reversed(self._sent):
-            first, last = max(each.begin, begin), min(until, each.begin + each.lasts, end)
-            until = each.begin
+            starts = each.begin
+            first, last = max(starts, begin), min(until, starts + each.lasts)
+            until = min(starts, end)
             if last > first:
-                yield last - first, end - last, each.acceleration
-            if each.begin <= begin:
+                found.append((last - first, end - last, each.acceleration))
+            if starts <= begin:
                 break
+        return found
 
     def commanded(self, begin: float, end: float) -> tuple[Array, Array, Array, Array] | None:
         """(a,) set points and rates that hold at `begin` [s], and those with which the last command leaves the

@@ -248,7 +248,7 @@ class MotionProgram:
         self.tension_weight = TENSION_WEIGHT
         self.joint_low, self.joint_high = np.full(inputs, -np.inf), np.full(inputs, np.inf)
         rows = cables + inputs
-        self._hard = _empty(inputs, rows)
+        self._hard = _empty(inputs, rows)._replace(x_low=self.effort_low, x_high=self.effort_high)
         self._soft = _empty(inputs + rows, rows)
         self._soft.C[:, inputs:] = np.eye(rows)
         self._residual, self._inertia = np.zeros(outputs), np.zeros((outputs, outputs))
@@ -284,7 +284,6 @@ class MotionProgram:
         )  # fmt: skip
         if not finite:
             raise TensegrityError("the state or the wanted acceleration is not finite; there are no efforts for it.")
-        program.x_low[:], program.x_high[:] = self.effort_low, self.effort_high
         result = self._solver.solve(program)
         status = result.status
         if status != SOLVED:
