@@ -111,12 +111,17 @@ TENSION_LEVEL = 1.1
 
 
 @allocation_free
-def learn_force(matrix, rate, before, foreseen, share, result, factor, column, pivots):
+def learn_force(matrix, rate, before, lasts, foreseen, share, result, factor, column, pivots):
     """Add to result (k,) a share of the force that changes a rate (k,), by mobility `matrix` (k, k), by what was not
-    foreseen of its change; False where that is singular."""
+    foreseen of its change; False where that is singular.
+
+    Args:
+        lasts: s for which the accelerations were foreseen that stand at the end of `foreseen`.
+    """
     count = rate.shape[0]
+    first = foreseen.shape[0] - count
     for i in range(count):
-        column[i] = rate[i] - (before[i] + foreseen[i])
+        column[i] = rate[i] - (before[i] + lasts * foreseen[first + i])
         for k in range(count):
             factor[i, k] = matrix[i, k]
     lu_factor(factor, count, pivots)
@@ -279,6 +284,7 @@ class QPController(SampledController):
         actuation: str = "impedance",
         solver: str = DEFAULT_SOLVER,
     ) -> None:
+        period = float(period)  # compiled functions keep to the types of their first call
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
         self.equations = TightCables(robot)
         self.program = MotionProgram(self.equations, solver)
@@ -310,6 +316,7 @@ class QPController(SampledController):
         self._low, self._doubt = np.array(self._floor), np.zeros(self._floor.size)
         self._commanded_elastic: deque[tuple[float, Array]] = deque(maxlen=COMMANDS_KEPT)
         self._spacings: deque[float] = deque([period] * SPACINGS, SPACINGS)
+        self._holds = period
         self._pending = PendingCommands(self._lead)
         self._force = np.zeros(self._rows.size)
         self._learn_force, self._fill_bounds = QuickCall(learn_force), QuickCall(fill_bounds)
@@ -565,7 +572,7 @@ class QPController(SampledController):
         self._late = acts - time
         self._ages.append(self._late)
         self._growth.affords = HeldGrowth.afforded(
-            self._holding(lead), sorted(self._ages)[len(self._ages) // 2], self._bandwidth
+            self._holds, sorted(self._ages)[len(self._ages) // 2], self._bandwidth
         )
         if self._growth.beyond and self._impedance is not None and not self._given_up:
             self._give_up(self._growth.words(), for_good=False)
@@ -582,7 +589,7 @@ class QPController(SampledController):
         self._latest = max(
             self._elapsed, self.period + (self._latest - self.period) * math.exp(-self._elapsed / FORGETTING)
         )
-        self._spacings.append(self._elapsed)
+        self._space(self._elapsed)
         if self._elapsed > MISSED * self.period:  # what the actuators did since then was not commanded alone
             self._rate_seen = None
         if self._elapsed > lead:  # the actuators braked by themselves, the last efforts say nothing any more
@@ -618,12 +625,11 @@ class QPController(SampledController):
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(desired, self._gains["damping"])
         self._planned = self._task.by_row(here[2])
-        self._answer.tell(self.period / self._fastest * (solution.output - self._planned))
+        self._answer.tell(self.period, self._fastest, solution.output, self._planned)
         self._last_effort = solution.effort
-        holding = self._holding(lead)
-        more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, holding)
+        more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, self._holds)
         self._doubt_tensions(time, acts)
-        self._last_command = self._made(*before, time, acts, solution, more, holding)
+        self._last_command = self._made(*before, time, acts, solution, more)
         self._last_time, self._last_acts = time, acts
         return self._last_command
 
@@ -666,26 +672,26 @@ class QPController(SampledController):
         before, self._rate_seen = self._rate_seen, rate
         if before is None:
             return
-        self._watch_answer(rate - before)
+        self._watch_answer(rate, before)
         if not self._gains["learning"] > 0.0:
             return
-        change = self._pending.rate_change(self._last_time, time, self.equations.mechanism.velocity_count)
+        lasts, foreseen = self._pending.rate_change(self._last_time, time) or (0.0, self._none)
         share = min(1.0, self._gains["learning"] * w * self.period)
         solved = self._learn_force(
-            self.equations.arrays.mobility, rate, before, self._none if change is None else change,
-            share / self._elapsed, self._force, *self._scratch,
+            self.equations.arrays.mobility, rate, before, lasts, foreseen, share / self._elapsed, self._force,
+            *self._scratch,
         )  # fmt: skip
         if not solved:
             raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
 
-    def _watch_answer(self, change: Array) -> None:
-        """Look whether the output's rate, which has changed by (k,) since the last state, does what it was told."""
+    def _watch_answer(self, rate: Array, before: Array) -> None:
+        """Look whether the output's rate (k,), which was `before` (k,) at the last state, does what it was told."""
         solution = self.solution
         if self._elapsed > MISSED * self.period or (solution is not None and (solution.active or solution.broken)):
             self._answer.forget()  # where bounds press, actuators do not do all that was told
             return
-        beside = (change - self.period * self._planned) / self._fastest
-        if not self._answer.see(beside, round(self._late / self.period)):
+        expected = round(self._late / self.period)
+        if not self._answer.see(self.period, self._fastest, rate, before, self._planned, expected):
             return
         found = float(self._answer.periods or 0) * self.period
         self._more_late = max(0.0, self._more_late + found - self._late)
@@ -748,7 +754,7 @@ class QPController(SampledController):
         self._answer.forget()
         self._more_late, self._rate_seen, self._latest = 0.0, None, self.period
         self._last_time = self._last_acts = time - self.period
-        self._spacings.extend([self.period] * SPACINGS)
+        self._space(*[self.period] * SPACINGS)
 
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
@@ -770,10 +776,11 @@ class QPController(SampledController):
             return last
         return replace(last, position=last.position + (time - self._last_time) * last.velocity)
 
-    def _holding(self, lead: float) -> float:
-        """s for which this command will be held, `lead` at most: the median of the last times; one gap says nothing of
-        the next."""
-        return min(sorted(self._spacings)[SPACINGS // 2], lead)
+    def _space(self, *times: float) -> None:
+        """Take times between commands [s], of which the median of the last says how long the next will be held, as long
+        as it moves on by itself at most; one gap says nothing of the next."""
+        self._spacings.extend(times)
+        self._holds = min(sorted(self._spacings)[SPACINGS // 2], self._lead)
 
     def _braking_command(self, time: float, acts: float) -> Command:
         """For a state so old that the actuators have begun to brake since then: they go on with that.
@@ -792,11 +799,10 @@ class QPController(SampledController):
         return replace(last, position=position - (acts - time) * pace * last.velocity, velocity=pace * last.velocity)
 
     def _made(
-        self, q: Array, v: Array, time: float, acts: float, solution: MotionSolution, more: Array, lasts: float
+        self, q: Array, v: Array, time: float, acts: float, solution: MotionSolution, more: Array
     ) -> Command:
-        """A solution with `more` (a,) efforts as a command that acts from `acts` [s] on for `lasts` s, for the state
-        seen at `time`."""
-        moved, gains, effort = self._stretch.moved, self._impedance, np.empty_like(more)
+        """A solution with `more` (a,) efforts as a command that acts from `acts` [s] on, for the state seen at `time`."""
+        moved, gains, effort, lasts = self._stretch.moved, self._impedance, np.empty_like(more), self._holds
         position, rate, left = np.empty_like(more), np.empty_like(more), np.empty_like(more)
         commanded_position, commanded_rate = np.empty_like(more), np.empty_like(more)
         before = self._pending.commanded(time, acts) if acts > time else None
@@ -806,7 +812,7 @@ class QPController(SampledController):
             *(before or (position, rate, position, rate)), solution.effort, more, self._effort, position, rate, left,
             commanded_position, commanded_rate, effort,
         )  # fmt: skip
-        self.solution = solution._replace(effort=effort)
+        self.solution = MotionSolution(effort, *solution[1:])
         self._pending.send(Sent(acts, lasts, solution.motion, position, rate, left, time))
         if gains is None:
             return Command(self.output_mode, self.names, effort)
