@@ -96,7 +96,7 @@ class CommandTiming:
 
     def acted(self, stamp: float, begin: float) -> None:
         """It acts from `begin` on."""
-        for sent, expected in self._expected:
+        for sent, expected in reversed(self._expected):
             if abs(sent - stamp) < 1e-9:
                 self._errors.append(abs(begin - expected))
                 return

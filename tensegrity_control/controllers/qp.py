@@ -321,7 +321,8 @@ class QPController(SampledController):
         self._force = np.zeros(self._rows.size)
         self._learn_force, self._fill_bounds = QuickCall(learn_force), QuickCall(fill_bounds)
         self._measure_errors, self._fill_tensions = QuickCall(measure_errors), QuickCall(fill_tensions)
-        self._update_doubt, self._none, self._still_turn = QuickCall(update_doubt), np.zeros(self._rows.size), np.zeros(3)
+        self._update_doubt = QuickCall(update_doubt)
+        self._none, self._still_turn = np.zeros(self._rows.size), np.zeros(3)
         self._fill_load, self._set_points = QuickCall(fill_load), QuickCall(fill_set_points)
         self._scratch = np.zeros((self._rows.size,) * 2), np.zeros(self._rows.size), np.zeros(self._rows.size, np.int64)
         self._loads = np.array(self.equations.work.load)
@@ -798,10 +799,8 @@ class QPController(SampledController):
         position = last.position + (began - self._last_time + gone) * last.velocity
         return replace(last, position=position - (acts - time) * pace * last.velocity, velocity=pace * last.velocity)
 
-    def _made(
-        self, q: Array, v: Array, time: float, acts: float, solution: MotionSolution, more: Array
-    ) -> Command:
-        """A solution with `more` (a,) efforts as a command that acts from `acts` [s] on, for the state seen at `time`."""
+    def _made(self, q: Array, v: Array, time: float, acts: float, solution: MotionSolution, more: Array) -> Command:
+        """A solution and `more` (a,) efforts as a command from `acts` [s] on, for the state seen at `time`."""
         moved, gains, effort, lasts = self._stretch.moved, self._impedance, np.empty_like(more), self._holds
         position, rate, left = np.empty_like(more), np.empty_like(more), np.empty_like(more)
         commanded_position, commanded_rate = np.empty_like(more), np.empty_like(more)

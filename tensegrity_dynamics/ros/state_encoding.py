@@ -71,8 +71,6 @@ class InsideState(StructureState):
         record, stamp, source: as of `state_message`.
     """
 
-    __slots__ = ("record",)
-
     def __init__(self, record: StateRecord, stamp: Time, source: str) -> None:
         self.record = record
         self._check_fields = False
