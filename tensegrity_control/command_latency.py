@@ -111,7 +111,7 @@ class CommandTiming:
 
     def acted(self, stamp: float, begin: float) -> None:
         """It acts from `begin` on."""
-        for sent, expected in self._expected:
+        for sent, expected in reversed(self._expected):
             if abs(sent - stamp) < 1e-9:
                 since = begin - self._acting
                 error = max(abs(begin - expected), since if since > 0.0 else 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Mapping
@@ -250,7 +251,7 @@ class Simulation:
         Raises:
             TensegrityError: unknown mode or actuator, a number that is not finite, or an actuator without this mode.
         """
-        if not (np.isfinite(age) and age >= 0.0 and np.isfinite(period) and period >= 0.0):
+        if not (0.0 <= age < math.inf and 0.0 <= period < math.inf):
             raise TensegrityError(f"age {age} s and period {period} s of a command must be finite, zero or more.")
         timing = {"age": age, "period": period} if mode in ("position", "impedance") else {}
         self._simulator.command(mode, values, **timing)

@@ -37,26 +37,30 @@ concluded."""
 
 
 @allocation_free
-def remember(change, told, energy):
-    """Put a change (k,) and its square before those that were told earlier."""
+def remember(period, fastest, output, planned, told, energy):
+    """Put a change (k,) and its square before those that were told earlier; see `AnswerDelay.tell`."""
     for j in range(told.shape[0] - 1, 0, -1):
         energy[j] = energy[j - 1]
         for k in range(told.shape[1]):
             told[j, k] = told[j - 1, k]
     energy[0] = 0.0
     for k in range(told.shape[1]):
-        told[0, k] = change[k]
-        energy[0] += change[k] * change[k]
+        told[0, k] = period / fastest[k] * (output[k] - planned[k])
+        energy[0] += told[0, k] * told[0, k]
 
 
 @allocation_free
-def compare(change, told, energy, left, size):
-    """Add to R and P of the module, at all delays, a change (k,) that was seen; returns the delay of the least R."""
+def compare(period, fastest, rate, before, planned, told, energy, left, size):
+    """Add to R and P of the module, at all delays, a change (k,) that was seen; returns the delay of the least R.
+
+    See `AnswerDelay.see`.
+    """
     kept, best = 1.0 - 1.0 / REMEMBERED, 0
     for j in range(told.shape[0]):
         off = 0.0
         for k in range(told.shape[1]):
-            off += (change[k] - told[j, k]) ** 2
+            change = (rate[k] - before[k] - period * planned[k]) / fastest[k]
+            off += (change - told[j, k]) ** 2
         left[j] = kept * left[j] + off
         size[j] = kept * size[j] + energy[j]
         if left[j] < left[best]:
@@ -87,18 +91,23 @@ class AnswerDelay:
         self._count = self._seen = self._best = 0
         self.periods: int | None = None
 
-    def tell(self, change: Array) -> None:
-        """(k,) by how much the command of this period will change the output's rate in one period beside what is
-        planned, in parts of the fastest one."""
-        self._remember(change, self._told, self._energy)
+    def tell(self, period: float, fastest: Array, output: Array, planned: Array) -> None:
+        """What the command of this period does: the output's acceleration (k,), of which some is planned (k,).
 
-    def see(self, change: Array, expected: int) -> bool:
+        Args:
+            period: s. fastest: (k,) rates that count as one.
+        """
+        self._remember(period, fastest, output, planned, self._told, self._energy)
+
+    def see(self, period: float, fastest: Array, rate: Array, before: Array, planned: Array, expected: int) -> bool:
         """Whether a delay other than the expected one, in periods, was found.
 
         Args:
-            change: (k,) by how much the rate has changed so in the last period, before `tell` of this one.
+            rate, before: (k,) of the output, now and at the last state. The others as in `tell`, which comes after it.
         """
-        best = self._compare(change, self._told, self._energy, self._left, self._size)
+        best = self._compare(
+            period, fastest, rate, before, planned, self._told, self._energy, self._left, self._size
+        )  # fmt: skip
         self._seen += 1
         expected = min(expected, LONGEST)
         reported = float(self._size[expected])

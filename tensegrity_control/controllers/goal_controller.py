@@ -420,7 +420,10 @@ class GoalController(GoalTaker):
         """The motion under way; the last one begins when the one before has ended."""
         if not self._motions:
             raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
-        return next((each for each in reversed(self._motions) if time >= each[0].begin), self._motions[0])
+        for each in reversed(self._motions):
+            if time >= each[0].begin:
+                return each
+        return self._motions[0]
 
     def _rest_pose(self, now: float) -> Pose:
         rest = self.rest(now)

@@ -25,8 +25,13 @@ import numpy as np
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
-from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
-from tensegrity_dynamics.numerics.linear_algebra import cholesky, cholesky_solve_columns, orthogonalise_rows
+from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free, for_compiled_callers
+from tensegrity_dynamics.numerics.linear_algebra import (
+    cholesky,
+    cholesky_solve_columns,
+    eigenvalues,
+    orthogonalise_rows,
+)
 from tensegrity_dynamics.numerics.types import Array
 
 GROWN = 0.5
@@ -107,6 +112,53 @@ def fill_ways(mobility, output_solved, basis, inertia, solved, ways):
     return True
 
 
+@allocation_free
+def begin_look(tight, basis, size, effort, inertia, solved, ways, steps, rows, held, base):
+    """Fill what a look begins with: ways (k, nv) and steps (k,) along them, efforts (a,) that hold, and the output's
+    acceleration (k,) under these. Returns whether there are ways."""
+    if not fill_ways(tight.mobility, tight.output_solved, basis, inertia, solved, ways):
+        return False
+    for k in range(ways.shape[0]):
+        largest = 1e-12
+        for d in range(ways.shape[1]):
+            largest = max(largest, abs(ways[k, d]))
+        steps[k] = STEP / largest
+    fill_nearest(tight.output_0, tight.output_1, size, effort, rows, held)
+    fill_motion(tight, held, base)
+    return True
+
+
+@for_compiled_callers
+def fill_motion(tight, effort, motion):
+    """Fill the output's acceleration (k,) under efforts (a,)."""
+    for k in range(motion.shape[0]):
+        motion[k] = tight.output_0[k]
+        for a in range(effort.shape[0]):
+            motion[k] += tight.output_1[k, a] * effort[a]
+
+
+@allocation_free
+def take_slope(tight, effort, base, step, way, motion, slopes):
+    """Fill a column of slopes (k, k) with how the output's acceleration under efforts (a,) has changed over a step."""
+    fill_motion(tight, effort, motion)
+    for k in range(base.shape[0]):
+        slopes[k, way] = (motion[k] - base[k]) / step
+
+
+@allocation_free
+def growth_of(slopes, work, values):
+    """max Re sqrt(eig S) of slopes (k, k), negative where it was not found; work (k, k) and values (k,) are complex."""
+    for k in range(slopes.shape[0]):
+        for m in range(slopes.shape[0]):
+            work[k, m] = slopes[k, m]
+    if not eigenvalues(work, values):
+        return -1.0
+    largest = 0.0
+    for value in values:
+        largest = max(largest, np.sqrt(value).real)
+    return largest
+
+
 class HeldGrowth:
     """See the module.
 
@@ -123,8 +175,12 @@ class HeldGrowth:
         outputs, count = equations.parts.axes.size, equations.mechanism.velocity_count
         self._still, self._ways = np.zeros(count), np.zeros((outputs, count))
         self._slopes, self._inertia = np.zeros((2, outputs, outputs))
+        self._steps, self._base, self._motion = np.zeros((3, outputs))
+        self._spectrum = np.zeros((outputs, outputs), dtype=np.complex128), np.zeros(outputs, dtype=np.complex128)
+        self._load, self._now = np.zeros((2, *equations.work.load.shape))
         self._rows, self._solved = np.zeros((outputs, effort.size + 1)), np.zeros((outputs, equations.count))
-        self._nearest, self._fill_ways = QuickCall(fill_nearest), QuickCall(fill_ways)
+        self._nearest, self._begin_look = QuickCall(fill_nearest), QuickCall(begin_look)
+        self._take_slope, self._growth_of = QuickCall(take_slope), QuickCall(growth_of)
         self.rate, self.allowed, self.affords = 0.0, np.inf, np.inf
         self.held = np.zeros(effort.size)
         self._next = -1
@@ -211,34 +267,29 @@ class HeldGrowth:
         Raises:
             InfeasibleControlError: nothing moves the output along some direction here.
         """
-        equations = self._equations
+        equations, count = self._equations, self._steps.size
         if self._next < 0:
             arrays = equations.update(q, self._still)
-            self._q, self._pulled, self._load = np.array(q), np.array(effort), equations.work.load.copy()
-            if not self._fill_ways(
-                arrays.mobility,
-                arrays.output_solved,
-                equations.reduction.basis,
-                self._inertia,
-                self._solved,
-                self._ways,
-            ):
+            self._q, self._pulled, self.held = np.array(q), np.array(effort), np.empty_like(self._effort)
+            self._load[:] = equations.work.load
+            if not self._begin_look(
+                arrays, equations.reduction.basis, self._effort, self._pulled, self._inertia, self._solved, self._ways,
+                self._steps, self._rows, self.held, self._base,
+            ):  # fmt: skip
                 raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
-            self.held = self._nearest_holding(effort)
-            self._base = arrays.output_0 + arrays.output_1 @ self.held
             self._next = 0
             return False
-        if self._next == len(self._ways):
+        if self._next == count:
             self._next = -1
-            self.rate = float(np.max(np.sqrt(np.linalg.eigvals(self._slopes).astype(complex)).real))
+            self.rate = self._growth_of(self._slopes, *self._spectrum)
+            if self.rate < 0.0:
+                self.rate = float(np.max(np.sqrt(np.linalg.eigvals(self._slopes).astype(complex)).real))
             return True
-        direction = self._ways[self._next]
-        step = STEP / max(float(np.abs(direction).max()), 1e-12)
-        now = equations.work.load.copy()
-        equations.work.load[:] = self._load  # loads of other times would be taken for slopes
-        arrays = equations.update(equations.moved(self._q, direction, step), self._still)
-        equations.work.load[:] = now
-        self._slopes[:, self._next] = (arrays.output_0 + arrays.output_1 @ self.held - self._base) / step
+        load, way, step = equations.work.load, self._next, float(self._steps[self._next])
+        self._now[:], load[:] = load, self._load  # loads of other times would be taken for slopes
+        arrays = equations.update(equations.moved(self._q, self._ways[way], step), self._still)
+        load[:] = self._now
+        self._take_slope(arrays, self.held, self._base, step, way, self._motion, self._slopes)
         self._next += 1
         return False
 

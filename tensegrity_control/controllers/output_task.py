@@ -60,6 +60,17 @@ def fill_rows(rows, columns, values, position, velocity, back, selection, turn, 
         desired[k] = values[2, column] + 2.0 * w * (values[1, column] - rate[k]) + w * w * error[k]
 
 
+@allocation_free
+def pace_rows(rows, pace, change):
+    """Turn derivatives (3, n) by a plan's own time into those by time, where it runs at a pace that changes."""
+    for i in range(rows.shape[1]):
+        rows[2, i] = rows[2, i] * pace**2 + change * rows[1, i]
+        rows[1, i] *= pace
+
+
+_pace_rows = QuickCall(pace_rows)
+
+
 @dataclass(frozen=True, eq=False)
 class OutputPath:
     """A motion of the output over time; what the clock of `GoalController` runs.
@@ -82,9 +93,7 @@ class OutputPath:
         """(3, m) value, rate and acceleration where its clock is; of turns angular ones, in rad/s and rad/s^2."""
         rows = self.motion.sample(self.motion.start + min(max(progress.time, 0.0), self.duration))
         if progress.pace != 1.0 or progress.change != 0.0:
-            rows[2] *= progress.pace**2
-            rows[2] += progress.change * rows[1]
-            rows[1] *= progress.pace
+            _pace_rows(rows, progress.pace, progress.change)
         if rows.shape[1] > self.translations:
             turn = rows[:, self.translations :]
             turn[1], turn[2] = angular_motion(*turn)
@@ -182,7 +191,7 @@ class OutputTask:
             position: (3 or more,) m and velocity: (6,) of the output, which was `back` s ago where errors count.
             selection: (k, 6), of which the rows are made.
         """
-        error, rate, desired = np.empty((3, self.rows.size))
+        error, rate, desired = np.empty(self.rows.size), np.empty(self.rows.size), np.empty(self.rows.size)
         self._fill_rows(
             self.rows, self._columns, values, position, velocity, back, selection, turn, w, error, rate, desired
         )

@@ -17,7 +17,6 @@ what they were seen at, and from their rates, would tell each transient of one c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -90,24 +89,26 @@ class PendingCommands:
             rate, travel = (more, further) if rate is None or travel is None else (rate + more, travel + further)
         return None if rate is None or travel is None else (rate, travel)
 
-    def rate_change(self, begin: float, end: float, first: int) -> Array | None:
-        """(n - first,) by which rates change from `begin` to `end` [s], those before the first left out; None: none."""
-        rate = None
-        for lasts, _, acceleration in self._acting(begin, end):
-            more = lasts * acceleration[first:]
-            rate = more if rate is None else rate + more
-        return rate
+    def rate_change(self, begin: float, end: float) -> tuple[float, Array] | None:
+        """s and (n,) accelerations for so long, by which rates change from `begin` to `end` [s]; None: by nothing."""
+        acting = self._acting(begin, end)
+        if len(acting) == 1:
+            return acting[0][0], acting[0][2]
+        change = self.change(begin, end)
+        return None if change is None else (1.0, change[0])
 
-    def _acting(self, begin: float, end: float) -> Iterator[tuple[float, float, Array]]:
+    def _acting(self, begin: float, end: float) -> list[tuple[float, float, Array]]:
         """s for which a command acts from `begin` to `end` [s], what is left then, and its accelerations (n,)."""
-        until = np.inf
+        found, until = [], end
         for each in reversed(self._sent):
-            first, last = max(each.begin, begin), min(until, each.begin + each.lasts, end)
-            until = each.begin
+            starts = each.begin
+            first, last = max(starts, begin), min(until, starts + each.lasts)
+            until = min(starts, end)
             if last > first:
-                yield last - first, end - last, each.acceleration
-            if each.begin <= begin:
+                found.append((last - first, end - last, each.acceleration))
+            if starts <= begin:
                 break
+        return found
 
     def commanded(self, begin: float, end: float) -> tuple[Array, Array, Array, Array] | None:
         """(a,) set points and rates that hold at `begin` [s], and those with which the last command leaves the

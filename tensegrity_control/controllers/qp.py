@@ -19,7 +19,6 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import mul
 from typing import Any
 
 import numpy as np
@@ -112,11 +111,17 @@ TENSION_LEVEL = 1.1
 
 
 @allocation_free
-def add_solution(matrix, right, share, result, factor, column, pivots):
-    """Add to result (k,) a share of the solution of matrix (k, k) times it = right (k,); False where it is singular."""
-    count = right.shape[0]
+def learn_force(matrix, rate, before, lasts, foreseen, share, result, factor, column, pivots):
+    """Add to result (k,) a share of the force that changes a rate (k,), by mobility `matrix` (k, k), by what was not
+    foreseen of its change; False where that is singular.
+
+    Args:
+        lasts: s for which the accelerations were foreseen that stand at the end of `foreseen`.
+    """
+    count = rate.shape[0]
+    first = foreseen.shape[0] - count
     for i in range(count):
-        column[i] = right[i]
+        column[i] = rate[i] - (before[i] + lasts * foreseen[first + i])
         for k in range(count):
             factor[i, k] = matrix[i, k]
     lu_factor(factor, count, pivots)
@@ -127,6 +132,49 @@ def add_solution(matrix, right, share, result, factor, column, pivots):
     for i in range(count):
         result[i] += share * column[i]
     return True
+
+
+@allocation_free
+def measure_errors(weights, error, rate):
+    """Of errors (k,), weighed: their length, that across the rate (k,) where they point against it, and the sum of them
+    all as they are."""
+    size, square, ahead, total = 0.0, 0.0, 0.0, 0.0
+    for k in range(error.shape[0]):
+        behind, along = weights[k] * error[k], weights[k] * rate[k]
+        size += behind * behind
+        square += along * along
+        ahead += behind * along
+        total += abs(error[k])
+    beside = size
+    if square > 0.0 and ahead < 0.0:
+        beside = 0.0
+        for k in range(error.shape[0]):
+            beside += (weights[k] * (error[k] - ahead / square * rate[k])) ** 2
+    return np.sqrt(size), np.sqrt(beside), total
+
+
+@allocation_free
+def fill_tensions(floor, start, ceiling, margin, level, left, low, desired, scale):
+    """Fill tensions (c,) N that are kept, those that are desired, and what of them counts as much.
+
+    Args:
+        floor, start, ceiling: (c,) N, start is what they were. margin: part of the floor on top. level: N that is
+            desired, 0 for that of the start. left: part of the way from the start that is still to come.
+    """
+    for c in range(floor.shape[0]):
+        least = (1.0 + margin) * floor[c]
+        least += left * (0.97 * start[c] - least)
+        low[c] = least
+        desired[c] = min(max(level if level > 0.0 else start[c], TENSION_LEVEL * least), ceiling[c])
+        scale[c] = max(floor[c], 1e-3)
+
+
+@allocation_free
+def update_doubt(doubt, left, commanded, seen, floor):
+    """Let what is doubted of tensions (c,) N fade to a part that is left, and raise it to what those that were seen
+    fall short of those commanded, at most `MOST_DOUBT` of the floors."""
+    for c in range(doubt.shape[0]):
+        doubt[c] = min(max(doubt[c] * left, commanded[c] - seen[c]), MOST_DOUBT * floor[c])
 
 
 @allocation_free
@@ -153,16 +201,19 @@ def fill_load(known, body, point, centre, force, selection, load):
 @allocation_free
 def fill_set_points(
     q, v, drive_q, drive_v, moved, stretches, acceleration, lasts, late, share, follows, seen, seen_rate, last,
-    last_rate, position, rate, left, commanded, commanded_rate,
+    last_rate, solved, more, most, position, rate, left, commanded, commanded_rate, effort,
 ):  # fmt: skip
-    """Fill set points (a,), their rates and the rates with which they are left, and the same as they are commanded.
+    """Fill set points (a,), their rates and the rates with which they are left, the same as they are commanded, and
+    efforts.
 
     Args:
+        solved, more, most: (a,) efforts of the program, of the cables' stretch, and limits of both together.
         moved: (a, 4) of `CableStretch`, which counts where an actuator `stretches` its cable. acceleration: (a,) for
             `lasts` s, from `late` s on. follows: whether a command was under way: with set points `seen` for the state
             that q and v are of, and `last` ones when this one acts, of whose difference to q a share is taken back.
     """
     for a in range(position.shape[0]):
+        effort[a] = min(max(solved[a] + more[a], -most[a]), most[a])
         here, speed, half = q[drive_q[a]], v[drive_v[a]], 0.5 * lasts * acceleration[a]
         if stretches:
             here -= moved[a, 0]
@@ -233,6 +284,7 @@ class QPController(SampledController):
         actuation: str = "impedance",
         solver: str = DEFAULT_SOLVER,
     ) -> None:
+        period = float(period)  # compiled functions keep to the types of their first call
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
         self.equations = TightCables(robot)
         self.program = MotionProgram(self.equations, solver)
@@ -264,9 +316,13 @@ class QPController(SampledController):
         self._low, self._doubt = np.array(self._floor), np.zeros(self._floor.size)
         self._commanded_elastic: deque[tuple[float, Array]] = deque(maxlen=COMMANDS_KEPT)
         self._spacings: deque[float] = deque([period] * SPACINGS, SPACINGS)
+        self._holds = period
         self._pending = PendingCommands(self._lead)
         self._force = np.zeros(self._rows.size)
-        self._solve, self._fill_bounds = QuickCall(add_solution), QuickCall(fill_bounds)
+        self._learn_force, self._fill_bounds = QuickCall(learn_force), QuickCall(fill_bounds)
+        self._measure_errors, self._fill_tensions = QuickCall(measure_errors), QuickCall(fill_tensions)
+        self._update_doubt = QuickCall(update_doubt)
+        self._none, self._still_turn = np.zeros(self._rows.size), np.zeros(3)
         self._fill_load, self._set_points = QuickCall(fill_load), QuickCall(fill_set_points)
         self._scratch = np.zeros((self._rows.size,) * 2), np.zeros(self._rows.size), np.zeros(self._rows.size, np.int64)
         self._loads = np.array(self.equations.work.load)
@@ -313,6 +369,7 @@ class QPController(SampledController):
         self._stiff, self._gains, self._floor = stiff, gains, np.asarray(floor, dtype=np.float64)
         self._bandwidth = gains["bandwidth"] or self._automatic
         self.program.tension_high[:] = ceiling
+        self._growth.allowed = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
         self._guard.margin, self._guard.reserve.floor = gains["singularity"], self._floor
 
     def _stiffness_of(self, gains: dict[str, float], low: Array, ceiling: float) -> HeldStiffness | None:
@@ -364,7 +421,7 @@ class QPController(SampledController):
         self._guard.begin()
         self._guard.reserve.refuse()
         growth = self._growth
-        growth.allowed = growth.affords = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
+        growth.affords = growth.allowed
         keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
         growth.begin(q, (growth.holding(self._start_tension), keeps_floors))
         growth.refuse(self.period)
@@ -509,15 +566,14 @@ class QPController(SampledController):
             self._rate_seen = None
             return self._blind_command(time)
         assert state is not None and state.q is not None and state.v is not None
-        acts = time + max(0.0, state.age) + self._more_late
-        if acts - time > (1.0 + 1e-6) * self._lead and self._last_command is not None:
+        acts, lead = time + max(0.0, state.age) + self._more_late, self._lead
+        if acts - time > (1.0 + 1e-6) * lead and self._last_command is not None:
             return self._braking_command(time, acts)
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
         self._late = acts - time
         self._ages.append(self._late)
-        self._growth.allowed = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
         self._growth.affords = HeldGrowth.afforded(
-            self._holding(), sorted(self._ages)[len(self._ages) // 2], self._bandwidth
+            self._holds, sorted(self._ages)[len(self._ages) // 2], self._bandwidth
         )
         if self._growth.beyond and self._impedance is not None and not self._given_up:
             self._give_up(self._growth.words(), for_good=False)
@@ -534,10 +590,10 @@ class QPController(SampledController):
         self._latest = max(
             self._elapsed, self.period + (self._latest - self.period) * math.exp(-self._elapsed / FORGETTING)
         )
-        self._spacings.append(self._elapsed)
+        self._space(self._elapsed)
         if self._elapsed > MISSED * self.period:  # what the actuators did since then was not commanded alone
             self._rate_seen = None
-        if self._elapsed > self._lead:  # the actuators braked by themselves, the last efforts say nothing any more
+        if self._elapsed > lead:  # the actuators braked by themselves, the last efforts say nothing any more
             self._begin_stretch(q, v)
             self._pending.clear()
         before = q, v
@@ -556,34 +612,32 @@ class QPController(SampledController):
         error, rate, desired = self._task.follow(
             here, arrays.position, arrays.velocity, arrays.selection, turn, w, half
         )  # fmt: skip
-        behind = (self._weights * error).tolist()
+        rates = self._task.by_row(here[1])
+        behind, beside, total = self._measure_errors(self._weights, error, rates)
         if self._is_off(behind, w):
             self._give_up("motion does not answer to commands as it should, the output is far from its reference")
             return self._impedance_command(time, acts, *before)
-        self._check_distance(error)
-        self._watch_border(time, behind, self._task.by_row(here[1]), rate, w)
-        self._learn(time, rate - changed, w)
+        if not total < min(LOST, LOST_TURN):
+            self._check_distance(error)
+        self._watch_border(time, beside, rate, w)
+        self._learn(time, rate if changed is None else rate - changed, w)
         effort = None if self.solution is None else self.solution.effort
         desired = self._guard.keep(desired, q, v, half, w, self._limits[1], effort)
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(desired, self._gains["damping"])
         self._planned = self._task.by_row(here[2])
-        self._answer.tell(self.period / self._fastest * (solution.output - self._planned))
+        self._answer.tell(self.period, self._fastest, solution.output, self._planned)
         self._last_effort = solution.effort
-        holding = self._holding()
-        more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, holding)
+        more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, self._holds)
         self._doubt_tensions(time, acts)
-        self.solution = solution._replace(
-            effort=np.minimum(np.maximum(solution.effort + more, -self._effort), self._effort)
-        )
-        self._last_command = self._made(*before, time, acts, solution.motion, holding)
+        self._last_command = self._made(*before, time, acts, solution, more)
         self._last_time, self._last_acts = time, acts
         return self._last_command
 
     def _turn_error(self, q: Array, here: Array, tracker: OutputPath) -> Array:
         """(3,) rad from the output's orientation at q (nq,) to that of the reference; zero where none is controlled."""
         if not self._task.turns.size:
-            return np.zeros(3)
+            return self._still_turn
         body, axes = self.equations.parts.body, self.robot.output.frame.axes  # type: ignore[union-attr]
         rotation = self._poses.update(q).rotations[body] @ axes
         turn = rotation_vector(tracker.turned(here) @ rotation.T)
@@ -592,26 +646,24 @@ class QPController(SampledController):
 
     def _check_distance(self, error: Array) -> None:
         """Raise InfeasibleControlError where errors (k,) are too large for a control."""
-        if sum(map(abs, error.tolist())) < min(LOST, LOST_TURN):
-            return
         for rows, most, unit in ((self._task.translation_rows, LOST, "m"), (self._task.turn_rows, LOST_TURN, "rad")):
             if rows.size and not (distance := math.hypot(*error[rows].tolist())) < most:
                 raise InfeasibleControlError(
                     f"the output is {distance:.3g} {unit} from its reference; hold, then go on."
                 )
 
-    def _moved_on(self, q: Array, v: Array, time: float, acts: float) -> tuple[Array, Array, Array]:
-        """q and v when the command will act, and (k,) by how much the output's rate changes until then.
+    def _moved_on(self, q: Array, v: Array, time: float, acts: float) -> tuple[Array, Array, Array | None]:
+        """q and v when the command will act, and (k,) by how much the output's rate changes until then; None: not.
 
         Cables stretch faster than commands come late; how they do follows from their law and not from these rates.
         """
-        count, none = v.size, np.zeros(self._rows.size)
         if acts <= time:
-            return q, v, none
+            return q, v, None
+        count = v.size
         v = self.equations.without_stretching(v)
         change = self._pending.change(time, acts)
         if change is None:
-            return self.equations.moved(q, v, acts - time), v, none
+            return self.equations.moved(q, v, acts - time), v, None
         rate, travel = change
         mean = v + travel[:count] / (acts - time)
         return self.equations.moved(q, mean, acts - time), v + rate[:count], rate[count:]
@@ -621,26 +673,26 @@ class QPController(SampledController):
         before, self._rate_seen = self._rate_seen, rate
         if before is None:
             return
-        self._watch_answer(rate - before)
+        self._watch_answer(rate, before)
         if not self._gains["learning"] > 0.0:
             return
-        change = self._pending.rate_change(self._last_time, time, self.equations.mechanism.velocity_count)
-        foreseen = before if change is None else before + change
+        lasts, foreseen = self._pending.rate_change(self._last_time, time) or (0.0, self._none)
         share = min(1.0, self._gains["learning"] * w * self.period)
-        solved = self._solve(
-            self.equations.arrays.mobility, rate - foreseen, share / self._elapsed, self._force, *self._scratch
-        )
+        solved = self._learn_force(
+            self.equations.arrays.mobility, rate, before, lasts, foreseen, share / self._elapsed, self._force,
+            *self._scratch,
+        )  # fmt: skip
         if not solved:
             raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
 
-    def _watch_answer(self, change: Array) -> None:
-        """Look whether the output's rate, which has changed by (k,) since the last state, does what it was told."""
+    def _watch_answer(self, rate: Array, before: Array) -> None:
+        """Look whether the output's rate (k,), which was `before` (k,) at the last state, does what it was told."""
         solution = self.solution
         if self._elapsed > MISSED * self.period or (solution is not None and (solution.active or solution.broken)):
             self._answer.forget()  # where bounds press, actuators do not do all that was told
             return
-        beside = (change - self.period * self._planned) / self._fastest
-        if not self._answer.see(beside, round(self._late / self.period)):
+        expected = round(self._late / self.period)
+        if not self._answer.see(self.period, self._fastest, rate, before, self._planned, expected):
             return
         found = float(self._answer.periods or 0) * self.period
         self._more_late = max(0.0, self._more_late + found - self._late)
@@ -650,9 +702,9 @@ class QPController(SampledController):
 
     # -- where the loop cannot hold the output, but impedances can ---------------------------------------------------
 
-    def _is_off(self, behind: list[float], w: float) -> bool:
-        """Whether the output is farther from its reference (k,) than a loop of bandwidth w ever lets it be."""
-        return self._impedance is not None and math.hypot(*behind) > OFF * self._limits[0] / w
+    def _is_off(self, behind: float, w: float) -> bool:
+        """Whether the output is farther from its reference than a loop of bandwidth w ever lets it be."""
+        return self._impedance is not None and behind > OFF * self._limits[0] / w
 
     def _stop_short(self, time: float) -> None:
         """End the present motion before the output comes to where the loop cannot hold it, and say so."""
@@ -703,7 +755,7 @@ class QPController(SampledController):
         self._answer.forget()
         self._more_late, self._rate_seen, self._latest = 0.0, None, self.period
         self._last_time = self._last_acts = time - self.period
-        self._spacings.extend([self.period] * SPACINGS)
+        self._space(*[self.period] * SPACINGS)
 
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
@@ -725,9 +777,11 @@ class QPController(SampledController):
             return last
         return replace(last, position=last.position + (time - self._last_time) * last.velocity)
 
-    def _holding(self) -> float:
-        """s for which this command will be held: the median of the last times; one gap says nothing of the next."""
-        return min(sorted(self._spacings)[len(self._spacings) // 2], self._lead)
+    def _space(self, *times: float) -> None:
+        """Take times between commands [s], of which the median of the last says how long the next will be held, as long
+        as it moves on by itself at most; one gap says nothing of the next."""
+        self._spacings.extend(times)
+        self._holds = min(sorted(self._spacings)[SPACINGS // 2], self._lead)
 
     def _braking_command(self, time: float, acts: float) -> Command:
         """For a state so old that the actuators have begun to brake since then: they go on with that.
@@ -745,19 +799,20 @@ class QPController(SampledController):
         position = last.position + (began - self._last_time + gone) * last.velocity
         return replace(last, position=position - (acts - time) * pace * last.velocity, velocity=pace * last.velocity)
 
-    def _made(self, q: Array, v: Array, time: float, acts: float, accelerations: Array, lasts: float) -> Command:
-        """The last solution as a command that acts from `acts` [s] on for `lasts` s, for the state seen at `time`."""
-        solution, gains = self.solution, self._impedance
-        assert solution is not None
-        count, moved, effort = len(self.names), self._stretch.moved, solution.effort
-        position, rate, left, commanded_position, commanded_rate = np.empty((5, count))
+    def _made(self, q: Array, v: Array, time: float, acts: float, solution: MotionSolution, more: Array) -> Command:
+        """A solution and `more` (a,) efforts as a command from `acts` [s] on, for the state seen at `time`."""
+        moved, gains, effort, lasts = self._stretch.moved, self._impedance, np.empty_like(more), self._holds
+        position, rate, left = np.empty_like(more), np.empty_like(more), np.empty_like(more)
+        commanded_position, commanded_rate = np.empty_like(more), np.empty_like(more)
         before = self._pending.commanded(time, acts) if acts > time else None
         self._set_points(
             q, v, self.equations.drive_q, self.equations.parts.drive, moved, gains is not None, solution.actuator,
             lasts, acts - time, CORRECTED * self._elapsed / (self._elapsed + acts - time), before is not None,
-            *(before or (position, rate, position, rate)), position, rate, left, commanded_position, commanded_rate,
+            *(before or (position, rate, position, rate)), solution.effort, more, self._effort, position, rate, left,
+            commanded_position, commanded_rate, effort,
         )  # fmt: skip
-        self._pending.send(Sent(acts, lasts, accelerations, position, rate, left, time))
+        self.solution = MotionSolution(effort, *solution[1:])
+        self._pending.send(Sent(acts, lasts, solution.motion, position, rate, left, time))
         if gains is None:
             return Command(self.output_mode, self.names, effort)
         return Command(
@@ -774,12 +829,12 @@ class QPController(SampledController):
         if not self._floor.size:
             return
         self._commanded_elastic.append((acts, self._stretch.elastic.copy()))
-        self._doubt *= math.exp(-self._elapsed / DOUBT)
+        left = math.exp(-self._elapsed / DOUBT)
         for begin, commanded in reversed(self._commanded_elastic):
             if begin <= time:
-                np.maximum(self._doubt, commanded - self._stretch.seen, out=self._doubt)
-                np.minimum(self._doubt, MOST_DOUBT * self._floor, out=self._doubt)
-                break
+                self._update_doubt(self._doubt, left, commanded, self._stretch.seen, self._floor)
+                return
+        self._doubt *= left
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Bounds of this period: tensions on their way from those at the start, efforts, motion of the actuators."""
@@ -787,11 +842,10 @@ class QPController(SampledController):
         x = min(max((time - self._began_at) / FADE, 0.0), 1.0)
         left = 1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
         if left > 0.0 or self._bounded is not self._gains:
-            floor = (1.0 + self._gains["floor_margin"]) * self._floor
-            floor = floor + left * (0.97 * self._start_tension - floor)
-            self._low = floor
-            program.desired_tension[:] = self._desired_tension(floor)
-            program.tension_scale[:] = np.maximum(self._floor, 1e-3)
+            self._fill_tensions(
+                self._floor, self._start_tension, program.tension_high, self._gains["floor_margin"],
+                self._gains["level"], left, self._low, program.desired_tension, program.tension_scale,
+            )  # fmt: skip
             self._bounded = self._gains if left == 0.0 else None
         self._at = q
         if self._stiff is not None:
@@ -806,25 +860,16 @@ class QPController(SampledController):
             program.tension_low, program.tension_high,
         )  # fmt: skip
 
-    def _desired_tension(self, floor: Array) -> Array:
-        """(c,) N: what was asked for, or what the robot began with, so that floors are far from what happens."""
-        level = self._gains["level"]
-        desired = np.full_like(floor, level) if level > 0.0 else self._start_tension
-        return np.minimum(np.maximum(desired, TENSION_LEVEL * floor), self.program.tension_high)
-
-    def _watch_border(self, time: float, behind: list[float], desired: Array, rate: Array, w: float) -> None:
+    def _watch_border(self, time: float, distance: float, rate: Array, w: float) -> None:
         """Let the reference wait for an output that is behind, and give up a goal that cannot be reached.
+
+        The distance is what counts of its errors: where it is ahead, what it is beside its path.
 
         How far the output may be behind follows from what its loop affords now. That it is behind is no reason to give
         up, as it may be late for its computer's sake alone: only where a bound presses, or the output stands still.
         """
         clock, _ = self._active(time)
         leash = self._limits[0] / w
-        ahead_of = (self._weights * desired).tolist()
-        square, ahead = sum(map(mul, ahead_of, ahead_of)), sum(map(mul, behind, ahead_of))
-        if square > 0.0 and ahead < 0.0:  # it is ahead; what counts is what it is beside its path
-            behind = [each - ahead / square * along for each, along in zip(behind, ahead_of, strict=True)]
-        distance = math.hypot(*behind)
         clock.wait(time, 2.0 - distance / leash, 1.0 / w)
         solution = self.solution
         presses = bool(self._guard.reason) or (solution is not None and bool(solution.active))

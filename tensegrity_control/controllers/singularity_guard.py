@@ -119,7 +119,7 @@ class SingularityGuard:
         self._looked += 1
         if self._looked < FAR_LOOKS and self.distance > NEAR * self.margin:
             return desired
-        used = 1.0 if effort is None else float(np.max(np.abs(effort) / self._effort, initial=0.0))
+        used = 1.0 if effort is None else max(np.abs(effort / self._effort).tolist(), default=0.0)
         self._strained = self._reserve_start > 0.0 and used * (1.0 + self._reserve_start) > 1.0
         before, looked, self._looked = self.distance, self._looked, 0
         self.distance = self._seen()

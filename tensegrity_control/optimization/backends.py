@@ -164,6 +164,7 @@ class Daqp:
         self._scaled, self._daqp = _Scaled.of(sizes), daqp.solve
         self._settings = {**DAQP_SETTINGS, "iter_limit": iteration_limit}
         self._sense = np.array([0] * n + [DAQP_EQUATION] * p + [0] * r, dtype=np.intc)
+        self._unsolved = np.full(n, np.nan)
         self._checked: QuadraticProgram | None = None  # nearly always the same arrays, filled anew
 
     def solve(self, program: QuadraticProgram) -> QPResult:
@@ -176,7 +177,7 @@ class Daqp:
     def _solve(self, program: QuadraticProgram) -> QPResult:
         n, p, r = self._sizes
         scaled = self._scaled
-        x, y, z, w = np.full(n, np.nan), np.zeros(p), np.zeros(r), np.zeros(n)
+        x, y, z, w = self._unsolved.copy(), np.zeros(p), np.zeros(r), np.zeros(n)
         if program is not self._checked:
             if not all(each.dtype is FLOAT and each.flags.c_contiguous for each in program):
                 program = QuadraticProgram(*(np.ascontiguousarray(each, dtype=np.float64) for each in program))

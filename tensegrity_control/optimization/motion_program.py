@@ -14,7 +14,6 @@ yield as little as possible, by a second program with one slack for each, and tr
 
 from __future__ import annotations
 
-from operator import gt
 from typing import NamedTuple
 
 import numpy as np
@@ -162,10 +161,15 @@ def fill_slack(hard, largest, soft):
 
 
 @allocation_free
-def fill_solution(tight, basis, offset, desired, effort, low, high, tension, output, joints, motion, missing):
+def fill_solution(
+    tight, basis, offset, desired, tolerances, effort, low, high, tension, output, joints, motion, missing
+):  # fmt: skip
     """Clip efforts (a,) to their bounds and fill what they do: tension (c,), output (k,), joints (a,), motion
-    (nv + k,) of all coordinates w'' = G w'' + g and of the output, and what is missing of `desired` (k,)."""
-    inputs = effort.shape[0]
+    (nv + k,) of all coordinates w'' = G w'' + g and of the output, and what is missing of `desired` (k,).
+
+    Returns whether something is missing beyond tolerances (k,).
+    """
+    inputs, misses = effort.shape[0], False
     for a in range(inputs):
         effort[a] = min(max(effort[a], low[a]), high[a])
     for c in range(tension.shape[0]):
@@ -177,6 +181,7 @@ def fill_solution(tight, basis, offset, desired, effort, low, high, tension, out
         for a in range(inputs):
             output[k] += tight.output_1[k, a] * effort[a]
         missing[k] = desired[k] - output[k]
+        misses |= abs(missing[k]) > tolerances[k]
         motion[offset.shape[0] + k] = output[k]
     for b in range(inputs):
         joints[b] = tight.joint_0[b]
@@ -190,6 +195,7 @@ def fill_solution(tight, basis, offset, desired, effort, low, high, tension, out
             rate += tight.rate_1[i, a] * effort[a]
         for d in range(offset.shape[0]):
             motion[d] += basis[d, i] * rate
+    return misses
 
 
 @allocation_free
@@ -240,7 +246,7 @@ class MotionProgram:
         outputs = equations.parts.axes.size
         self._shifts = np.flatnonzero(equations.parts.axes < 3)
         self._mass = float(sum(body.mass for body in equations.mechanism.bodies))
-        self._tolerances = np.where(equations.parts.axes < 3, TRACKING_TOLERANCE, TURNING_TOLERANCE).tolist()
+        self._tolerances = np.where(equations.parts.axes < 3, TRACKING_TOLERANCE, TURNING_TOLERANCE)
         self.effort_high = np.array([each.effort for each in robot.actuators])
         self.effort_low = -self.effort_high
         self.tension_low, self.tension_high = np.zeros(cables), np.full(cables, np.inf)
@@ -248,7 +254,7 @@ class MotionProgram:
         self.tension_weight = TENSION_WEIGHT
         self.joint_low, self.joint_high = np.full(inputs, -np.inf), np.full(inputs, np.inf)
         rows = cables + inputs
-        self._hard = _empty(inputs, rows)
+        self._hard = _empty(inputs, rows)._replace(x_low=self.effort_low, x_high=self.effort_high)
         self._soft = _empty(inputs + rows, rows)
         self._soft.C[:, inputs:] = np.eye(rows)
         self._residual, self._inertia = np.zeros(outputs), np.zeros((outputs, outputs))
@@ -284,7 +290,6 @@ class MotionProgram:
         )  # fmt: skip
         if not finite:
             raise TensegrityError("the state or the wanted acceleration is not finite; there are no efforts for it.")
-        program.x_low[:], program.x_high[:] = self.effort_low, self.effort_high
         result = self._solver.solve(program)
         status = result.status
         if status != SOLVED:
@@ -304,9 +309,9 @@ class MotionProgram:
         joints, output, missing = np.empty(effort.size), np.empty(desired.size), np.empty(desired.size)
         tension, reduction = np.empty(len(names)), self.equations.reduction
         motion = np.empty(reduction.offset.size + desired.size)
-        self._evaluate(
-            self.equations.arrays, reduction.basis, reduction.offset, desired, effort, self.effort_low,
-            self.effort_high, tension, output, joints, motion, missing,
+        misses = self._evaluate(
+            self.equations.arrays, reduction.basis, reduction.offset, desired, self._tolerances, effort,
+            self.effort_low, self.effort_high, tension, output, joints, motion, missing,
         )  # fmt: skip
         self._last = effort
         broken: list[tuple[str, float]] = []
@@ -317,7 +322,7 @@ class MotionProgram:
                 by = max(below, above)
                 if by > RELAXATION_LIMIT * scale:
                     broken.append((f"{'floor' if below > above else 'ceiling'} of {name}", by))
-        if broken or any(map(gt, map(abs, missing.tolist()), self._tolerances)):
+        if broken or misses:
             active = self._active(effort, tension, joints)
         return MotionSolution(effort, tension, output, joints, motion, missing, status, tuple(broken), tuple(active))
 

@@ -12,8 +12,8 @@ from tensegrity.msg import ActuatorCommand
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.robots.robot_types import type_of
-from tensegrity_dynamics.ros.geometry_messages import pose_from_message
-from tensegrity_dynamics.ros.state_decoding import coordinate_record, state_names, state_record
+from tensegrity_dynamics.ros.geometry_messages import pose_from_message, pose_from_values
+from tensegrity_dynamics.ros.state_decoding import coordinate_record, record_of, state_names, state_record
 
 from ..controller import Command, RobotState
 
@@ -58,7 +58,11 @@ class StateReader:
 
     def check(self, state: Any) -> None:
         """Raises TensegrityError where a StructureState is of another robot's layout."""
-        state_names(state, self._codec.layout)
+        record, layout = record_of(state), self._codec.layout
+        if record is None or not record.layout or layout is None:
+            state_names(state, layout)
+        else:
+            layout.check(record.layout)
 
     def read(self, state: Any, joints: Any) -> RobotState:
         """From a StructureState and the JointState of the same time. Raises TensegrityError where a part is missing."""
@@ -73,6 +77,12 @@ class StateReader:
         unsure."""
         if not state.converged:
             return RobotState()
+        inside = record_of(state)
+        if inside is not None and inside.coordinate_name:
+            decoded = self._codec.decode(inside)
+            at = inside.output_pose
+            pose = None if at is None else pose_from_values(*(tuple(np.asarray(each).tolist()) for each in at))
+            return RobotState(pose=pose, q=decoded.configuration.copy(), v=decoded.velocity.copy())
         pose = pose_from_message(state.output_pose)
         if not (len(state.q) or state.coordinate_name):
             with suppress(TensegrityError):  # the pose alone will do for most

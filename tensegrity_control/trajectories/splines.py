@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicHermiteSpline, PPoly
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.numerics.compilation import compiled
+from tensegrity_dynamics.numerics.compilation import QuickCall, compiled
 from tensegrity_dynamics.numerics.types import Array
 
 
@@ -64,6 +64,10 @@ def sample_polynomial(knots, coefficients, t, out):  # type: ignore[no-untyped-d
         out[0, i], out[1, i], out[2, i] = value, inside * rate, inside * 2.0 * acceleration
 
 
+# all polynomials have arrays of the same types; those that are filled for others may be parts of larger ones
+_sample = QuickCall(sample_polynomial)
+
+
 class PiecewisePolynomial:
     """A polynomial on each piece between knots.
 
@@ -103,9 +107,12 @@ class PiecewisePolynomial:
         """(3, n) value, rate and acceleration at one time [s], into `out` where there is one. Raises for NaN."""
         if t != t:
             raise TensegrityError("the time is NaN; give a number of seconds.")
-        rows = np.empty((3, self.size)) if out is None else out
-        sample_polynomial(*self._sampled, float(t), rows)
-        return rows
+        if out is None:
+            rows = np.empty((3, self.size))
+            _sample(*self._sampled, float(t), rows)
+            return rows
+        sample_polynomial(*self._sampled, float(t), out)
+        return out
 
     def largest(self, derivative: int) -> Array:
         """(n,) largest absolute value of each component of a derivative; exact."""

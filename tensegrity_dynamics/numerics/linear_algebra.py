@@ -14,6 +14,9 @@ ORTHOGONAL = 1e-15
 """Cosine between two rows that counts as none."""
 ROTATIONS = 30
 """Times that every pair of rows is turned, at most; a handful is enough."""
+QR_STEPS = 30
+"""For one eigenvalue, at most; two or three are enough."""
+EPSILON = 2.0**-52
 
 
 @allocation_free
@@ -209,3 +212,82 @@ def lu_solve(matrix, size, pivots, right):
         for k in range(i + 1, size):
             right[i] -= matrix[i, k] * right[k]
         right[i] /= matrix[i, i]
+
+
+@for_compiled_callers
+def rotation_to_first(first, second):
+    """Cosine, real, and sine, complex, of c first + s second = r and c second - s* first = 0."""
+    size = abs(first)
+    length = np.sqrt(size * size + abs(second) ** 2)
+    if length == 0.0:
+        return 1.0, 0.0j
+    if size == 0.0:
+        return 0.0, np.conj(second) / length
+    return size / length, first / size * np.conj(second) / length
+
+
+@for_compiled_callers
+def turn_rows(matrix, i, c, s, first, end):
+    """Turn rows i and i + 1, in columns from the first one on."""
+    for k in range(first, end):
+        one, other = matrix[i, k], matrix[i + 1, k]
+        matrix[i, k], matrix[i + 1, k] = c * one + s * other, c * other - np.conj(s) * one
+
+
+@for_compiled_callers
+def turn_columns(matrix, i, c, s, first, end):
+    """Turn columns i and i + 1 back by what `turn_rows` does."""
+    for k in range(first, end):
+        one, other = matrix[k, i], matrix[k, i + 1]
+        matrix[k, i], matrix[k, i + 1] = c * one + np.conj(s) * other, c * other - s * one
+
+
+@allocation_free
+def eigenvalues(matrix, values):
+    """Fill values (n,) with the eigenvalues of a matrix (n, n), both complex; the matrix is overwritten.
+
+    By Hessenberg form and QR steps with Wilkinson's shift (Golub and Van Loan, Matrix Computations, 7.4 and 7.5). For a
+    handful of rows once in a while: the code of a library is so large that it takes a tenth of a millisecond until it
+    stands in the caches. Returns whether all were found.
+    """
+    n = values.shape[0]
+    for j in range(n - 2):
+        for i in range(n - 2, j, -1):
+            c, s = rotation_to_first(matrix[i, j], matrix[i + 1, j])
+            turn_rows(matrix, i, c, s, j, n)
+            turn_columns(matrix, i, c, s, 0, n)
+    high, steps = n - 1, 0
+    while high >= 0:
+        low = high
+        while low > 0:
+            if abs(matrix[low, low - 1]) <= EPSILON * (abs(matrix[low, low]) + abs(matrix[low - 1, low - 1])):
+                break
+            low -= 1
+        if low == high:
+            values[high] = matrix[high, high]
+            high, steps = high - 1, 0
+            continue
+        steps += 1
+        if not steps <= QR_STEPS:  # which is also where something is not finite
+            return False
+        shift, below = matrix[high, high], matrix[high, high - 1]
+        half, product = 0.5 * (matrix[high - 1, high - 1] - shift), matrix[high - 1, high] * below
+        root = np.sqrt(half * half + product)
+        other = half + root if half.real * root.real + half.imag * root.imag >= 0.0 else half - root
+        if steps % 10 == 0:  # it goes round in circles
+            shift += abs(below)
+        elif abs(other) > 0.0:
+            shift -= product / other
+        for i in range(low, high + 1):
+            matrix[i, i] -= shift
+        c_before, s_before = 1.0, 0.0j
+        for i in range(low, high):
+            c, s = rotation_to_first(matrix[i, i], matrix[i + 1, i])
+            turn_rows(matrix, i, c, s, i, high + 1)
+            if i > low:  # of rows that the next rotations do not turn any more
+                turn_columns(matrix, i - 1, c_before, s_before, low, i + 1)
+            c_before, s_before = c, s
+        turn_columns(matrix, high - 1, c_before, s_before, low, high + 1)
+        for i in range(low, high + 1):
+            matrix[i, i] += shift
+    return True

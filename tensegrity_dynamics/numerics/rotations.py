@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from transforms3d.euler import euler2mat, mat2euler
 
-from .compilation import allocation_free
+from .compilation import QuickCall, allocation_free
 
 
 @allocation_free
@@ -33,6 +33,9 @@ def fill_quaternions(matrices, out):
             q[k] /= size
 
 
+_fill_quaternions = QuickCall(fill_quaternions)
+
+
 def quaternion_from_matrix(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """(4,) unit quaternion with w >= 0 of a rotation matrix (3, 3); the largest component is computed first."""
     return quaternions_from_matrices(matrix[None])[0]
@@ -41,7 +44,7 @@ def quaternion_from_matrix(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 def quaternions_from_matrices(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, 4) of rotation matrices (n, 3, 3), all at once; each as `quaternion_from_matrix` has it."""
     out = np.empty((len(matrices), 4))
-    fill_quaternions(np.ascontiguousarray(matrices, dtype=np.float64), out)
+    _fill_quaternions(np.ascontiguousarray(matrices, dtype=np.float64), out)
     return out
 
 

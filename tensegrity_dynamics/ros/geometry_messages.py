@@ -39,7 +39,11 @@ def pose_from_message(message: Any) -> Pose | None:
     None where it is not finite, has no orientation, or was never set: nobody means exactly the world's own frame.
     """
     at, turn = message.position, message.orientation
-    position, quaternion = (at.x, at.y, at.z), (turn.w, turn.x, turn.y, turn.z)
+    return pose_from_values((at.x, at.y, at.z), (turn.w, turn.x, turn.y, turn.z))
+
+
+def pose_from_values(position: tuple[float, ...], quaternion: tuple[float, ...]) -> Pose | None:
+    """As `pose_from_message`, of x, y, z and of w, x, y, z."""
     norm = math.sqrt(sum(part * part for part in quaternion))
     if not all(map(math.isfinite, (*position, norm))) or norm < 1e-6:
         return None

@@ -23,6 +23,11 @@ VALUES = ("node_position", "body_pose", "q")
 """Field whose numbers each list of names counts."""
 
 
+def record_of(message: Any) -> StateRecord | None:
+    """What a StructureState was made of, where that was in this process; nobody may change it."""
+    return getattr(message, "record", None)
+
+
 def state_names(message: Any, layout: RobotLayout | None) -> tuple[tuple[str, ...], ...]:
     """Names of nodes, bodies and coordinates of a StructureState: its own, else those of the layout that it is of.
 

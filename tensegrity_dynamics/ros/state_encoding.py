@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Time
 from rclpy.serialization import deserialize_message, serialize_message
+from std_msgs.msg import Header
 from tensegrity.msg import StructureState
 
 from ..numerics.types import Array
@@ -55,6 +56,38 @@ def state_message(record: StateRecord, stamp: Time, source: str) -> StructureSta
     if record.output_twist is not None:
         fill_twist(message.output_twist, record.output_twist)
     return message
+
+
+FILLED = frozenset(StructureState.__slots__)
+
+
+class InsideState(StructureState):
+    """The message of a record for nodes of the same process, whose fields are filled once somebody reads one.
+
+    Who controls takes the record (`state_decoding.record_of`): to fill the message and to read it again takes as long
+    as the control law.
+
+    Args:
+        record, stamp, source: as of `state_message`.
+    """
+
+    def __init__(self, record: StateRecord, stamp: Time, source: str) -> None:
+        self.record = record
+        self._check_fields = False
+        self._header = Header(stamp=stamp, frame_id=WORLD)
+        self._source, self._layout, self._converged = source, record.layout, bool(record.converged)
+
+    def __getattr__(self, name: str) -> Any:
+        """Of a field that is not filled yet."""
+        if name not in FILLED:
+            raise AttributeError(name)
+        whole = state_message(self.record, self._header.stamp, self._source)
+        for each in FILLED - {"_header"}:
+            setattr(self, each, getattr(whole, each))
+        return getattr(self, name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StructureState) and state_message(self.record, self.header.stamp, self.source) == other
 
 
 HEADER = 4
@@ -146,6 +179,6 @@ class StateBuffer:
 def publish_state(publisher: Any, buffer: StateBuffer, record: StateRecord, stamp: Time, source: str) -> None:
     """Publish a record, as bytes, and as a message to nodes of this process that listen."""
     if getattr(publisher, "heard_by", ()):
-        publisher.publish(state_message(record, stamp, source), lambda: buffer(record, stamp, source))
+        publisher.publish(InsideState(record, stamp, source), lambda: buffer(record, stamp, source))
     else:
         publisher.publish(buffer(record, stamp, source))

@@ -15,11 +15,11 @@ from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
 
 def found(reported, seen, expected):
     """Delay in periods that is found from rows told (n, k) and seen (n, k); None where it is the expected one."""
-    answer = AnswerDelay(reported.shape[1])
+    answer, one, none = AnswerDelay(reported.shape[1]), np.ones(reported.shape[1]), np.zeros(reported.shape[1])
     for change, next_told in zip(seen, reported, strict=True):
-        if answer.see(change, expected):
+        if answer.see(1.0, one, change, none, none, expected):
             return answer.periods
-        answer.tell(next_told)
+        answer.tell(1.0, one, next_told, none)
     return None
 
 

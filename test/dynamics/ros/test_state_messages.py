@@ -18,8 +18,8 @@ from tensegrity_dynamics.robots.robot_types import type_of
 from tensegrity_dynamics.robots.state_record import StateRecord
 from tensegrity_dynamics.ros.geometry_messages import nanoseconds, time_message
 from tensegrity_dynamics.ros.robot_description import layout_message, layout_of_message
-from tensegrity_dynamics.ros.state_decoding import StateDecoder, coordinate_record, state_record
-from tensegrity_dynamics.ros.state_encoding import StateBuffer, state_message
+from tensegrity_dynamics.ros.state_decoding import StateDecoder, coordinate_record, record_of, state_record
+from tensegrity_dynamics.ros.state_encoding import InsideState, StateBuffer, state_message
 
 FIELDS = (
     "node_position", "node_velocity", "body_position", "body_quaternion", "body_twist", "q", "v", "output_twist",
@@ -64,6 +64,24 @@ def test_the_buffer_is_read_as_the_message_record_after_record(name):
         pose, twist = (None, None) if k == 3 else (seen.pose, seen.twist)
         record = codec.encode(simulation.state, pose, twist, residual=rng.normal(), converged=k != 4)
         assert deserialize_message(buffer(record, stamp, "x"), StructureState) == state_message(record, stamp, "x")
+
+
+@pytest.mark.parametrize("name", ["three_prism", "single_strut"])
+def test_a_state_inside_a_process_is_filled_when_it_is_read_and_then_is_its_message(name):
+    robot = load_robot(name)
+    simulation, codec, stamp = Simulation(robot), type_of(robot).codec(robot), time_message(1_500_000_000)
+    seen = simulation.observe()
+    record = codec.encode(simulation.state, seen.pose, seen.twist, residual=0.25, converged=False)
+    whole, inside = state_message(record, stamp, "x"), InsideState(record, stamp, "x")
+    assert record_of(inside) is record and record_of(whole) is None
+    assert (inside.header, inside.source, inside.layout, inside.converged) == (whole.header, "x", record.layout, False)
+    with pytest.raises(AttributeError):
+        object.__getattribute__(inside, "_q")  # nobody has read it
+    for field in StructureState.get_fields_and_field_types():
+        assert getattr(InsideState(record, stamp, "x"), field) == getattr(whole, field)
+    assert inside == whole and deserialize_message(serialize_message(inside), StructureState) == whole
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = inside.nothing
 
 
 def test_a_robot_without_anything_has_bytes_too():
