@@ -798,13 +798,14 @@ class QPController(SampledController):
                 break
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
-        """Bounds of this period: tensions on their way from those at the start, efforts, motion of the actuators."""
+        """Bounds of this period: tensions on their way from the start up to their floors, efforts, motion of the actuators."""
         program = self.program
         x = min(max((time - self._began_at) / FADE, 0.0), 1.0)
         left = 1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
         if left > 0.0 or self._bounded is not self._gains:
             floor = (1.0 + self._gains["floor_margin"]) * self._floor
-            floor = floor + left * (0.97 * self._start_tension - floor)
+            # what begins below its floor rises to it; what begins above it may fall, as a lighter robot needs it
+            floor = floor + left * np.minimum(0.97 * self._start_tension - floor, 0.0)
             self._low = floor
             program.desired_tension[:] = self._desired_tension(floor)
             program.tension_scale[:] = np.maximum(self._floor, 1e-3)
