@@ -18,7 +18,8 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.numerics.types import Array
 
-from ..optimization.quadratic_program import INFEASIBLE, SOLVED, QuadraticProgram, Sizes
+from ..optimization.infeasibility import prove_infeasible
+from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
 from ..optimization.solvers import DEFAULT_SOLVER, make_solver
 
 LEAST_SHARE = 0.2
@@ -58,7 +59,8 @@ class HoldingReserve:
     def share(self) -> float:
         """s at the state of the last `equations.update`, infinite where no effort holds the output.
 
-        Where no solver comes to an end it is that of the last look.
+        Whether none does is proved (`infeasibility`): solvers may come to no end where floors are all but kept. Without
+        solution and proof it is that of the last look.
         """
         arrays, program = self._equations.arrays, self._program
         cables, inputs = arrays.tension_1.shape
@@ -75,7 +77,7 @@ class HoldingReserve:
                 self._last, self._share = result.x[:inputs], float(result.x[inputs])
                 break
         else:
-            if result.status == INFEASIBLE:
+            if prove_infeasible(program) is not None:
                 self._share = np.inf
         return self._share
 

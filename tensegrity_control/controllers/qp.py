@@ -55,6 +55,7 @@ from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
 from .answer_delay import AnswerDelay
 from .cable_stretch import CableStretch
+from .free_motions import FreeMotions
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
 from .held_growth import HeldGrowth
 from .output_task import Limits, OutputPath, OutputTask
@@ -163,7 +164,7 @@ def fill_tensions(floor, start, ceiling, margin, level, left, low, desired, scal
     """
     for c in range(floor.shape[0]):
         least = (1.0 + margin) * floor[c]
-        least += left * (0.97 * start[c] - least)
+        least += left * min(0.97 * start[c] - least, 0.0)  # from above it may fall, as a lighter robot needs it
         low[c] = least
         desired[c] = min(max(level if level > 0.0 else start[c], TENSION_LEVEL * least), ceiling[c])
         scale[c] = max(floor[c], 1e-3)
@@ -301,6 +302,7 @@ class QPController(SampledController):
         self._automatic = bandwidth_of(self.equations, period)
         self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
         self._growth = HeldGrowth(self.equations, self._effort)
+        self._free = FreeMotions(self.program)
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
             "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate, "stiffness": stiffness,
@@ -402,6 +404,7 @@ class QPController(SampledController):
         v = np.zeros(self.robot.mechanism.velocity_count) if state.v is None else np.array(state.v)
         self.equations.update(q, v)
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
+        self._refuse_slack()
         self._begin_stretch(q, v)
         self._at, self._stiff, self.solution = q, None, None
         self.set_gains()
@@ -425,8 +428,23 @@ class QPController(SampledController):
         keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
         growth.begin(q, (growth.holding(self._start_tension), keeps_floors))
         growth.refuse(self.period)
+        self.program.desired_tension[:] = self._desired_tension((1.0 + self._gains["floor_margin"]) * self._floor)
+        self._free.begin(q, self._gains["damping"], self._bandwidth)
         self.equations.update(q, v)
         super().reset(time, state)
+
+    def _refuse_slack(self) -> None:
+        """Raise TensegrityError where cables are slack: efforts of cables that shall be tight would only reel them in."""
+        slack = [
+            name
+            for name, pull in zip(self.equations.cables, self._start_tension.tolist(), strict=True)
+            if not pull > 0.0
+        ]
+        if slack:
+            raise TensegrityError(
+                f"cables of {self.robot.name} are slack: {', '.join(slack)}. This control begins with all of them "
+                "tight; tighten them first (strain in the robot file, or the controller joint_position)."
+            )
 
     def _begin_stretch(self, q: Array, v: Array) -> None:
         """Take what the cables' strains pull from a state."""
@@ -624,7 +642,7 @@ class QPController(SampledController):
         effort = None if self.solution is None else self.solution.effort
         desired = self._guard.keep(desired, q, v, half, w, self._limits[1], effort)
         self._set_bounds(time, q, v)
-        self.solution = solution = self.program.solve(desired, self._gains["damping"])
+        self.solution = solution = self.program.solve(desired, self._gains["damping"], self._free.drag(q, v))
         self._planned = self._task.by_row(here[2])
         self._answer.tell(self.period, self._fastest, solution.output, self._planned)
         self._last_effort = solution.effort
@@ -837,7 +855,7 @@ class QPController(SampledController):
         self._doubt *= left
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
-        """Bounds of this period: tensions on their way from those at the start, efforts, motion of the actuators."""
+        """Bounds of this period: tensions on their way up to their floors, efforts, motion of the actuators."""
         program = self.program
         x = min(max((time - self._began_at) / FADE, 0.0), 1.0)
         left = 1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x)

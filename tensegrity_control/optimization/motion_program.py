@@ -5,7 +5,8 @@
 
 (000 (3.2.5)-(3.2.8) and (5.4.2)-(5.4.5), with everything but u eliminated, `tight_cables`.) L and M are the inertias
 seen at the output and in all coordinates, so that both terms have one unit and neither coordinates nor scale matter:
-the second one is Gauss' principle for the motions that the output leaves free, with a damping k. The third one, with
+the second one is Gauss' principle for the motions that the output leaves free, with a damping k, or with a
+posture where they need one (`free_motions`). The third one, with
 the mean inertia m at the output, lets the free motions feel the tensions that are desired: where these make a stable
 shape, it is one for the controlled robot, too, whatever the model has wrong. It chooses among self-stresses as well,
 however many there are. Efforts are never beyond their limits. Where tensions or joints cannot stay within theirs, these
@@ -67,10 +68,11 @@ class MotionSolution(NamedTuple):
 
 @allocation_free
 def fill_program(
-    tight, desired, damping, desired_tension, weight, shifts, total_mass, bounds, P, q, C, c_low, c_high, residual,
+    tight, desired, drag, desired_tension, weight, shifts, total_mass, bounds, P, q, C, c_low, c_high, residual,
     inertia,
 ):  # fmt: skip
-    """Write the objective and the rows of the module; `desired` (k,) is the output's acceleration.
+    """Write the objective and the rows of the module; `desired` (k,) is the output's acceleration,
+    `drag` (n,) that against which free motions go.
 
     Returns the largest entry of the diagonal of P, and whether the objective is finite. `bounds` are those of tensions
     (c,) and of the actuators' accelerations (a,), low and high. The mean inertia at the output is that of its rows
@@ -97,7 +99,7 @@ def fill_program(
         for k in range(outputs):
             total -= TRACKING_WEIGHT * tight.output_1[k, a] * residual[k]
         for i in range(n):
-            total += tight.momentum[i, a] * (tight.rate_0[i] + damping * tight.rates[i])
+            total += tight.momentum[i, a] * (tight.rate_0[i] + drag[i])
         for c in range(cables):
             part = weight * tight.tension_1[c, a]
             total += part * (tight.tension_0[c] - desired_tension[c])
@@ -272,22 +274,19 @@ class MotionProgram:
         """The last one as asked, whose arrays the next `solve` overwrites."""
         return self._hard
 
-    def solve(self, desired: Array, damping: float) -> MotionSolution:
+    def solve(self, desired: Array, damping: float, drag: Array | None = None) -> MotionSolution:
         """Efforts at the state of the last `equations.update`.
 
         Args:
             desired: (k,) m/s^2, the output's acceleration. damping: k [1/s] of the free motions.
+            drag: (n,) against which they go, in place of k w'; None for that.
 
         Raises:
             TensegrityError: an input is not finite.
         """
-        tight, program = self.equations.arrays, self._hard
+        program = self._hard
         inputs, desired = self._last.size, np.ascontiguousarray(desired, dtype=np.float64)
-        bounds = self.tension_low, self.tension_high, self.joint_low, self.joint_high
-        largest, finite = self._fill(
-            tight, desired, damping, self.desired_tension, self.tension_weight, self._shifts, self._mass, bounds,
-            program.P, program.q, program.C, program.c_low, program.c_high, self._residual, self._inertia,
-        )  # fmt: skip
+        largest, finite = self._write(desired, damping * self.equations.arrays.rates if drag is None else drag)
         if not finite:
             raise TensegrityError("the state or the wanted acceleration is not finite; there are no efforts for it.")
         result = self._solver.solve(program)
@@ -298,6 +297,21 @@ class MotionProgram:
             result = self._soft_solver.solve(self._soft)
         effort = result.x[:inputs] if result.status == SOLVED else self._held()
         return self._solution(desired, effort, status)
+
+    def unbounded(self, drag: Array) -> Array:
+        """(n,) accelerations for an output that is held, where no bound is minded; drag: (n,), see `solve`."""
+        self._write(np.zeros(self._residual.size), drag)
+        effort = np.linalg.solve(self._hard.P, -self._hard.q)
+        return np.asarray(self.equations.arrays.rate_0 + self.equations.arrays.rate_1 @ effort)
+
+    def _write(self, desired: Array, drag: Array) -> tuple[float, bool]:
+        """Fill the program; what `fill_program` returns."""
+        program, bounds = self._hard, (self.tension_low, self.tension_high, self.joint_low, self.joint_high)
+        found: tuple[float, bool] = self._fill(
+            self.equations.arrays, desired, drag, self.desired_tension, self.tension_weight, self._shifts, self._mass,
+            bounds, program.P, program.q, program.C, program.c_low, program.c_high, self._residual, self._inertia,
+        )  # fmt: skip
+        return found
 
     def _held(self) -> Array:
         """What is sent where no solver solves a program: the last efforts."""

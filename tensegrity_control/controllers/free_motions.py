@@ -1,0 +1,134 @@
+"""Motions that the output leaves free: whether they stay where they are under the program of `qp`, and a posture.
+
+The program damps them, w'' = -k w', and lets them feel the tensions that are desired (`motion_program`). Where these
+make no stable shape of them they fall away, slowly as they are damped, until floors are reached: struts on ball joints
+whose cables turn them about their own axis, arms of more links than the output needs. With z along the free motions,
+w' = Z z', the output held and tensions free,
+
+    z'' = S z,   r = max Re(-k / 2 + sqrt(k^2 / 4 + eig S))
+
+is how fast. Beyond `DRIFT` they are held, too, at the position of the start as near as the output lets them,
+
+    w'' = -Z (k z' + s^2 z),   z = U^+ (q - q_0),   z' = U^+ v
+
+with s half the bandwidth of the output's loop, k at least 2 s, and U those rows of Z that are no motions of actuators
+or cables: pulleys have to turn where the output moves. Where that holds them no better, no actuator does, and the robot
+is refused by name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.kinematics.configuration_space import difference
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.numerics.types import Array
+
+from ..optimization.motion_program import MotionProgram
+
+DRIFT = 0.01
+"""1/s of free motions that fall away, from which on they are held."""
+LOOSE = 0.5
+"""1/s, the same of those that nothing holds, from which on a robot is refused."""
+STEP = 1e-5
+"""rad or m of the largest coordinate, of differences."""
+DEPENDENT = 1e-9
+"""Part of the largest singular value from which on rows count as independent."""
+NAMED = 0.3
+"""Part of the largest coordinate of a motion from which on a coordinate is named."""
+
+
+class FreeMotions:
+    """See the module.
+
+    Args:
+        program: of the robot; its equations are left at another state by `begin`.
+
+    Attributes:
+        stiffness: s^2 [1/s^2] with which they are held; 0 where they are only damped. damping: k [1/s].
+        rate: r [1/s] at the last `begin`, with what holds them.
+    """
+
+    def __init__(self, program: MotionProgram) -> None:
+        equations = program.equations
+        self._program, self._mechanism = program, equations.mechanism
+        self._still, self._start = np.zeros(self._mechanism.velocity_count), np.zeros(0)
+        other = np.ones(self._mechanism.velocity_count, dtype=bool)
+        other[equations.parts.drive] = False
+        for entry in equations.robot.model_as(MechanismModel).entries:
+            for joint in entry.joints:
+                other[self._mechanism.velocities_of(joint)] = False
+        self._others = np.flatnonzero(other)
+        self.stiffness, self.damping, self.rate = 0.0, 0.0, 0.0
+
+    def begin(self, q: Array, damping: float, bandwidth: float) -> None:
+        """Look at q (nq,), where posture counts from, with the tensions that the program now desires.
+
+        Args:
+            damping: k [1/s] that was asked for. bandwidth: w [1/s] of the output's loop.
+
+        Raises:
+            TensegrityError: a free motion falls away that no actuator holds.
+        """
+        self._start, self.stiffness, self.damping = np.array(q), 0.0, damping
+        self.rate, _ = self._fastest()
+        if self.rate <= DRIFT:
+            return
+        self.stiffness, self.damping = (0.5 * bandwidth) ** 2, max(damping, bandwidth)
+        self.rate, motion = self._fastest()
+        if self.rate <= LOOSE:
+            return
+        size = np.abs(motion)
+        names = [each for each, part in zip(self._mechanism.coordinate_names(), size, strict=True)
+                 if part > NAMED * np.max(size)]  # fmt: skip
+        raise TensegrityError(
+            f"{self._program.equations.robot.name} has a motion that its output leaves free, that falls away "
+            f"({self.rate:.3g} 1/s) and that no actuator holds: {', '.join(names)}. Drive it, control it as part of "
+            "the output, or let a spring or another pull of the cables hold it."
+        )
+
+    def drag(self, q: Array, v: Array) -> Array | None:
+        """(n,) k z' + s^2 z in all coordinates, at the last `update`; None where free motions are only damped."""
+        if not self.stiffness > 0.0:
+            return None
+        free, basis = self._directions()
+        off = self.damping * v[self._others]
+        off += self.stiffness * difference(self._mechanism, self._start, q)[self._others]
+        return np.asarray(free @ np.linalg.lstsq(basis[self._others] @ free, off, rcond=DEPENDENT)[0])
+
+    def _directions(self) -> tuple[Array, Array]:
+        """Z (n, m), orthonormal, and G (nv, n) at the last `update`."""
+        equations, arrays = self._program.equations, self._program.equations.arrays
+        rows = np.vstack((arrays.stretch, arrays.jacobian))
+        size = np.linalg.norm(rows, axis=1)
+        _, values, turned = np.linalg.svd(rows / np.where(size > 0.0, size, 1.0)[:, None])
+        return turned[int(np.sum(values > DEPENDENT)) :].T, equations.reduction.basis[:, : equations.count]
+
+    def _fastest(self) -> tuple[float, Array]:
+        """r, and the velocities (nv,) of that motion."""
+        equations = self._program.equations
+        equations.update(self._start, self._still)
+        free, basis = (np.array(each) for each in self._directions())
+        index = np.array(equations.reduction.independent[: equations.count])
+        if not free.shape[1]:
+            return 0.0, self._still
+        slopes = np.empty((free.shape[1],) * 2)
+        for k, direction in enumerate((basis @ free).T):
+            step = STEP / float(np.max(np.abs(direction)))
+            there, back = (self._accelerations(direction, sign * step)[index] for sign in (1.0, -1.0))
+            slopes[:, k] = np.linalg.lstsq(free, (there - back) / (2.0 * step), rcond=None)[0]
+        values, motions = np.linalg.eig(slopes)
+        half = 0.5 * self.damping
+        rates = (np.sqrt(half * half + values.astype(complex)) - half).real
+        fastest = int(np.argmax(rates))
+        return float(rates[fastest]), np.asarray((basis @ free @ motions[:, fastest]).real)
+
+    def _accelerations(self, direction: Array, step: float) -> Array:
+        """(nv,) at rest a step [s] along a velocity (nv,) from the start, with the output held and nothing bounded."""
+        equations = self._program.equations
+        q = equations.moved(self._start, direction, step)
+        equations.update(q, self._still)
+        drag = self.drag(q, self._still)
+        rates = self._program.unbounded(np.zeros(equations.count) if drag is None else drag)
+        return np.asarray(equations.reduction.basis[:, : equations.count] @ rates + equations.reduction.offset)
