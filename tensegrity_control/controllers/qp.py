@@ -428,7 +428,7 @@ class QPController(SampledController):
         keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
         growth.begin(q, (growth.holding(self._start_tension), keeps_floors))
         growth.refuse(self.period)
-        self.program.desired_tension[:] = self._desired_tension((1.0 + self._gains["floor_margin"]) * self._floor)
+        self._set_tensions(0.0)
         self._free.begin(q, self._gains["damping"], self._bandwidth)
         self.equations.update(q, v)
         super().reset(time, state)
@@ -854,16 +854,21 @@ class QPController(SampledController):
                 return
         self._doubt *= left
 
+    def _set_tensions(self, left: float) -> None:
+        """Floors and desired tensions, with that part of their way from the start still to come."""
+        program = self.program
+        self._fill_tensions(
+            self._floor, self._start_tension, program.tension_high, self._gains["floor_margin"],
+            self._gains["level"], left, self._low, program.desired_tension, program.tension_scale,
+        )  # fmt: skip
+
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Bounds of this period: tensions on their way up to their floors, efforts, motion of the actuators."""
         program = self.program
         x = min(max((time - self._began_at) / FADE, 0.0), 1.0)
         left = 1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
         if left > 0.0 or self._bounded is not self._gains:
-            self._fill_tensions(
-                self._floor, self._start_tension, program.tension_high, self._gains["floor_margin"],
-                self._gains["level"], left, self._low, program.desired_tension, program.tension_scale,
-            )  # fmt: skip
+            self._set_tensions(left)
             self._bounded = self._gains if left == 0.0 else None
         self._at = q
         if self._stiff is not None:
