@@ -135,7 +135,7 @@ class EstimatorNode(RobotNode):
             self.set_status(WARN, f"no shape for these readings, the last one is shown: {estimate.reason}", **values)
         elif not missing:
             values["slack"] = ", ".join(estimate.slack) or "none"
-            if not self._observes:
+            if not self._observes and np.isfinite(estimate.softest):
                 values["softest"] = f"{estimate.softest:.4g} N/m"
             self.set_status(OK, "observing" if self._observes else "estimating", **values)
 

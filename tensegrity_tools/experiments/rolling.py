@@ -19,6 +19,7 @@ from tensegrity_control.controllers.rolling_mpc import RollingMPCController
 from tensegrity_control.rolling.roll_map import RollMap, Stand
 from tensegrity_dynamics import Robot, Simulation, Structure, StructureEquilibriumSolver, load_robot
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.structures.analysis.footing import FootingReader
 
 from ..output import panels, table
@@ -29,7 +30,7 @@ DESCRIPTION = "003: six bars roll, what every cable does on all 20 faces, and a 
 GOALS = ((1.0, 0.0), (0.0, 0.0), (0.0, 1.0), (0.0, 0.0), (-0.7071, -0.7071), (0.0, 0.0))
 SLOPE = 5.0
 """deg, downhill along x."""
-PROTOTYPE = (
+PROTOTYPE: tuple[dict[str, Any], ...] = (
     {"rest_m": 0.50, "tips_below_m": 0.32, "rolls": "onto n1-n6-n10, 0.52 m away"},
     {"rest_m": 0.55, "tips_below_m": 0.39, "rolls": "does not come to lie on a closed face"},
 )
@@ -39,6 +40,8 @@ ROBOT, CABLE = "six_bar", 6
 """CABLE: row of cable_1 among the members."""
 SWING = 6.0
 """s, for which it may swing before it counts as not tipped."""
+LONGEST_ROLL = 2000
+"""Periods of a roll that is drawn."""
 CONTROLLERS = ("rolling", "rolling_mpc")
 SECONDS = 30.0
 """Of the robot's time through the nodes: two rolls."""
@@ -67,6 +70,7 @@ def run(
             where = f"{angle:g} deg" if angle else "level"
             result["tours"].append({"state": what, "ground": where, "goals": tour_rows(loop, desired)})
     result["control"] = [control_row(robot, rolls, name, solver) for name in CONTROLLERS] if mpc else []
+    result["speeds"] = [roll_speeds(robot, rolls, name) for name in CONTROLLERS] if mpc else []
     if nodes:
         two = [roll_through_nodes(ROBOT, np.array(GOALS[0]), duration=SECONDS) for _ in range(2)]
         result["nodes"] = {
@@ -188,6 +192,31 @@ def control_row(robot: Robot, rolls: RollMap, name: str, solver: str) -> dict[st
     return row
 
 
+def roll_speeds(robot: Robot, rolls: RollMap, name: str) -> dict[str, Any]:
+    """Figure 3.5 of 003: linear and angular velocity of all rods over one roll, until it is over.
+
+    time_s (k,), linear_m_per_s and angular_rad_per_s (k, rods, 3); a rod does not turn about itself.
+    """
+    loop = RollingLoop(robot, rolls=rolls, controller=name)
+    ends = robot.structure.members[~robot.structure.unilateral]
+    loop.controller.set_goal(0.0, np.append(loop.position + np.array(GOALS[0]), 0.0))
+    times: list[float] = []
+    linear: list[Array] = []
+    angular: list[Array] = []
+    while not loop.controller.done and len(times) < LONGEST_ROLL:
+        loop.step()
+        state = loop.simulation.state
+        axes = state.nodes[ends[:, 1]] - state.nodes[ends[:, 0]]
+        rates = state.velocities[ends[:, 1]] - state.velocities[ends[:, 0]]
+        times.append(state.time)
+        linear.append(state.velocities[ends].mean(axis=1))
+        angular.append(np.cross(axes, rates) / np.sum(axes * axes, axis=1)[:, None])
+    return {
+        "controller": name, "time_s": np.array(times), "linear_m_per_s": np.array(linear),
+        "angular_rad_per_s": np.array(angular),
+    }  # fmt: skip
+
+
 def face_row(rolls: RollMap, face: tuple[int, ...]) -> dict[str, Any]:
     """What happens on one face: m, deg, s and N."""
     body = rolls.body
@@ -268,6 +297,14 @@ def render(result: dict[str, Any], console: Console) -> None:
         ]  # fmt: skip
         columns = ("a metre by", "rolls", "off m", "time s", "work J", "peak N", "horizons", "gait took over")
         console.print(table("all cables by model predictive control, and one cable by the gait", columns, compared))
+    speeds = [
+        (each["controller"], f"{each['time_s'][-1]:.1f}",
+         *(f"{np.linalg.norm(each[key], axis=2).max():.3g}" for key in ("linear_m_per_s", "angular_rad_per_s")))
+        for each in result["speeds"]
+    ]  # fmt: skip
+    if speeds:
+        heads = ("one roll by", "time s", "quickest rod m/s", "rad/s")
+        console.print(table("velocities of all rods over a roll (figure 3.5; --plot-to draws them)", heads, speeds))
     if "nodes" in result:
         same = result["nodes"]["two_runs_have_the_same_bits"]
         console.print(
@@ -296,16 +333,38 @@ def render_faces(result: dict[str, Any], console: Console) -> None:
         for each in result["prototype"]
     ]  # fmt: skip
     if compared:
-        heads = ("rest m", "masses", "prototype tips below m", "slowly", "by the gait", "at once", "prototype", "ours")
-        console.print(table("cable n1-n5 on the face n1-n5-n9, beside a prototype", heads, compared))
+        columns = (
+            "rest m",
+            "masses",
+            "prototype tips below m",
+            "slowly",
+            "by the gait",
+            "at once",
+            "prototype",
+            "ours",
+        )
+        console.print(table("cable n1-n5 on the face n1-n5-n9, beside a prototype", columns, compared))
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Where each roll leads from each face, as arrows over the turn of the face."""
-    figure, axes = panels(figsize=(7, 4))
+    """How long each roll from each face is, and the velocities of all rods over a roll with one cable and with all."""
+    count = len(result["speeds"])
+    figure, axes = panels(1 + count, 2, figsize=(11, 3.5 * (1 + count)))
     for k, face in enumerate(result["faces"]):
         for roll in face["rolls"]:
-            axes.plot(k, roll["length_m"], "o", color="C0" if roll["rests"] else "C3")
-    axes.set_xticks(range(len(result["faces"])), [face["face"] for face in result["faces"]], rotation=90, fontsize=6)
-    axes.set_ylabel("length of a roll [m]")
-    figure.savefig(path, dpi=150)
+            axes[0, 0].plot(k, roll["length_m"], "o", color="C0" if roll["rests"] else "C3")
+            axes[0, 1].plot(k, roll["tips_at_m"], "o", color="C0" if roll["rests"] else "C3")
+    for axis, what in zip(axes[0], ("length of a roll [m]", "rest length at which it tips [m]"), strict=True):
+        axis.set_xticks(
+            range(len(result["faces"])), [face["face"] for face in result["faces"]], rotation=90, fontsize=6
+        )
+        axis.set_ylabel(what)
+    for row, each in zip(axes[1:], result["speeds"], strict=True):
+        for axis, key in zip(row, ("linear_m_per_s", "angular_rad_per_s"), strict=True):
+            axis.plot(each["time_s"], each[key].reshape(len(each["time_s"]), -1), linewidth=0.8)
+            axis.set_xlabel("time [s]")
+            axis.set_title(
+                f"{each['controller']}: {'m/s' if key.startswith('linear') else 'rad/s'} of all rods, x, y, z"
+            )
+            axis.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)

@@ -1,8 +1,8 @@
 """The six-bar spherical tensegrity of 003: its geometry, its start-up, and its two models beside each other.
 
 The document prints no lengths, masses or stiffness: rods, stiffness and pretension are options here (`--set rod=0.6m`).
-Geometry and start-up are without weight, the motions too. What every cable does on each of the 20 faces is that of the
-shipped robot; the tours are in experiment `rolling`.
+Geometry and start-up are without weight, the motions too. On its ground it is the shipped robot; its tours are in
+experiment `rolling`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from tensegrity_dynamics.structures.dynamics.minimal_rods import (
 from tensegrity_dynamics.structures.structure import make_structure
 
 from ..output import panels, table
+from ._six_bar_ground import ground_rows, render_ground
 from .rolling import render_faces, roll_tables
 
 NAME = "six_bar"
@@ -69,7 +70,8 @@ def run(
     Args:
         rod: m, length of the rods. mass: kg, of a rod. stiffness: N/m, of a cable. pretension: N, of a cable.
         smoothness: m, of the tension law; zero is the hard law. step: s; zero is a twentieth of the shortest period.
-        part: of the lengths of all runs, for tests. faces: what every cable does on every face of the shipped robot.
+        part: of the lengths of all runs, for tests. faces: the shipped robot on its ground, too: how it stands, slides
+            and tips, and what every cable does on every face.
 
     Raises:
         TensegrityError: a pretension that needs rest lengths below zero.
@@ -89,6 +91,7 @@ def run(
         "vertical": through_the_vertical(step, part),
         "stabilisation": stabilised(body, step, part),
         "jacobian": jacobian_over_the_angle(),
+        "ground": ground_rows(load_robot("six_bar").structure) if faces else [],
         **(roll_tables(RollMap(load_robot("six_bar"))) if faces else {"faces": [], "prototype": []}),
     }
 
@@ -551,6 +554,7 @@ def render(result: dict[str, Any], console: Console) -> None:
             f"to {max(curves[name]['condition']):.3g}",
             highlight=False,
         )
+    render_ground(result["ground"], console)
     render_faces(result, console)
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_tools.commands.experiment import experiment
+from tensegrity_tools.experiments._six_bar_ground import ground_rows
 from tensegrity_tools.experiments.six_bar import draw, render, run
 from tensegrity_tools.output import console
 
@@ -34,6 +36,14 @@ def test_geometry_start_up_and_both_models_are_those_of_the_document_at_any_size
     render(result, console)
     draw(result, tmp_path / "six_bar.png")
     assert (tmp_path / "six_bar.png").stat().st_size > 1000
+
+
+@pytest.mark.long
+def test_on_its_ground_every_figure_is_what_closed_forms_and_statics_say():
+    rows = ground_rows(load_robot("six_bar").structure)
+    missed = [each for each in rows if each["allowed"] is not None and not each["off"] <= each["allowed"]]
+    assert len(rows) == 20 and not missed
+    assert next(each["found"] for each in rows if "least push" in each["what"]) >= 0.0
 
 
 @pytest.mark.parametrize(
