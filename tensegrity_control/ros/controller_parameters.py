@@ -14,7 +14,7 @@ from ..controllers.output_tracking import PLANS
 from ..controllers.sampled_controller import ACTUATIONS
 from ..registry import controller_class, make_controller, suitable
 
-LARGEST_GAIN = 1e6
+LARGEST_GAIN = 1e6  # in SI units of the gain
 
 
 class ControllerParameters:
