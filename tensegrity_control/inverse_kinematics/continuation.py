@@ -15,12 +15,11 @@ import numpy as np
 
 from tensegrity_dynamics.errors import NoEquilibriumError, UnreachableGoalError
 from tensegrity_dynamics.numerics.types import Array
-from tensegrity_dynamics.robots.output_frame import AXES
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
 from .ik_result import InverseKinematicsOptions, InverseKinematicsResult
 from .ik_step import Posture, Step, solve_step
-from .limits import Limits
+from .limits import Limits, unreachable_goal
 from .pose_goal import PoseGoal
 from .structure_equilibria import StructureEquilibriumMap
 from .structure_jacobian import Sensitivity
@@ -354,45 +353,11 @@ class Continuation:
                 nearest = again.equilibrium
                 break
             nearest = again.drawn_in()
-        return self._unreachable(bound, nearest, binding, trouble)
-
-    def _unreachable(
-        self, bound: StructureEquilibrium, nearest: StructureEquilibrium, binding: tuple[int, ...], trouble: str
-    ) -> UnreachableGoalError:
-        """The error for a goal out of reach.
-
-        Args:
-            bound: equilibrium at the limits, where the motion stopped; its values are quoted.
-            nearest: equilibrium that is offered instead, a little inside the limits.
-            binding: rows of the guard's limits that stop the motion.
-            trouble: why steps were refused, where no limit binds.
-        """
-        goal, guard = self.goal, self.guard
-        error = goal.error(nearest.pose)
-        axes = [AXES[row] for row in goal.output.rows]
-        distance = [value for axis, value in zip(axes, error, strict=True) if not axis.startswith("r")]
-        turn = [value for axis, value in zip(axes, error, strict=True) if axis.startswith("r")]
-        short = []
-        if distance:
-            short.append(f"{1e3 * float(np.linalg.norm(distance)):.3g} mm")
-        if turn:
-            short.append(f"{np.degrees(float(np.linalg.norm(turn))):.3g} deg")
-        position, quaternion = nearest.pose
-        location = ", ".join(f"{value:.4f}" for value in position)
-        orientation = ", ".join(f"{value:.4f}" for value in quaternion)
-
-        values = guard.values(bound)
+        guard, values = self.guard, self.guard.values(bound)
+        lengths = {nearest.structure.member_names[k]: float(nearest.rest_lengths[k]) for k in guard.members}
         rows = binding or tuple(guard.limits.touched(values, 1e-3))
-        reasons = [guard.limits.describe(row, values[row]) for row in rows]
-        if not reasons:
-            reasons = [trouble or "the pose does not answer to the tendons in that direction"]
-        return UnreachableGoalError(
-            f"the goal pose is out of reach. Nearest reachable pose: position ({location}) m, quaternion "
-            f"({orientation}); it misses the goal by {' and '.join(short)}. What stops it: {'; '.join(reasons)}. Ask "
-            "for a pose nearer to that one, or widen these limits in the robot file.",
-            nearest=nearest,
-            rest_lengths={nearest.structure.member_names[k]: float(nearest.rest_lengths[k]) for k in guard.members},
-            binding=tuple(dict.fromkeys(guard.limits.names[row] for row in rows)),
+        return unreachable_goal(
+            self.goal, nearest, guard.limits, values, rows, trouble, reachable=True, rest_lengths=lengths
         )
 
     def drawn_in(self) -> StructureEquilibrium:

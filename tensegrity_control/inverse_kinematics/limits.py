@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from tensegrity_dynamics.errors import UnreachableGoalError
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.output_frame import AXES
+
+from .pose_goal import PoseGoal
 
 QUANTITIES = {
     "tension": ("N", "floor", "ceiling"), "rest length": ("m", "shortest", "longest"),
@@ -48,3 +54,42 @@ class Limits:
         unit, lowest, highest = QUANTITIES[self.quantities[row]]
         word = lowest if at_low else highest
         return f"{self.names[row]}: {self.quantities[row]} {value:.4g} {unit} at its {word} of {bound:.4g} {unit}"
+
+
+def unreachable_goal(
+    goal: PoseGoal,
+    nearest: Any,
+    limits: Limits,
+    values: Array,
+    rows: Sequence[int],
+    trouble: str,
+    *,
+    reachable: bool = False,
+    rest_lengths: Mapping[str, float] | None = None,
+) -> UnreachableGoalError:
+    """The error for a goal out of reach.
+
+    Args:
+        nearest: equilibrium that is offered instead. reachable: whether a goal there was tried.
+        values: (r,) of the limits where the motion stopped; rows: of those that stop it.
+        trouble: why steps were refused, where no limit binds.
+        rest_lengths: m of the nearest equilibrium, by tendon.
+    """
+    axes = [AXES[row] for row in goal.output.rows]
+    error = list(zip(axes, goal.error(nearest.pose), strict=True))
+    moved = [value for axis, value in error if not axis.startswith("r")]
+    turned = [value for axis, value in error if axis.startswith("r")]
+    short = [f"{1e3 * float(np.linalg.norm(moved)):.3g} mm"] if moved else []
+    short += [f"{np.degrees(float(np.linalg.norm(turned))):.3g} deg"] if turned else []
+    position, quaternion = (", ".join(f"{value:.4f}" for value in part) for part in nearest.pose)
+    where = f"position ({position}) m" + (f", quaternion ({quaternion})" if turned else "")
+    reasons = [limits.describe(row, values[row]) for row in rows]
+    return UnreachableGoalError(
+        f"the goal pose is out of reach. Nearest {'reachable pose' if reachable else 'pose found'}: {where}; it misses "
+        f"the goal by {' and '.join(short)}. What stops it: "
+        f"{'; '.join(reasons) or trouble or 'the pose does not answer to the actuators in that direction'}. Ask for a "
+        "pose nearer to that one, or widen these limits in the robot file.",
+        nearest=nearest,
+        rest_lengths=rest_lengths,
+        binding=tuple(dict.fromkeys(limits.names[row] for row in rows)),
+    )

@@ -13,11 +13,10 @@ import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.numerics.types import Array
-from tensegrity_dynamics.robots.output_frame import AXES
 
 from .ik_result import InverseKinematicsOptions, InverseKinematicsResult
 from .ik_step import Posture, solve_step
-from .limits import Limits
+from .limits import Limits, unreachable_goal
 from .mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium, PathSensitivity
 from .pose_goal import PoseGoal
 
@@ -221,23 +220,5 @@ def _unreachable(
     binding: tuple[int, ...],
     trouble: str,
 ) -> UnreachableGoalError:
-    error = goal.error(nearest.pose)
-    axes = [AXES[row] for row in goal.output.rows]
-    moved = [value for axis, value in zip(axes, error, strict=True) if not axis.startswith("r")]
-    turned = [value for axis, value in zip(axes, error, strict=True) if axis.startswith("r")]
-    short = [f"{1e3 * float(np.linalg.norm(moved)):.3g} mm"] if moved else []
-    short += [f"{np.degrees(float(np.linalg.norm(turned))):.3g} deg"] if turned else []
     values = limited(equilibria, nearest, None)[0]
-    rows = binding or tuple(limits.touched(values, 0.05))
-    reasons = [limits.describe(row, values[row]) for row in rows] or [
-        trouble or "the pose does not answer to the joints"
-    ]
-    location = ", ".join(f"{value:.4f}" for value in nearest.pose[0])
-    return UnreachableGoalError(
-        f"the goal pose is out of reach. Nearest pose found: position ({location}) m; it misses the goal by "
-        f"{' and '.join(short)}. What stops it: {'; '.join(reasons)}. Ask for a pose nearer to that one, or widen "
-        "these limits in the robot file.",
-        nearest=nearest,
-        rest_lengths={},
-        binding=tuple(dict.fromkeys(limits.names[row] for row in rows)),
-    )
+    return unreachable_goal(goal, nearest, limits, values, binding or limits.touched(values, 0.05), trouble)

@@ -19,7 +19,10 @@ from numpy.typing import ArrayLike
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.rotations import cross_matrix, matrix_from_quaternion, quaternion_from_matrix
 from tensegrity_dynamics.numerics.types import Array
-from tensegrity_dynamics.robots.output_frame import Pose, pose_error
+from tensegrity_dynamics.robots.output_frame import AXES, Pose, pose_error
+
+IGNORED = 1e-3
+"""m by which a goal may differ along an axis that is not controlled before its sender hears of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,13 @@ class PoseGoal:
     def error(self, pose: Pose) -> Array:
         """(p,) m and rad from a pose of the output to the goal, on the controlled axes."""
         return np.asarray(pose_error(self.pose, pose)[self.output.rows])
+
+    def note(self, pose: Pose) -> str:
+        """A sentence where the position differs from that of a pose along axes that the output does not control."""
+        differs = np.abs(np.append(np.subtract(self.position, pose[0]), np.zeros(3))) > IGNORED
+        differs[self.output.rows] = False
+        axes = ", ".join(AXES[row] for row in np.flatnonzero(differs))
+        return f"{axes} of {self.output.name} cannot be asked for and will follow from the others." if axes else ""
 
     def jacobian(self, pose: Pose, pose_jacobian: Array) -> Array:
         """(p, a): how fast the error shrinks at a pose, for the Jacobian (6, a) of the pose there."""

@@ -34,8 +34,8 @@ RATE_SHARE = 0.05
 DELAY_MARGIN = 2
 """Periods of the inner loop by which its torques may come late."""
 DAMPING_FACTORS = np.geomspace(0.25, 16.0, 13)
-LOWERED = 0.8
-MOST_LOWERED = 20
+LOWERED = 0.8  # factor on the stiffness in each try, until the loop is stable
+MOST_LOWERED = 20  # tries
 
 
 @dataclass(frozen=True, eq=False)

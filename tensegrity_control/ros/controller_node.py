@@ -534,6 +534,7 @@ class ControllerNode(RobotNode):
         try:
             self._ready(whole=True)
             goal = self._goals(request.target.header.frame_id, [0.0], [pose_asked(request)])[0][1]
+            ignored = "" if self._state is None else goal.note(pose_from_message(self._state.output_pose))
             profile = request.profile or "minimum_jerk"
             accepted = await self._planned(self._planner.goal(self._controller, goal, request.duration, profile))
             self._finish(False, "a new goal replaced it")
@@ -545,7 +546,7 @@ class ControllerNode(RobotNode):
         except FAILURES as error:
             response.reason = str(error) or type(error).__name__
             return response
-        response.accepted, response.reason = True, accepted.note
+        response.accepted, response.reason = True, " ".join(filter(None, (accepted.note, ignored)))
         response.predicted_arrival = time_message(round(1e9 * min(accepted.arrival, LATEST)))
         return response
 

@@ -14,8 +14,8 @@ from ..controllers.output_tracking import PLANS
 from ..controllers.sampled_controller import ACTUATIONS
 from ..registry import controller_class, make_controller, suitable
 
-LARGEST_GAIN = 1e6
-LARGEST_SETTING = 1e12
+LARGEST_GAIN = 1e6  # in SI units of the gain
+LARGEST_SETTING = 1e12  # in SI units of what is set
 
 
 class ControllerParameters:

@@ -18,7 +18,7 @@ MIN_ANSWERS = 10
 """Answers of an id within the window below which its share of damaged ones is not judged."""
 DAMAGED_SHARE = 0.5
 """Share of damaged answers that marks an id as duplicate, if the others have at most `OTHERS_DAMAGED_SHARE`."""
-OTHERS_DAMAGED_SHARE = 0.1
+OTHERS_DAMAGED_SHARE = 0.1  # of their answers
 
 
 @dataclass(frozen=True)

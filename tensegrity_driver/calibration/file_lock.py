@@ -13,7 +13,7 @@ from .line_fit import CalibrationError
 
 PATIENCE_S = 10.0
 """s to wait for another program that holds the lock; to save takes milliseconds."""
-PAUSE_S = 0.005
+PAUSE_S = 0.005  # between two tries
 
 
 @contextlib.contextmanager

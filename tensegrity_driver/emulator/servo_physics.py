@@ -20,8 +20,8 @@ from ..servos.motors import Motor
 from .motor_model import Drive, Shaft, Turn, soft_turn, turn
 from .register_file import RegisterFile
 
-NOMINAL_VOLTAGE = 12.0
-DROOP = 0.25
+NOMINAL_VOLTAGE = 12.0  # V
+DROOP = 0.25  # of the top speed, at stall torque
 AMBIENT_C, HEATING_K, HEATING_TIME_S = 25.0, 120.0, 300.0
 OVERLOAD_TIME_S, OVERLOAD_SHARE = 2.0, 0.9
 AX_RANGE_RAD = math.radians(300.0)

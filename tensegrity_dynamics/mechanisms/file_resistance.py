@@ -8,7 +8,7 @@ from ..errors import TensegrityError
 from ..robots.file_errors import Problems
 from ..robots.units import BaseUnits
 from .file_schema import CableBlock, JointBlock, MechanismFile, ResistanceBlock
-from .mechanism import RESISTED
+from .joint_coordinates import JOINT_COORDINATES
 from .resistance import Resistance
 
 QUANTITIES: dict[bool, dict[str, str]] = {
@@ -39,9 +39,9 @@ class ResistanceReader:
         given = item.resistance
         if given is None:
             return ()
-        count = RESISTED.get(item.kind, 0)
+        count = JOINT_COORDINATES[item.kind].resistances
         if not count:
-            allowed = ", ".join(RESISTED)
+            allowed = ", ".join(name for name, kind in JOINT_COORDINATES.items() if kind.resistances)
             self._problems.add((*path, "resistance"), f"a {item.kind} joint has none; {allowed} joints have.")
             return ()
         turns = item.kind != "prismatic"

@@ -56,6 +56,8 @@ class FrameBlock(Block):
 
 
 class PrimitiveBlock(Block):
+    """A solid of a body: its form, and density or mass."""
+
     kind: Literal["cylinder", "tube", "box", "cube", "sphere", "point"]
     size: list[Length] = Field(default=[])
     density: Annotated[Density, Field(ge=0)] | None = None
@@ -78,6 +80,8 @@ class MeshBlock(Block):
 
 
 class BodyBlock(Block):
+    """A rigid body: of solids, meshes, or of mass, centre and inertia as numbers."""
+
     shapes: list[PrimitiveBlock] = Field(default=[])
     mesh: Annotated[list[MeshBlock], Field(min_length=1), BeforeValidator(_as_list)] = Field(default=[])
     mass: Annotated[Mass, Field(ge=0)] | None = None
@@ -127,6 +131,8 @@ Start = Annotated[list[Any], BeforeValidator(_as_list)]
 
 
 class JointBlock(Block):
+    """A joint of the tree, by which a body hangs on its parent."""
+
     name: Name
     kind: JointKind
     parent: Name
@@ -142,6 +148,8 @@ class JointBlock(Block):
 
 
 class LoopBlock(Block):
+    """A joint that closes a loop between two bodies of the tree."""
+
     name: Name
     kind: LoopKind
     before: Name
@@ -159,11 +167,15 @@ class LoopBlock(Block):
 
 
 class AnchorBlock(Block):
+    """The point of a body at which a cable ends."""
+
     body: Name
     at: Point
 
 
 class CableBlock(Block):
+    """A cable from a pulley to an anchor, by an involute joint."""
+
     name: Name
     body: Name
     at: Point
@@ -244,6 +256,8 @@ class RoutedCableBlock(Block):
 
 
 class BodyOutputBlock(Block):
+    """A frame on a body that goals mean."""
+
     name: Name
     body: Name
     frame: FrameBlock = FrameBlock()

@@ -18,21 +18,12 @@ from .cable_substitution import with_zeroed_pulleys
 from .dynamics.equations_of_motion import equations
 from .dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
 from .file_schema import MechanismFile
+from .joint_coordinates import JOINT_COORDINATES
 from .kinematics.configuration_space import displaced
 from .kinematics.loop_closure import assemble, loop_of_row
 from .kinematics.loop_reduction import make_reduction_workspace
 from .mechanism_model import MechanismModel
 from .workspace import make_workspace
-
-QUANTITIES: dict[str, tuple[str, ...]] = {
-    "fixed": (),
-    "revolute": ("angle",),
-    "prismatic": ("length",),
-    "universal": ("angle", "angle"),
-    "spherical": ("angle",) * 3,
-    "floating": ("length",) * 3 + ("angle",) * 3,
-}
-"""What the numbers of a joint's `start` are; orientations are rotation vectors."""
 
 
 def rough_start(block: MechanismFile, model: MechanismModel, problems: Problems) -> NDArray[np.float64]:
@@ -43,7 +34,7 @@ def rough_start(block: MechanismFile, model: MechanismModel, problems: Problems)
     for i, item in enumerate(block.joints):
         if item.start is None:
             continue
-        quantities = QUANTITIES[item.kind]
+        quantities = JOINT_COORDINATES[item.kind].start
         if len(item.start) != len(quantities) and not (item.kind == "floating" and len(item.start) == 3):
             problems.add(
                 ("joints", i, "start"),

@@ -20,6 +20,7 @@ from ..errors import TensegrityError, unknown_name
 from ..numerics.short_repr import ShortRepr
 from . import joints
 from .frame import Frame
+from .joint_coordinates import JOINT_COORDINATES
 from .late_kernels import CONTACTS, ENTRIES, POINTS, RIGID_ROUTES, ROUTES
 from .loads import LOAD_COLUMNS, Load, Payload
 from .loop_joints import Loop, loop_rows, routed_row
@@ -38,8 +39,6 @@ from .routing.placed_route import PlacedRoute, rigid_row_count, route_arrays
 from .touch.parts import ContactPart, contact_array
 
 WORLD = "world"
-RESISTED = {"revolute": 1, "prismatic": 1, "universal": 2, "spherical": 1}
-"""Number of resistances by kind of joint."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,7 +111,7 @@ class Joint:
             raise TensegrityError(f"joint {self.name}: the pulley radius is {self.radius} m, must be above zero.")
         if not (np.isfinite(self.armature) and self.armature >= 0.0):
             raise TensegrityError(f"joint {self.name}: armature {self.armature} must be finite and not below zero.")
-        allowed = RESISTED.get(self.kind, 0)
+        allowed = JOINT_COORDINATES[self.kind].resistances
         if self.resistance and len(self.resistance) != allowed:
             raise TensegrityError(
                 f"joint {self.name}: "
@@ -317,15 +316,11 @@ class Mechanism(ShortRepr):
 
     def coordinate_names(self) -> tuple[str, ...]:
         """A name for every velocity coordinate: the joint's, with the part where it has several."""
-        parts = {
-            "universal": ("x", "y"), "spherical": ("wx", "wy", "wz"), "floating": ("wx", "wy", "wz", "vx", "vy", "vz"),
-            "involute_u": ("angle", "elongation"), "involute_epsilon": ("angle", "strain"),
-            "involute_length": ("angle", "length"), "involute_rigid": ("angle",),
-        }  # fmt: skip
         names: list[str] = []
         for joint in self.joints:
             if joint.kind != "fixed":
-                names += [f"{joint.name}.{part}" for part in parts[joint.kind]] if joint.kind in parts else [joint.name]
+                parts = JOINT_COORDINATES[joint.kind].parts
+                names += [f"{joint.name}.{part}" for part in parts] or [joint.name]
         return tuple(names)
 
     @property

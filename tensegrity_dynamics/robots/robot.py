@@ -158,5 +158,5 @@ def robot_of(robot: Robot | RobotModel) -> Robot:
     if isinstance(robot, Robot):
         return robot
     if not isinstance(robot, RobotModel):
-        raise TensegrityError(f"{robot!r} is no robot; give one, such as load_robot('three_prism').")
+        raise TensegrityError(f"{robot!r} is no robot; give one, such as load_robot('my_robot.yaml').")
     return Robot(name=robot.kind, model=robot)

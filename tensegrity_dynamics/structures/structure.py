@@ -352,6 +352,9 @@ def make_structure(
         masses, damping: kg and N s/m by member name, zero where not named.
         node_masses: kg by node name, zero where not named.
         gravity: (3,) m/s^2. ground, smoothness: see `Structure`.
+
+    Raises:
+        TensegrityError: an unknown node or member, an axis that is none of x, y, z, or what `Structure` refuses.
     """
     names = tuple(nodes)
     member_names = tuple(row[0] for row in members)
@@ -370,6 +373,8 @@ def make_structure(
     held = {index(name) for name in fixed}
     axes = np.zeros((len(names), 3), dtype=np.bool_)
     for name, letters in (rollers or {}).items():
+        if not set(letters) <= set(AXES):
+            raise TensegrityError(f"roller {name}: {letters!r} is no list of axes; give some of {''.join(AXES)}.")
         axes[index(name)] = [axis in letters for axis in AXES]
     return Structure(
         node_names=names,

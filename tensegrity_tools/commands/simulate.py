@@ -22,7 +22,7 @@ from ..output import console, panels, print_json, print_report, progress
 from .arguments import JsonOption, RobotArgument, check_folder, check_picture
 from .motion_table import write_table
 
-MOST_STEPS = 1e10
+MOST_STEPS = 1e10  # of one run
 SAMPLES = 400
 COLOURS = {"tendon": "C0", "spring": "C1", "cable": "C2"}
 STRAIGHT = {"position": "length", "velocity": "speed", "effort": "force"}

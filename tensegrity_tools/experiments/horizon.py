@@ -31,7 +31,7 @@ from ._progress import figures, report
 DESCRIPTION = "offline plan, receding horizon and `qp` on the same motion: error, effort and planning time"
 AFTER = 0.5
 """s after the motion."""
-SIMULATED = 1e-3
+SIMULATED = 1e-3  # s, longest step of the simulation
 CONTROLLERS: dict[str, tuple[str, dict[str, Any]]] = {
     "offline": ("task", {}),
     "receding": ("task", {"plan": "receding_in_step"}),

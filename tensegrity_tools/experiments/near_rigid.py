@@ -44,7 +44,7 @@ DESCRIPTION = "control of the single strut with stiff cables, table 5.7 and figu
 
 STRESS, DAMPING = 20e6, 10e6
 TRACKED = ("x-revoluteJt", "y-revoluteJt")
-MIRROR = -1.0
+MIRROR = -1.0  # factor on both angles
 TABLE_5_7 = {2e8: (8.403e-3, 8.293e-3), 2e9: (1.080e-3, 8.105e-4), 2e10: (2.162e-4, 1.330e-4)}
 MODULI, PERIODS = "200 MPa, 2 GPa, 20 GPa", "1 ms, 5 ms"
 QUANTITIES = {"stress": "stress", "damping": "viscosity"}
@@ -64,7 +64,7 @@ PLANTS: dict[str, dict[str, Any]] = {
 STEP = 1e-4
 STAGE = 0.2
 """Step of the printed law's integrator in parts of what is fastest, 1 / |eigenvalue| at the start."""
-SAMPLE = 0.02
+SAMPLE = 0.02  # s between two points of the series
 
 
 def path() -> HermiteSpline:

@@ -33,8 +33,8 @@ TABLE_7 = (
     ("three_prism", 1.0, 1.0, 644, (0.0234, 0.3193), 91),
     ("tensebot", INCH, POUND_FORCE, 3241, (0.0114, 0.0428), 925),
 )
-THRESHOLD = 1e-5
-STIFFNESS = 1000.0
+THRESHOLD = 1e-5  # in the units of each robot
+STIFFNESS = 1000.0  # likewise
 MAXIMUM_ITERATIONS = 200_000
 
 

@@ -33,7 +33,7 @@ from ._runs import Variants
 
 NAME = "robustness"
 DESCRIPTION = "`qp` with unchanged gains under delays, coarse sensors, wrong models, unknown loads and pushes"
-PERIOD = 0.005
+PERIOD = 0.005  # s
 SETTLING, MOVE, AFTER = 0.5, (0.03, 0.0, -0.02), 1.0
 SHARE = 0.2
 """Of the robot's mass, of the payload."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tensegrity_control import RobotState
+from tensegrity_control.inverse_kinematics.pose_goal import make_goal
 from tensegrity_dynamics import Simulation, load_robot, make_estimator
 
 
@@ -30,3 +31,11 @@ def test_with_an_estimate_the_state_is_the_estimated_one() -> None:
     found = RobotState.of(simulation, estimate)
     assert found.q is not None and np.array_equal(found.q, estimate.configuration)
     assert not np.array_equal(found.q, simulation.state.q)
+
+
+def test_a_goal_says_which_of_its_numbers_the_output_does_not_take() -> None:
+    robot = load_robot("single_strut")  # x and y are controlled
+    goal = make_goal(robot.output, [0.02, 0.0, 1.005], [1.0, 0.0, 0.0, 0.0])
+    upright = np.array([1.0, 0.0, 0.0, 0.0])
+    assert goal.note((np.array([0.0, 0.0, 1.0]), upright)).startswith("z of ")
+    assert goal.note((np.array([0.5, 0.3, 1.005]), upright)) == ""

@@ -86,7 +86,10 @@ def wrench_jacobian(mechanism: Mechanism, q: NDArray, body: str, point: NDArray 
     A moment and force f (6,) N m and N at that point adds J' f to the efforts (W of 000, 1.2.31).
 
     Args:
-        body: its name. point: (3,) m in the body's frame; its origin without.
+        q: (nq,). body: its name. point: (3,) m in the body's frame; its origin without.
+
+    Raises:
+        TensegrityError: unknown body, or a position of another size or that is not finite.
     """
     q, still = check_state(mechanism, q, np.zeros(mechanism.velocity_count))
     if body not in mechanism.body_index:

@@ -190,7 +190,11 @@ AXES: Mapping[str, int] = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5}
 
 
 def wrench_margins(statics: CableStatics, base: ArrayLike | None = None) -> dict[str, tuple[float, float]]:
-    """How far the output can be pushed along (N) and turned about (N m) each world axis: backwards and forwards."""
+    """How far the output can be pushed along (N) and turned about (N m) each world axis: backwards and forwards.
+
+    Args:
+        base: (6,) N and N m that acts beside; none without.
+    """
     found = {}
     for axis, row in AXES.items():
         unit = np.zeros(6)

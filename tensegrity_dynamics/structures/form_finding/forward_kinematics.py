@@ -63,7 +63,7 @@ def forward_kinematics(
         )
     structure = robot.structure if isinstance(robot, Robot) else robot
     if not isinstance(structure, Structure):
-        raise TensegrityError(f"{robot!r} is no robot; give one, such as load_robot('three_prism').")
+        raise TensegrityError(f"{robot!r} is no robot; give one, such as load_robot('my_robot.yaml').")
     output = robot.outputs[0] if isinstance(robot, Robot) and robot.outputs else None
     if method not in METHODS:
         raise TensegrityError(unknown_name("method", method, METHODS))

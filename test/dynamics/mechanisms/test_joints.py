@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tensegrity_dynamics.mechanisms import joints
+from tensegrity_dynamics.mechanisms.joint_coordinates import JOINT_COORDINATES
 from tensegrity_dynamics.mechanisms.joints import (
     POSITION_COUNTS,
     VELOCITY_COUNTS,
@@ -161,3 +162,12 @@ def test_kernels_compile_whatever_is_compiled_first(tmp_path):
     root = Path(__file__).resolve().parents[3]
     done = subprocess.run([sys.executable, "-c", program], cwd=root, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_every_kind_of_joint_names_all_its_coordinates():
+    assert list(JOINT_COORDINATES) == list(joints.JOINT_KINDS)
+    for kind, names in JOINT_COORDINATES.items():
+        count = VELOCITY_COUNTS[joints.JOINT_KINDS[kind]]
+        assert len(names.parts) in ((count,) if count > 1 else (0, count))
+        assert len(names.start) == (0 if kind.startswith("involute") else count)
+        assert names.resistances in (0, 1, count)
