@@ -174,11 +174,36 @@ def solve_equations(elements, first, last, state):
 
 
 @for_compiled_callers
+def tolerance(own, before):
+    """Strain by which the ratio of a contact that slips may be off its bound."""
+    return 0.1 * (ROUNDING + SHARE * max(own[STRAIN], before[STRAIN]))
+
+
+@for_compiled_callers
+def is_solved(elements, first, last, state):
+    """Whether all contacts that slip are at their bounds."""
+    for e in range(first + 1, last):
+        if elements[e, HOLDS] != 0.0 and state[e, MODE] != 0.0 and state[e, CREEP] == 0.0:
+            before = state[int(elements[e, BEFORE])]
+            if abs(excess(state[e], before)) > tolerance(state[e], before):
+                return False
+    return True
+
+
+@for_compiled_callers
 def find_slip(elements, first, last, state):
-    """Fill what has slipped at every contact by now, from what had slipped at the last step, and all strains."""
+    """Fill what has slipped at every contact by now, from what had slipped at the last step, and all strains.
+
+    Contacts begin to slip and stick again all at once, which is quick. Where that goes round in circles they do one by
+    one, the first of the cable before others, each after the equations of those before are solved.
+    """
     bounds(elements, first, last, state)
     for turn in range(MOST_ROUNDS):
+        if turn == MOST_ROUNDS // 2:
+            bounds(elements, first, last, state)
+        one_by_one = turn >= MOST_ROUNDS // 2
         find_strains(elements, first, last, state)
+        may_change = not one_by_one or is_solved(elements, first, last, state)
         settled = True
         for e in range(first + 1, last):
             if elements[e, HOLDS] == 0.0:
@@ -193,18 +218,17 @@ def find_slip(elements, first, last, state):
                 continue
             if own[MODE] == 0.0:
                 own[RIGHT] = 0.0
-                if own[RATIO] != STICKS:
+                if own[RATIO] != STICKS and may_change:
                     slack = ROUNDING + SHARE * max(ahead, behind)
                     if ahead - own[RATIO] * max(behind, 0.0) > slack:
-                        own[MODE], settled = 1.0, False
+                        own[MODE], settled, may_change = 1.0, False, not one_by_one
                     elif behind - own[RATIO] * max(ahead, 0.0) > slack:
-                        own[MODE], settled = -1.0, False
+                        own[MODE], settled, may_change = -1.0, False, not one_by_one
                 continue
-            over = excess(own, before)
-            if abs(over) > 0.1 * (ROUNDING + SHARE * max(ahead, behind)):
+            if abs(excess(own, before)) > tolerance(own, before):
                 settled = False
-            elif (own[TRIAL] - own[SLIP]) * own[MODE] < 0.0 and turn < MOST_ROUNDS // 2:
-                own[MODE], own[TRIAL], settled = 0.0, own[SLIP], False
+            elif (own[TRIAL] - own[SLIP]) * own[MODE] < 0.0 and may_change:
+                own[MODE], own[TRIAL], settled, may_change = 0.0, own[SLIP], False, not one_by_one
         if settled:
             return
         fill_equations(elements, first, last, state)

@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 
 from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, parse_robot
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.mechanisms.routing.columns import SLIP, TENSION, TRIAL
+from tensegrity_dynamics.mechanisms.workspace import make_workspace
 from tensegrity_tools.commands.motion_table import write_table
 from tensegrity_tools.commands.simulate import _sample
 from tensegrity_tools.experiments import routing
@@ -82,3 +86,29 @@ def test_what_regularised_friction_cannot_be_is_refused_by_name():
     )
     with pytest.raises(TensegrityError, match=r"tendon has regularised friction.*'rk4'"):
         Simulation(parse_robot(text, "here"), integrator="adaptive")
+
+
+def test_a_tight_strand_between_slack_ones_is_let_go_at_both_ends_alike():
+    """Both guides ask for the same there, that nothing is left in the strand between them."""
+    guide = "axis: [0, 1, 0], radius: 0.05, friction: 0.3"
+    text = f"""
+name: chain
+kind: mechanism
+gravity: [0, 0, 0]
+bodies: {{slider: {{mass: 1, inertia: [1, 1, 1]}}}}
+joints: [{{name: slide, kind: prismatic, parent: world, body: slider, axis: [1, 0, 0], frame: {{at: [0.7, 0, 0]}}}}]
+routed_cables:
+  - {{name: rope, young: 1e9, cable_radius: 0.001, strain: 0, route: [
+      {{body: world, at: [-0.3, 0, 0]}}, {{body: world, at: [0, 0, 0], side: 1, {guide}}},
+      {{body: world, at: [0.4, 0, 0], side: -1, {guide}}}, {{body: slider, at: [0, 0, 0]}}]}}
+"""
+    model = parse_robot(text, "chain").model_as(MechanismModel)
+    flat = model.mechanism.flat
+    work = make_workspace(flat)
+    moved = 1e-3
+    work.route_state[1:3, SLIP] = -moved, moved  # what was between the guides has gone to both ends
+    evaluate(flat, np.array(model.start), np.array([1.0]), work)
+    left = work.route_state[1:3, TRIAL] - work.route_state[1:3, SLIP]
+    np.testing.assert_allclose(left, [moved, -moved], rtol=1e-9)
+    assert (work.route_state[:, TENSION] == 0.0).all()
+    assert np.isfinite(work.route_state).all()
