@@ -51,7 +51,8 @@ STICKS = -1.0
 """Ratio of a contact on which nothing can slip."""
 ROUNDING, SHARE = 1e-15, 1e-12
 """Strain, and part of it, by which a ratio may be beyond its bound before the contact slips."""
-MOST_ROUNDS = 200
+MOST_ROUNDS, AT_ONCE = 600, 60
+"""Rounds of the search for what slips, and those of them in which all contacts may change at once."""
 NOTHING_NEW = 1e-10
 """Part of its diagonal that is left of an equation that follows from those before it."""
 CREPT = 1e-10
@@ -174,18 +175,18 @@ def solve_equations(elements, first, last, state):
 
 
 @for_compiled_callers
-def tolerance(own, before):
-    """Strain by which the ratio of a contact that slips may be off its bound."""
-    return 0.1 * (ROUNDING + SHARE * max(own[STRAIN], before[STRAIN]))
+def is_off(own, before, turn):
+    """Whether a contact that slips is off its bound by more than, in late rounds, rounding leaves."""
+    rounding = 0.1 * ROUNDING if turn < AT_ONCE else ROUNDING * (1.0 + own[RATIO])
+    return abs(excess(own, before)) > rounding + 0.1 * SHARE * max(own[STRAIN], before[STRAIN])
 
 
 @for_compiled_callers
-def is_solved(elements, first, last, state):
+def is_solved(elements, first, last, state, turn):
     """Whether all contacts that slip are at their bounds."""
     for e in range(first + 1, last):
         if elements[e, HOLDS] != 0.0 and state[e, MODE] != 0.0 and state[e, CREEP] == 0.0:
-            before = state[int(elements[e, BEFORE])]
-            if abs(excess(state[e], before)) > tolerance(state[e], before):
+            if is_off(state[e], state[int(elements[e, BEFORE])], turn):
                 return False
     return True
 
@@ -199,11 +200,11 @@ def find_slip(elements, first, last, state):
     """
     bounds(elements, first, last, state)
     for turn in range(MOST_ROUNDS):
-        if turn == MOST_ROUNDS // 2:
+        one_by_one = turn >= AT_ONCE
+        if turn == AT_ONCE:
             bounds(elements, first, last, state)
-        one_by_one = turn >= MOST_ROUNDS // 2
         find_strains(elements, first, last, state)
-        may_change = not one_by_one or is_solved(elements, first, last, state)
+        may_change = not one_by_one or is_solved(elements, first, last, state, turn)
         settled = True
         for e in range(first + 1, last):
             if elements[e, HOLDS] == 0.0:
@@ -225,7 +226,7 @@ def find_slip(elements, first, last, state):
                     elif behind - own[RATIO] * max(ahead, 0.0) > slack:
                         own[MODE], settled, may_change = -1.0, False, not one_by_one
                 continue
-            if abs(excess(own, before)) > tolerance(own, before):
+            if is_off(own, before, turn):
                 settled = False
             elif (own[TRIAL] - own[SLIP]) * own[MODE] < 0.0 and may_change:
                 own[MODE], own[TRIAL], settled, may_change = 0.0, own[SLIP], False, not one_by_one
