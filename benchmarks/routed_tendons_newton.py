@@ -10,14 +10,14 @@ masses, stiffness and damping as robot files here.
 
 The bodies, masses, pulleys and points are newton's as it ships them. What differs, since it cannot be said here:
 
-* newton holds every piece of a cable by a spring of its own stiffness, whatever its length; here one cable has one E A.
-  Both are compared with a reference of their own law, so that no error is the other's choice.
-* In the routing example pieces leave the planes of their pulleys, aslant by 6 degrees, which is refused here by name; here
-  they pass a ring where both planes meet, at half the height. The pulleys do not move, so that the length of these
-  pieces stays as it is, and what the pulleys give the cable is the same; newton's torque on the outer pulleys is that of
-  the aslant pull, which does not balance the energy of the cable.
+* newton holds every piece of a cable by a spring of its own stiffness, whatever its length; here one cable has one
+  E A. Both are compared with a reference of their own law, so that no error is the other's choice.
+* In the routing example pieces leave the planes of their pulleys, aslant by 6 degrees, which is refused here by name;
+  here they pass a ring where both planes meet, at half the height. The pulleys do not move, so that the length of these
+  pieces stays as it is, and what the pulleys give the cable is the same; newton's torque on the outer pulleys is that
+  of the aslant pull, which does not balance the energy of the cable.
 * Of the three machines of the capstan example those without friction and without slip are compared. On the one between
-  newton turns the pulley by a share of the cable's way even while the cable does not slip, which no law of friction says.
+  newton turns the pulley by a share of the cable's way even while the cable does not slip, as no law of friction says.
 * Of the switch example, whose bodies have no mass, the error is that of the length of the cable.
 
 The reference is a third formulation, planar bodies on a spring that only pulls, integrated by DOP853 within
@@ -289,7 +289,7 @@ def spans(machine: Machine) -> np.ndarray:
 
 
 def ring(one: Wheel, other: Wheel) -> tuple[float, float, float]:
-    """m, where the cable passes from the plane of one wheel to that of the next, whose axes are square to each other."""
+    """m, where the cable passes from the plane of one wheel to that of the next, with axes square to each other."""
     x, y = (next(w.centre[n] for w in (one, other) if w.axis == axis) for n, axis in enumerate(("1, 0, 0", "0, 1, 0")))
     return x, y, 0.5 * (one.centre[2] + other.centre[2])
 

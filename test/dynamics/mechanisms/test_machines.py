@@ -185,7 +185,7 @@ def test_implicit_steps_stay_stable_with_cables_of_steel_at_a_millisecond():
 
 ARMS = {
     "a": ["{name: a1Jt, kind: revolute, parent: world, body: a1, axis: [0, 1, 0], resistance: {stiffness: 900}}",
-          "{name: a2Jt, kind: spherical, parent: a1, body: a2, frame: {at: [0.3, 0, 0]}, resistance: {stiffness: 4e4}}"],
+          "{name: a2Jt, kind: spherical, parent: a1, body: a2, frame: {at: [0.3, 0, 0]}, resistance: {damping: 900}}"],
     "b": ["{name: b1Jt, kind: floating, parent: world, body: b1, start: [0, 1, 0.2]}"],
     "c": ["{name: c1Jt, kind: prismatic, parent: world, body: c1, axis: [0, 0, 1], resistance: {damping: 4e3}}"],
 }  # fmt: skip
