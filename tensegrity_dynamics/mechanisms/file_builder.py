@@ -346,11 +346,14 @@ def _entry(block: MechanismFile, i: int, reader: ResistanceReader, problems: Pro
     if not item.strain > -1.0:
         problems.add(("cables", i, "strain"), f"a strain is above -1; found {item.strain:g}.")
         return None
+    if item.young is None and item.variant != "rigid":
+        problems.add(("cables", i, "young"), "a cable that stretches needs it; or say variant: rigid.")
+        return None
     if not item.skew:
         pulley_axis = pulley_axis - (pulley_axis @ block_axis) * block_axis
     return CableEntry(
         item.name, item.body, np.array(item.at), block_axis, pulley_axis, item.pulley_radius, item.anchor.body,
-        np.array(item.anchor.at), item.young, item.cable_radius, item.damping, item.variant,
+        np.array(item.anchor.at), item.young or 1.0, item.cable_radius, item.damping, item.variant,
         np.inf if item.length is None else item.length, item.strain,
         _primitives(item.block, block.density, ("cables", i, "block"), problems),
         _primitives(item.pulley, block.density, ("cables", i, "pulley"), problems),

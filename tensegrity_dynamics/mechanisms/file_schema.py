@@ -186,7 +186,7 @@ class CableBlock(Block):
     pulley_joint: Name | None = None
     pulley_radius: PositiveLength
     anchor: AnchorBlock
-    young: Annotated[Stress, Field(gt=0)]
+    young: Annotated[Stress, Field(gt=0)] | None = None
     damping: Annotated[Viscosity, Field(ge=0)] = 0.0
     cable_radius: PositiveLength
     variant: Literal["rigid", "u", "epsilon", "length"] = "epsilon"

@@ -78,6 +78,7 @@ class RigidTensions:
 
     def __init__(self, model: MechanismModel) -> None:
         mechanism = self._mechanism = model.mechanism
+        self._weight = float(mechanism.flat.mass.sum() * np.linalg.norm(mechanism.flat.gravity))
         self.strands = rigid_strands(mechanism)
         self.strand_tensions = np.zeros(self.strands.size)
         entries = [entry for entry in model.entries if entry.variant == "rigid"]
@@ -97,9 +98,11 @@ class RigidTensions:
         """
         if not self.names and not self.strands.size:
             return {}
-        force = work.mass @ acceleration + work.bias - work.passive - effort
+        terms = (work.mass @ acceleration, work.bias, -work.passive, -effort)
+        force = np.sum(terms, axis=0)
         multipliers = np.linalg.lstsq(work.loop.T, force, rcond=None)[0]
-        scale = float(np.max(np.abs(force), initial=0.0))
+        # where all of these vanish, too, what rounding leaves is still part of the weight
+        scale = float(np.max(np.abs(terms), initial=0.0)) + self._weight
         self.strand_tensions = route_tensions(self._mechanism, work, multipliers, scale)
         result = {}
         for name, row, anchor, end in zip(self.names, self._rows, self._anchors, self._ends, strict=True):

@@ -51,7 +51,8 @@ STICKS = -1.0
 """Ratio of a contact on which nothing can slip."""
 ROUNDING, SHARE = 1e-15, 1e-12
 """Strain, and part of it, by which a ratio may be beyond its bound before the contact slips."""
-MOST_ROUNDS = 200
+MOST_ROUNDS, AT_ONCE = 600, 60
+"""Rounds of the search for what slips, and those of them in which all contacts may change at once."""
 NOTHING_NEW = 1e-10
 """Part of its diagonal that is left of an equation that follows from those before it."""
 CREPT = 1e-10
@@ -174,11 +175,36 @@ def solve_equations(elements, first, last, state):
 
 
 @for_compiled_callers
+def is_off(own, before, turn):
+    """Whether a contact that slips is off its bound by more than, in late rounds, rounding leaves."""
+    rounding = 0.1 * ROUNDING if turn < AT_ONCE else ROUNDING * (1.0 + own[RATIO])
+    return abs(excess(own, before)) > rounding + 0.1 * SHARE * max(own[STRAIN], before[STRAIN])
+
+
+@for_compiled_callers
+def is_solved(elements, first, last, state, turn):
+    """Whether all contacts that slip are at their bounds."""
+    for e in range(first + 1, last):
+        if elements[e, HOLDS] != 0.0 and state[e, MODE] != 0.0 and state[e, CREEP] == 0.0:
+            if is_off(state[e], state[int(elements[e, BEFORE])], turn):
+                return False
+    return True
+
+
+@for_compiled_callers
 def find_slip(elements, first, last, state):
-    """Fill what has slipped at every contact by now, from what had slipped at the last step, and all strains."""
+    """Fill what has slipped at every contact by now, from what had slipped at the last step, and all strains.
+
+    Contacts begin to slip and stick again all at once, which is quick. Where that goes round in circles they do one by
+    one, the first of the cable before others, each after the equations of those before are solved.
+    """
     bounds(elements, first, last, state)
     for turn in range(MOST_ROUNDS):
+        one_by_one = turn >= AT_ONCE
+        if turn == AT_ONCE:
+            bounds(elements, first, last, state)
         find_strains(elements, first, last, state)
+        may_change = not one_by_one or is_solved(elements, first, last, state, turn)
         settled = True
         for e in range(first + 1, last):
             if elements[e, HOLDS] == 0.0:
@@ -193,18 +219,17 @@ def find_slip(elements, first, last, state):
                 continue
             if own[MODE] == 0.0:
                 own[RIGHT] = 0.0
-                if own[RATIO] != STICKS:
+                if own[RATIO] != STICKS and may_change:
                     slack = ROUNDING + SHARE * max(ahead, behind)
                     if ahead - own[RATIO] * max(behind, 0.0) > slack:
-                        own[MODE], settled = 1.0, False
+                        own[MODE], settled, may_change = 1.0, False, not one_by_one
                     elif behind - own[RATIO] * max(ahead, 0.0) > slack:
-                        own[MODE], settled = -1.0, False
+                        own[MODE], settled, may_change = -1.0, False, not one_by_one
                 continue
-            over = excess(own, before)
-            if abs(over) > 0.1 * (ROUNDING + SHARE * max(ahead, behind)):
+            if is_off(own, before, turn):
                 settled = False
-            elif (own[TRIAL] - own[SLIP]) * own[MODE] < 0.0 and turn < MOST_ROUNDS // 2:
-                own[MODE], own[TRIAL], settled = 0.0, own[SLIP], False
+            elif (own[TRIAL] - own[SLIP]) * own[MODE] < 0.0 and may_change:
+                own[MODE], own[TRIAL], settled, may_change = 0.0, own[SLIP], False, not one_by_one
         if settled:
             return
         fill_equations(elements, first, last, state)

@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 from multibody_machines import LEG, TIP_MASS, WIDTH, biglide, manipulator, single_strut
 
+from tensegrity_dynamics import parse_robot
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations, evaluate
 from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import forward_dynamics
-from tensegrity_dynamics.mechanisms.dynamics.state_derivative import make_displacement_workspace
+from tensegrity_dynamics.mechanisms.dynamics.state_derivative import components, make_displacement_workspace
 from tensegrity_dynamics.mechanisms.kinematics.loop_closure import assemble
 from tensegrity_dynamics.mechanisms.kinematics.loop_reduction import make_reduction_workspace
 from tensegrity_dynamics.mechanisms.kinematics.mode_enumeration import assembly_modes, working_modes
 from tensegrity_dynamics.mechanisms.mechanism import Mechanism
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.simulation.actuation import make_drives
 from tensegrity_dynamics.mechanisms.simulation.rosenbrock import rosenbrock
 from tensegrity_dynamics.mechanisms.simulation.runge_kutta import runge_kutta
@@ -179,6 +181,41 @@ def test_implicit_steps_stay_stable_with_cables_of_steel_at_a_millisecond():
     np.testing.assert_allclose(end[:2], fine[:2], atol=2e-4)
     assert np.max(np.abs(v)) < 10.0
     assert np.max(np.abs(work.loop_error)) < 1e-11
+
+
+ARMS = {
+    "a": ["{name: a1Jt, kind: revolute, parent: world, body: a1, axis: [0, 1, 0], resistance: {stiffness: 900}}",
+          "{name: a2Jt, kind: spherical, parent: a1, body: a2, frame: {at: [0.3, 0, 0]}, resistance: {damping: 900}}"],
+    "b": ["{name: b1Jt, kind: floating, parent: world, body: b1, start: [0, 1, 0.2]}"],
+    "c": ["{name: c1Jt, kind: prismatic, parent: world, body: c1, axis: [0, 0, 1], resistance: {damping: 4e3}}"],
+}  # fmt: skip
+
+
+def arms(names, cable=""):
+    joints = [joint for name in names for joint in ARMS[name]]
+    bodies = [f"{name}: {{mass: 0.4, centre: [0.1, 0, 0.05], inertia: [2.0e-3, 3.0e-3, 2.5e-3]}}" for name in
+              (joint.split("body: ")[1].split(",")[0].rstrip("}") for joint in joints)]  # fmt: skip
+    text = "kind: mechanism\nname: arms\nbodies: {" + ", ".join(bodies) + "}\njoints: [" + ", ".join(joints) + "]\n"
+    return parse_robot(text + cable, "here").model_as(MechanismModel)
+
+
+def test_implicit_steps_move_a_part_that_nothing_ties_to_others_as_if_it_were_alone():
+    """Differences of the parts are taken at once: nothing of one may get into another."""
+    rng = np.random.default_rng(4)
+    whole, shares = arms("abc"), [arms(name) for name in "abc"]
+    assert components(whole.mechanism.flat).tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2]
+    effort = rng.uniform(-1, 1, whole.mechanism.velocity_count)
+    together = run(whole.mechanism, whole.start, effort, 1e-3, 20, "implicit")
+    q = v = 0
+    for share in shares:
+        own = slice(v, v + share.mechanism.velocity_count)
+        alone = run(share.mechanism, share.start, effort[own], 1e-3, 20, "implicit")
+        np.testing.assert_allclose(together[1][own], alone[1], rtol=1e-12)
+        np.testing.assert_allclose(together[0][q : q + share.start.size], alone[0], rtol=1e-12, atol=1e-14)
+        q, v = q + share.start.size, own.stop
+    cable = "routed_cables: [{name: tie, young: 1e9, cable_radius: 1e-3, strain: 0, route: [{body: a2, at: [0, 0, 0]},"
+    tied = arms("abc", cable + " {body: c1, at: [0, 0, 0.5]}]}]")
+    assert components(tied.mechanism.flat).tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0]
 
 
 # -- loop kinematics against the corrected closed forms of 002 -----------------------------------------------

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import tensegrity_dynamics
 from tensegrity_control import make_controller
-from tensegrity_dynamics import NoEquilibriumError, Simulation, TensegrityError, parse_robot
+from tensegrity_dynamics import NoEquilibriumError, RobotFileError, Simulation, TensegrityError, parse_robot
 from tensegrity_dynamics.mechanisms.estimation.quasi_static_estimator import MechanismEstimator
 from tensegrity_dynamics.robots.robot_types import type_of
 
@@ -55,3 +58,14 @@ def test_a_rigid_rope_is_refused_where_it_would_push():
 def test_control_by_strains_refuses_rigid_cables_by_name(name):
     with pytest.raises(TensegrityError, match=r"cable rope (is|has variant) rigid"):
         make_controller(name, hoist())
+
+
+def test_a_rigid_cable_needs_no_modulus_and_a_push_that_is_rounding_stops_nothing():
+    text = (Path(tensegrity_dynamics.__file__).parent / "robots" / "single_strut.yaml").read_text()
+    rigid = text.replace('young: "2 GPa"', "variant: rigid").replace('      damping: "10 MPa s"\n', "")
+    rigid = rigid.replace("      strain: 0.01\n", "").replace(", minimum_tension: 20", "")
+    simulation = Simulation(parse_robot(rigid, "here"), time_step=1e-3)
+    simulation.advance(1)  # nothing pulls the upright strut aside
+    assert list(simulation.observe().tensions.values()) == pytest.approx([0.0] * 3, abs=1e-9)
+    with pytest.raises(RobotFileError, match=r"B1\)\.young: a cable that stretches needs it; or say variant: rigid"):
+        parse_robot(text.replace('      young: "2 GPa"\n', ""), "here")

@@ -8,6 +8,11 @@ import numpy as np
 import pytest
 
 from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, parse_robot
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.mechanisms.routing.columns import RATIO, SLIP, STRAIN, TENSION, TRIAL
+from tensegrity_dynamics.mechanisms.routing.efforts import keep_slip
+from tensegrity_dynamics.mechanisms.workspace import make_workspace
 from tensegrity_tools.commands.motion_table import write_table
 from tensegrity_tools.commands.simulate import _sample
 from tensegrity_tools.experiments import routing
@@ -82,3 +87,63 @@ def test_what_regularised_friction_cannot_be_is_refused_by_name():
     )
     with pytest.raises(TensegrityError, match=r"tendon has regularised friction.*'rk4'"):
         Simulation(parse_robot(text, "here"), integrator="adaptive")
+
+
+def test_a_tight_strand_between_slack_ones_is_let_go_at_both_ends_alike():
+    """Both guides ask for the same there, that nothing is left in the strand between them."""
+    guide = "axis: [0, 1, 0], radius: 0.05, friction: 0.3"
+    text = f"""
+name: chain
+kind: mechanism
+gravity: [0, 0, 0]
+bodies: {{slider: {{mass: 1, inertia: [1, 1, 1]}}}}
+joints: [{{name: slide, kind: prismatic, parent: world, body: slider, axis: [1, 0, 0], frame: {{at: [0.7, 0, 0]}}}}]
+routed_cables:
+  - {{name: rope, young: 1e9, cable_radius: 0.001, strain: 0, route: [
+      {{body: world, at: [-0.3, 0, 0]}}, {{body: world, at: [0, 0, 0], side: 1, {guide}}},
+      {{body: world, at: [0.4, 0, 0], side: -1, {guide}}}, {{body: slider, at: [0, 0, 0]}}]}}
+"""
+    model = parse_robot(text, "chain").model_as(MechanismModel)
+    flat = model.mechanism.flat
+    work = make_workspace(flat)
+    moved = 1e-3
+    work.route_state[1:3, SLIP] = -moved, moved  # what was between the guides has gone to both ends
+    evaluate(flat, np.array(model.start), np.array([1.0]), work)
+    left = work.route_state[1:3, TRIAL] - work.route_state[1:3, SLIP]
+    np.testing.assert_allclose(left, [moved, -moved], rtol=1e-9)
+    assert (work.route_state[:, TENSION] == 0.0).all()
+    assert np.isfinite(work.route_state).all()
+
+
+def test_what_slips_is_found_from_any_state_and_takes_energy():
+    """Every contact that slips does so towards the side that pulls, at its bound; those that stick are within it."""
+    rng = np.random.default_rng(1)
+    guides = [
+        f"{{body: world, at: [{0.2 * k:.1f}, 0, 0], axis: [0, 1, 0], radius: 0.05, side: {1 if k % 2 == 0 else -1},"
+        f" friction: {0.2 + 0.6 * (k % 3)}}}"
+        for k in range(6)
+    ]
+    text = f"""
+name: chain
+kind: mechanism
+gravity: [0, 0, 0]
+bodies: {{slider: {{mass: 1, inertia: [1, 1, 1]}}}}
+joints: [{{name: slide, kind: prismatic, parent: world, body: slider, axis: [1, 0, 0], frame: {{at: [1.3, 0, 0]}}}}]
+routed_cables:
+  - {{name: rope, young: 1e9, cable_radius: 0.001, strain: 0.02, route: [
+      {{body: world, at: [-0.3, 0, 0]}}, {", ".join(guides)}, {{body: slider, at: [0, 0, 0]}}]}}
+"""
+    model = parse_robot(text, "chain").model_as(MechanismModel)
+    flat, start, still = model.mechanism.flat, np.array(model.start), np.zeros(1)
+    for _ in range(150):
+        work = make_workspace(flat)
+        work.route_state[1:7, SLIP] = rng.normal(scale=10.0 ** rng.uniform(-3.5, -2), size=6)
+        evaluate(flat, start, still, work)
+        state = work.route_state
+        strain = np.maximum(state[:7, STRAIN], 0.0)
+        ahead, behind, ratio = strain[1:], strain[:-1], state[1:7, RATIO]
+        slipped = state[1:7, TRIAL] - state[1:7, SLIP]
+        assert (ahead <= ratio * behind * (1 + 1e-9) + 1e-12).all()
+        assert (behind <= ratio * ahead * (1 + 1e-9) + 1e-12).all()
+        assert (slipped * (ahead - behind) >= -1e-15).all()
+        assert keep_slip(flat.route_elements, flat.routed_cables, state) >= 0.0
