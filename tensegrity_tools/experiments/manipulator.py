@@ -276,7 +276,8 @@ def render(result: dict[str, Any], console: Console) -> None:
     gravity = "gravity on" if any(result["gravity_m_per_s2"]) else "no gravity"
     console.print(
         f"manipulator, E = {1e-6 * result['young_Pa']:g} MPa, damping {1e-6 * result['damping_Pa_s']:g} MPa s, "
-        f"{gravity}, start at rest at h0 = {result['height_m']:.6f} m, torques held over {1e3 * result['period_s']:g} ms, "
+        f"{gravity}, start at rest "
+        f"at h0 = {result['height_m']:.6f} m, torques held over {1e3 * result['period_s']:g} ms, "
         f"cables above {result['floor_N']:g} N.\n",
         highlight=False,
     )
