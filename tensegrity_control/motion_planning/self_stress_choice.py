@@ -7,7 +7,7 @@ What the forces leave open of the tensions is T = T_0 + N z. Of these is taken t
 with floors f, ceilings t and s their mean floor; with a desired level l the first sum is 1/2 sum_c ((T_c - l) / s)^2.
 It is strictly convex and analytic inside the limits (an interior point of the program of 000, 3.2), so that the
 tensions are as smooth as what they follow from, and never on a limit. Where the output shall have a stiffness s*, those
-nearest to it with s(T) = s* are taken, linearised again until they stay, in steps that lessen an exact penalty function.
+nearest to it with s(T) = s* are taken: s is linearised again until they stay, in steps that lessen an exact penalty.
 """
 
 from __future__ import annotations
