@@ -102,7 +102,8 @@ def test_the_stiffness_is_held_along_a_path_with_floors_and_ceilings_kept(monkey
     assert not made.control.relaxed()
 
 
-@pytest.mark.parametrize("stiffness", [53.0, pytest.param(0.0, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("stiffness", [53.0, 0.0])
 def test_plans_of_near_rigid_hold_the_stiffness(stiffness):
     """0: left alone it changes, so that holding it is no accident."""
     asked = {"stiffness_x": 1.0, "stiffness_y": 0.5, "stiffness_z": 0.0, "floor": LOW, "ceiling": 60.0}
