@@ -63,9 +63,13 @@ class PlannedStiffness:
         self._order = [entries.index(name) for name in self._model.cables]
 
     def excess(self, q: Array, tension: Array) -> float:
-        """s / s* - 1 at q (nq,) with tensions (c,) N, -1 where there is no stiffness at all."""
+        """s / s* - 1 at rest at q (nq,) with the tensions in balance that are nearest to (c,) N.
+
+        -1 where there is no stiffness at all. What accelerates a robot is no part of its stiffness.
+        """
         try:
-            return self._model.value(q, tension[self._order]) / self.stiffness - 1.0
+            balanced = self._model.self_stresses(q, tension[self._order])[0]
+            return self._model.value(q, balanced) / self.stiffness - 1.0
         except TensegrityError:
             return -1.0
 

@@ -6,8 +6,8 @@ What the forces leave open of the tensions is T = T_0 + N z. Of these is taken t
 
 with floors f, ceilings t and s their mean floor; with a desired level l the first sum is 1/2 sum_c ((T_c - l) / s)^2.
 It is strictly convex and analytic inside the limits (an interior point of the program of 000, 3.2), so that the
-tensions are as smooth as what they follow from, and never on a limit. Where the output shall have a stiffness s*, it is
-the minimum with s(T) = s* (linearised again until it stays).
+tensions are as smooth as what they follow from, and never on a limit. Where the output shall have a stiffness s*, those
+nearest to it with s(T) = s* are taken: s is linearised again until they stay, in steps that lessen an exact penalty.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SOLVED = 1e-12
 """Newton decrement of a solved program."""
 STIFF, STEP, MISSED = 1e8, 1e-3, 0.01
 """Weight of the stiffness, step of its differences in parts of the mean floor, and part of it that may be missing."""
-MAX_ROUNDS = 12
+MAX_ROUNDS = 40
 """Linearisations of the stiffness; four are usual."""
 
 
@@ -50,20 +50,29 @@ def choose_tensions(
     z = None if start is None else stress @ (start - particular)
     if z is None or not _inside(particular + z @ stress, floor, ceiling):
         z = deepest(particular, stress, floor, ceiling)[0]
-        z = program.solve(z)
-    elif excess is None:
-        z = program.solve(z)
+    free = program.solve(z)
     if excess is None:
-        return np.asarray(particular + z @ stress)
-    step, value = STEP * program.unit, 0.0
+        return np.asarray(particular + free @ stress)
+    program = _Program(particular, stress, floor, ceiling, particular + free @ stress)
+    step, value = STEP * program.unit, excess(particular + z @ stress)
     for _ in range(MAX_ROUNDS):
         tension = particular + z @ stress
-        value = excess(tension)
         slope = np.array([excess(tension + step * each) - value for each in stress]) / step
-        before, z = z, program.solve(z, slope, value - float(slope @ z))
-        if float(np.max(np.abs(z - before), initial=0.0)) < 1e-7 * program.unit:
+        offset = value - float(slope @ z)
+        ahead = program.solve(z, slope, offset)
+        price = 10.0 + 10.0 * STIFF * abs(float(slope @ ahead + offset))  # of the stiffness beside the cost
+        merit, share = program.cost(z) + price * abs(value), 1.0
+        while share > 1e-3:
+            trial = z + share * (ahead - z)
+            missed = excess(particular + trial @ stress)
+            if program.cost(trial) + price * abs(missed) < merit:
+                break
+            share *= 0.5
+        else:
             break
-    value = excess(particular + z @ stress)
+        moved, z, value = float(np.max(np.abs(trial - z), initial=0.0)), trial, missed
+        if moved < 1e-7 * program.unit:
+            break
     if abs(value) > MISSED:
         raise InfeasibleControlError(
             f"no self-stress between floor and ceiling gives the stiffness, the nearest {1.0 + value:.3g} times it"
@@ -74,9 +83,15 @@ def choose_tensions(
 class _Program:
     """The minimum of the module over z, beside STIFF / 2 (slope z + offset)^2."""
 
-    def __init__(self, particular: Array, stress: Array, floor: Array, ceiling: Array, level: float | None) -> None:
+    def __init__(
+        self, particular: Array, stress: Array, floor: Array, ceiling: Array, level: float | Array | None
+    ) -> None:
         self._limits = particular, stress, floor, ceiling, level
         self.unit = float(np.mean(floor))
+
+    def cost(self, z: Array) -> float:
+        """Of the module at z (s,)."""
+        return _cost(*self._limits, self.unit, z)
 
     def solve(self, z: Array, slope: Array | None = None, offset: float = 0.0) -> Array:
         """From z (s,) inside the limits."""
@@ -85,7 +100,7 @@ class _Program:
         slope = np.zeros(stress.shape[0]) if slope is None else slope
 
         def cost_at(z: Array) -> float:
-            return _cost(*self._limits, unit, z) + 0.5 * STIFF * float(slope @ z + offset) ** 2
+            return self.cost(z) + 0.5 * STIFF * float(slope @ z + offset) ** 2
 
         cost = cost_at(z)
         for _ in range(MAX_STEPS):
@@ -117,7 +132,7 @@ def _inside(tension: Array, floor: Array, ceiling: Array) -> bool:
 
 
 def _cost(
-    particular: Array, stress: Array, floor: Array, ceiling: Array, level: float | None, unit: float, z: Array
+    particular: Array, stress: Array, floor: Array, ceiling: Array, level: float | Array | None, unit: float, z: Array
 ) -> float:
     tension = particular + z @ stress
     if not _inside(tension, floor, ceiling):

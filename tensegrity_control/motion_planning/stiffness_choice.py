@@ -117,23 +117,27 @@ class StiffnessChoice:
         """Least and largest stiffness [N/m] between floors and ceilings at q (nq,)."""
         high = np.minimum(high, self.model.ceiling)
         start, stress = self.model.self_stresses(q, tension)
+        rows, right = np.vstack((stress, -stress)), np.concatenate((high - start, start - low))
+
+        def farthest(slope: Array) -> Array | None:
+            found = linprog(slope, A_ub=rows, b_ub=right, bounds=(None, None))
+            return np.asarray(start + stress @ found.x) if found.status == 0 else None
+
+        # where the robot is symmetric the stiffness may be stationary: the ends of each self-stress are tried, too
+        corners = [farthest(sign * each) for each in np.eye(stress.shape[1]) for sign in (1.0, -1.0)]
+        begins = [start, *(each for each in corners if each is not None)]
+        values = [self.model.value(q, each) for each in begins]
         ends = []
         for sign in (1.0, -1.0):
-            here, (value, slope) = start, self._slope(q, start, stress)
-            best = sign * value
+            first = int(np.argmin(sign * np.array(values)))
+            here, best = begins[first], sign * values[first]
             for _ in range(WALKS if stress.shape[1] else 0):
-                rows = np.vstack((stress, -stress))
-                found = linprog(
-                    sign * slope, A_ub=rows, b_ub=np.concatenate((high - start, start - low)), bounds=(None, None)
-                )
-                if found.status != 0:
+                ahead = farthest(sign * self._slope(q, here, stress)[1])
+                value = np.inf if ahead is None else sign * self.model.value(q, ahead)
+                if ahead is None or value > best - 1e-6 * abs(best):
+                    best = min(best, value)
                     break
-                here = start + stress @ found.x
-                value, slope = self._slope(q, here, stress)
-                if sign * value > best - 1e-6 * abs(best):
-                    best = min(best, sign * value)
-                    break
-                best = sign * value
+                here, best = ahead, value
             ends.append(sign * best)
         return min(ends), max(ends)
 

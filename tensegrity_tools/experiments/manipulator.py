@@ -281,9 +281,11 @@ def _distance_to_singularity(model: OutputModel, q: Array) -> float:
 
 def render(result: dict[str, Any], console: Console) -> None:
     """Errors, tensions and torques as a table, and where the document's law ends."""
+    gravity = "gravity on" if any(result["gravity_m_per_s2"]) else "no gravity"
     console.print(
-        f"manipulator, E = {1e-6 * result['young_Pa']:g} MPa, damping {1e-6 * result['damping_Pa_s']:g} MPa s, gravity "
-        f"on, start at rest at h0 = {result['height_m']:.6f} m, torques held over {1e3 * result['period_s']:g} ms, "
+        f"manipulator, E = {1e-6 * result['young_Pa']:g} MPa, damping {1e-6 * result['damping_Pa_s']:g} MPa s, "
+        f"{gravity}, start at rest "
+        f"at h0 = {result['height_m']:.6f} m, torques held over {1e3 * result['period_s']:g} ms, "
         f"cables above {result['floor_N']:g} N.\n",
         highlight=False,
     )

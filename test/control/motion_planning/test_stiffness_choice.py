@@ -102,7 +102,8 @@ def test_the_stiffness_is_held_along_a_path_with_floors_and_ceilings_kept(monkey
     assert not made.control.relaxed()
 
 
-@pytest.mark.parametrize("stiffness", [53.0, pytest.param(0.0, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("stiffness", [53.0, 0.0])
 def test_plans_of_near_rigid_hold_the_stiffness(stiffness):
     """0: left alone it changes, so that holding it is no accident."""
     asked = {"stiffness_x": 1.0, "stiffness_y": 0.5, "stiffness_z": 0.0, "floor": LOW, "ceiling": 60.0}
@@ -124,3 +125,22 @@ def test_plans_of_near_rigid_hold_the_stiffness(stiffness):
     assert plan.residual < 1e-4 * np.max(plan.tensions) and model.held_stiffness is not None
     with pytest.raises(TensegrityError, match="ask for another stiffness"):
         make_controller("near_rigid", robot, stiffness=500.0, **asked)
+
+
+@pytest.mark.long
+def test_near_rigid_holds_the_stiffness_on_the_robot_once_tensions_are_those_of_the_plan():
+    robot, solver = soft_mast()
+    asked = {"stiffness_x": 1.0, "stiffness_y": 0.5, "stiffness_z": 0.0, "floor": LOW, "ceiling": 60.0}
+    control = make_controller("near_rigid", robot, period=0.005, actuation="effort", stiffness=53.0, **asked)
+    made = qp_loop.Loop(Simulation(robot, 1e-3), control)
+    control.reset(0.0, made.look())
+    goal = made.look().pose[0] + [0.2, 0.1, 0.0]
+    accepted = control.set_goal(0.0, goal)
+    made.run(0.5 * accepted.duration + 0.02)
+    found = []
+    for _ in range(5):
+        outputs, tensions = made.run(0.1)
+        assert np.all((tensions > 10.0) & (tensions < 60.0))
+        found.append(measured(solver.solve(made.simulation.state.q).q, DIRECTION))
+    np.testing.assert_allclose(found, 53.0, rtol=0.03)
+    assert np.max(np.abs(outputs[-1] - goal)[:2]) < 1e-4

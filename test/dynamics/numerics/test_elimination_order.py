@@ -41,7 +41,7 @@ def test_any_graph_with_any_points_is_ordered_with_each_node_once(seed, count, t
 
 
 def test_a_net_fills_less_than_by_rows_and_hardly_more_than_by_least_degree():
-    size = 14
+    size = 24
     index = np.arange(size * size).reshape(size, size)
     pairs = (index[:-1], index[1:]), (index[:, :-1], index[:, 1:]), (index[:-1, :-1], index[1:, 1:])
     edges = np.concatenate([np.stack(pair, -1).reshape(-1, 2) for pair in pairs])
