@@ -16,7 +16,7 @@ KEPT = 64
 MEASURED = 15
 """Measured delays of which the median counts."""
 TIMED = 3000
-"""Commands of which it is remembered how well their time was foreseen: rare long cycles of a busy computer count, too."""
+"""Commands of which it is remembered how well their time was foreseen: rare long cycles count, too."""
 RECENT = 25
 """Commands that tell what the timing is like at present."""
 USUALLY_LATE = 2.0

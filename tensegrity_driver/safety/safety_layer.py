@@ -36,8 +36,8 @@ from .faults import (
     Reaction,
 )
 from .monitors import Monitor, make_monitors, tendon_monitors
-from .monitors.motion import DisobeysHoldMonitor
 from .monitors.limits import CeilingMemory, TensionMonitor, slack_tension
+from .monitors.motion import DisobeysHoldMonitor
 from .settings import SafetySettings
 from .spool_identification import SpoolIdentification
 

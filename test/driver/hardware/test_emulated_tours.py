@@ -60,3 +60,11 @@ def test_a_cable_that_snaps_on_the_way_to_a_goal_is_found_at_once(at: float) -> 
         kinds = {fault.kind for _, fault in loop.faults if fault.tendon == "B1-bot"}
         assert kinds & {FaultKind.SNAPPED, FaultKind.SLACK}
         assert min(time for time, fault in loop.faults if fault.tendon == "B1-bot") - snapped <= 0.12
+
+
+def test_once_cycles_have_been_seen_to_be_uneven_motions_are_so_slow_that_every_floor_is_kept() -> None:
+    with hardware_loop(MANIPULATOR, "task", Clockwork(measured=measured("run_1")), period=0.02) as loop:
+        loop.run(6.0)  # all that was measured, at rest
+        assert len(loop.tour()) == 5
+        assert not loop.faults
+        assert loop.lowest > 5.0
