@@ -16,7 +16,9 @@ KEPT = 64
 MEASURED = 15
 """Measured delays of which the median counts."""
 TIMED = 3000
-"""Commands of which it is remembered how well their time was foreseen: rare long cycles of a busy computer count, too."""
+"""Commands of which it is remembered how well their time was foreseen: rare long cycles count, too."""
+STANDS = 3.0
+"""Times for which set points move on by themselves after which they stand (`tensegrity_dynamics.impedance`)."""
 RECENT = 25
 """Commands that tell what the timing is like at present."""
 USUALLY_LATE = 2.0
@@ -88,7 +90,8 @@ class CommandTiming:
     the beginning, and at the end by the time that has passed since it was made for.
 
     Args:
-        period: of the control. longest: more than this is not counted, as set points brake by then.
+        period: of the control. longest: more than this is counted as that, as set points brake by then; and after
+            `STANDS` of it, by when they stand, not at all.
     """
 
     def __init__(self, period: float, longest: float) -> None:
@@ -106,19 +109,22 @@ class CommandTiming:
                 self._expected.clear()
                 self._acting = math.nan
             else:
-                self._gaps.append(expected - self._expected[-1][1])
+                self._gaps.append(self._counts(expected - self._expected[-1][1]))
         self._expected.append((stamp, expected))
 
     def acted(self, stamp: float, begin: float) -> None:
         """It acts from `begin` on."""
         for sent, expected in reversed(self._expected):
             if abs(sent - stamp) < 1e-9:
-                since = begin - self._acting
-                error = max(abs(begin - expected), since if since > 0.0 else 0.0)
+                error = max(abs(begin - expected), self._counts(begin - self._acting))
                 self._acting = expected
                 self._errors.append(error)
                 self._gaps.append(error)
                 return
+
+    def _counts(self, since: float) -> float:
+        """s for which a command acted, as far as that says something of motions; nan: it is not known."""
+        return since if 0.0 < since < STANDS * self.longest else 0.0
 
     @property
     def uncertainty(self) -> float:

@@ -76,7 +76,7 @@ class EmulatedRobot:
         make_board: the board of these potentiometers, with the servos at its own bus; None: one that closes the
             position loops where the robot file says so, else one that only measures.
         torque_on: torque is on at the start. droop: of servos in wheel mode under load, see `ServoPhysics`.
-        waits: its time follows the clock for at most `MAX_CATCH_UP_S` after the last bytes, for a driver in this process.
+        waits: its time follows the clock for `MAX_CATCH_UP_S` after the last bytes, for a driver in this process.
 
     Attributes:
         faults: injects faults into this robot.
@@ -314,6 +314,9 @@ class EmulatedRobot:
         except TensegrityError as problem:
             self._failure = problem
             _log.error("the emulated robot stands still: %s", problem)
+        done = time.monotonic()
+        if done - now > elapsed:  # too slow a machine: what it took is not caught up, which would take ever longer
+            self._present = done
 
     def _run(self) -> None:
         while self._failure is None and not self._closing.wait(self._step):

@@ -3,8 +3,9 @@
 A lifecycle node: configure opens the bus and checks every servo, activate starts from the measured lengths, deactivate
 holds (or switches torque off), cleanup closes the port. Every period it reads all servos, publishes their state and
 writes the last command after the limits of the safety layer. While it moves every spool a little to see that it is the
-one, it publishes no states: a controller that answered them would begin motions that nobody follows. In lock-step, with emulated servos in this process, each
-cycle waits for the command with the stamp of the last state, as in the simulator.
+one, it publishes no states: a controller that answered them would begin motions that nobody follows.
+In lock-step, with emulated servos in this process, each cycle waits for the command with the stamp of the last state,
+as in the simulator.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ from .faults import (
     Reaction,
 )
 from .monitors import Monitor, make_monitors, tendon_monitors
-from .monitors.motion import DisobeysHoldMonitor
 from .monitors.limits import CeilingMemory, TensionMonitor, slack_tension
+from .monitors.motion import DisobeysHoldMonitor
 from .settings import SafetySettings
 from .spool_identification import SpoolIdentification
 
@@ -326,9 +326,12 @@ class SafetyLayer:
         """What every tendon does about the faults that hold; see `faults` for when a servo lets go."""
         faults = self.latch.faults
         lost = {fault.tendon for fault in faults if fault.kind in UNTRUSTED_ENCODER}
+        # a board has no speed zero for one servo: it would go on to where it was sent, by the sensor that is in doubt
+        chosen = self.settings.reactions
+        astray = {each.tendon for each in faults if each.kind in OWN_ENCODER_HOLDS and each.kind not in chosen}
         reactions = {name: self.latch.reaction(name) for name in self._spools}
         for name, spool in self._spools.items():
-            if name in lost and spool.measured_by == "encoder":
+            if (name in lost and spool.measured_by == "encoder") or (name in astray and spool.on_board):
                 reactions[name] = Reaction.TORQUE_OFF
         stays = self.settings.others is not None or any(fault.kind is FaultKind.EMERGENCY_STOP for fault in faults)
         if Reaction.TORQUE_OFF in reactions.values() and not stays:

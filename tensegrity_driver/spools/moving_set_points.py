@@ -8,6 +8,7 @@ line, no faster than `CATCH_UP` of their rates, and the feed-forward of an imped
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -26,6 +27,10 @@ from .spool import Spool
 QUICK, CALM = 0.2, 0.02
 """Parts of the rate limit: above the first a motion is quick, below the second it has ended. For all servos at once:
 where some go evenly and others in steps, tendons between them slacken."""
+UNEVEN, CYCLES = 1.8, 25
+"""Times the usual cycle that a longer one takes among the last ones, while which every motion counts as quick that is
+not slow: in steps of uneven length a servo stops, and makes up for it at several times its speed, which shakes the
+robot in motions of a tenth of its rate, too."""
 Moving = MovingPosition | ImpedanceSetPoint
 
 
@@ -60,13 +65,14 @@ class MovingSetPoints:
         spools: by actuator; may change.
 
     Attributes:
-        quick: they are in a quick motion: since one of them moved with more than `QUICK` of its rate until all are
-            slower than `CALM`.
+        quick: they are in a quick motion: since one of them moved with more than `QUICK` of its rate (`CALM` while
+            cycles are uneven) until all are slower than `CALM`.
     """
 
     def __init__(self, spools: Mapping[str, Spool]) -> None:
         self._spools = spools
         self.quick = False
+        self._cycles: deque[float] = deque(maxlen=CYCLES)  # s of the last ones
         self._points: dict[str, MovingSetPoint] = {}
 
     def __contains__(self, name: str) -> bool:
@@ -95,6 +101,7 @@ class MovingSetPoints:
 
     def advance(self, step: float) -> Mapping[str, MovingSetPoint]:
         """All of them after another `step` s."""
+        self._cycles.append(step)
         if step <= 0.0 or not self._points:
             return self._points
         slowest, motions = step, {}
@@ -107,7 +114,8 @@ class MovingSetPoints:
             slowest = max(slowest, abs(target - point.position - own) / (CATCH_UP * actuator.rate))
             point.age += step
         pace = max(abs(own) / max(reach, 1e-12) for _, own, reach in motions.values())
-        self.quick = pace > (CALM if self.quick else QUICK)
+        uneven = max(self._cycles) > UNEVEN * sorted(self._cycles)[len(self._cycles) // 2]
+        self.quick = pace > (CALM if self.quick or uneven else QUICK)
         share = step / slowest
         for name, (target, own, reach) in motions.items():
             point = self._points[name]

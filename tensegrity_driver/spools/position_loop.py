@@ -210,8 +210,10 @@ class PositionLoop:
         return self._reference
 
     def take_over(self, length: float) -> None:
-        """Restart at the measured rest length, which becomes the reference, wherever the servo was sent before: soft, it
-        may be millimetres away from there, and would be pulled there by all its torque once it holds."""
+        """Restart at the measured rest length, which becomes the reference, wherever the servo was sent before.
+
+        A soft servo may be millimetres away from there, and would be pulled there by all its torque once it holds.
+        """
         self._reference = self._own = length
         self._begins = math.isfinite(length)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensegrity_control.command_latency import CommandLatency, CommandTiming
+from tensegrity_control.command_latency import TIMED, CommandLatency, CommandTiming
 
 PERIOD = 0.005
 
@@ -49,10 +50,30 @@ def test_the_timing_of_commands_is_three_periods_uncertain_or_as_much_as_was_mea
     timing.acted(1.02, 1.11)  # 70 ms late
     timing.acted(1.5, 9.0)  # nobody's
     assert timing.uncertainty == pytest.approx(0.09)
-    for k in range(200):
+    for k in range(TIMED):  # a pause is no lateness: set points stand by then
         timing.sent(2.0 + 0.02 * k, 0.02)
         timing.acted(2.0 + 0.02 * k, 2.02 + 0.02 * k + 0.02 * (k > 150))
     assert timing.uncertainty == pytest.approx(0.06)  # what was long ago is forgotten
-    timing.sent(9.0, 0.02)
-    timing.acted(9.0, 19.0)
+    timing.sent(900.0, 0.02)
+    timing.acted(900.0, 910.0)
     assert timing.uncertainty == 0.12  # set points have braked by then
+
+
+def test_motions_go_slower_while_commands_act_for_longer_than_they_were_planned_for():
+    timing = CommandTiming(0.02, 0.2)
+
+    def pass_by(times):
+        for time in times:
+            timing.sent(time, 0.03)
+            timing.acted(time, time + 0.03)
+
+    pass_by(0.02 * np.arange(40))
+    reckoned = timing.uncertainty
+    assert reckoned == pytest.approx(0.06) and timing.pace(reckoned) == 1.0
+    timing.sent(0.9, 0.03)  # the command before is still acting 0.12 s after the one before that was to begin
+    assert timing.pace(reckoned) == pytest.approx(0.5)  # at once, and not when the plant has told so
+    timing.acted(0.9, 0.93)
+    pass_by(0.9 + 0.02 * np.arange(1, 30))
+    assert timing.pace(reckoned) == 1.0
+    assert timing.uncertainty == pytest.approx(0.12)  # the next plan is made for it
+    assert timing.pace(timing.uncertainty) == 1.0

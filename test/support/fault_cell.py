@@ -185,7 +185,7 @@ CASES = [
     Case(K.WRONG_SIGN, put(gain=0.0, drift=SPEED), encoder=True),
     Case(K.WRONG_SIGN, put(gain=-1.0), move=0.2),
     Case(K.DISOBEYS_HOLD, put(drift=-SPEED), first=(K.RUNAWAY,)),
-    Case(K.DISOBEYS_HOLD, put(gain=0.0, drift=-SPEED), first=(K.RUNAWAY,), encoder=True),
+    Case(K.DISOBEYS_HOLD, put(gain=0.0, drift=-SPEED), first=(K.RUNAWAY, K.WRONG_SIGN), encoder=True),
     Case(
         K.TORQUE_STAYS_ON,
         lambda cell: [put(drift=-SPEED)(cell), override(torque_on=True)(cell)],

@@ -136,8 +136,8 @@ class DisobeysHoldMonitor(TendonMonitor):
     """A motor that goes on although its servo was told to stand, for longer than a command takes to act.
 
     That a tendon is paid out is no such motion as long as its servo pulls: it is overpowered, and torque off would only
-    let it run. What counts is winding in, which nothing but a motor does, and being pushed out by the servo's own torque.
-    Before a fault has held the tendon such a motion is one without a command, whose reason is not known.
+    let it run. What counts is winding in, which nothing but a motor does, and being pushed out by the servo's own
+    torque. Before a fault has held the tendon such a motion is one without a command, whose reason is not known.
 
     Attributes:
         held: whether a fault holds its tendon.
@@ -156,7 +156,7 @@ class DisobeysHoldMonitor(TendonMonitor):
 
     @property
     def detects_within(self) -> int:
-        """Bus cycles from the first command to stand, as far as the motion is as fast as `FollowingErrorMonitor` finds."""
+        """Bus cycles from the first command to stand, if it moves as fast as `FollowingErrorMonitor` finds."""
         return self._acts + self.settings.window + 1
 
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:

@@ -343,8 +343,8 @@ def _print(
             highlight=False,
         )
         return
-    timer = "not reported by the system" if latency is None else f"{1e3 * latency:.0f} ms"
-    console.print(f"{len(servos)} servos at {path}, latency timer of the adapter: {timer}", highlight=False)
+    timer = "" if latency is None else f", latency timer of the adapter: {1e3 * latency:.0f} ms"  # emulated ones: none
+    console.print(f"{len(servos)} servos at {path}{timer}", highlight=False, soft_wrap=True)
     for each in _tables(servos):
         console.print(each)
     for number in doubled:

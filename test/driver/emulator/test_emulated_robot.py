@@ -552,3 +552,20 @@ def test_with_the_clock_instructions_act_when_they_arrive_whoever_had_its_turn_l
         emulated.catch_up()
         assert emulated.time == pytest.approx(0.6, abs=2e-3)
         master.close()
+
+
+def test_servos_of_a_driver_in_this_process_wait_for_it_however_long_it_stands_still(robot, monkeypatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(emulated_robot, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(EmulatedRobot, "_run", lambda self: None)
+    with EmulatedRobot(robot, realtime=True, waits=True) as emulated:
+        master = Master(emulated)
+        for _ in range(10):  # the thread of its time goes on, the driver does not
+            clock[0] += 0.1
+            emulated.catch_up()
+        assert emulated.time == pytest.approx(0.4, abs=2e-3)  # below the silence after which a bus watchdog bites
+        assert master.write("moving_speed", 0.0) == (SUCCESS, 0)
+        clock[0] += 0.1
+        emulated.catch_up()
+        assert emulated.time == pytest.approx(0.5, abs=2e-3)
+        master.close()

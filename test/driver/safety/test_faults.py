@@ -6,6 +6,7 @@ What a fault does to the robot and how it ends: test_bus_faults.py.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spool_bench import COUNT, PERIOD, spool
 
-from tensegrity_driver.safety.faults import FaultKind, Reaction
+from tensegrity_driver.safety.faults import Fault, FaultKind, Reaction
 from tensegrity_driver.safety.monitors.motion import FollowingErrorMonitor, StuckMonitor
 from tensegrity_driver.safety.monitors.sensors import SensorFrozenMonitor
 from tensegrity_driver.safety.settings import SafetySettings
@@ -253,6 +254,71 @@ def test_healthy_spools_with_delay_noise_and_wrong_gain_are_never_stopped(
         assert {each.kind for each in step.faults} <= {K.SLACK}, [each.line for each in step.faults]
 
 
+def test_a_servo_that_still_turns_as_long_as_a_command_takes_is_no_runaway_however_short_the_cycles_are() -> None:
+    motion, length, last = FollowingErrorMonitor(K.RUNAWAY, S, spool()), 0.22, 0.0
+    for cycle, time in enumerate([*(0.02 * k for k in range(40)), *(0.78 + 0.004 * k for k in range(1, 60))]):
+        length -= 0.015 * max(0.0, min(time, 0.78 + 0.095) - last)  # it obeys 95 ms late, within five periods of 20 ms
+        command = DriveCommand(Drive.VELOCITY, -0.015 if time <= 0.78 else 0.0, 0.015, 200.0)
+        tendon = TendonReading("draw_1", length, math.nan, math.nan, ServoReading("draw_1"))
+        readings = Readings({"draw_1": tendon}, period=time - last)
+        assert motion.update(cycle, readings, {"draw_1": command}) is None
+        last = time
+
+
+def test_a_finding_that_is_false_moves_nothing_and_no_servo_lets_go() -> None:
+    for encoder in (False, True):
+        cell = Cell(encoder=encoder)
+        cell.run(40)
+        before = [each.length for each in cell.bench.axes.values()]
+        motion = next(each for each in cell.layer.monitors if isinstance(each, FollowingErrorMonitor))
+        motion.update = lambda cycle, *_: Fault(K.RUNAWAY, "draw_1", cycle, "so it seems")  # type: ignore[method-assign]
+        for _ in range(100):
+            assert {each.kind for each in cell.run(1).commands.values()} <= {Drive.VELOCITY, Drive.POSITION}
+        assert [each.length for each in cell.bench.axes.values()] == pytest.approx(before, abs=2e-4)
+
+
+def test_a_spool_whose_sensor_alone_moves_is_held_and_not_let_go() -> None:
+    cell = Cell()
+    cell.run(40)
+    cell.axis.override["speed"] = 0.0  # of the servo, which stands
+    cell.each_cycle = lambda: setattr(cell.axis, "slipped", cell.axis.slipped - 2e-4)
+    kinds = {each.kind for _ in range(60) for each in cell.run(1).new}
+    assert K.RUNAWAY in kinds and K.DISOBEYS_HOLD not in kinds
+    assert cell.layer.sent["draw_1"].kind is Drive.VELOCITY
+
+
+def test_where_one_servo_has_let_go_all_others_pay_out_at_one_rate_unless_the_emergency_stop_holds_them() -> None:
+    for stopped in (None, "pressed"):
+        cell = Cell()
+        cell.run(40)
+        cell.bench.command = replace(cell.bench.command, stopped=stopped)
+        cell.axis.override["errors"] = frozenset({"encoder"})
+        cell.until(K.HARDWARE_ERROR, "draw_1", 2, first=(K.EMERGENCY_STOP,))
+        others = [cell.bench.axes[name] for name in NAMES[1:]]
+        for axis in others:
+            axis.reach += 5e-3  # tight, so that neither is slack meanwhile
+        cell.pulled = 1000.0
+        before = [axis.length for axis in others]
+        cell.run(30)
+        paid = [axis.length - length for axis, length in zip(others, before, strict=True)]
+        expected = 0.0 if stopped else 30 * PERIOD * S.release_rate
+        assert paid == pytest.approx([expected, expected], abs=1e-3) and abs(paid[0] - paid[1]) < 1e-4
+
+
+def test_a_servo_that_tells_its_load_while_it_winds_in_tells_no_tension_until_it_has_done_so_for_the_lag() -> None:
+    cell = Cell(load_at_rest=False)
+    cell.axis.reach = 0.2145
+    cell.run(50)
+    assert math.isnan(cell.layer.tension("draw_1"))  # tight, and its load reads zero
+    told = []
+    for k in range(60):
+        cell.run(1, {"draw_1": (Mode.POSITION, 0.2075)} if k == 0 else None)
+        tension = cell.layer.tension("draw_1")
+        if not math.isnan(tension):
+            told.append(tension - cell.axis.tension)
+    assert told and max(map(abs, told)) < 2.0 * cell.axis.stiffness * 0.015 * PERIOD
+
+
 # -- the table for builders --------------------------------------------------------------------------------------------
 
 
@@ -345,4 +411,4 @@ def test_the_settings_in_the_documentation_are_those_of_the_code() -> None:
             assert float(value) == default, name
         elif name in ("temperatures", "voltages"):
             assert value == str(list(default)), name
-    assert said["others"] == defaults.others.value
+    assert (said["others"], defaults.others) == ("hold; release where a servo has let go", None)

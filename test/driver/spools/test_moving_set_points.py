@@ -132,3 +132,19 @@ def test_the_trial_of_the_spools_sends_those_of_a_board_there_and_back_by_positi
     assert max(goals) == pytest.approx(0.2 + 0.6e-3) and goals[-1] == pytest.approx(0.2)
     assert trial.answered and not trial.done and trial.update(trial.cycles, reading) == {}
     assert trial.done and not trial.faults
+
+
+def test_a_motion_of_a_tenth_of_the_rate_goes_on_between_cycles_as_long_as_these_are_uneven() -> None:
+    points, length, rate = MovingSetPoints({"a": A}), 0.5 * (LOW + HIGH), 0.1 * A.actuator.rate
+    quick = []
+    for k in range(80):
+        period = 3.0 * PERIOD if k == 20 else PERIOD
+        length += rate * period
+        points.take("a", MovingPosition(length, rate), length, 0.0, 0.0, PERIOD)
+        points.advance(period)
+        quick.append(points.quick)
+    assert not any(quick[:20]) and all(quick[20:45])
+    for _ in range(30):  # it stands, and is slow again from the next motion on
+        points.take("a", MovingPosition(length, 0.0), length, 0.0, 0.0, PERIOD)
+        points.advance(PERIOD)
+    assert not points.quick

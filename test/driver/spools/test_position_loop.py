@@ -15,6 +15,7 @@ from tensegrity_driver.spools.readings import Drive, DriveCommand, ServoReading
 from tensegrity_driver.spools.spool import Line
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.impedance import ImpedanceSetPoint
 
 RATE = 0.015
 
@@ -247,3 +248,13 @@ def test_cycles_and_overruns_are_counted_from_the_periods_told() -> None:
     assert counter.rate == pytest.approx(7 / 0.12)
     with pytest.raises(TensegrityError, match="planned period"):
         CycleCounter(0.0)
+
+
+def test_a_soft_servo_that_is_to_hold_is_held_where_it_is_and_not_pulled_to_where_it_was_sent() -> None:
+    soft = ImpedanceSetPoint(0.205, 0.0, 0.0, 8e3, 40.0)
+    sent = DriveCommand(Drive.POSITION, 0.205, 0.015, 200.0, 0.205, soft)
+    loop = PositionLoop(spool(encoder=True), PERIOD)
+    loop.take_over(0.21)  # 40 N from there
+    for _ in range(3):
+        sent = loop.update(0.21, 0.21, PERIOD, sent)
+        assert sent.value == pytest.approx(0.21) and sent.impedance is None
