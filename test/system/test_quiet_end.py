@@ -389,3 +389,25 @@ def test_up_and_all_its_nodes_end_quietly_at_any_instant(start, seed):
     program.process.send_signal(number)
     # between its imports and its first line SIGTERM ends it as it ends every program
     program.assert_quiet(128 + number, *([-number] if number == signal.SIGTERM else []))
+
+
+EMULATING = """
+import os, signal, time
+import tensegrity_driver.emulator.__main__ as emulator
+
+def start(options):
+    print("starting", flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+    while True:
+        time.sleep(0.01)
+
+emulator.start = start
+emulator.main(["tensebot"])
+"""
+
+
+@pytest.mark.long
+def test_an_emulator_that_still_starts_ends_quietly(start):
+    program = start("-c", EMULATING)
+    program.assert_quiet()
+    assert "starting" in program.said
