@@ -24,6 +24,8 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 
+from tensegrity_tools.runtime.node_graph import MODULES  # noqa: E402
+
 pytestmark = pytest.mark.system
 
 ROUNDS = int(os.environ.get("ENDINGS", "1"))
@@ -411,3 +413,13 @@ def test_an_emulator_that_still_starts_ends_quietly(start):
     program = start("-c", EMULATING)
     program.assert_quiet()
     assert "starting" in program.said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("module", [*MODULES.values(), "tensegrity_driver.emulator"])
+def test_nothing_that_takes_long_is_imported_before_signals_are_listened_to(module):
+    words = [sys.executable, "-X", "importtime", "-c", f"import {module}"]
+    lines = subprocess.run(words, capture_output=True, text=True, timeout=600.0).stderr.splitlines()
+    names = [line.rsplit("|", 1)[1].strip() for line in lines if line.startswith("import time:")]
+    before = names[: names.index("tensegrity_dynamics.ending")]
+    assert not {"argparse", "tempfile", "numpy", "numba", "yaml", "rclpy", "typer"} & set(before)
