@@ -21,6 +21,9 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.compilation import QuickCall, compiled
 from tensegrity_dynamics.numerics.types import Array
 
+LARGEST_FACTOR = 1e15
+"""By which a motion may be slowed down, or by its inverse made quicker."""
+
 
 class Trajectory(Protocol):
     """A value over time; see the module for what holds outside of its range."""
@@ -262,6 +265,9 @@ def checked_query(t: ArrayLike, derivative: int) -> Array:
 
 
 def checked_factor(factor: float) -> None:
-    """Raises TensegrityError unless the factor is finite and above zero."""
-    if not (np.isfinite(factor) and factor > 0.0):
-        raise TensegrityError(f"a trajectory cannot be stretched by {factor}; give a finite factor above zero.")
+    """Raises TensegrityError unless the factor is above zero, and one whose powers are numbers."""
+    if not 1.0 / LARGEST_FACTOR <= factor <= LARGEST_FACTOR:
+        raise TensegrityError(
+            f"a trajectory cannot be stretched by {factor:g}; give a factor from {1.0 / LARGEST_FACTOR:g} to "
+            f"{LARGEST_FACTOR:g}."
+        )

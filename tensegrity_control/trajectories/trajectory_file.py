@@ -74,7 +74,8 @@ def parse_trajectory(text: str, source_name: str = "trajectory.yaml") -> NamedTr
     except RobotFileError as error:  # its words are those of robots
         text = str(error).replace("a robot file is a mapping that starts with 'name:'", "a trajectory is a mapping")
         raise RobotFileError(text.replace("robot files", "trajectories").replace("the robot", "it")) from None
-    return _Reader(source).read()
+    with np.errstate(all="ignore"):  # what comes of them is refused
+        return _Reader(source).read()
 
 
 class _Reader:

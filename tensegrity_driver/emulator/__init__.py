@@ -4,6 +4,10 @@
 Apart from the control tables and the messages of the board it shares no code with the bus side of the driver.
 """
 
+from __future__ import annotations
+
+import tensegrity_dynamics  # noqa: F401  first of all, as it makes nodes end quietly while they import the rest
+
 from .emulated_robot import EmulatedRobot, Identity, with_servos
 from .wire_delay import WireSettings
 

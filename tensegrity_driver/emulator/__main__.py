@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 import select
-import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.ending import Ending, leave_now
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..bus.control_tables import MODELS
@@ -112,27 +113,26 @@ def serve(robot: EmulatedRobot, stop: int) -> None:
                 print(text, flush=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until a signal arrives; returns the exit status."""
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run until a signal arrives, and end the process."""
     options = parse_arguments(arguments)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     stop, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.set_wakeup_fd(wake)
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, lambda *_: None)  # the wake-up descriptor reports it
-    try:
-        with start(options) as robot:
-            print(f"servos {robot.servo_port}")
-            if robot.board_port is not None:
-                print(f"potentiometers {robot.board_port}")
-            print("ready", flush=True)
-            serve(robot, stop)
-    except TensegrityError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    status = 0
+    with Ending() as ending:  # a start that takes long is broken off
+        ending.when_asked(lambda: os.write(wake, b"."))
+        try:
+            with start(options) as robot:
+                print(f"servos {robot.servo_port}")
+                if robot.board_port is not None:
+                    print(f"potentiometers {robot.board_port}")
+                print("ready", flush=True)
+                serve(robot, stop)
+        except TensegrityError as error:
+            print(f"error: {error}", file=sys.stderr)
+            status = 1
+    leave_now(status)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -108,8 +108,14 @@ def expand(source: YamlSource, units: BaseUnits, schema: type[CommonBlock], prob
         return made
     whole = source.data["repeat"]
     allowed = [name for name in schema.model_fields if name in schema.repeatable()]
+    count = 0
     for path, group in _groups(whole, ("repeat",)):
-        for part in _expanded(source, path, group, units, allowed, problems, 1):
+        parts = _expanded(source, path, group, units, allowed, problems, 1)
+        count += len(parts)
+        if count > MAX_PARTS:
+            problems.add(path, f"with those before it makes {count} parts; {MAX_PARTS} at most.")
+            break
+        for part in parts:
             _insert(source, part, made, problems)
     problems.stop_if_any()
     del source.data["repeat"]
@@ -160,6 +166,8 @@ def _expanded(
         inner += _written_parts(group.get(name), name, (*path, name), problems)
     for where, nested in _groups(group["repeat"], (*path, "repeat")) if "repeat" in group else ():
         inner += _expanded(source, where, nested, units, allowed, problems, depth + 1)
+        if len(inner) > MAX_PARTS:
+            break
     if len(inner) * settings.count > MAX_PARTS:
         problems.add((*path, "count"), f"makes {len(inner) * settings.count} parts; {MAX_PARTS} at most.")
         return []

@@ -24,6 +24,8 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 
+from tensegrity_tools.runtime.node_graph import MODULES  # noqa: E402
+
 pytestmark = pytest.mark.system
 
 ROUNDS = int(os.environ.get("ENDINGS", "1"))
@@ -389,3 +391,35 @@ def test_up_and_all_its_nodes_end_quietly_at_any_instant(start, seed):
     program.process.send_signal(number)
     # between its imports and its first line SIGTERM ends it as it ends every program
     program.assert_quiet(128 + number, *([-number] if number == signal.SIGTERM else []))
+
+
+EMULATING = """
+import os, signal, time
+import tensegrity_driver.emulator.__main__ as emulator
+
+def start(options):
+    print("starting", flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+    while True:
+        time.sleep(0.01)
+
+emulator.start = start
+emulator.main(["tensebot"])
+"""
+
+
+@pytest.mark.long
+def test_an_emulator_that_still_starts_ends_quietly(start):
+    program = start("-c", EMULATING)
+    program.assert_quiet()
+    assert "starting" in program.said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("module", [*MODULES.values(), "tensegrity_driver.emulator"])
+def test_nothing_that_takes_long_is_imported_before_signals_are_listened_to(module):
+    words = [sys.executable, "-X", "importtime", "-c", f"import {module}"]
+    lines = subprocess.run(words, capture_output=True, text=True, timeout=600.0).stderr.splitlines()
+    names = [line.rsplit("|", 1)[1].strip() for line in lines if line.startswith("import time:")]
+    before = names[: names.index("tensegrity_dynamics.ending")]
+    assert not {"argparse", "tempfile", "numpy", "numba", "yaml", "rclpy", "typer"} & set(before)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from tensegrity_dynamics import RobotFileError, parse_robot
+from tensegrity_dynamics.robots import repetition
 
 RING = """kind: structure
 name: ring
@@ -127,3 +128,11 @@ def test_a_repetition_cannot_fill_the_memory() -> None:
     nested = "repeat: {count: 100000, mark: '@', repeat: {count: 100000, nodes: {n_@_$: {}}}}\n"
     with pytest.raises(RobotFileError, match="1000000 at most"):
         parse_robot("kind: structure\nname: large\nnodes: {}\nmembers: []\n" + nested)
+
+
+def test_all_repetitions_of_a_file_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repetition, "MAX_PARTS", 10)
+    begin = "kind: structure\nname: large\nnodes: {}\nmembers: []\nrepeat:\n"
+    part = "- {count: %d, along: [1, 0, 0], nodes: {%s_$: {position: [0, 0, 0]}}}\n"
+    with pytest.raises(RobotFileError, match=r"robot.yaml:7: repeat\[1\]: with those before .* 12 parts; 10 at most"):
+        parse_robot(begin + part % (6, "a") + part % (6, "b"))
