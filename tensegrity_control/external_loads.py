@@ -73,8 +73,7 @@ class ExternalLoads:
         Raises:
             CommandRefused: as `take`.
         """
-        self._guesses.take(name, force, moment, stamp, now)
-        wrench = np.concatenate((np.asarray(force, dtype=np.float64), np.asarray(moment, dtype=np.float64)))
+        wrench = self._guesses.take(name, force, moment, stamp, now)
         self._estimates.append((stamp, name, wrench))
 
     def update(self, controller: Controller, now: float) -> None:

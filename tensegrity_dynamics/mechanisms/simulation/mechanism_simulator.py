@@ -713,4 +713,6 @@ def load_array(mechanism: Mechanism, forces: Mapping[str, ArrayLike] | ArrayLike
     if not np.isfinite(given).all():
         name = joints[int(np.argwhere(~np.isfinite(given))[0][0])].body
         raise TensegrityError(f"force on body {name} is not finite; give numbers in N and N m.")
-    return np.hstack((given[:, 3:], given[:, :3]))
+    load = np.empty_like(given)
+    load[:, :3], load[:, 3:] = given[:, 3:], given[:, :3]
+    return load
