@@ -8,6 +8,7 @@ settles which state meets which estimate, however messages travel.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 import numpy as np
@@ -72,8 +73,7 @@ class ExternalLoads:
         Raises:
             CommandRefused: as `take`.
         """
-        self._guesses.take(name, force, moment, stamp, now)
-        wrench = np.concatenate((np.asarray(force, dtype=np.float64), np.asarray(moment, dtype=np.float64)))
+        wrench = self._guesses.take(name, force, moment, stamp, now)
         self._estimates.append((stamp, name, wrench))
 
     def update(self, controller: Controller, now: float) -> None:
@@ -114,14 +114,20 @@ class ExternalLoads:
         desired, name = np.zeros(6), self.estimate_of
         if newest is not None and now - newest[0] <= self._guesses.patience:
             _, name, desired = newest
-            largest = max(float(np.linalg.norm(desired[:3])), float(np.linalg.norm(desired[3:])))
+            largest = _longest(desired)
             desired = desired * min(1.0, self.limit / max(largest, 1e-12))
         before = self.estimate if name == self.estimate_of else np.zeros(6)
-        step = (desired - before) * (1.0 - float(np.exp(-max(elapsed, 0.0) / FOLLOWING)))
+        step = (desired - before) * (1.0 - math.exp(-max(elapsed, 0.0) / FOLLOWING))
         most = self.limit * min(max(elapsed, 0.0), 1.0) / RISE
-        longest = max(float(np.linalg.norm(step[:3])), float(np.linalg.norm(step[3:])))
+        longest = _longest(step)
         self.estimate_of, self.estimate = name, before + step * min(1.0, most / max(longest, 1e-12))
         return longest > 0.0
+
+
+def _longest(wrench: Array) -> float:
+    """The larger length of force and moment, in N and N m, of a wrench (6,)."""
+    force, moment = wrench[:3], wrench[3:]
+    return math.sqrt(max(float(force @ force), float(moment @ moment)))
 
 
 def _mass(robot: Robot) -> float:

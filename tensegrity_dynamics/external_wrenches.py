@@ -27,8 +27,8 @@ class ExternalWrenches:
         self._held: dict[str, tuple[float, NDArray[np.float64]]] = {}
         self._changed = False
 
-    def take(self, name: str, force: ArrayLike, moment: ArrayLike, stamp: float, now: float) -> None:
-        """A wrench from now on.
+    def take(self, name: str, force: ArrayLike, moment: ArrayLike, stamp: float, now: float) -> NDArray[np.float64]:
+        """A wrench from now on; returns it, (6,) N and N m.
 
         Args:
             force, moment: (3,) N and N m in world axes. stamp: s, when it was right. now: s.
@@ -54,6 +54,7 @@ class ExternalWrenches:
             raise CommandRefused(f"{name}: the wrench is of {stamp:.3f} s, which is still to come (now {now:.3f} s).")
         self._held[name] = (stamp, wrench)
         self._changed = True
+        return wrench
 
     def changed(self, now: float) -> dict[str, NDArray[np.float64]] | None:
         """What acts at a time [s], as `Simulation.apply_forces` takes it, where that is new; else None."""

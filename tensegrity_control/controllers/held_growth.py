@@ -287,7 +287,7 @@ class HeldGrowth:
             return True
         load, way, step = equations.work.load, self._next, float(self._steps[self._next])
         self._now[:], load[:] = load, self._load  # loads of other times would be taken for slopes
-        arrays = equations.update(equations.moved(self._q, self._ways[way], step), self._still)
+        arrays = equations.update(self._q, self._still, step, self._ways[way])
         load[:] = self._now
         self._take_slope(arrays, self.held, self._base, step, way, self._motion, self._slopes)
         self._next += 1

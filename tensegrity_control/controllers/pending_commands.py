@@ -69,17 +69,20 @@ class PendingCommands:
 
         Those before it of which nothing was reported never will, they were overtaken; those after it begin later.
         """
-        kept: list[Sent] = []
-        for each in self._sent:
-            if each.stamp == stamp:
-                kept = [one for one in kept if one.confirmed and one.begin < begin]
-                shift = begin - each.begin
-                each = each._replace(begin=begin, position=each.position + shift * each.rate, confirmed=True)
-            elif each.stamp > stamp and kept and each.begin <= kept[-1].begin:
-                shift = kept[-1].begin + each.lasts - each.begin
+        sent, later = self._sent, []
+        while sent and sent[-1].stamp > stamp:
+            later.append(sent.pop())
+        if sent and sent[-1].stamp == stamp:
+            each = sent.pop()
+            while sent and not (sent[-1].confirmed and sent[-1].begin < begin):
+                sent.pop()  # older ones than these were looked at when they were confirmed
+            shift = begin - each.begin
+            sent.append(each._replace(begin=begin, position=each.position + shift * each.rate, confirmed=True))
+        for each in reversed(later):
+            if sent and each.begin <= sent[-1].begin:
+                shift = sent[-1].begin + each.lasts - each.begin
                 each = each._replace(begin=each.begin + shift, position=each.position + shift * each.rate)
-            kept.append(each)
-        self._sent = deque(kept, maxlen=KEPT)
+            sent.append(each)
 
     def change(self, begin: float, end: float) -> tuple[Array, Array] | None:
         """(n,) by which rates change from `begin` to `end` [s], and (n,) what is travelled for it; None: by nothing."""

@@ -179,7 +179,7 @@ class SingularityGuard:
         still = np.zeros_like(v)
 
         def at(rate: Array, time: float) -> float:
-            equations.update(equations.moved(here, rate, time), still)
+            equations.update(here, still, time, rate)
             return self._seen()
 
         distance = at(still, 0.0)

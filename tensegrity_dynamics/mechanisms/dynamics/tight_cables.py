@@ -140,13 +140,13 @@ def cable_rows(parts, q, work, reduction, tight, n):
 
 
 @allocation_free
-def tight_equations(flat, parts, q, v, ahead, n, fresh, work, reduction, tight):
-    """Fill `tight` for the state that q and v reach `ahead` s later at the same rates; returns a status.
+def tight_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, tight):
+    """Fill `tight` for the rates v where q comes to `ahead` s later at the rates `along`; returns a status.
 
     Midway through the time for which a command is held the forces are those of its mean, to second order in that time.
     """
     dofs = flat.dof_parent.shape[0]
-    configuration_rate(flat, q, v, tight.q_rate)
+    configuration_rate(flat, q, along, tight.q_rate)
     for k in range(q.shape[0]):
         tight.q_ahead[k] = q[k] + ahead * tight.q_rate[k]
     normalise_quaternions(flat, tight.q_ahead)
@@ -403,11 +403,13 @@ class TightCables:
         self.update(np.array(model.start), still)
         self.moved(np.array(model.start), still, 0.0)  # compiled before anybody waits for it
 
-    def update(self, q: Array, v: Array, ahead: float = 0.0) -> TightWorkspace:
-        """Move to position q (nq,) and velocity v (nv,), `ahead` s later. Raises TensegrityError: no such equations."""
+    def update(self, q: Array, v: Array, ahead: float = 0.0, along: Array | None = None) -> TightWorkspace:
+        """Move to velocity v (nv,) at the position that q (nq,) reaches `ahead` s later, at that velocity or at another
+        one, `along` (nv,). Raises TensegrityError: no such equations."""
         q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)
+        along = v if along is None else np.ascontiguousarray(along, dtype=np.float64)
         status = self._equations(
-            self._flat, self.parts, q, v, ahead, self.count, self._fresh, self.work, self.reduction, self.arrays
+            self._flat, self.parts, q, v, along, ahead, self.count, self._fresh, self.work, self.reduction, self.arrays
         )
         self._fresh = status != REGULAR
         if status == REGULAR:

@@ -698,12 +698,12 @@ def load_array(mechanism: Mechanism, forces: Mapping[str, ArrayLike] | ArrayLike
     Raises:
         TensegrityError: unknown body, the world, a wrong shape, or numbers that are not finite.
     """
-    index = {name: row for name, row in mechanism.body_index.items() if row >= 0}
-    given = np.zeros((len(index), 6))
+    index, joints = mechanism.body_index, mechanism.joints
+    given = np.zeros((len(joints), 6))
     if isinstance(forces, Mapping):
         for name, value in forces.items():
-            if name not in index:
-                raise TensegrityError(unknown_name("body", name, index))
+            if index.get(name, -1) < 0:  # the world is no body
+                raise TensegrityError(unknown_name("body", name, [joint.body for joint in joints]))
             wrench = np.asarray(value, dtype=np.float64)
             if wrench.shape not in ((3,), (6,)):
                 raise TensegrityError(
@@ -712,9 +712,11 @@ def load_array(mechanism: Mechanism, forces: Mapping[str, ArrayLike] | ArrayLike
             given[index[name], : wrench.size] += wrench
     elif forces is not None:
         given = np.array(forces, dtype=np.float64)
-        if given.shape != (len(index), 6):
-            raise TensegrityError(f"forces has shape {given.shape}, expected ({len(index)}, 6).")
+        if given.shape != (len(joints), 6):
+            raise TensegrityError(f"forces has shape {given.shape}, expected ({len(joints)}, 6).")
     if not np.isfinite(given).all():
-        name = list(index)[int(np.argwhere(~np.isfinite(given))[0][0])]
+        name = joints[int(np.argwhere(~np.isfinite(given))[0][0])].body
         raise TensegrityError(f"force on body {name} is not finite; give numbers in N and N m.")
-    return np.hstack((given[:, 3:], given[:, :3]))
+    load = np.empty_like(given)
+    load[:, :3], load[:, 3:] = given[:, 3:], given[:, :3]
+    return load
