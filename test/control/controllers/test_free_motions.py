@@ -108,7 +108,8 @@ def test_a_mast_on_its_way_keeps_its_turn_about_its_axis(monkeypatch):
     made.run(0.05)
     made.control.set_goal(made.time, made.look().pose[0] + np.array([0.06, 0.03, 0.0]))
     _, tensions = made.run(0.6)
-    assert abs(2.0 * made.look().q[3]) < 0.05 and tensions.min() > 10.0
+    assert abs(2.0 * made.look().q[3]) < 0.005  # 0.05 where nothing holds it
+    assert tensions.min() > 10.0
 
 
 def test_a_start_with_slack_cables_is_refused_by_name():
