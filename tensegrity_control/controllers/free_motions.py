@@ -13,7 +13,8 @@ is how fast. Beyond `DRIFT` they are held, too, at the position of the start as 
 
 with s half the bandwidth of the output's loop, k at least 2 s, and U those rows of Z that are no motions of actuators
 or cables: pulleys have to turn where the output moves. Where that holds them no better, no actuator does, and the robot
-is refused by name.
+is refused by name. So it is where they fall away between two commands, by the law of `held_growth` for efforts that
+stay as they are, unless actuators that hold their positions (impedances) forbid that themselves.
 """
 
 from __future__ import annotations
@@ -62,14 +63,18 @@ class FreeMotions:
         self._others = np.flatnonzero(other)
         self.stiffness, self.damping, self.rate = 0.0, 0.0, 0.0
 
-    def begin(self, q: Array, damping: float, bandwidth: float) -> None:
+    def begin(
+        self, q: Array, damping: float, bandwidth: float, held: Array | None = None, allowed: float = 0.0
+    ) -> None:
         """Look at q (nq,), where posture counts from, with the tensions that the program now desires.
 
         Args:
             damping: k [1/s] that was asked for. bandwidth: w [1/s] of the output's loop.
+            held: (a,) efforts that stay as they are between commands; None where actuators that stand hold the robot.
+            allowed: 1/s with which it may fall away between commands.
 
         Raises:
-            TensegrityError: a free motion falls away that no actuator holds.
+            TensegrityError: a free motion falls away that no actuator holds, or too fast for this control.
         """
         self._start, self.stiffness, self.damping = np.array(q), 0.0, damping
         self.rate, _ = self._fastest()
@@ -77,16 +82,27 @@ class FreeMotions:
             return
         self.stiffness, self.damping = (0.5 * bandwidth) ** 2, max(damping, bandwidth)
         self.rate, motion = self._fastest()
-        if self.rate <= LOOSE:
+        what = f"{self._program.equations.robot.name} has a motion that its output leaves free, that falls away"
+        if self.rate > LOOSE:
+            raise TensegrityError(
+                f"{what} ({self.rate:.3g} 1/s) and that no actuator holds: {self._names(motion)}. Drive it, control it "
+                "as part of the output, or let a spring or another pull of the cables hold it."
+            )
+        if held is None:
             return
+        rate, motion = self._fastest(held)
+        if rate > allowed:
+            raise TensegrityError(
+                f"{what} with {rate:.3g} 1/s between two commands, and this control holds up to {allowed:.3g} 1/s: "
+                f"{self._names(motion)}. Shorten the period by a factor of {rate / allowed:.2g} or more, take less "
+                "prestress, or let another pull of the cables hold it."
+            )
+
+    def _names(self, motion: Array) -> str:
+        """The coordinates that velocities (nv,) move most."""
         size = np.abs(motion)
-        names = [each for each, part in zip(self._mechanism.coordinate_names(), size, strict=True)
-                 if part > NAMED * np.max(size)]  # fmt: skip
-        raise TensegrityError(
-            f"{self._program.equations.robot.name} has a motion that its output leaves free, that falls away "
-            f"({self.rate:.3g} 1/s) and that no actuator holds: {', '.join(names)}. Drive it, control it as part of "
-            "the output, or let a spring or another pull of the cables hold it."
-        )
+        names = zip(self._mechanism.coordinate_names(), size, strict=True)
+        return ", ".join(each for each, part in names if part > NAMED * np.max(size))
 
     def drag(self, q: Array, v: Array) -> Array | None:
         """(n,) k z' + s^2 z in all coordinates, at the last `update`; None where free motions are only damped."""
@@ -105,8 +121,8 @@ class FreeMotions:
         _, values, turned = np.linalg.svd(rows / np.where(size > 0.0, size, 1.0)[:, None])
         return turned[int(np.sum(values > DEPENDENT)) :].T, equations.reduction.basis[:, : equations.count]
 
-    def _fastest(self) -> tuple[float, Array]:
-        """r, and the velocities (nv,) of that motion."""
+    def _fastest(self, held: Array | None = None) -> tuple[float, Array]:
+        """r, and the velocities (nv,) of that motion; with efforts (a,) that are held nothing is damped."""
         equations = self._program.equations
         equations.update(self._start, self._still)
         free, basis = (np.array(each) for each in self._directions())
@@ -116,19 +132,23 @@ class FreeMotions:
         slopes = np.empty((free.shape[1],) * 2)
         for k, direction in enumerate((basis @ free).T):
             step = STEP / float(np.max(np.abs(direction)))
-            there, back = (self._accelerations(direction, sign * step)[index] for sign in (1.0, -1.0))
+            there, back = (self._accelerations(direction, sign * step, held)[index] for sign in (1.0, -1.0))
             slopes[:, k] = np.linalg.lstsq(free, (there - back) / (2.0 * step), rcond=None)[0]
         values, motions = np.linalg.eig(slopes)
-        half = 0.5 * self.damping
+        half = 0.5 * self.damping if held is None else 0.0
         rates = (np.sqrt(half * half + values.astype(complex)) - half).real
         fastest = int(np.argmax(rates))
         return float(rates[fastest]), np.asarray((basis @ free @ motions[:, fastest]).real)
 
-    def _accelerations(self, direction: Array, step: float) -> Array:
-        """(nv,) at rest a step [s] along a velocity (nv,) from the start, with the output held and nothing bounded."""
+    def _accelerations(self, direction: Array, step: float, held: Array | None) -> Array:
+        """(nv,) at rest a step [s] along a velocity (nv,) from the start; with the output held and nothing bounded, or
+        under efforts (a,)."""
         equations = self._program.equations
         q = equations.moved(self._start, direction, step)
-        equations.update(q, self._still)
-        drag = self.drag(q, self._still)
-        rates = self._program.unbounded(np.zeros(equations.count) if drag is None else drag)
+        arrays = equations.update(q, self._still)
+        if held is None:
+            drag = self.drag(q, self._still)
+            rates = self._program.unbounded(np.zeros(equations.count) if drag is None else drag)
+        else:
+            rates = arrays.rate_0 + arrays.rate_1 @ held
         return np.asarray(equations.reduction.basis[:, : equations.count] @ rates + equations.reduction.offset)

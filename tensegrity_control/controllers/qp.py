@@ -339,6 +339,7 @@ class QPController(SampledController):
         self._given_up, self._in_time_since, self._anew = "", np.inf, False
         self._limits = self._turn_limits = (1.0, 1.0)
         self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
+        self._stands = False  # whether actuators that hold their positions hold the robot
         self._impedance: ImpedanceGains | None = None
         if actuation == "impedance":
             self._impedance = self._impedance_gains()
@@ -429,12 +430,13 @@ class QPController(SampledController):
         growth.begin(q, (growth.holding(self._start_tension), keeps_floors))
         growth.refuse(self.period)
         self._set_tensions(0.0)
-        self._free.begin(q, self._gains["damping"], self._bandwidth)
+        held = None if self._stands else growth.held
+        self._free.begin(q, self._gains["damping"], self._bandwidth, held, growth.allowed)
         self.equations.update(q, v)
         super().reset(time, state)
 
     def _refuse_slack(self) -> None:
-        """Raise TensegrityError where cables are slack: efforts of cables that shall be tight would only reel them in."""
+        """Raise TensegrityError where cables are slack: nothing tells how much of them is to be reeled in."""
         slack = [
             name
             for name, pull in zip(self.equations.cables, self._start_tension.tolist(), strict=True)
@@ -937,6 +939,7 @@ class QPController(SampledController):
             shape = MechanismEquilibriumSolver(mechanism, joints).solve(self.robot.model.initial_configuration)
         except NoEquilibriumError:
             return np.array(self.robot.model.initial_configuration), np.zeros(len(joints))
+        self._stands = shape.stable
         return shape.q, shape.effort[self.equations.parts.drive]
 
     # -- what it says -----------------------------------------------------------------------------------------------

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import qp_loop
 from scipy.optimize import linprog
 
 from tensegrity_control.controllers.holding_reserve import HoldingReserve
+from tensegrity_control.optimization.quadratic_program import ITERATION_LIMIT
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.robots.load_robot import parse_robot
@@ -76,6 +79,22 @@ def test_the_share_of_the_efforts_is_that_of_a_linear_program(arm):
             with pytest.raises(TensegrityError, match="no tensions hold the output of cable_arm"):
                 reserve.refuse()
     assert min(found) < 0.3 and max(found) > 0.5
+
+
+def test_what_no_solver_decides_is_proved(arm):
+    equations = TightCables(arm)
+    effort, floor = np.array([each.effort for each in arm.actuators]), np.full(4, 3.0)
+    sure, unsure = (HoldingReserve(equations, effort, floor) for _ in range(2))
+    unsure._solvers = (SimpleNamespace(solve=lambda program: SimpleNamespace(status=ITERATION_LIMIT)),)
+    random, found, still = np.random.default_rng(3), [], np.zeros(arm.mechanism.velocity_count)
+    for _ in range(12):
+        rates = equations.reduction.basis[:, : equations.count] @ random.normal(size=equations.count)
+        here = equations.moved(np.array(arm.model.initial_configuration), rates, 0.2 * random.random())
+        equations.update(here, still)
+        unsure._share = 0.0
+        found.append(np.isfinite(sure.share()))
+        assert np.isfinite(unsure.share()) == found[-1]
+    assert any(found) and not all(found)
 
 
 @pytest.mark.long

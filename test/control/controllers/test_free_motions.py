@@ -1,0 +1,126 @@
+"""Motions that the output of `qp` leaves free: how fast they fall away, what holds them, and what is refused."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+import qp_loop
+
+from tensegrity_control import make_controller
+from tensegrity_control.controller import RobotState
+from tensegrity_control.controllers.free_motions import FreeMotions
+from tensegrity_control.optimization.motion_program import MotionProgram
+from tensegrity_dynamics import Simulation
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.robots.load_robot import parse_robot
+from tensegrity_tools.experiments.robustness import Case, plant_of
+
+CART = """
+kind: mechanism
+name: cart
+gravity: [0, 0, -9.81]
+bodies:
+  cart: {{mass: 1, inertia: [0.01, 0.01, 0.01]}}
+  rod: {{mass: 0.2, inertia: [{inertia}, {inertia}, {inertia}], centre: [0, 0, {high}]}}
+joints:
+  - {{name: slide, kind: prismatic, parent: world, body: cart, axis: [1, 0, 0]}}
+  - {{name: swing, kind: revolute, parent: cart, body: rod, axis: [0, 1, 0]}}
+actuators:
+  - {{drives: slide, position: [-1, 1], rate: "3 m/s", effort: "20 N"}}
+outputs:
+  - {{name: cart, body: cart, frame: {{at: [0, 0, 0]}}, controlled: [x]}}
+"""
+
+
+def cart(high, inertia=0.001):
+    return parse_robot(CART.format(high=high, inertia=inertia), "cart.yaml")
+
+
+def mast(arm, skew=0.6, strain=0.02):
+    """A mast on a ball joint, whose stays end `arm` m off its axis on their own side of it, every second one `skew` rad
+    to the left of that and the others to the right."""
+    head, block = qp_loop.BALL_MAST.split("repeat:")
+    cable, rest = block.split("  actuators:\n")
+    driver, outputs = rest.split("outputs:")
+    one = textwrap.dedent(cable[cable.index("    - name") :])
+    cables, actuators = "", ""
+    for k, angle in enumerate(0.5 * np.pi * np.arange(4)):
+        (x, y), (c, s) = arm * np.array([np.cos(angle + skew), np.sin(angle + skew)]), (np.cos(angle), np.sin(angle))
+        skew = -skew
+        text = one.replace("$", str(k + 1)).replace("at: [0, 0, 0.8]", f"at: [{x}, {y}, 0.8]")
+        text = text.replace("at: [0.6, 0, 0]", f"at: [{0.6 * c}, {0.6 * s}, 0]")
+        text = text.replace("pulley_axis: [0, 1, 0]", f"pulley_axis: [{-s}, {c}, 0]")
+        cables += text.replace("strain: 0.02", f"strain: {strain}")
+        actuators += textwrap.dedent(driver).replace("$", str(k + 1))
+    return parse_robot(f"{head}cables:\n{cables}actuators:\n{actuators}outputs:{outputs}", "ball_mast.yaml")
+
+
+def state_of(robot):
+    state, seen = Simulation(robot).state, Simulation(robot).observe()
+    return RobotState(pose=seen.pose, q=state.q, v=state.v)
+
+
+@pytest.mark.parametrize(("high", "inertia"), [(0.1, 0.001), (0.4, 0.02), (-0.1, 0.001)])
+def test_a_rod_that_swings_on_a_held_cart_falls_away_as_in_closed_form(high, inertia):
+    free = FreeMotions(MotionProgram(TightCables(cart(high, inertia))))
+    squared, half = 0.2 * 9.81 * high / (inertia + 0.2 * high**2), 5.0
+    expected = (np.sqrt(half**2 + squared + 0j) - half).real
+    try:
+        free.begin(np.zeros(2), 2.0 * half, 20.0)
+    except TensegrityError:
+        assert high > 0.0
+    assert free.stiffness == (100.0 if high > 0.0 else 0.0)
+    free.stiffness, free.damping = 0.0, 2.0 * half
+    assert free._fastest()[0] == pytest.approx(expected, rel=1e-2, abs=1e-6)
+
+
+def test_a_free_motion_that_no_actuator_holds_is_refused_by_name():
+    state = RobotState(q=np.zeros(2), v=np.zeros(2))
+    with pytest.raises(TensegrityError, match=r"cart has a motion that its output leaves free, .* holds: swing"):
+        make_controller("qp", cart(0.1)).reset(0.0, state)
+    make_controller("qp", cart(-0.1)).reset(0.0, state)
+
+
+def test_a_mast_that_its_stays_turn_about_its_axis_is_held_and_one_that_they_hold_is_left_alone():
+    for arm, held in ((0.02, False), (-0.02, True)):
+        robot = mast(arm)
+        control = make_controller("qp", robot, period=0.002)
+        control.reset(0.0, state_of(robot))
+        assert (control._free.stiffness > 0.0) == held and control._free.rate <= 0.0
+    robot = mast(-0.02, skew=0.0)  # stays through its axis turn it, but cannot turn it back
+    with pytest.raises(TensegrityError, match=r"falls away \(.* 1/s\) and that no actuator holds: ball.wz"):
+        make_controller("qp", robot).reset(0.0, state_of(robot))
+
+
+def test_a_free_motion_that_falls_away_between_two_commands_is_refused_unless_actuators_that_stand_hold_it():
+    robot = mast(-0.02)
+    with pytest.raises(TensegrityError, match=r"with 153 1/s between two commands, .* 100 1/s: ball.wz. Shorten"):
+        make_controller("qp", robot).reset(0.0, state_of(robot))
+
+
+def test_a_mast_on_its_way_keeps_its_turn_about_its_axis(monkeypatch):
+    robot = mast(-0.02)
+    monkeypatch.setattr(qp_loop, "robot_named", lambda name: robot)
+    made = qp_loop.loop("mast", period=0.002)
+    made.run(0.05)
+    made.control.set_goal(made.time, made.look().pose[0] + np.array([0.06, 0.03, 0.0]))
+    _, tensions = made.run(0.6)
+    assert abs(2.0 * made.look().q[3]) < 0.005  # 0.05 where nothing holds it
+    assert tensions.min() > 10.0
+
+
+def test_a_start_with_slack_cables_is_refused_by_name():
+    robot = mast(0.02, strain=0.0)
+    with pytest.raises(TensegrityError, match="cables of ball_mast are slack: stay1, stay2, stay3, stay4"):
+        make_controller("qp", robot).reset(0.0, state_of(robot))
+
+
+def test_a_robot_lighter_than_stated_is_not_lifted_by_the_tensions_that_it_began_with():
+    made = qp_loop.loop("cable_robot", plant=plant_of("cable_robot", Case("lighter", density=0.9)))
+    home = made.look().pose[0]
+    outputs, tensions = made.run(0.3)
+    floor = made.control._floor
+    assert np.max(np.abs(outputs - home)) < 2e-3 and np.min(tensions / floor) > 2.0
