@@ -534,7 +534,8 @@ class ControllerNode(RobotNode):
         try:
             self._ready(whole=True)
             goal = self._goals(request.target.header.frame_id, [0.0], [pose_asked(request)])[0][1]
-            ignored = "" if self._state is None else goal.note(pose_from_message(self._state.output_pose))
+            here = None if self._state is None else pose_from_message(self._state.output_pose)
+            ignored = "" if here is None else goal.note(here)
             profile = request.profile or "minimum_jerk"
             accepted = await self._planned(self._planner.goal(self._controller, goal, request.duration, profile))
             self._finish(False, "a new goal replaced it")

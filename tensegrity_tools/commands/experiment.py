@@ -20,6 +20,9 @@ from ..output import console, print_json, print_table, progress, table, without_
 from .arguments import JsonOption, check_folder, check_picture
 from .running_robot import need_ros
 
+WIDTH = 160
+"""Columns of tables that go to no terminal."""
+
 
 def experiment(
     name: Annotated[str, typer.Argument(help="which; without one, all are listed")] = "",
@@ -84,6 +87,8 @@ def experiment(
     if as_json:
         print_json(without_series(result))
     else:
+        if not console.is_terminal:  # in a file or a pipe no digit is cut
+            console.width = max(console.width, WIDTH)
         module.render(result, console)
         if plot is not None:
             console.print(f"picture: {plot}")
