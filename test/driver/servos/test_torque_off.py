@@ -20,7 +20,7 @@ def test_a_runaway_whose_group_writes_are_lost_is_switched_off_by_a_write_of_its
         cell.run(5)
         cell.disobedient = (N,)
         cell.emulated.faults.lose_writes(N, singles=False)
-        cell.emulated.faults.run_away(N, -fast(0.01))
+        cell.emulated.faults.run_away(N, fast(0.01))
         for _ in range(62):  # first it is told to stand, which does not arrive either
             if K.DISOBEYS_HOLD in {each.kind for each in cell.run(1).new}:
                 break
@@ -39,7 +39,7 @@ def test_where_no_write_arrives_it_says_within_three_cycles_to_cut_the_supply(se
         cell.run(5)
         cell.disobedient = (N,)
         cell.emulated.faults.lose_writes(N)
-        cell.emulated.faults.run_away(N, -fast(0.01))
+        cell.emulated.faults.run_away(N, fast(0.01))
         for _ in range(62):
             if K.DISOBEYS_HOLD in {each.kind for each in cell.run(1).new}:
                 break
