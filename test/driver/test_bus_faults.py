@@ -101,4 +101,4 @@ def test_an_error_that_a_servo_does_not_know_is_refused(tmp_path: Path) -> None:
 
 def test_the_time_to_find_a_fault_is_measured_in_bus_cycles() -> None:
     case = next(each for each in CASES if each.name == "hot_x")
-    assert detect(case) == (case.within, {"slack"})
+    assert detect(case) == (case.within, set())  # the tendons of the others are let out with it: none goes slack alone

@@ -63,6 +63,6 @@ def test_experiments_say_what_they_do_and_what_came_of_it_to_whoever_listens() -
     report("to nobody")
     with listening(lambda text, lasts: heard.append((text, lasts))):
         report("the first of two")
-        figures("the first: 1 mm")
-    figures("to nobody")
-    assert heard == [("the first of two", False), ("the first: 1 mm", True)]
+        figures("the first", {"error_mm": 1.0, "over_time": [1.0] * 9})
+    figures("to nobody", {"error_mm": 2.0})
+    assert heard == [("the first of two", False), ("the first: error_mm 1", True)]
