@@ -374,19 +374,18 @@ def _summary(arrivals: list[Any]) -> bool:
 
 def pace(diagnostics: Mapping[str, Any]) -> str:
     """What was too late by the clock, in words, from the diagnostics (DiagnosticStatus by node)."""
-    said = {
-        name: {value.key: value.value for value in diagnostics[name].values} if name in diagnostics else {}
+    controller, simulator = (
+        {value.key: value.value for value in diagnostics[name].values} if name in diagnostics else {}
         for name in ("controller", "simulator")
-    }
-    controller, simulator = said["controller"], said["simulator"]
+    )
     words = [
-        f"{controller.get('missed_deadlines', '?')} of {controller.get('answered_states', '?')} states were answered "
+        f"{controller.get('missed deadlines', '?')} of {controller.get('answered states', '?')} states were answered "
         f"later than a period",
-        f"{controller.get('late_states', '?')} states came late",
+        f"{controller.get('late states', '?')} states came late",
     ]
     if simulator:
-        words += [f"the simulator left out {simulator.get('lost_periods', '?')} periods"]
-        words += [f"real time x {simulator.get('real_time_factor', '?')}"]
+        words += [f"the simulator left out {simulator.get('lost periods', '?')} periods"]
+        words += [f"real time x {simulator.get('real time factor', '?')}"]
     return f"by the clock: {', '.join(words)}"
 
 

@@ -62,8 +62,9 @@ def test_a_simulated_robot_that_no_controller_can_hold_is_shown_without_one(caps
 
 
 def test_what_was_too_late_by_the_clock_is_told_from_the_diagnostics():
-    def status(**values):
-        return SimpleNamespace(values=[SimpleNamespace(key=key, value=str(value)) for key, value in values.items()])
+    def status(**values):  # as nodes write their keys
+        pairs = {key.replace("_", " "): str(value) for key, value in values.items()}
+        return SimpleNamespace(values=[SimpleNamespace(key=key, value=value) for key, value in pairs.items()])
 
     controller = status(missed_deadlines=3, answered_states=8100, late_states=1)
     simulator = status(lost_periods=2, real_time_factor="0.99")
