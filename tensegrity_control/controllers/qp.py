@@ -69,6 +69,8 @@ UNFORESEEN = 0.4
 """Part of the cables' slowest stretch that efforts do not foresee, where the cables are somewhat different."""
 DELAYED, PHASE = 3.0, 0.95
 """Periods by which commands may be late, and rad of phase that these may cost."""
+ON_SERVOS = 11.0
+"""The same periods on servos: a bus cycle of a busy computer lasts up to six, commands come up to five late."""
 FORGETTING = 1.0
 """s after which the feedback no longer cares that commands were late."""
 MISSED = 1.5
@@ -299,7 +301,8 @@ class QPController(SampledController):
         self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
         self._limited_by = "the actuators' rates allow"
-        self._automatic = bandwidth_of(self.equations, period)
+        self._delayed = ON_SERVOS if robot.driven_by_servos else DELAYED
+        self._automatic = bandwidth_of(self.equations, period, self._delayed)
         self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
         self._growth = HeldGrowth(self.equations, self._effort)
         self._free = FreeMotions(self.program)
@@ -628,7 +631,7 @@ class QPController(SampledController):
         turn = self._turn_error(q, here, tracker)  # before the equations, which weigh rotations with it
         here[2] = middle[2]
         arrays = self.equations.update(q, v, half)
-        w = self._bandwidth * affordable(self.period, self._latest)
+        w = self._bandwidth * affordable(self.period, self._latest, self._delayed)
         error, rate, desired = self._task.follow(
             here, arrays.position, arrays.velocity, arrays.selection, turn, w, half
         )  # fmt: skip
@@ -1030,22 +1033,22 @@ class QPController(SampledController):
         return rate, min(0.2 * strength, rate * self._bandwidth / LAGS**2)
 
 
-def affordable(period: float, latest: float) -> float:
+def affordable(period: float, latest: float, delayed: float = DELAYED) -> float:
     """Part of its bandwidth that the output's loop can afford where commands came `latest` s apart instead of `period`.
 
-    What each is held longer adds to the `DELAYED` periods and the half one of `bandwidth_of`.
+    What each is held longer adds to the `delayed` periods and the half one of `bandwidth_of`.
     """
-    allowed = (DELAYED + 0.5) * period
+    allowed = (delayed + 0.5) * period
     return allowed / (allowed + max(latest - period, 0.0))
 
 
-def bandwidth_of(equations: TightCables, period: float) -> float:
+def bandwidth_of(equations: TightCables, period: float, delayed: float = DELAYED) -> float:
     """w [1/s] of the output's loop, at the last state of the equations.
 
     Slower by `LAGS` than the period together with what of the slowest stretch of the cables is not foreseen; and slow
-    enough for `DELAYED` periods of delay: with both poles at w the loop crosses one at 2.06 w, where half a period of
+    enough for `delayed` periods of delay: with both poles at w the loop crosses one at 2.06 w, where half a period of
     holding and that delay may take `PHASE` of the 76 degrees that it has.
     """
     frequencies = equations.stretch_frequencies()
     lag = period + (UNFORESEEN / float(np.min(frequencies)) if frequencies.size else 0.0)
-    return float(min(1.0 / (LAGS * lag), PHASE / (2.06 * (DELAYED + 0.5) * period)))
+    return float(min(1.0 / (LAGS * lag), PHASE / (2.06 * (delayed + 0.5) * period)))

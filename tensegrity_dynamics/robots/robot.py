@@ -148,6 +148,11 @@ class Robot(ShortRepr):
             ),
         )
 
+    @property
+    def driven_by_servos(self) -> bool:
+        """Whether its drives are the servos of its file, see `with_servo_motors`, and not those of a simulation."""
+        return any(each.motor is not None and each.motor is self.servo_motors.get(each.name) for each in self.actuators)
+
     def actuated_members(self) -> np.ndarray:
         """(a,) member index of each actuator's tendon, in actuator order."""
         return np.array([self.structure.member(each.drives) for each in self.actuators], dtype=np.int64)

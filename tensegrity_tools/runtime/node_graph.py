@@ -374,8 +374,6 @@ def hardware_graph(
     Raises:
         TensegrityError: no servos, no port, or what does not go together; one sentence.
     """
-    from tensegrity_control.registry import controller_class
-
     loaded = load_robot(robot)
     choice = choose(loaded, controller, state, control_period)
     if loaded.servos and not control_period:
@@ -404,8 +402,8 @@ def hardware_graph(
     recorder = [recorder_node(name, bag)] if bag else []
     graph = NodeGraph(name, choice, (source, *recorder, *followers), lockstep, emulator)
     graph = graph.with_parameters("controller", servo_motors=True)
-    # efforts are currents of geared servos, whose friction looks like a load: only who reckons with loads hears of it
-    if choice.state == "observer" and not controller_class(choice.controller).takes_loads:
+    # efforts are currents of geared servos, whose friction looks like a load that answers to the control
+    if choice.state == "observer":
         graph = graph.with_parameters("estimator", unknown_loads=False)
     return graph
 

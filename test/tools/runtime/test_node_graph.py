@@ -76,13 +76,11 @@ def test_an_emulator_of_its_own_stands_behind_the_ports_of_the_driver(tmp_path: 
     assert hardware_graph("tensebot", port="/dev/ttyUSB0", emulator_folder=tmp_path).emulator is None
 
 
-def test_on_servos_plans_know_the_motors_and_friction_of_gears_is_a_load_for_those_that_reckon_with_loads_alone() -> (
-    None
-):
-    for controller, looked_for in (("task", False), ("qp", True)):
+def test_on_servos_plans_know_the_motors_and_friction_of_gears_is_taken_for_no_load() -> None:
+    for controller in ("task", "qp"):
         graph = hardware_graph("manipulator", controller=controller, port=EMULATED)
         assert graph["controller"].parameters["servo_motors"]
-        assert graph["estimator"].parameters.get("unknown_loads", True) is looked_for
+        assert graph["estimator"].parameters["unknown_loads"] is False
 
 
 def test_more_parameters_and_fewer_nodes_leave_the_graph_as_it_was() -> None:
