@@ -65,8 +65,8 @@ def end_with_parent() -> None:
 class Ending:
     """Context in the main thread in which SIGINT and SIGTERM only set `asked`, the number of the first one, else 0.
 
-    `broke_off` tells whether KeyboardInterrupt had to be raised in what went on. Then end by `leave`, or pass
-    it to `leave_threads`: where it came out of code that runs from a string, the interpreter remembers it even though
+    `broke_off` tells whether KeyboardInterrupt had to be raised in what went on. Then end by `leave` or
+    `leave_now`: where it came out of code that runs from a string, the interpreter remembers it even though
     it was caught, and ends the process by SIGINT whatever its exit status is.
 
     An exception that leaves the context after a signal is part of the end and is dropped. After the context the process
@@ -159,22 +159,9 @@ def end_within(duration: float, status: int) -> None:
 def leave(ending: Ending, status: int) -> None:
     """End the program after its `Ending` where that needs `sys.exit` or more; with status 0 it may simply go on."""
     if ending.broke_off:
-        leave_threads(status, at_once=True)
+        leave_now(status)
     if status:
         sys.exit(status)
-
-
-def leave_threads(status: int, patience: float = 0.2, at_once: bool = False) -> None:
-    """End the process where a thread still works after `patience` s, whose result nobody waits for, or `at_once`.
-
-    The interpreter would wait for such a thread, and one that it does not wait for (a daemon) may end the process with
-    an error where it comes back from C code. Everything must be closed before.
-    """
-    others = [each for each in threading.enumerate() if each is not threading.current_thread() and not each.daemon]
-    for each in others:
-        each.join(patience / len(others))
-    if at_once or any(each.is_alive() for each in others):
-        leave_now(status)
 
 
 def leave_now(status: int) -> NoReturn:

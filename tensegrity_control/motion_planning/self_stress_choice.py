@@ -90,8 +90,15 @@ class _Program:
         self.unit = float(np.mean(floor))
 
     def cost(self, z: Array) -> float:
-        """Of the module at z (s,)."""
-        return _cost(*self._limits, self.unit, z)
+        """Of the module at z (s,); infinite where a tension is on a limit or beyond."""
+        particular, stress, floor, ceiling, level = self._limits
+        unit, tension = self.unit, particular + z @ stress
+        if not _inside(tension, floor, ceiling):
+            return np.inf
+        above, below = (tension - floor) / unit, (ceiling - tension) / unit
+        logs = np.log(above) + np.where(np.isfinite(ceiling), np.log(below), 0.0)
+        asked = above if level is None else 0.5 * ((tension - level) / unit) ** 2
+        return float(np.sum(asked - logs / SHARPNESS))
 
     def solve(self, z: Array, slope: Array | None = None, offset: float = 0.0) -> Array:
         """From z (s,) inside the limits."""
@@ -129,17 +136,6 @@ class _Program:
 
 def _inside(tension: Array, floor: Array, ceiling: Array) -> bool:
     return bool(np.all(tension > floor) and np.all(tension < ceiling))
-
-
-def _cost(
-    particular: Array, stress: Array, floor: Array, ceiling: Array, level: float | Array | None, unit: float, z: Array
-) -> float:
-    tension = particular + z @ stress
-    if not _inside(tension, floor, ceiling):
-        return np.inf
-    logs = np.log((tension - floor) / unit) + np.where(np.isfinite(ceiling), np.log((ceiling - tension) / unit), 0.0)
-    asked = (tension - floor) / unit if level is None else 0.5 * ((tension - level) / unit) ** 2
-    return float(np.sum(asked - logs / SHARPNESS))
 
 
 def deepest(particular: Array, stress: Array, floor: Array, ceiling: Array) -> tuple[Array, float]:

@@ -5,12 +5,12 @@
 
 (000 (3.2.5)-(3.2.8) and (5.4.2)-(5.4.5), with everything but u eliminated, `tight_cables`.) L and M are the inertias
 seen at the output and in all coordinates, so that both terms have one unit and neither coordinates nor scale matter:
-the second one is Gauss' principle for the motions that the output leaves free, with a damping k, or with a
-posture where they need one (`free_motions`). The third one, with
-the mean inertia m at the output, lets the free motions feel the tensions that are desired: where these make a stable
-shape, it is one for the controlled robot, too, whatever the model has wrong. It chooses among self-stresses as well,
-however many there are. Efforts are never beyond their limits. Where tensions or joints cannot stay within theirs, these
-yield as little as possible, by a second program with one slack for each, and tracking before them.
+the second one is Gauss' principle for the motions that the output leaves free, with a damping k, or with a posture
+where they need one (`free_motions`). The third one, with the mean inertia m at the output, lets the free motions feel
+the tensions that are desired: where these make a stable shape, it is one for the controlled robot, too, whatever the
+model has wrong. It chooses among self-stresses as well, however many there are. Efforts are never beyond their limits.
+Where tensions or joints cannot stay within theirs, these yield as little as possible, by a second program with one
+slack for each, and tracking before them.
 """
 
 from __future__ import annotations

@@ -35,12 +35,12 @@ def test_a_wait_is_over_as_soon_as_the_signal_has_come():
 
 BROKEN_OFF = """
 import os, signal, time
-from tensegrity_dynamics.ending import Ending, leave_threads
+from tensegrity_dynamics.ending import Ending, leave
 
 with Ending(grace=0.1) as ending:
     os.kill(os.getpid(), signal.SIGINT)
     exec("time.sleep(60.0)")  # as libraries make classes from text
-leave_threads(0, at_once=ending.broke_off)
+leave(ending, 0)
 """
 
 
