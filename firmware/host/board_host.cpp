@@ -1,9 +1,12 @@
 // The board as a process of this machine: its three sides are terminals.
 //
-//     board_host --servos PATH --converters PATH --link PATH [--channels 12]
+//     board_host --servos PATH --converters PATH --link PATH [--channels 12] [--clock own|stdin]
 //
 // --servos is the bus of the AX-12A, --link the path under which the host finds the board. The potentiometers are those
 // of another board that only measures, such as the one of the emulator, which is asked every few milliseconds.
+//
+// With --clock stdin every byte of the standard input is a millisecond, and one goes to the standard output as soon as
+// everybody who was asked has answered: then nothing depends on how busy this machine is.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -87,6 +90,8 @@ class Converters {
         waiting_ = true;
     }
 
+    bool waiting() const { return waiting_; }
+
     bool take(uint8_t byte, board::Board& core) {
         if (size_ == sizeof answer_) size_ = 0;
         answer_[size_++] = byte;
@@ -115,14 +120,17 @@ class Converters {
 int main(int count, char** arguments) {
     const char *servos = nullptr, *converters = nullptr, *link = nullptr;
     int channels = 12;
+    bool own_clock = true;
     for (int i = 1; i + 1 < count; i += 2) {
         if (!strcmp(arguments[i], "--servos")) servos = arguments[i + 1];
         if (!strcmp(arguments[i], "--converters")) converters = arguments[i + 1];
         if (!strcmp(arguments[i], "--link")) link = arguments[i + 1];
         if (!strcmp(arguments[i], "--channels")) channels = atoi(arguments[i + 1]);
+        if (!strcmp(arguments[i], "--clock")) own_clock = strcmp(arguments[i + 1], "stdin") != 0;
     }
     if (!servos || !converters || !link || channels < 1 || channels > board::MAX_CHANNELS) {
-        fprintf(stderr, "usage: board_host --servos PATH --converters PATH --link PATH [--channels 1 to 16]\n");
+        fprintf(stderr, "usage: board_host --servos PATH --converters PATH --link PATH [--channels 1 to 16] "
+                "[--clock own|stdin]\n");
         return 2;
     }
     static board::Board core;
@@ -130,14 +138,23 @@ int main(int count, char** arguments) {
     const int converter_port = open_port(converters);
     Converters potentiometers(converter_port, static_cast<uint8_t>(channels));
     const board::Wires wires = {to_host, to_servos, &sides};
-    core.begin(static_cast<uint8_t>(channels), wires, now_ms(), ANSWER_MS);
+    uint32_t now = own_clock ? now_ms() : 0;
+    bool in_step = false;  // within a millisecond of the standard input
+    core.begin(static_cast<uint8_t>(channels), wires, now, ANSWER_MS);
     printf("ready\n");
     fflush(stdout);
     for (;;) {
-        pollfd watched[] = {{sides.host, POLLIN, 0}, {sides.servos, POLLIN, 0}, {converter_port, POLLIN, 0}};
-        poll(watched, 3, 1);
+        const int clock = own_clock || in_step ? -1 : STDIN_FILENO;
+        pollfd watched[] = {
+            {sides.host, POLLIN, 0}, {sides.servos, POLLIN, 0}, {converter_port, POLLIN, 0}, {clock, POLLIN, 0}};
+        poll(watched, 4, 1);
         uint8_t bytes[256];
-        const uint32_t now = now_ms();
+        if (own_clock) now = now_ms();
+        if (watched[3].revents) {
+            if (read(STDIN_FILENO, bytes, 1) != 1) return 0;
+            now++;
+            in_step = true;
+        }
         ssize_t size = read(sides.host, bytes, sizeof bytes);
         for (ssize_t i = 0; i < size; i++) core.host_byte(bytes[i], now);
         size = read(sides.servos, bytes, sizeof bytes);
@@ -147,5 +164,9 @@ int main(int count, char** arguments) {
         for (ssize_t i = 0; i < size; i++) potentiometers.take(bytes[i], core);
         potentiometers.ask(now);
         core.run(now);
+        if (in_step && !core.asking() && !potentiometers.waiting()) {
+            in_step = false;
+            if (write(STDOUT_FILENO, ".", 1) != 1) return 0;
+        }
     }
 }

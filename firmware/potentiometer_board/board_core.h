@@ -58,6 +58,7 @@ class Board {
     Mode mode() const { return mode_; }
     Reason reason() const { return reason_; }
     uint8_t channels() const { return channels_; }
+    bool asking() const { return asking_ != NOWHERE; }  // a servo that has not answered yet
 
   private:
     enum class Step : uint8_t { LOOK, TORQUE_OFF, WHEEL, REST, TORQUE_ON, CONFIRM, DONE };

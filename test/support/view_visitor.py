@@ -1,4 +1,4 @@
-"""What tests of the browser view need: a free port, patience, and a visitor that sees and does what a browser does.
+"""What tests of the browser view need: a free port, and a visitor that sees and does what a browser does.
 
 The visitor speaks viser's protocol on the websocket: it keeps the scene and the panel that the server sends, and sends
 what a user does with mouse and keyboard. Buttons and fields are found by their labels.
@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +17,7 @@ import msgspec
 import numpy as np
 import viser
 import zstandard
+from patience import until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
@@ -30,13 +30,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def wait(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    return condition()
 
 
 def decode(data: bytes) -> list[dict[str, Any]]:
@@ -159,10 +152,21 @@ class Visitor:
     def _enabled(self, label: str) -> dict[str, Any]:
         """The part as soon as a user can do something with it: a button waits for the answer to the last press."""
         part = self.part(label)
-        assert wait(lambda: part["visible"] and not part["disabled"]), f"nobody can use {label}"
+        until(lambda: part["visible"] and not part["disabled"], f"nobody can use {label}")
         return part
 
-    def drag_goal(self, position: Any, quaternion: Any) -> None:
+    def drag_goal(self, position: Any, quaternion: Any = (1.0, 0.0, 0.0, 0.0)) -> None:
+        """Drag the handle until the fields show where it is: where the robot moves it meanwhile, the hand goes on."""
+        label = next(label for label in self.labels() if label.startswith("Position ["))
+        metres = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}[label[len("Position [") : -1]]
+
+        def there() -> bool:
+            self.move_handle(list(position), list(quaternion))
+            return np.allclose(metres * np.array(self.part(label)["value"]), position, atol=1e-6)
+
+        until(there)
+
+    def move_handle(self, position: Any, quaternion: Any) -> None:
         self.scene["/goal"].update(position=position, wxyz=quaternion)
         self.send("TransformControlsUpdateMessage", name="/goal", wxyz=quaternion, position=position, owner="")
 
@@ -181,6 +185,6 @@ def knock(view: View, *, token: str | None = None, origin: str | None = "", **op
 def visit(view: View) -> Iterator[Visitor]:
     with knock(view) as connection:
         visitor = Visitor(connection)
-        assert wait(lambda: visitor.has_all and bool(visitor.text())), "the server sent no panel"
-        assert wait(lambda: view.clients > 0)
+        until(lambda: visitor.has_all and visitor.text(), "the server sent no panel")
+        until(lambda: view.clients > 0)
         yield visitor

@@ -16,6 +16,7 @@ import dynamixel_sdk as sdk
 import numpy as np
 import pytest
 import serial
+from patience import PATIENCE_S, TURN_S, PatientPort, take, until
 
 from tensegrity_driver.bus.control_tables import MODELS
 from tensegrity_driver.bus.potentiometer_protocol import (
@@ -34,8 +35,6 @@ from tensegrity_driver.servos.motors import MOTORS
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError, TensegrityError
 
-PATIENCE = 0.5
-"""s that the master waits for a packet: long, because the machine may be busy."""
 CYCLE = 0.02
 NAME, ID = "draw_1", 7
 OLD, NEW = MODELS["AX-12A"], MODELS["XM430-W350"]
@@ -47,18 +46,11 @@ class Master:
 
     def __init__(self, robot: EmulatedRobot) -> None:
         self.robot = robot
-        self.port = sdk.PortHandler(robot.servo_port)
-        assert self.port.setBaudRate(1_000_000)
-        self.port.is_open = True
-        self.port.setPacketTimeout = self.port.setPacketTimeoutMillis = self._patience
+        self.port = PatientPort(robot.servo_port)
         self.host = sdk.PacketHandler(float(robot.protocol))
-        self.board = serial.Serial(robot.board_port, 115200, timeout=PATIENCE) if robot.board_port else None
+        self.board = serial.Serial(robot.board_port, 115200, timeout=TURN_S) if robot.board_port else None
         self.reader = AnswerReader()
         self.model = MODELS[robot.identity[0].model]
-
-    def _patience(self, *_: float) -> None:
-        self.port.packet_start_time = self.port.getCurrentTime()
-        self.port.packet_timeout = 1000.0 * PATIENCE
 
     def write(self, name: str, value: float, id_: int = ID) -> tuple[int, int]:
         field = self.model.registers[name]
@@ -74,7 +66,7 @@ class Master:
         self.board.write(encode_request(request))
         found: list[BoardAnswer] = []
         while not found:
-            data = self.board.read(1)
+            data = take(self.board, 1)
             if not data:
                 return None
             found = self.reader.feed(data + self.board.read(self.board.in_waiting))
@@ -299,12 +291,10 @@ def test_duplicate_ids_disturb_each_other(old: Master, other: str | None) -> Non
     old.robot.faults.duplicate(NAME, other)
     disturbed = 0
     for _ in range(6):
-        old.port.ser.timeout = PATIENCE
         old.port.clearPort()
         old.port.writePort(bytes.fromhex("FFFF070201F5"))
-        disturbed += len(old.port.ser.read(6)) == 6 and len(old.port.ser.read(1)) == 1
+        disturbed += len(old.port.take(7)) == 7
     assert disturbed == 6
-    old.port.ser.timeout = 0
     old.robot.faults.mend(NAME)
     assert old.host.ping(old.port, ID)[1] == SUCCESS
     assert old.host.ping(old.port, 8)[1] == SUCCESS
@@ -426,19 +416,17 @@ def test_an_unplugged_port_is_gone_and_comes_back_under_its_name(old: Master) ->
 
 
 def test_spikes_delay_every_so_many_deliveries(old: Master) -> None:
-    old.robot.faults.spike(3.0 * PATIENCE, every=2)
+    old.robot.faults.spike(1e3, every=2)
     results = [old.read("led") is None for _ in range(2)]
     assert sorted(results) == [False, True]
 
 
 def test_an_echo_returns_what_was_sent(old: Master) -> None:
     old.robot.faults.echo()
-    old.port.ser.timeout = PATIENCE
     packet = bytes.fromhex("FFFF070201F5")
     old.port.writePort(packet)
-    assert old.port.ser.read(6) == packet
-    assert len(old.port.ser.read(6)) == 6
-    old.port.ser.timeout = 0
+    assert old.port.take(6) == packet
+    assert len(old.port.take(6)) == 6
 
 
 def test_faults_as_text_are_the_faults(old: Master) -> None:
@@ -496,10 +484,7 @@ def test_with_the_clock_the_world_moves_by_itself_and_not_by_hand(robot) -> None
             emulated.advance(0.1)
         assert master.write("moving_speed", -2.0) == (SUCCESS, 0)
         before = emulated.time
-        for _ in range(2000):
-            assert master.read("led") == 0.0
-            if emulated.time > before + 0.1:
-                break
+        until(lambda: master.read("led") == 0.0 and emulated.time > before + 0.1)
         assert emulated.angle(NAME) < 0.0
         emulated.check()
         master.close()
@@ -518,7 +503,7 @@ def test_the_process_serves_ports_takes_faults_and_leaves_nothing_behind(tmp_pat
         port = os.open(tmp_path / "servos", os.O_RDWR | os.O_NOCTTY)
         ping = bytes.fromhex("FFFF070201F5")
         os.write(port, ping)
-        assert select.select([port], [], [], 30.0)[0]
+        assert select.select([port], [], [], PATIENCE_S)[0]
         assert os.read(port, 16) == bytes.fromhex("FFFF070200F6")
         for line, answer in (("silent draw_1", "done"), ("nonsense", "refused"), ("unplug", "done")):
             process.stdin.write(line + "\n")
@@ -528,7 +513,7 @@ def test_the_process_serves_ports_takes_faults_and_leaves_nothing_behind(tmp_pat
         assert not (tmp_path / "servos").exists()
         process.stdin.close()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60.0) == 0
+        assert process.wait(PATIENCE_S) == 0
         assert list(tmp_path.iterdir()) == []
     finally:
         if process.poll() is None:

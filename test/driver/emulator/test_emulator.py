@@ -10,6 +10,7 @@ import dynamixel_sdk as sdk
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from patience import PatientPort, until
 
 from tensegrity_driver.bus.control_tables import MODELS
 from tensegrity_driver.emulator.emulated_servo import EmulatedServo
@@ -30,8 +31,6 @@ from tensegrity_driver.emulator.wire_delay import WireDelay, WireSettings
 from tensegrity_driver.servos.motors import MOTORS
 from tensegrity_dynamics.errors import BusError
 
-PATIENCE = 0.3
-"""s that the master waits for a packet: long, because the machine may be busy."""
 SUCCESS, TIMEOUT, CORRUPT = sdk.COMM_SUCCESS, sdk.COMM_RX_TIMEOUT, sdk.COMM_RX_CORRUPT
 
 
@@ -58,17 +57,8 @@ class Bench:
         self.terminal.plug()
         self.lock = threading.RLock()
         self.server = Server([self.terminal], self.lock)
-        self.port = sdk.PortHandler(str(folder / "bus"))
-        assert self.port.setBaudRate(1_000_000)
-        # a packet is late only when it does not come at all
-        self.port.setPacketTimeout = self._patience
-        self.port.setPacketTimeoutMillis = self._patience
-        self.port.is_open = True
+        self.port = PatientPort(str(folder / "bus"))
         self.host = sdk.PacketHandler(float(self.protocol))
-
-    def _patience(self, *_: float) -> None:
-        self.port.packet_start_time = self.port.getCurrentTime()
-        self.port.packet_timeout = 1000.0 * PATIENCE
 
     def address(self, name: str) -> int:
         return next(iter(self.servos.values())).model.registers[name].address
@@ -86,15 +76,9 @@ class Bench:
 
     def raw(self, data: bytes, length: int) -> bytes:
         """Send bytes as they are; returns what comes back, up to `length` bytes."""
-        self.port.ser.timeout = PATIENCE if length else 0
         self.port.clearPort()
         self.port.writePort(data)
-        back = bytes(self.port.ser.read(length))
-        self.port.ser.timeout = 0
-        return back
-
-    def drain(self) -> None:
-        self.server.receive_pending(0.05)
+        return self.port.take(length)
 
     def close(self) -> None:
         self.port.closePort()
@@ -211,7 +195,6 @@ def test_a_registered_write_waits_for_action(bench: Bench) -> None:
     assert bench.read(1, "led")[0] == 0
     assert bench.read(1, "registered")[0] == 1
     bench.host.action(bench.port, 0xFE)
-    bench.drain()
     assert bench.read(1, "led")[0] == 1
     assert bench.read(1, "registered")[0] == 0
 
@@ -224,7 +207,7 @@ def test_the_status_return_level_says_what_is_answered(bench: Bench, level: int,
     ping = bench.raw(encode_instruction(bench.protocol, InstructionPacket(1, Instruction.PING)), 6)
     seen = len(ping) == 6, bench.read(1, "led")[1] == SUCCESS, bench.write(1, "led", 1)[0] == SUCCESS
     assert seen == answers
-    assert bench.servos["1"].registers.raw("led") == 1
+    until(lambda: bench.servos["1"].registers.raw("led") == 1)
 
 
 @both
@@ -288,7 +271,6 @@ def test_a_sync_write_reaches_everybody_at_once(bench: Bench) -> None:
     for id_ in (1, 3):
         assert group.addParam(id_, [1])
     assert group.txPacket() == SUCCESS
-    bench.drain()
     assert [bench.read(id_, "led")[0] for id_ in (1, 2, 3)] == [1, 0, 1]
 
 
@@ -308,7 +290,6 @@ def test_bulk_instructions_read_and_write_different_registers(bench: Bench) -> N
     assert write.addParam(1, bench.address("led"), 1, [1])
     assert write.addParam(2, bench.address("profile_velocity"), 4, [9, 0, 0, 0])
     assert write.txPacket() == SUCCESS
-    bench.drain()
     read = sdk.GroupBulkRead(bench.port, bench.host)
     assert read.addParam(1, bench.address("led"), 1)
     assert read.addParam(2, bench.address("profile_velocity"), 4)
@@ -357,9 +338,8 @@ def test_clear_forgets_the_turns(bench: Bench) -> None:
 def test_a_factory_reset_is_obeyed(bench: Bench) -> None:
     bench.write(2, "return_delay", 7)
     bench.host.factoryReset(bench.port, 2, 0x02) if bench.protocol == 2 else bench.host.factoryReset(bench.port, 2)
-    bench.drain()
     servo = bench.servos["2"]
-    assert servo.registers.raw("return_delay") == 250
+    until(lambda: servo.registers.raw("return_delay") == 250)
     assert servo.id == (2 if bench.protocol == 2 else 1)
 
 

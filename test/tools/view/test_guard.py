@@ -19,8 +19,9 @@ import viser.infra
 import websockets.asyncio.server
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import until
 from view_robots import prism_robot
-from view_visitor import free_port, knock, visit, wait
+from view_visitor import free_port, knock, visit
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tensegrity_dynamics.errors import TensegrityError
@@ -102,7 +103,7 @@ def test_pages_are_given_out_with_the_token_alone_and_bring_it_along_as_a_cookie
     cookie = headers["set-cookie"].split(";")[0]
     assert ask(view, "/", Cookie=cookie)[0] == 200
     with knock(view, token="", additional_headers={"Cookie": cookie}):
-        assert wait(lambda: view.guard.browsers == 1)
+        until(lambda: view.guard.browsers == 1)
     # another server on this machine gets the browser's cookie sent along, but is another origin
     with pytest.raises(InvalidStatus), knock(view, token="", origin="http://localhost:1",
                                              additional_headers={"Cookie": cookie}):  # fmt: skip
@@ -194,7 +195,7 @@ def test_no_message_but_those_of_a_users_hand_gets_through_and_none_opens_a_tunn
             visitor.send(kind)
             visitor.send(kind, uuid="x", name="/goal", updates={"value": 1.0}, source_component_uuid="x")
         visitor.press("Hold here")  # the last of them: what came before has been looked at
-        assert wait(lambda: calls.pressed == 1)
+        until(lambda: calls.pressed == 1)
     assert view.guard.dropped >= 2 * (len(kinds) - len(FIELDS))
     assert not opened and not calls.goals
 
@@ -205,9 +206,9 @@ def test_a_page_changes_values_and_nothing_else(view, property_name):
         uuid = visitor.part("Duration [s]")["uuid"]
         visitor.send("GuiUpdateMessage", uuid=uuid, updates={property_name: True})
         visitor.send("GuiUpdateMessage", uuid=uuid, updates={"value": 1.0, property_name: True})
-        assert wait(lambda: view.guard.dropped == 2)
+        until(lambda: view.guard.dropped == 2)
         visitor.type("Duration [s]", 2.5)
-        assert wait(lambda: view.goal._duration.value == 2.5)
+        until(lambda: view.goal._duration.value == 2.5)
 
 
 def press_send(visitor: Any) -> None:
@@ -220,10 +221,10 @@ def test_a_duration_outside_its_limits_reaches_nobody(view, calls, duration):
     with visit(view) as visitor:
         visitor.type("Duration [s]", duration)
         visitor.press("Send goal")
-        assert wait(lambda: view.guard.dropped > 0 or bool(calls.goals) or "Refused: the duration" in visitor.text())
+        until(lambda: view.guard.dropped > 0 or bool(calls.goals) or "Refused: the duration" in visitor.text())
         assert all(0.0 <= goal[2] <= 600.0 for goal in calls.goals)
         visitor.type("Duration [s]", 3.0)
-        assert wait(lambda: press_send(visitor) or (bool(calls.goals) and calls.goals[-1][2] == 3.0))
+        until(lambda: press_send(visitor) or (bool(calls.goals) and calls.goals[-1][2] == 3.0))
 
 
 @pytest.mark.parametrize("position", [[1e300, 0, 0], [math.nan, 0, 0], [1e8, 0, 0], [0, 0], [0, 0, 0, 0], "high", None])
@@ -237,10 +238,10 @@ def test_a_position_that_is_none_reaches_nobody(view, calls, position):
         visitor.press("Send goal")
         # again and again: the answer to the goal before may put the handle back where the robot is
         good = [0.0, 0.0, 0.25]
-        assert wait(lambda: visitor.drag_goal(good, unit) or np.allclose(view.goal.pose[0], good))
-        assert wait(
+        until(lambda: visitor.move_handle(good, unit) or np.allclose(view.goal.pose[0], good))
+        until(
             lambda: (
-                visitor.drag_goal(good, unit)
+                visitor.move_handle(good, unit)
                 or press_send(visitor)
                 or any(np.allclose(goal[0], [0.0, 0.0, 0.25]) for goal in calls.goals)
             )
@@ -295,9 +296,9 @@ def test_a_thousand_hostile_frames_leave_the_view_as_it_was(view, calls):
                     continue  # to press is allowed
             visitor.send(kind, **fields)
         assert view.show(ViewState(time=7.0, configuration=np.array(view.robot.structure.nodes), mode="moving"))
-        assert wait(lambda: "moving" in visitor.text())
+        until(lambda: "moving" in visitor.text())
         visitor.press("Stop")
-        assert wait(lambda: calls.pressed == 1)
+        until(lambda: calls.pressed == 1)
     assert not calls.goals
 
 
@@ -313,7 +314,7 @@ def test_an_oversized_frame_ends_its_own_connection_alone(view, calls):
                     attacker.recv(timeout=30)
         assert attacker.close_code == 1009
         visitor.press("Stop")
-        assert wait(lambda: calls.pressed == 1)
+        until(lambda: calls.pressed == 1)
 
 
 def test_of_two_hundred_connections_a_stated_number_is_served_and_a_place_that_is_left_is_free(view):
@@ -326,7 +327,7 @@ def test_of_two_hundred_connections_a_stated_number_is_served_and_a_place_that_i
             except InvalidStatus as refused:
                 states.append(refused.response.status_code)
         assert states.count(101) == MAX_BROWSERS and states.count(503) == 200 - MAX_BROWSERS
-    assert wait(lambda: view.guard.browsers == 0)
+    until(lambda: view.guard.browsers == 0)
     with visit(view):
         assert view.guard.browsers == 1
 
@@ -334,13 +335,13 @@ def test_of_two_hundred_connections_a_stated_number_is_served_and_a_place_that_i
 def test_connections_that_say_nothing_are_bounded_too(view):
     with ExitStack() as held:
         silent = [held.enter_context(socket.create_connection(("127.0.0.1", view.port), 30)) for _ in range(200)]
-        assert wait(lambda: view.guard.refused >= 200 - 64)
+        until(lambda: view.guard.refused >= 200 - 64)
         closed = 0
         for each in silent:
             each.settimeout(0.05)
             with suppress(TimeoutError, ConnectionResetError):
                 closed += each.recv(1) == b""
-    assert wait(lambda: view.guard._connections == 0)
+    until(lambda: view.guard._connections == 0)
     with visit(view):
         pass
 
@@ -349,11 +350,11 @@ def test_connections_that_say_nothing_are_bounded_too(view):
 def test_a_reader_who_never_reads_keeps_nobody_from_seeing_the_robot(view):
     nodes = np.array(view.robot.structure.nodes)
     with knock(view, max_queue=1) as slow, visit(view) as visitor:
-        assert wait(lambda: view.guard.browsers == 2)
+        until(lambda: view.guard.browsers == 2)
         slow.recv_bufsize = 1  # never called again: its socket fills up
         drawn = view.drawn
         for k in range(60):
             view.show(ViewState(time=float(k), configuration=nodes + 1e-4 * k, mode="moving"))
             time.sleep(0.02)
-        assert wait(lambda: view.drawn > drawn + 5)
-        assert wait(lambda: visitor.row("Time").startswith("59"))
+        until(lambda: view.drawn > drawn + 5)
+        until(lambda: visitor.row("Time").startswith("59"))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from headless_browser import HeadlessBrowser, find_chromium
+from patience import until
 from view_robots import prism_robot
-from view_visitor import free_port, visit, wait
+from view_visitor import free_port, visit
 
 from tensegrity_tools.view import Answer, View, replay_panel
 from tensegrity_tools.view.replay_panel import Playback
@@ -31,21 +32,21 @@ def test_the_time_bar_steers_the_player_and_follows_it(steered) -> None:
     with visit(view) as visitor:
         assert "Hold here" not in visitor.labels() and "Stop" not in visitor.labels()  # nobody is commanded
         view.show_playback(Playback(position=5.0, end=20.0, rate=0.5))
-        assert wait(lambda: "Time [s]" in visitor.labels())
-        assert wait(lambda: abs(visitor.part("Time [s]")["value"] - 5.0) < 0.02)
+        until(lambda: "Time [s]" in visitor.labels())
+        until(lambda: abs(visitor.part("Time [s]")["value"] - 5.0) < 0.02)
         assert visitor.part("Time [s]")["max"] == 20.0 and visitor.part("Rate")["value"] == 0.5
-        assert wait(lambda: "Pause" in visitor.labels() and "Play" not in visitor.labels())
+        until(lambda: "Pause" in visitor.labels() and "Play" not in visitor.labels())
 
         visitor.press("Pause")
-        assert wait(lambda: asked == [("paused", True)])
-        assert wait(lambda: "Play" in visitor.labels())
+        until(lambda: asked == [("paused", True)])
+        until(lambda: "Play" in visitor.labels())
         visitor.type("Time [s]", 12.5)
         visitor.type("Rate", 2.0)
-        assert wait(lambda: asked[1:] == [("position", 12.5), ("rate", 2.0)])
+        until(lambda: asked[1:] == [("position", 12.5), ("rate", 2.0)])
         visitor.press("Play")
-        assert wait(lambda: asked[3:] == [("paused", False)])
+        until(lambda: asked[3:] == [("paused", False)])
         visitor.type("Loop", True)
-        assert wait(lambda: asked[4:] == [("loop", True)])
+        until(lambda: asked[4:] == [("loop", True)])
 
     assert len(asked) == 5  # what the replay itself moves asks for nothing
 
@@ -55,9 +56,9 @@ def test_a_field_that_was_just_moved_is_not_taken_back_by_the_replay(steered, mo
     monkeypatch.setattr(replay_panel, "QUIET", 1e9)
     with visit(view) as visitor:
         view.show_playback(Playback(position=5.0, end=20.0))
-        assert wait(lambda: "Time [s]" in visitor.labels())
+        until(lambda: "Time [s]" in visitor.labels())
         visitor.type("Time [s]", 15.0)
-        assert wait(lambda: asked == [("position", 15.0)])
+        until(lambda: asked == [("position", 15.0)])
         assert view.replay is not None
         view.replay.update(Playback(position=5.1, end=20.0, rate=3.0))  # said before it went there
         assert view.replay._bar.value == 15.0 and view.replay._rate.value == 3.0
