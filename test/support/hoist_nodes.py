@@ -12,6 +12,7 @@ from typing import Any
 
 import rclpy
 from hoist import HOIST
+from patience import PATIENCE_S
 from rclpy.executors import SingleThreadedExecutor
 from std_msgs.msg import String
 from tensegrity.msg import ActuatorCommand, StructureState, TendonState
@@ -23,8 +24,6 @@ from tensegrity_dynamics.ros.estimator_node import EstimatorNode
 from tensegrity_dynamics.ros.markers_node import MarkersNode
 from tensegrity_dynamics.ros.robot_node import LATCHED, STATE
 from tensegrity_dynamics.ros.simulator_node import SimulatorNode
-
-PATIENCE = 60.0
 
 
 def main(path: str) -> int:
@@ -53,7 +52,7 @@ def main(path: str) -> int:
             and {"markers", "robot_description"} <= set(heard)
         )
 
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + PATIENCE_S
     while not settled() and time.monotonic() < end:
         command = ActuatorCommand(source="test", mode=ActuatorCommand.POSITION, name=["winch"], value=[0.5])
         if "simulator/truth" in heard:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from builtin_interfaces.msg import Duration  # noqa: E402
 from geometry_msgs.msg import Pose  # noqa: E402
+from patient_watcher import PatientWatcher  # noqa: E402
 from rclpy.action import ActionClient  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_srvs.srv import SetBool  # noqa: E402
@@ -33,11 +35,9 @@ from tensegrity_tools.runtime.node_graph import Watching, simulation_graph  # no
 from tensegrity_tools.runtime.processes import NodeProcesses  # noqa: E402
 from tensegrity_tools.runtime.replay_graph import replay_graph  # noqa: E402
 from tensegrity_tools.runtime.replay_run import run_replay  # noqa: E402
-from tensegrity_tools.runtime.robot_client import Watcher  # noqa: E402
 
 pytestmark = pytest.mark.system
 
-PATIENCE = 120.0  # s of wall time for anything; only a stuck system takes so long
 NOTHING = Watching(markers=False, view=False)
 
 
@@ -48,7 +48,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     graph = simulation_graph("three_prism", lockstep=True, watching=NOTHING, bag=str(path)).as_composed()
     nodes = NodeProcesses()
     nodes.start_all(graph)
-    watcher = Watcher("bag_test")
+    watcher = PatientWatcher("bag_test")
     try:
         wait(watcher, lambda: watcher.time > 0.1)
         wait(watcher, lambda: "recorder" in watcher.diagnostics)
@@ -76,11 +76,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def wait(watcher: Watcher, condition: Any) -> None:
-    assert watcher.wait_until(condition, PATIENCE), {k: v.message for k, v in watcher.diagnostics.items()}
+def wait(watcher: PatientWatcher, condition: Any) -> None:
+    assert watcher.wait_until(condition, PATIENCE_S), {k: v.message for k, v in watcher.diagnostics.items()}
 
 
-def follow(watcher: Watcher, position: Any, quaternion: Any) -> None:
+def follow(watcher: PatientWatcher, position: Any, quaternion: Any) -> None:
     client = ActionClient(watcher.node, FollowTrajectory, "follow_trajectory")
     wait(watcher, client.server_is_ready)
     goal = FollowTrajectory.Goal(time_from_start=[Duration(sec=2)])
@@ -96,7 +96,7 @@ def follow(watcher: Watcher, position: Any, quaternion: Any) -> None:
 def replayed(bag: Path, folder: Path, look: Any = lambda: None, rate: float = 0.0) -> tuple[int, str]:
     """Exit status and words of a replay; look() is called again and again while it runs."""
     nodes, said = NodeProcesses(), []
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + PATIENCE_S
     graph = replay_graph(bag, folder, rate=rate, loop=bool(rate), watching=NOTHING)
 
     def check() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S
 
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from builtin_interfaces.msg import Duration  # noqa: E402
 from geometry_msgs.msg import Pose  # noqa: E402
+from patient_watcher import PatientWatcher  # noqa: E402
 from rcl_interfaces.srv import SetParameters  # noqa: E402
 from rclpy.action import ActionClient  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
@@ -21,11 +23,8 @@ from tensegrity_tools.runtime.closed_loop import through_libraries  # noqa: E402
 from tensegrity_tools.runtime.lockstep_run import through_nodes  # noqa: E402
 from tensegrity_tools.runtime.node_graph import Watching, simulation_graph  # noqa: E402
 from tensegrity_tools.runtime.processes import NodeProcesses  # noqa: E402
-from tensegrity_tools.runtime.robot_client import Watcher  # noqa: E402
 
 pytestmark = pytest.mark.system
-
-PATIENCE = 120.0
 
 
 class Running:
@@ -42,7 +41,7 @@ class Running:
         )
         self.nodes = NodeProcesses()
         self.nodes.start_all(graph.with_parameters("controller", **parameters).as_composed())
-        self.watcher = Watcher("test_watcher")
+        self.watcher = PatientWatcher("test_watcher")
         node = self.watcher.node
         self.commands: list[ActuatorCommand] = []
         self.mode = ""
@@ -53,7 +52,9 @@ class Running:
         self.wait(lambda: self.mode == "holding" and self.watcher.truth is not None)
 
     def wait(self, condition):
-        assert self.watcher.wait_until(condition, PATIENCE), {k: v.message for k, v in self.watcher.diagnostics.items()}
+        assert self.watcher.wait_until(condition, PATIENCE_S), {
+            k: v.message for k, v in self.watcher.diagnostics.items()
+        }
 
     def set(self, name, value):
         future = self.parameters.call_async(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from patience import PATIENCE_S
 
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
@@ -25,7 +26,6 @@ from tensegrity_dynamics.errors import TensegrityError  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import nanoseconds  # noqa: E402
 from tensegrity_dynamics.ros.robot_node import COMMAND, STATE  # noqa: E402
 
-PATIENCE = 60.0  # s of wall time; only a stuck node takes so long
 ROBOT = load_robot("tensebot")
 
 
@@ -82,7 +82,7 @@ class Bench:
         self.publisher.publish(command)
 
     def wait(self, condition):
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + PATIENCE_S
         while not condition():
             assert time.monotonic() < limit, {name: status.message for name, status in self.statuses.items()}
             self.executor.spin_once(timeout_sec=0.1)

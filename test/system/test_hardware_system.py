@@ -11,11 +11,13 @@ import time
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S, until
 
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from lifecycle_msgs.srv import ChangeState  # noqa: E402
+from patient_watcher import PatientWatcher  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from tensegrity.msg import ActuatorCommand  # noqa: E402
 
@@ -26,12 +28,10 @@ from tensegrity_driver.hardware.emulated_hardware import calibrate_emulated  # n
 from tensegrity_dynamics import load_robot  # noqa: E402
 from tensegrity_tools.runtime.node_graph import EMULATED, Watching, hardware_graph  # noqa: E402
 from tensegrity_tools.runtime.processes import NodeProcesses  # noqa: E402
-from tensegrity_tools.runtime.robot_client import Watcher  # noqa: E402
 from tensegrity_tools.runtime.tour import errors  # noqa: E402
 
 pytestmark = pytest.mark.system
 
-PATIENCE = 90.0  # s of wall time for anything; only a stuck system takes so long
 TENSEBOT = load_robot("tensebot")
 # its tight and stiff tendons leave servos in wheel mode no speed at the usual lag
 SAFETY = {"wheels": "{lag: 2}", "turns": "{}", "patient": "{stale: 1000}"}
@@ -61,7 +61,7 @@ class System:
         self.graph = self.graph.with_parameters("driver", overrun=BUSY, **parameters)
         self.nodes = NodeProcesses()
         self.nodes.start_all(self.graph.only("estimator", "controller"))
-        self.watcher = Watcher("test_watcher")
+        self.watcher = PatientWatcher("test_watcher")
         self.wait(lambda: {"estimator", "controller"} <= set(self.watcher.diagnostics))
         self.nodes.start("driver", self.graph["driver"].parameters)
         if wait:
@@ -69,7 +69,7 @@ class System:
 
     def wait(self, condition):
         messages = {name: status.message for name, status in self.watcher.diagnostics.items()}
-        assert self.watcher.wait_until(condition, PATIENCE), (messages, self.nodes.last_words("driver"))
+        assert self.watcher.wait_until(condition, PATIENCE_S), (messages, self.nodes.last_words("driver"))
 
     def diagnosis(self, name):
         status = self.watcher.diagnostics.get(name)
@@ -238,7 +238,7 @@ class EmulatorProcess:
 
     def close(self):
         self.process.terminate()
-        self.process.wait(20.0)
+        self.process.wait(PATIENCE_S)
         self.process.stdout.close()
         self.process.stdin.close()
 
@@ -256,7 +256,7 @@ def test_the_servos_of_a_killed_driver_stop_by_their_own_watchdog(system, tmp_pa
         running.nodes.running["driver"].wait()
         model = model_named("XM430-W350")
         bus = Bus(SerialPort(emulator.parameters["port"], 1_000_000, patience=0.25), 2)
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + PATIENCE_S
         while True:
             time.sleep(2.0)  # reading feeds a watchdog that has not bitten yet
             bus.open()
@@ -293,22 +293,19 @@ def test_up_hardware_starts_everything_on_emulated_servos_and_ctrl_c_ends_it(tmp
         children = subprocess.run(["pgrep", "-P", str(started.pid)], capture_output=True, text=True).stdout.split()
         assert len(children) >= 5, "".join(said)
         started.send_signal(signal.SIGINT)
-        started.wait(PATIENCE)
+        started.wait(PATIENCE_S)
     finally:
         if started.poll() is None:
             os.killpg(started.pid, signal.SIGKILL)
         started.stdout.close()
-    limit = time.monotonic() + 20.0
-    while any(os.path.exists(f"/proc/{child}") for child in children) and time.monotonic() < limit:
-        time.sleep(0.2)
-    assert not [child for child in children if os.path.exists(f"/proc/{child}")]
+    until(lambda: not [child for child in children if os.path.exists(f"/proc/{child}")])
 
 
 @pytest.mark.long
 def test_a_port_that_does_not_open_is_refused_in_plain_words():
     words = ["up", "hardware", "tensebot", "--port", "/dev/none", "--board", "/dev/none", "--no-view"]
     command = [sys.executable, "-m", "tensegrity_tools.cli", *words]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL)
     assert ended.returncode == 1
     assert "/dev/none" in " ".join((ended.stdout + ended.stderr).split())
     assert "Traceback" not in ended.stderr

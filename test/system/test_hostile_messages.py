@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from patience import until
 
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
@@ -195,10 +196,7 @@ def test_bytes_that_are_no_message_do_not_end_a_node():
         random = HostileMessages(5, names).random
 
         def spin_until(condition: Any) -> None:
-            end = time.monotonic() + 30.0
-            while not condition():
-                assert time.monotonic() < end
-                node.survive(lambda: executor.spin_once(timeout_sec=0.1))
+            until(lambda: node.survive(lambda: executor.spin_once(timeout_sec=0.1)) or condition())
 
         spin_until(lambda: publisher.get_subscription_count() == 1)
         for _ in range(300):
@@ -286,9 +284,7 @@ def test_a_publisher_that_cannot_be_heard_is_said():
         sender = rclpy.create_node("sender")
         careless = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
         sender.create_publisher(ActuatorCommand, "actuator_command", careless)
-        end = time.monotonic() + 30.0
-        while "unheard_publishers" not in node._said_values and time.monotonic() < end:
-            executor.spin_once(timeout_sec=0.1)
+        until(lambda: executor.spin_once(timeout_sec=0.1) or "unheard_publishers" in node._said_values)
         assert node._said_values["unheard_publishers"] == "actuator_command"
         sender.destroy_node()
 

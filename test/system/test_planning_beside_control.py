@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S
 
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
@@ -33,7 +34,6 @@ from tensegrity_dynamics.ros.geometry_messages import fill_pose, time_message  #
 from tensegrity_dynamics.ros.state_encoding import state_message  # noqa: E402
 
 PERIOD = 10_000_000  # ns
-PATIENCE = 120.0  # s of wall time; only what is stuck takes so long
 
 
 class Cell:
@@ -73,7 +73,7 @@ class Cell:
         return self.executor.create_task(self.node._set_goal(request, SetGoalPose.Response()))
 
     def spin_until(self, condition: Callable[[], bool]) -> None:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + PATIENCE_S
         while not condition():
             assert time.monotonic() < end
             self.executor.spin_once(timeout_sec=0.01)
@@ -129,7 +129,7 @@ def test_a_controller_that_plans_takes_the_newest_goal_of_the_topic_and_drops_th
         plan, may_end = made.node._controller.plan_goal, threading.Event()
 
         def waiting_plan(*words: Any, **options: Any) -> Any:
-            assert may_end.wait(PATIENCE)
+            assert may_end.wait(PATIENCE_S)
             return plan(*words, **options)
 
         made.node._controller.plan_goal = waiting_plan
@@ -161,7 +161,7 @@ def test_a_plan_that_never_ends_keeps_neither_the_control_nor_stop_and_hold_wait
         assert made.phase == ("stopped" if word == "stop" else "holding")
         made.spin_until(answer.done)
         assert not answer.result().accepted and f"{word} was called" in answer.result().reason
-        assert plan.left.wait(PATIENCE)
+        assert plan.left.wait(PATIENCE_S)
         if lockstep:
             # the state that was withheld has its answer; a command without names only announced the goal
             made.spin_until(lambda: len([each for each in made.commands if each.name]) == 2)
@@ -198,7 +198,7 @@ def test_a_reset_gives_up_the_plan_and_takes_over_at_the_start(lockstep):
         made.give_state(0)
         made.spin_until(answer.done)
         assert "reset" in answer.result().reason
-        assert plan.left.wait(PATIENCE)
+        assert plan.left.wait(PATIENCE_S)
         made.spin_until(lambda: made.node._planner.rests)
         made.give_state(0)  # as the simulator sends it again, or its next one
         assert made.node.now == 0.0 and made.phase == "holding"

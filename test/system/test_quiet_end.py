@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
@@ -30,7 +31,6 @@ pytestmark = pytest.mark.system
 
 ROUNDS = int(os.environ.get("ENDINGS", "1"))
 SPAN = 6.0  # s after its start in which `up` gets its signal
-PATIENCE = 60.0  # s of wall time for anything; only a stuck process takes so long
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SOURCES = (
     ("tensegrity_dynamics.ros.simulator_node", "control_period:=0.005"),
@@ -67,7 +67,7 @@ class Program:
         return self.process.poll() is not None or bool(int(caught, 16) >> (number - 1) & 1)
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + PATIENCE_S
         while not condition():
             assert time.monotonic() < end, self.said
             time.sleep(0.002)
@@ -77,7 +77,7 @@ class Program:
         return self.log.read_text(errors="replace")
 
     def assert_quiet(self, *status: int) -> None:
-        assert self.process.wait(PATIENCE) in (status or (0,)), self.said
+        assert self.process.wait(PATIENCE_S) in (status or (0,)), self.said
         assert not [word for word in NOISE if word in self.said], self.said
 
 
@@ -168,7 +168,7 @@ def test_nodes_that_take_many_messages_end_quietly_at_any_instant(start_node, fl
     chance.shuffle(nodes)
     early = chance.randrange(len(nodes))  # so many get the signal while they start, the others while they spin
     programs = [start_node(*node) for node in nodes]
-    limit = time.monotonic() + PATIENCE
+    limit = time.monotonic() + PATIENCE_S
     for k, ((module, *_), program) in enumerate(zip(nodes, programs, strict=True)):
         name = module.rpartition(".")[2].removesuffix("_node")
         if k >= early:

@@ -8,6 +8,7 @@ import pytest
 from bus_line import FedPort, Line
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import PATIENCE_S
 
 from tensegrity_driver.bus.potentiometer_board import PotentiometerBoard
 from tensegrity_driver.bus.potentiometer_protocol import (
@@ -170,7 +171,7 @@ def test_nothing_is_collected_that_was_not_asked_for() -> None:
 def test_over_a_terminal_the_board_is_read_in_pieces() -> None:
     reader = RequestReader(CHANNELS)
     with Line(lambda data: b"".join(b"\x00noise" + answer_to(request) for request in reader.feed(data))) as line:
-        board = PotentiometerBoard(SerialPort(line.path, 115_200, patience=0.5), CHANNELS)
+        board = PotentiometerBoard(SerialPort(line.path, 115_200, patience=PATIENCE_S), CHANNELS)
         board.open()
         for _ in range(20):
             assert board.read() == STATE_NOW

@@ -7,8 +7,8 @@ from bus_line import ChainPort, FedPort, make_servo
 
 from tensegrity_driver.bus.control_tables import MODELS
 from tensegrity_driver.bus.scan import scan
-from tensegrity_driver.bus.serial_port import SerialPort
 from tensegrity_driver.emulator import EmulatedRobot, WireSettings
+from tensegrity_driver.hardware.emulated_hardware import EmulatedPort
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError
 
@@ -80,7 +80,7 @@ def test_a_lost_port_ends_the_scan() -> None:
 
 def test_the_servos_of_a_robot_are_found_at_their_terminal() -> None:
     with EmulatedRobot(load_robot("tensebot"), wire=WireSettings(check_baud_rate=True)) as robot:
-        port = SerialPort(robot.servo_port, 57_600, patience=0.3)  # a busy machine answers late
+        port = EmulatedPort(robot.servo_port, 57_600, robot)
         assert scan(port, protocols=(1,), baud_rates=(57_600,), ids=(1,)) == ()
         found = scan(port, protocols=(1,), baud_rates=(1_000_000,), ids=range(1, 14))
         assert [(each.id, each.number) for each in found] == [(each.id, each.number) for each in robot.identity]

@@ -11,21 +11,28 @@ from pathlib import Path
 
 import pytest
 from bus_line import Line
+from patience import PATIENCE_S, until
 
 from tensegrity_driver.bus.serial_port import SerialPort
 from tensegrity_driver.bus.usb_adapter import DEFAULT_LATENCY_S, UsbAdapter, find_usb_adapter
 from tensegrity_driver.emulator.pseudo_terminal import PseudoTerminal
 from tensegrity_dynamics.errors import BusError
 
-PATIENCE = 0.2
 TIOCGEXCL = 0x80045440
 """Linux: whether a terminal is open for one program alone."""
 
 
-def open_port(line: Line) -> SerialPort:
-    port = SerialPort(line.path, patience=PATIENCE)
+def open_port(line: Line, patience: float = PATIENCE_S) -> SerialPort:
+    port = SerialPort(line.path, patience=patience)
     port.open()
     return port
+
+
+def send(line: Line, port: SerialPort, data: bytes) -> None:
+    """Send, and wait until it lies at the port."""
+    assert port._serial is not None
+    line.send(data)
+    until(lambda: port._serial.in_waiting >= len(data))
 
 
 def test_bytes_come_in_pieces_and_none_is_lost() -> None:
@@ -44,9 +51,9 @@ def test_bytes_come_in_pieces_and_none_is_lost() -> None:
 
 def test_a_read_ends_with_what_there_is_when_the_time_is_over() -> None:
     with Line() as line:
-        port = open_port(line)
+        port = open_port(line, patience=0.0)
+        send(line, port, b"ab")
         port.setPacketTimeout(4)
-        line.send(b"ab")
         assert port.readPort(4) == b"ab"
         assert port.isPacketTimeout()
         assert port.readPort(4) == b""
@@ -57,8 +64,8 @@ def test_bytes_that_came_in_time_count_even_if_they_are_read_late() -> None:
     with Line() as line:
         port = open_port(line)
         port.setPacketTimeoutMillis(1.0)
-        line.send(b"abcd")
-        time.sleep(0.05)  # longer than the packet may take
+        send(line, port, b"abcd")
+        time.sleep(0.01)  # longer than the packet may take
         assert not port.isPacketTimeout()
         assert port.readPort(4) == b"abcd"
         assert port.isPacketTimeout()
@@ -69,8 +76,7 @@ def test_an_endless_stream_does_not_hold_a_reader_for_ever() -> None:
     with Line() as line:
         port = open_port(line)
         port.setPacketTimeoutMillis(0.0)
-        line.send(b"x" * 2000)
-        time.sleep(0.05)
+        send(line, port, b"x" * 2000)
         read = 0
         while data := port.readPort(100):
             read += len(data)
@@ -86,8 +92,7 @@ def test_unread_bytes_are_kept_aside_when_the_next_packet_goes_out() -> None:
         port.setPacketTimeout(3)
         assert port.readPort(3) == b"abc"
         port.setPacketTimeout(3)
-        while port.getBytesAvailable() < 3:
-            time.sleep(0.001)
+        until(lambda: port.getBytesAvailable() == 3)
         port.clearPort()
         assert port.leftover == b"abc"
         port.clearPort()
@@ -99,8 +104,7 @@ def test_settling_swallows_what_is_still_coming() -> None:
     with Line() as line:
         port = open_port(line)
         line.send(b"rest of something")
-        while port.getBytesAvailable() < 17:
-            time.sleep(0.001)
+        until(lambda: port.getBytesAvailable() == 17)
         port.drain()
         assert port.getBytesAvailable() == 0
         port.close()

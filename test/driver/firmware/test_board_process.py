@@ -1,4 +1,4 @@
-"""The firmware as a process of its own, between terminals: its time is counted, so that a busy machine changes nothing."""
+"""The firmware as a process of its own, between terminals: its time is counted, whatever else the machine does."""
 
 from __future__ import annotations
 

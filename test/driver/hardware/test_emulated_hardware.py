@@ -15,7 +15,7 @@ from tensegrity_control import inverse_kinematics
 from tensegrity_driver.calibration.calibration_file import hardware_fingerprint, load_calibration
 from tensegrity_driver.driver import Driver, open_driver
 from tensegrity_driver.emulator import EmulatedRobot, with_servos
-from tensegrity_driver.hardware.emulated_hardware import EmulatedHardware, calibrate_emulated
+from tensegrity_driver.hardware.emulated_hardware import EmulatedHardware, EmulatedPort, calibrate_emulated
 from tensegrity_driver.hardware.open_hardware import choose_hardware
 from tensegrity_driver.hardware.serial_hardware import SerialHardware
 from tensegrity_driver.safety.faults import FaultKind
@@ -159,9 +159,16 @@ def test_potentiometers_need_a_board(tmp_path: Path) -> None:
         open_driver(WHEELS, SerialHardware(emulated.servo_port).open_bus, calibration=tmp_path / "none.json")
 
 
+def from_elsewhere(emulated: EmulatedRobot) -> SerialHardware:
+    """What another process makes of the ports of an emulated robot; an answer counts however late it is."""
+    serial = SerialHardware(emulated.servo_port, emulated.board_port)
+    serial.make_port = lambda path, baud_rate: EmulatedPort(path, baud_rate, emulated)  # type: ignore[method-assign]
+    return serial
+
+
 def test_a_servo_of_another_model_is_named_and_the_ports_are_free_again(tmp_path: Path) -> None:
     with EmulatedRobot(with_servos(TENSEBOT, "XL430-W250")) as emulated:
-        wrong = SerialHardware(emulated.servo_port, patience=0.1)
+        wrong = from_elsewhere(emulated)
         with pytest.raises(BusError, match="XL430"):
             open_driver(TURNING, wrong.open_bus, calibration=tmp_path / "none.json")
         right = with_servos(TENSEBOT, "XL430-W250")
@@ -177,7 +184,7 @@ def test_the_calibration_written_for_another_process_is_that_of_the_emulated_rob
     path = tmp_path / "calibration.json"
     written = calibrate_emulated(robot, path)
     with EmulatedRobot(robot) as emulated:
-        serial = SerialHardware(emulated.servo_port, emulated.board_port, patience=0.1)
+        serial = from_elsewhere(emulated)
         driver = open_driver(robot, serial.open_bus, calibration=path)
         hardware = hardware_fingerprint(robot.servos)
         assert driver.calibration == load_calibration(path, robot=robot.name, hardware=hardware, bus=written.bus)

@@ -12,10 +12,10 @@ from bus_line import ChainPort, make_servo, turned_to
 from tensegrity_driver.bus.control_tables import MODELS
 from tensegrity_driver.bus.dynamixel_bus import Bus
 from tensegrity_driver.bus.potentiometer_board import PotentiometerBoard
-from tensegrity_driver.bus.serial_port import SerialPort
 from tensegrity_driver.bus.usb_adapter import UsbAdapter
 from tensegrity_driver.emulator import EmulatedRobot, with_servos
 from tensegrity_driver.emulator.emulated_servo import EmulatedServo
+from tensegrity_driver.hardware.emulated_hardware import EmulatedPort
 from tensegrity_driver.servos.servo import MEASURED, STATE, RegisterBlock
 from tensegrity_driver.servos.servo_group import SILENT_CYCLES, ServoGroup
 from tensegrity_driver.spools.readings import Drive, ServoCommand, ServoReading
@@ -23,7 +23,6 @@ from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError
 
 COUNT = 2.0 * math.pi / 4096.0
-PATIENCE = 0.25
 X_MODELS = ["XL430-W250", "XM430-W350", "XM430-W210"]
 ALL = ["AX-12A", *X_MODELS]
 
@@ -541,8 +540,8 @@ class Hardware:
         self.robot = EmulatedRobot(robot, prepared=False, torque_on=False)
         board = None
         if self.robot.board_port is not None:
-            board = PotentiometerBoard(SerialPort(self.robot.board_port, 115_200, patience=PATIENCE), 12)
-        bus = Bus(SerialPort(self.robot.servo_port, patience=PATIENCE), MODELS[model].protocol)
+            board = PotentiometerBoard(EmulatedPort(self.robot.board_port, 115_200, self.robot), 12)
+        bus = Bus(EmulatedPort(self.robot.servo_port, 1_000_000, self.robot), MODELS[model].protocol)
         self.link = ServoGroup(robot.servos, bus, board, watchdog=2.54)
 
 

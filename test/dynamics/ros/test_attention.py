@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from patience import until
 
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
@@ -142,12 +143,8 @@ def test_a_node_that_ends_leaves_the_graph_with_its_actions_before_its_process_d
     observer = rclpy.create_node("observer", context=elsewhere)
     node = RobotNode("acting")
     _doors = ActionServer(node, FollowTrajectory, "act", lambda _: None), ActionClient(node, FollowTrajectory, "act")
-    ended = Until(lambda: "acting" in observer.get_node_names())
-    while not ended.asked:
-        time.sleep(0.01)
+    until(lambda: "acting" in observer.get_node_names())
     node.destroy_node()
-    ended = Until(lambda: "acting" not in observer.get_node_names())
-    while not ended.asked:
-        time.sleep(0.01)
+    until(lambda: "acting" not in observer.get_node_names())
     observer.destroy_node()
     elsewhere.shutdown()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S, until
 from view_robots import MECHANISMS, WITH_CABLES, prism_robot
 
 from tensegrity_dynamics.robots.load_robot import load_robot, shipped_robots
@@ -191,10 +191,7 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
                 and "markers" in seen and seen["markers"].message == "drawing"
             )  # fmt: skip
 
-        end = time.monotonic() + 90.0
-        while not complete() and time.monotonic() < end:
-            pass
-        assert complete(), heard
+        until(complete, lambda: heard)
         seen = [each.ns for each in heard["markers"].markers]
         if is_structure:
             assert seen.count("bars") == int(np.count_nonzero(~robot.structure.unilateral))
@@ -211,16 +208,12 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
             message.node_position[0] = float("nan")
         else:
             message.q[0] = float("nan")
-        bad = time.monotonic() + 30.0
-        while "finite" not in heard["diagnostics"]["markers"].message and time.monotonic() < bad:
-            states.publish(message)
-            executor.spin_once(timeout_sec=0.05)
-        assert "finite" in heard["diagnostics"]["markers"].message
+        until(lambda: (complete(), "finite" in heard["diagnostics"]["markers"].message)[1])
         executor.shutdown()
     finally:
         for program in programs:
             program.send_signal(2)
-        codes = [program.wait(timeout=30) for program in programs]
+        codes = [program.wait(PATIENCE_S) for program in programs]
         rclpy.shutdown(context=context)
     assert codes == [0, 0]
 
@@ -231,7 +224,7 @@ def test_node_with_an_unknown_robot_says_so_and_ends(module):
     pytest.importorskip("rclpy")
     pytest.importorskip("tensegrity.msg")
     command = [sys.executable, "-m", module, "--ros-args", "-p", "robot:=tensebott"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert result.returncode == 1
     assert "tensebott" in result.stderr
     assert "Traceback" not in result.stderr
