@@ -10,8 +10,9 @@ import typer
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 
-from ..output import console, print_json, print_table, progress, table
+from ..output import console, progress
 from .arguments import JsonOption, RobotArgument
+from .follow_actuators import follow_actuators, show_figures
 from .running_robot import NamespaceOption, watching
 
 
@@ -35,8 +36,6 @@ def follow(
 
     loaded, motion = load_robot(robot), load_trajectory(file)
     if set(motion.names) & {each.name for each in loaded.actuators}:
-        from .follow_actuators import follow_actuators
-
         follow_actuators(loaded, file, motion, relative, check_only, namespace, as_json)
         return
     try:
@@ -61,7 +60,7 @@ def follow(
     }
     if check_only:
         _check(loaded, file, motion, origin)
-        _show(figures, as_json, "can be followed")
+        _show(figures, as_json)
         return
     starts = motion.trajectory.value(motion.knots[0], 1)
     if np.any(starts != 0.0) and not as_json:
@@ -96,9 +95,7 @@ def follow(
         "success": done.success,
         "reason": done.reason,
     }
-    _show(figures, as_json, "followed" if done.success else f"not followed: {done.reason}")
-    if not done.success:
-        raise typer.Exit(1)
+    _show(figures, as_json)
 
 
 def _check(loaded: Any, file: Path, motion: Any, origin: np.ndarray) -> None:
@@ -115,27 +112,15 @@ def _check(loaded: Any, file: Path, motion: Any, origin: np.ndarray) -> None:
                 raise TensegrityError(f"{file}: rows.{number}: at {when:g} s: {error}") from None
 
 
-def _show(figures: dict[str, Any], as_json: bool, title: str) -> None:
-    if as_json:
-        print_json(figures)
-        return
-    rows = [
+def _show(figures: dict[str, Any], as_json: bool) -> None:
+    def error(prefix: str) -> str:
+        position, angle = (figures[f"{prefix}{each}"] for each in ("position_error_m", "orientation_error_rad"))
+        return f"{1e3 * position:.3f} mm, {np.degrees(angle):.3f} deg"
+
+    sizes = [
         ("waypoints in the file", str(figures["waypoints"])),
         ("sent, so that the curve stays within 0.1 mm", str(figures["sent_waypoints"])),
-        ("duration", f"{figures['duration_s']:.3g} s"),
     ]
-    if figures["slowed_down"] > 1.0:
-        rows.append(("slowed down to keep its limits", f"{figures['slowed_down']:.3g} times"))
-    if "position_error_m" in figures:
-        rows += [
-            ("error at the end", _errors(figures["position_error_m"], figures["orientation_error_rad"])),
-            (
-                "largest error against the plan",
-                _errors(figures["largest_position_error_m"], figures["largest_orientation_error_rad"]),
-            ),
-        ]
-    print_table(table(title, ("", ""), rows))
-
-
-def _errors(position: float, orientation: float) -> str:
-    return f"{1e3 * position:.3f} mm, {np.degrees(orientation):.3f} deg"
+    done = "success" in figures
+    errors = [("error at the end", error("")), ("largest error against the plan", error("largest_"))] if done else []
+    show_figures(figures, as_json, sizes, errors)

@@ -43,7 +43,7 @@ def follow_actuators(
         "slowed_down": motion.stretched,
     }  # fmt: skip
     if check_only:
-        _show(figures, as_json, "can be followed")
+        _show(figures, as_json)
         return
     with watching(namespace) as watcher:
         from ..runtime.actuator_follower import ActuatorFollower
@@ -67,26 +67,32 @@ def follow_actuators(
         finally:
             follower.close()
     figures |= {"error": done.error, "largest_error": done.largest, "success": done.success, "reason": done.reason}
-    _show(figures, as_json, "followed" if done.success else f"not followed: {done.reason}")
-    if not done.success:
-        raise typer.Exit(1)
+    _show(figures, as_json)
 
 
-def _show(figures: dict[str, Any], as_json: bool, title: str) -> None:
-    if as_json:
-        print_json(figures)
-        return
-    rows = [
-        ("actuators", ", ".join(figures["actuators"])),
-        ("waypoints", str(figures["waypoints"])),
-        ("duration", f"{figures['duration_s']:.3g} s"),
-    ]
-    if figures["slowed_down"] > 1.0:
-        rows.append(("slowed down to keep its limits", f"{figures['slowed_down']:.3g} times"))
+def _show(figures: dict[str, Any], as_json: bool) -> None:
+    sizes, errors = [("actuators", ", ".join(figures["actuators"])), ("waypoints", str(figures["waypoints"]))], []
     if "error" in figures:
         worst = max(figures["error"].items(), key=lambda each: abs(each[1]), default=("", 0.0))
-        rows += [
+        errors = [
             ("largest error at the end", f"{worst[1]:.3g} ({worst[0]}) m or rad"),
-            ("largest error on the way", f"{figures['largest_error']:.3g} m or rad"),
+            ("largest error during the motion", f"{figures['largest_error']:.3g} m or rad"),
         ]
-    print_table(table(title, ("", ""), rows))
+    show_figures(figures, as_json, sizes, errors)
+
+
+def show_figures(
+    figures: dict[str, Any], as_json: bool, sizes: list[tuple[str, str]], errors: list[tuple[str, str]]
+) -> None:
+    """Print a motion that can be followed, or was, as a table or JSON; ends with status 1 where it was not."""
+    success = figures.get("success", True)
+    if as_json:
+        print_json(figures)
+    else:
+        rows = [*sizes, ("duration", f"{figures['duration_s']:.3g} s")]
+        if figures["slowed_down"] > 1.0:
+            rows.append(("slowed down to keep its limits", f"{figures['slowed_down']:.3g} times"))
+        title = "followed" if success else f"not followed: {figures['reason']}"
+        print_table(table(title if "success" in figures else "can be followed", ("", ""), [*rows, *errors]))
+    if not success:
+        raise typer.Exit(1)

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import viser
 import zstandard
-from patience import until
+from patience import PATIENCE_S, until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
@@ -177,7 +177,7 @@ def knock(view: View, *, token: str | None = None, origin: str | None = "", **op
     origin = f"http://127.0.0.1:{view.port}" if origin == "" else origin
     return connect(
         f"ws://127.0.0.1:{view.port}/{query}", origin=origin, subprotocols=[f"viser-v{viser.__version__}"],
-        max_size=2**26, **options,
+        max_size=2**26, open_timeout=PATIENCE_S, ping_interval=None, **options,
     )  # fmt: skip
 
 

@@ -65,7 +65,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         began = watcher.time
         wait(watcher, lambda: watcher.time > began + 0.5)
         assert watcher.call("simulator/set_paused", SetBool.Request(data=True)).success  # more would only be replayed
-        time.sleep(2.5)  # longer than what the recorder keeps back
+        for _ in range(4):  # it reports every second: longer than what it keeps back
+            last = watcher.diagnostics["recorder"]
+            wait(watcher, lambda last=last: watcher.diagnostics["recorder"] is not last)
         os.kill(nodes.running["recorder"].pid, signal.SIGKILL)
         assert watcher.call("simulator/set_paused", SetBool.Request(data=False)).success
         began = watcher.time

@@ -13,20 +13,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import NoEquilibriumError, TensegrityError, unknown_name
+from ...errors import NoEquilibriumError, TensegrityError
 from ...numerics.compilation import compiled
 from ..energy import stored_energy
 from ..structure import Structure
 from .viscous_relaxation import (
     COINCIDENT,
     EXHAUSTED,
-    MEMBER_STEPS_PER_CALL,
     NORMS,
     RELAXED,
     balance,
-    coincident,
+    check_settings,
+    iterate,
     out_of_balance_norm,
-    refuse_ground,
 )
 
 
@@ -126,13 +125,7 @@ def relax_kinetic(
         NoEquilibriumError: not there in time. TensegrityError: an option out of its range, or two nodes of one member
         at the same position, or a ground.
     """
-    refuse_ground(structure, "kinetic")
-    if norm not in NORMS:
-        raise TensegrityError(unknown_name("norm", norm, NORMS))
-    if not (np.isfinite(tolerance) and tolerance > 0.0):
-        raise TensegrityError(f"tolerance {tolerance} N must be a finite number above zero.")
-    if maximum_iterations < 1:
-        raise TensegrityError(f"maximum_iterations is {maximum_iterations}, must be at least 1.")
+    check_settings(structure, "kinetic", norm, tolerance, maximum_iterations)
     nodes, external = np.array(start, dtype=np.float64), np.array(forces, dtype=np.float64)
     m = len(structure.member_names)
     weights = fictitious_masses(structure) if masses is None else np.array(masses, dtype=np.float64)
@@ -145,22 +138,19 @@ def relax_kinetic(
     state = np.array([1.0, 0.0, energy, 0.0, abs(energy) + 2.0 * work])
     scratch = (np.zeros(m), np.zeros(m), np.zeros_like(nodes), weights)
     velocities, beginning = np.zeros_like(nodes), nodes.copy()
-    done, residual, status = 0, np.inf, EXHAUSTED
-    while done < maximum_iterations and status == EXHAUSTED:
-        steps = min(maximum_iterations - done, max(1000, MEMBER_STEPS_PER_CALL // max(m, 1)))
-        status, taken, residual = kinetic_steps(
+    status, done, residual = iterate(
+        structure, nodes, maximum_iterations,
+        lambda steps: kinetic_steps(
             nodes, velocities, beginning, state, *problem, structure.supports, external, *scratch, tolerance,
             NORMS.index(norm), steps, record,
-        )  # fmt: skip
-        done += taken
-    if status == COINCIDENT:
-        raise coincident(structure, nodes)
+        ),
+    )  # fmt: skip
     if status != RELAXED:
         raise NoEquilibriumError(
             f"kinetic relaxation: {residual:.3g} N are left after {done} iterations ({int(state[3])} energy peaks), "
             f"{tolerance:.3g} N were asked for. Raise maximum_iterations or the tolerance, or use method 'newton'."
         )
-    return nodes, done, float(residual)
+    return nodes, done, residual
 
 
 def fictitious_masses(structure: Structure) -> NDArray[np.float64]:

@@ -12,6 +12,8 @@ the free nodes therefore bounds lambda_max for every position, taut or slack; th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -89,13 +91,34 @@ def relax_steps(
     return EXHAUSTED, steps, residual
 
 
-def refuse_ground(structure: Structure, method: str) -> None:
-    """Raise TensegrityError where the ground would be left out: relaxation moves nodes by the forces of members."""
+def check_settings(structure: Structure, method: str, norm: str, tolerance: float, maximum_iterations: int) -> None:
+    """Raise TensegrityError for a setting out of its range, or a ground: only forces of members move nodes here."""
     if structure.ground is not None and structure.free.size:
         raise TensegrityError(
             f"method {method!r} knows no ground, and the structure has one: nodes would sink through it. Use method "
             "'newton', which finds how it stands, or take the block contact: out of the robot file."
         )
+    if norm not in NORMS:
+        raise TensegrityError(unknown_name("norm", norm, NORMS))
+    if not (np.isfinite(tolerance) and tolerance > 0.0):
+        raise TensegrityError(f"tolerance {tolerance} N must be a finite number above zero.")
+    if maximum_iterations < 1:
+        raise TensegrityError(f"maximum_iterations is {maximum_iterations}, must be at least 1.")
+
+
+def iterate(
+    structure: Structure, nodes: NDArray[np.float64], maximum_iterations: int,
+    advance: Callable[[int], tuple[int, int, float]],
+) -> tuple[int, int, float]:  # fmt: skip
+    """Call `advance(steps)` as long as it is EXHAUSTED; returns status, iterations done and the last residual [N]."""
+    done, residual, status = 0, np.inf, EXHAUSTED
+    while done < maximum_iterations and status == EXHAUSTED:
+        longest = max(1000, MEMBER_STEPS_PER_CALL // max(len(structure.member_names), 1))
+        status, taken, residual = advance(min(maximum_iterations - done, longest))
+        done += taken
+    if status == COINCIDENT:
+        raise coincident(structure, nodes)
+    return status, done, float(residual)
 
 
 def relax(
@@ -126,13 +149,7 @@ def relax(
         NoEquilibriumError: diverged, or not there in time; names the stable limit.
         TensegrityError: an option out of its range, two nodes of one member at the same position, or a ground.
     """
-    refuse_ground(structure, "relaxation")
-    if norm not in NORMS:
-        raise TensegrityError(unknown_name("norm", norm, NORMS))
-    if not (np.isfinite(tolerance) and tolerance > 0.0):
-        raise TensegrityError(f"tolerance {tolerance} N must be a finite number above zero.")
-    if maximum_iterations < 1:
-        raise TensegrityError(f"maximum_iterations is {maximum_iterations}, must be at least 1.")
+    check_settings(structure, "relaxation", norm, tolerance, maximum_iterations)
     epsilon = DEFAULT_EPSILON if epsilon is None else float(epsilon)
     if not 0.0 < epsilon < 2.0:
         raise TensegrityError(f"epsilon is {epsilon:g}, must lie between 0 and 2.")
@@ -148,18 +165,13 @@ def relax(
     )  # fmt: skip
     size = max(float(np.ptp(nodes, axis=0).max()), float(structure.rest_lengths.max(initial=0.0)))
     ceiling = 1e4 * (float(structure.stiffness.sum()) * size + float(np.abs(external).max(initial=0.0)))
-    done, residual, status = 0, np.inf, EXHAUSTED
-    while done < maximum_iterations and status == EXHAUSTED:
-        steps = min(maximum_iterations - done, max(1000, MEMBER_STEPS_PER_CALL // max(m, 1)))
-        status, taken, residual = relax_steps(
-            nodes, velocities, *problem, delta, epsilon, tolerance, NORMS.index(norm), ceiling, steps
-        )
-        done += taken
-    if status == COINCIDENT:
-        raise coincident(structure, nodes)
+    settings = (delta, epsilon, tolerance, NORMS.index(norm), ceiling)
+    status, done, residual = iterate(
+        structure, nodes, maximum_iterations, lambda steps: relax_steps(nodes, velocities, *problem, *settings, steps)
+    )
     if status != RELAXED:
         raise _failure(structure, start, status, done, residual, tolerance, delta, epsilon)
-    return nodes, done, float(residual)
+    return nodes, done, residual
 
 
 def stable_delta(epsilon: float, largest_stiffness: float) -> float:

@@ -19,7 +19,7 @@ import viser.infra
 import websockets.asyncio.server
 from hypothesis import given
 from hypothesis import strategies as st
-from patience import until
+from patience import PATIENCE_S, until
 from view_robots import prism_robot
 from view_visitor import free_port, knock, visit
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -58,7 +58,7 @@ def view(calls: Calls) -> Iterator[View]:
 
 def ask(view: View, path: str, **headers: str) -> tuple[int, bytes, dict[str, str]]:
     """Status, body and headers of a page."""
-    connection = http.client.HTTPConnection("127.0.0.1", view.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", view.port, timeout=PATIENCE_S)
     connection.request("GET", path, headers=headers)
     answer = connection.getresponse()
     return answer.status, answer.read(), {name.lower(): text for name, text in answer.getheaders()}
@@ -311,7 +311,7 @@ def test_an_oversized_frame_ends_its_own_connection_alone(view, calls):
             attacker.send(b"\x00" * (MAX_FRAME + 1))
             with suppress(ConnectionClosed):
                 while True:
-                    attacker.recv(timeout=30)
+                    attacker.recv(timeout=PATIENCE_S)
         assert attacker.close_code == 1009
         visitor.press("Stop")
         until(lambda: calls.pressed == 1)
@@ -322,7 +322,7 @@ def test_of_two_hundred_connections_a_stated_number_is_served_and_a_place_that_i
         states = []
         for _ in range(200):
             try:
-                held.enter_context(knock(view, open_timeout=30))
+                held.enter_context(knock(view))
                 states.append(101)
             except InvalidStatus as refused:
                 states.append(refused.response.status_code)
@@ -334,7 +334,9 @@ def test_of_two_hundred_connections_a_stated_number_is_served_and_a_place_that_i
 
 def test_connections_that_say_nothing_are_bounded_too(view):
     with ExitStack() as held:
-        silent = [held.enter_context(socket.create_connection(("127.0.0.1", view.port), 30)) for _ in range(200)]
+        silent = [
+            held.enter_context(socket.create_connection(("127.0.0.1", view.port), PATIENCE_S)) for _ in range(200)
+        ]
         until(lambda: view.guard.refused >= 200 - 64)
         closed = 0
         for each in silent:
