@@ -32,35 +32,35 @@ SURE = 15
 STEP = 2
 """Periods by which the delay that is expected changes at once."""
 SLIGHT = 0.1
-"""Change of rate that is told within what is remembered, in parts of the largest rate, below which nothing is
+"""Change of rate that is commanded within what is remembered, in parts of the largest rate, below which nothing is
 concluded."""
 
 
 @allocation_free
-def remember(period, fastest, output, planned, told, energy):
-    """Put a change (k,) and its square before those that were told earlier; see `AnswerDelay.tell`."""
-    for j in range(told.shape[0] - 1, 0, -1):
+def remember(period, fastest, output, planned, commanded, energy):
+    """Put a change (k,) and its square before those that were commanded earlier; see `AnswerDelay.tell`."""
+    for j in range(commanded.shape[0] - 1, 0, -1):
         energy[j] = energy[j - 1]
-        for k in range(told.shape[1]):
-            told[j, k] = told[j - 1, k]
+        for k in range(commanded.shape[1]):
+            commanded[j, k] = commanded[j - 1, k]
     energy[0] = 0.0
-    for k in range(told.shape[1]):
-        told[0, k] = period / fastest[k] * (output[k] - planned[k])
-        energy[0] += told[0, k] * told[0, k]
+    for k in range(commanded.shape[1]):
+        commanded[0, k] = period / fastest[k] * (output[k] - planned[k])
+        energy[0] += commanded[0, k] * commanded[0, k]
 
 
 @allocation_free
-def compare(period, fastest, rate, before, planned, told, energy, left, size):
+def compare(period, fastest, rate, before, planned, commanded, energy, left, size):
     """Add to R and P of the module, at all delays, a change (k,) that was seen; returns the delay of the least R.
 
     See `AnswerDelay.see`.
     """
     kept, best = 1.0 - 1.0 / REMEMBERED, 0
-    for j in range(told.shape[0]):
+    for j in range(commanded.shape[0]):
         off = 0.0
-        for k in range(told.shape[1]):
+        for k in range(commanded.shape[1]):
             change = (rate[k] - before[k] - period * planned[k]) / fastest[k]
-            off += (change - told[j, k]) ** 2
+            off += (change - commanded[j, k]) ** 2
         left[j] = kept * left[j] + off
         size[j] = kept * size[j] + energy[j]
         if left[j] < left[best]:
@@ -79,14 +79,14 @@ class AnswerDelay:
     """
 
     def __init__(self, outputs: int) -> None:
-        self._told = np.zeros((LONGEST + 1, outputs))
+        self._commanded = np.zeros((LONGEST + 1, outputs))
         self._energy, self._left, self._size = np.zeros((3, LONGEST + 1))
         self._remember, self._compare = QuickCall(remember), QuickCall(compare)
         self.forget()
 
     def forget(self) -> None:
         """What was seen, not what was found."""
-        self._told[:] = 0.0
+        self._commanded[:] = 0.0
         self._energy[:] = self._left[:] = self._size[:] = 0.0
         self._count = self._seen = self._best = 0
         self.periods: int | None = None
@@ -97,7 +97,7 @@ class AnswerDelay:
         Args:
             period: s. fastest: (k,) rates that count as one.
         """
-        self._remember(period, fastest, output, planned, self._told, self._energy)
+        self._remember(period, fastest, output, planned, self._commanded, self._energy)
 
     def see(self, period: float, fastest: Array, rate: Array, before: Array, planned: Array, expected: int) -> bool:
         """Whether a delay other than the expected one, in periods, was found.
@@ -106,7 +106,7 @@ class AnswerDelay:
             rate, before: (k,) of the output, now and at the last state. The others as in `tell`, which comes after it.
         """
         best = self._compare(
-            period, fastest, rate, before, planned, self._told, self._energy, self._left, self._size
+            period, fastest, rate, before, planned, self._commanded, self._energy, self._left, self._size
         )  # fmt: skip
         self._seen += 1
         expected = min(expected, LONGEST)

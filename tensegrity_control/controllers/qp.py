@@ -709,10 +709,10 @@ class QPController(SampledController):
             raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
 
     def _watch_answer(self, rate: Array, before: Array) -> None:
-        """Look whether the output's rate (k,), which was `before` (k,) at the last state, does what it was told."""
+        """Look whether the output's rate (k,), which was `before` (k,) at the last state, follows the commands."""
         solution = self.solution
         if self._elapsed > MISSED * self.period or (solution is not None and (solution.active or solution.broken)):
-            self._answer.forget()  # where bounds press, actuators do not do all that was told
+            self._answer.forget()  # where bounds press, actuators do not do all that was commanded
             return
         expected = round(self._late / self.period)
         if not self._answer.see(self.period, self._fastest, rate, before, self._planned, expected):
@@ -741,7 +741,7 @@ class QPController(SampledController):
         """Let the actuators hold by their impedances from now on, which needs no state, and say why."""
         self._given_up, self._in_time_since, self._given_up_for_good = why, np.inf, for_good
         self._note = f"braked, and held by the actuators' impedances alone: {why}"
-        self._stuck = self._more_late = 0.0  # nothing measures while nothing is told
+        self._stuck = self._more_late = 0.0  # nothing measures while nothing is commanded
         self._version += 1
 
     def _impedance_command(self, time: float, acts: float, q: Array, v: Array) -> Command:
@@ -846,7 +846,7 @@ class QPController(SampledController):
         """Keep in mind by how much tensions, as the strains seen at `time` [s] say, were below what was commanded for
         then.
 
-        Floors are kept by what is told; whatever lets tensions fall below that (pushes, other cables, late commands,
+        Commands keep the floors; whatever lets tensions fall below that (pushes, other cables, late commands,
         coarse sensors) does so again, so floors are raised by it.
         """
         if not self._floor.size:

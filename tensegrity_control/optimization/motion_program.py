@@ -288,7 +288,7 @@ class MotionProgram:
         inputs, desired = self._last.size, np.ascontiguousarray(desired, dtype=np.float64)
         largest, finite = self._write(desired, damping * self.equations.arrays.rates if drag is None else drag)
         if not finite:
-            raise TensegrityError("the state or the wanted acceleration is not finite; there are no efforts for it.")
+            raise TensegrityError("the state or the desired acceleration is not finite; there are no efforts for it.")
         result = self._solver.solve(program)
         status = result.status
         if status != SOLVED:

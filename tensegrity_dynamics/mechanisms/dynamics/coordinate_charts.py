@@ -180,18 +180,18 @@ class CoordinateCharts:
         c = self.matrix(w)
         back = np.linalg.inv(c)
         bend = self.accelerations(w, rate, change)
-        by_place, by_speed = matrices[:, n:, :n] @ c, matrices[:, n:, n:] @ c
+        by_position, by_speed = matrices[:, n:, :n] @ c, matrices[:, n:, n:] @ c
         for k in sorted({int(each) for columns, _, _ in self._turns for each in columns} | self._moving()):
             side = np.zeros(n)
             side[k] = STEP
             ahead, behind = self.matrix(w + side), self.matrix(w - side)
             slope = (ahead - behind) / (2.0 * STEP)
-            by_place[:, :, k] += (matrices[:, n:, n:] @ (slope @ rate[..., None]))[..., 0]
-            by_place[:, :, k] -= (slope @ bend[..., None])[..., 0]
-            by_place[:, :, k] -= (self.bias(w + side, rate) - self.bias(w - side, rate)) / (2.0 * STEP)
+            by_position[:, :, k] += (matrices[:, n:, n:] @ (slope @ rate[..., None]))[..., 0]
+            by_position[:, :, k] -= (slope @ bend[..., None])[..., 0]
+            by_position[:, :, k] -= (self.bias(w + side, rate) - self.bias(w - side, rate)) / (2.0 * STEP)
             by_speed[:, :, k] -= (self.bias(w, rate + side) - self.bias(w, rate - side)) / (2.0 * STEP)
         found, pushed = matrices.copy(), inputs.copy()
-        found[:, n:, :n], found[:, n:, n:] = back @ by_place, back @ by_speed
+        found[:, n:, :n], found[:, n:, n:] = back @ by_position, back @ by_speed
         pushed[:, n:] = back @ inputs[:, n:]
         return found, pushed, bend
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from bus_line import ChainPort, make_servo
 
 from tensegrity_driver.bus.scan import FoundServo, scan
+from tensegrity_driver.bus.serial_port import SerialPort
 from tensegrity_driver.calibration.calibration_file import hardware_fingerprint, load_calibration
 from tensegrity_driver.emulator import EmulatedRobot, with_servos
-from tensegrity_driver.hardware.emulated_hardware import EmulatedHardware, calibrate_emulated
-from tensegrity_dynamics import load_robot
+from tensegrity_driver.hardware.emulated_hardware import EmulatedHardware, EmulatedPort, calibrate_emulated
+from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import BusError, TensegrityError
 from tensegrity_tools.cli import app
 from tensegrity_tools.commands.servo import calibrate as servo_calibrate
@@ -45,9 +47,20 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def robot() -> Iterator[EmulatedRobot]:
-    """Emulated servos and board behind ports, in a world that stands still."""
-    with EmulatedRobot(TENSEBOT) as emulated:
+def emulate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., EmulatedRobot]:
+    """Makes emulated servos and board behind ports, in a world that stands still; no answer of theirs is too late."""
+
+    def make(robot: Robot, **settings: bool) -> EmulatedRobot:
+        emulated = EmulatedRobot(robot, **settings)
+        monkeypatch.setattr(SerialPort, "grace", lambda port: EmulatedPort.grace(SimpleNamespace(_emulated=emulated)))
+        return emulated
+
+    return make
+
+
+@pytest.fixture
+def robot(emulate: Callable[..., EmulatedRobot]) -> Iterator[EmulatedRobot]:
+    with emulate(TENSEBOT) as emulated:
         yield emulated
 
 
@@ -115,8 +128,8 @@ def test_a_servo_whose_answer_was_lost_is_asked_again_and_the_scan_ends_when_all
     assert {rates for rates, ids in asked if ids} == {(1_000_000,)}
 
 
-def test_slow_servos_are_told_with_what_they_cost(run) -> None:
-    with EmulatedRobot(TENSEBOT, prepared=False) as robot:
+def test_slow_servos_are_told_with_what_they_cost(run, emulate) -> None:
+    with emulate(TENSEBOT, prepared=False) as robot:
         _, out, _ = run("scan", "--port", robot.servo_port, *QUICK, "--protocol", "1", "--json")
     assert any("12 servos: return delays of up to 500 us cost 6.0 ms" in note for note in json.loads(out)["notes"])
 
@@ -417,10 +430,10 @@ def test_saved_calibrations_are_those_that_the_driver_loads(run, tmp_path: Path)
 # -- reboot ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_servo_that_shut_down_is_rebooted_and_its_error_is_gone(run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_servo_that_shut_down_is_rebooted_and_its_error_is_gone(run, emulate, monkeypatch) -> None:
     turning = with_servos(TENSEBOT, "XM430-W350")
     monkeypatch.setattr(servo_reboot, "load_robot", lambda name: turning)
-    with EmulatedRobot(turning) as emulated:
+    with emulate(turning) as emulated:
         emulated.faults.fail("draw_1", "overload")
         emulated.advance(0.02)
         assert emulated.register("draw_1", "hardware_error") > 0
