@@ -28,15 +28,10 @@ def no_stiffness(structure: Structure) -> float:
     return 1e-9 * float(structure.stiffness.max())
 
 
-def stiffness_spectrum(
+def stiffness_without_slack(
     structure: Structure, nodes: NDArray[np.float64], lengths: NDArray[np.float64], tensions: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Eigenvalues (e,) [N/m], ascending, and directions (f, e) of the tangent stiffness, without rigid motions.
-
-    Args:
-        nodes, lengths, tensions: (n, 3) m, (m,) m and (m,) N; every length above zero. Tendons without tension add
-            nothing.
-    """
+) -> NDArray[np.float64]:
+    """(f, f) N/m, the tangent stiffness to which tendons without tension add nothing."""
     count = structure.free.size
     matrix = np.zeros((count, count))
     slack = structure.unilateral & (tensions <= no_force(structure))
@@ -44,6 +39,18 @@ def stiffness_spectrum(
         nodes, structure.members, np.where(slack, 0.0, structure.stiffness), structure.laws, lengths,
         np.where(slack, 0.0, tensions), structure.rest_lengths, free_positions(structure.supports), matrix,
     )  # fmt: skip
+    return matrix
+
+
+def stiffness_spectrum(
+    structure: Structure, nodes: NDArray[np.float64], lengths: NDArray[np.float64], tensions: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Eigenvalues (e,) [N/m], ascending, and directions (f, e) of the tangent stiffness, without rigid motions.
+
+    Args:
+        nodes, lengths, tensions: (n, 3) m, (m,) m and (m,) N; every length above zero.
+    """
+    matrix = stiffness_without_slack(structure, nodes, lengths, tensions)
     rigid = rigid_motions(structure, nodes)
     if not rigid.shape[1]:
         return np.linalg.eigh(matrix)
@@ -82,17 +89,11 @@ def stiffness_at_the_edge(
         without: (f, k) orthonormal motions that are left out, such as those as one rigid body.
         ground: (f, f) N/m, stiffness of what the nodes stand on, or None.
     """
-    count = structure.free.size
-    matrix = np.zeros((count, count))
-    slack = structure.unilateral & (tensions <= no_force(structure))
-    tangent_stiffness(
-        nodes, structure.members, np.where(slack, 0.0, structure.stiffness), structure.laws, lengths,
-        np.where(slack, 0.0, tensions), structure.rest_lengths, free_positions(structure.supports), matrix,
-    )  # fmt: skip
+    matrix = stiffness_without_slack(structure, nodes, lengths, tensions)
     if ground is not None:
         matrix += ground
     moving = moving_members(structure)
     rows = equilibrium_matrix(structure, nodes).T[np.searchsorted(moving, edge)]
-    inner = null_space(without.T, 1e-9) if without.shape[1] else np.eye(count)
+    inner = null_space(without.T, 1e-9) if without.shape[1] else np.eye(len(matrix))
     value, vector = weakest_direction(inner.T @ matrix @ inner, rows @ inner, structure.stiffness[edge])
     return value, inner @ vector
