@@ -172,9 +172,7 @@ def _evaluated(mechanism: Mechanism, q: NDArray[np.float64], route: PlacedRoute)
     return work
 
 
-def _place_marks(
-    cable: RoutedCable, rows: NDArray[np.float64], work: Workspace, chosen: NDArray[np.bool_]
-) -> None:
+def _place_marks(cable: RoutedCable, rows: NDArray[np.float64], work: Workspace, chosen: NDArray[np.bool_]) -> None:
     """Put the mark of every chosen pulley (n,) in the middle of its arc at the start."""
     last = len(rows) - 1
     for e, point in enumerate(cable.route):

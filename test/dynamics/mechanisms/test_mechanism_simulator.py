@@ -254,7 +254,8 @@ SWINGING = """
 kind: mechanism
 name: swinging
 bodies: {{arm: {{shapes: [{{kind: point, mass: {mass}, frame: {{at: [0, 0, -0.4]}}}}]}}}}
-joints: [{{name: hinge, kind: revolute, parent: world, body: arm, axis: [0, 1, 0], start: [0.3], resistance: {{damping: {damping}}}}}]
+joints: [{{name: hinge, kind: revolute, parent: world, body: arm, axis: [0, 1, 0], start: [0.3],
+          resistance: {{damping: {damping}}}}}]
 actuators: [{{drives: {drives}, position: [-3, 3], rate: 9, effort: 9}}]
 """
 
