@@ -1,6 +1,8 @@
-"""Steps per second of environments for learning beside `mujoco.rollout`: the six-bar robot in flight, processor time.
+"""Steps per second of environments for learning beside `mujoco.rollout` and `mujoco.batch` (of MuJoCo 4, where it is
+installed): the six-bar robot in flight, processor time.
 
-A step is 5 ms for both. Ours brings the whole observation, drawn goals and rewards with it; MuJoCo the states alone.
+A step is 5 ms for all. Ours brings the whole observation, drawn goals and rewards with it; `mujoco.rollout` the states
+after every sub-step, as it always does; `mujoco.batch` those at the end alone.
 Then mechanisms, as exported to MuJoCo: pulleys start to turn by a steady torque, and for every integrator and step the
 largest error of an actuated joint after 0.1 s stands beside its processor time. The error is that from a fine reference
 of the same program, so that neither has to answer for what MJCF cannot say. (Of six_bar at the same accuracy:
@@ -24,6 +26,11 @@ from tensegrity_dynamics import Rollout, Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot_types import type_of
 from tensegrity_tools.learning.task import Episode, RobotTask
+
+try:
+    from mujoco.batch import Batch
+except ImportError:  # before MuJoCo 4
+    Batch = None
 
 PERIOD, STEP = 5e-3, 1e-3
 
@@ -62,8 +69,14 @@ def main() -> None:
     begin = time.process_time()
     mujoco.rollout.rollout([model] * members, data, states, nstep=count)
     theirs = (time.process_time() - begin) / (members * steps)
+    rows = [("environment", ours), ("Rollout", physics), ("mujoco.rollout (RK4)", theirs)]
+    if Batch is not None:
+        many = Batch(model, members, nthread=2)
+        begin = time.process_time()
+        many.step(nstep=count)
+        rows.append(("mujoco.batch (RK4)", (time.process_time() - begin) / (members * steps)))
     print(f"{members} members, {steps} steps of {1e3 * PERIOD:g} ms in sub-steps of {1e3 * STEP:g} ms; per step:")
-    for name, taken in (("environment", ours), ("Rollout", physics), ("mujoco.rollout (RK4)", theirs)):
+    for name, taken in rows:
         print(f"  {name}: {1e6 * taken:.0f} us of processor time, {1.0 / taken:.0f} steps per second and core")
 
 
@@ -94,10 +107,14 @@ def exported(name: str, members: int) -> None:
 
     text = type_of(robot).exports["mjcf"](robot).text
 
-    def theirs(integrator: str, step: float) -> tuple[np.ndarray, float]:
+    def their_model(integrator: str, step: float) -> tuple[mujoco.MjModel, list[int]]:
         model = mujoco.MjModel.from_xml_string(text)
         model.opt.timestep = step
         model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
+        return model, [model.joint(joint).qposadr[0] for joint in joints]
+
+    def theirs(integrator: str, step: float) -> tuple[np.ndarray, float]:
+        model, rows = their_model(integrator, step)
         data = [mujoco.MjData(model) for _ in range(2)]
         states = np.zeros((members, mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS)))
         for row in states:
@@ -107,13 +124,23 @@ def exported(name: str, members: int) -> None:
         begin = time.process_time()
         ends, _ = mujoco.rollout.rollout([model] * members, data, states, control, nstep=count)
         used = time.process_time() - begin
-        rows = [1 + model.joint(joint).qposadr[0] for joint in joints]
-        return ends[0, -1, rows], used
+        return ends[0, -1, 1 + np.array(rows)], used
 
-    programs = (
+    def their_batch(integrator: str, step: float) -> tuple[np.ndarray, float]:
+        model, rows = their_model(integrator, step)
+        batch = Batch(model, members, nthread=2)
+        batch.bind("ctrl")[:] = [torque[each.name] for each in robot.actuators]
+        begin = time.process_time()
+        batch.step(nstep=round(DURATION / step))
+        used = time.process_time() - begin
+        return batch.bind("qpos")[0, rows].copy(), used
+
+    programs = [
         ("ours", ours, ("rk4", "implicit"), 2e-5),
         ("mujoco.rollout", theirs, ("rk4", "implicitfast", "euler"), 1e-5),
-    )
+    ]
+    if Batch is not None:
+        programs.append(("mujoco.batch", their_batch, ("rk4", "implicitfast", "euler"), 1e-5))
     print(f"{name}, {members} members, {DURATION:g} s by a steady torque:")
     for who, run, integrators, fine in programs:
         exact, _ = run("rk4", fine)

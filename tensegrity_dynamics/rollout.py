@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,7 +37,8 @@ class Rollout:
     """A batch of simulations of one robot, stepped by threads: for predictive control by sampling, and for learning.
 
     Args:
-        robot: a robot, or a bare model.
+        robot: a robot, or a bare model; or a list with a robot for each member, which may differ in anything but their
+            coordinates and actuators (masses, friction, loads, cables: whatever robot files say).
         count: members, one or more.
         time_step: s, common to all; by default the shortest that a member asks for.
         integrator: as in `Simulation`; by default "rattle" where the kind of robot has it.
@@ -57,7 +58,7 @@ class Rollout:
 
     def __init__(
         self,
-        robot: Robot | RobotModel,
+        robot: Robot | RobotModel | Sequence[Robot | RobotModel],
         count: int,
         time_step: float | None = None,
         integrator: str | None = None,
@@ -70,7 +71,10 @@ class Rollout:
     ) -> None:
         if not (isinstance(count, int) and count >= 1):
             raise TensegrityError(f"count is {count!r}; give how many members there are, a whole number from 1 on.")
-        self.robot = robot_of(robot)
+        robots = [robot_of(each) for each in robot] if isinstance(robot, (list, tuple)) else [robot_of(robot)]
+        if isinstance(robot, (list, tuple)) and len(robots) != count:
+            raise TensegrityError(f"there are {len(robots)} robots for {count} members; give one for each.")
+        self.robot = robots[0]
         self.count = count
         self._pool: ThreadPoolExecutor | None = None
         self.threads = threads or len(os.sched_getaffinity(0))
@@ -87,21 +91,27 @@ class Rollout:
 
         def make(i: int, step: float | None, model: RobotModel) -> Simulation:
             try:
-                robot = self.robot if model is self.robot.model else replace(self.robot, model=model)
+                base = robots[i % len(robots)]
+                robot = base if model is base.model else replace(base, model=model)
                 return Simulation(robot, step, integrator, start=start, **options)
             except TensegrityError as error:
                 raise TensegrityError(f"member {i}: {error}") from error
 
         # without parameters of their own members differ in their start and commands alone: one simulation a thread
-        made = count if varied or separate else min(count, self.threads)
-        models = [_with(self.robot.model, varied, i) if varied else self.robot.model for i in range(made)]
+        self._has_own = bool(varied) or separate or len(robots) > 1
+        made = count if self._has_own else min(count, self.threads)
+        bases = [robots[i % len(robots)].model for i in range(made)]
+        models = [_with(base, varied, i) if varied else base for i, base in enumerate(bases)]
         members = [make(i, time_step, model) for i, model in enumerate(models)]
+        for i, each in enumerate(members):
+            one, other = ([a.name for a in member.robot.actuators] for member in (members[0], each))
+            if one != other or members[0].state.configuration.shape != each.state.configuration.shape:
+                raise TensegrityError(f"member {i} has other coordinates or actuators than member 0.")
         self.time_step = min(each.time_step for each in members)
         self._members = [
             each if each.time_step == self.time_step else make(i, self.time_step, models[i])
             for i, each in enumerate(members)
         ]
-        self._has_own = bool(varied) or separate
 
     @property
     def simulations(self) -> tuple[Simulation, ...]:

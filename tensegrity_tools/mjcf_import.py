@@ -70,7 +70,7 @@ def robot_from_mjcf(path: Path, name: str) -> Export:
         model = mujoco.MjModel.from_xml_path(str(path))
     except ValueError as error:
         said = ": ".join(line.strip() for line in str(error).splitlines() if line.strip())
-        raise TensegrityError(f"MuJoCo cannot read {path}: {said}.") from None
+        raise TensegrityError(f"MuJoCo {mujoco.__version__} cannot read {path}: {said}.") from None
     return _Reader(mujoco, model, path.name, name, path.read_text(encoding="utf-8", errors="replace")).export()
 
 

@@ -40,6 +40,7 @@ from .routing.columns import (
     REST,
     SIDE,
     STATUS,
+    TOUCHES,
     TURN_IN,
     TURN_OUT,
     TURNED_TOO_FAR,
@@ -100,9 +101,13 @@ def _place(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable) -> 
     work = _evaluated(mechanism, q, route)
     if int(work.route_results[0, STATUS]) != TURNED_TOO_FAR:  # without marks nothing has turned yet
         _refuse(cable, work)
-    _place_marks(cable, rows, work)
+    _place_marks(cable, rows, work, np.ones(len(rows), dtype=np.bool_))
     work = _evaluated(mechanism, q, route)
     _refuse(cable, work)
+    touches = work.route_state[:, TOUCHES] != 0.0
+    if any(point.is_pulley and not touching for point, touching in zip(cable.route, touches, strict=True)):
+        _place_marks(cable, rows, work, touches)  # beside pulleys that it passes clear, arcs are others
+        work = _evaluated(mechanism, q, route)
     lengths = work.route_state[holding[:-1], LENGTH]
     total = float(lengths.sum())
     strain = cable.strain if cable.length is None else total / cable.length - 1.0
@@ -167,10 +172,12 @@ def _evaluated(mechanism: Mechanism, q: NDArray[np.float64], route: PlacedRoute)
     return work
 
 
-def _place_marks(cable: RoutedCable, rows: NDArray[np.float64], work: Workspace) -> None:
-    """Put the mark of every pulley in the middle of its arc at the start."""
+def _place_marks(cable: RoutedCable, rows: NDArray[np.float64], work: Workspace, chosen: NDArray[np.bool_]) -> None:
+    """Put the mark of every chosen pulley (n,) in the middle of its arc at the start."""
     last = len(rows) - 1
     for e, point in enumerate(cable.route):
+        if not chosen[e]:
+            continue
         rows[e, [TURN_IN, TURN_OUT]] = 0.0
         if not point.is_pulley:
             continue

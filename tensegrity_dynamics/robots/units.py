@@ -52,8 +52,9 @@ EXAMPLES = {
     "torsional stiffness": "2 N m/rad", "torsional damping": "0.1 N m s/rad",
 }  # fmt: skip
 
-LARGEST = 1e15
-"""Largest size of a number in SI; beyond it sums and products of several lose all digits or overflow."""
+LARGEST, LEAST = 1e15, 1e-30
+"""Largest size of a number in SI; beyond it sums and products of several lose all digits or overflow. What is smaller
+than the least counts as zero, for the same reason."""
 LONGEST = 60  # characters of a number with its unit
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WORD = r"(?:[A-Za-zµμΩ°][A-Za-z_]*)(?:\s*(?:\^|\*\*)\s*-?\d|[²³])?"
@@ -99,7 +100,7 @@ class BaseUnits:
         result = self._in_si(value, quantity)
         if abs(result) > LARGEST:
             raise ValueError(f"a number above {LARGEST:g} in SI, more than can be computed with; look at its unit")
-        return result
+        return result if abs(result) >= LEAST else 0.0
 
     def _in_si(self, value: Any, quantity: str) -> float:
         needed = f"{_with_article(quantity)} is needed, such as {EXAMPLES[quantity]}"

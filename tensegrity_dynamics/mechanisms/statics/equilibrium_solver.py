@@ -380,6 +380,8 @@ class MechanismEquilibriumSolver:
                 shift *= max(0.1, worst / last)
             last = worst
             stiffness, basis = self._stiffness(q, tau, force.size)
+            if not np.isfinite(stiffness).all():  # a strand of no length lies within the differences
+                break
             step = self._step(q, stiffness, basis, force, shift)
             moved = self._search(q, tau, basis, step, force)
             if moved is None:
@@ -576,8 +578,11 @@ class MechanismEquilibriumSolver:
             if tried is None:
                 scale *= 0.5
                 continue
+            back = -float(self._residual(tried, tau) @ step)
+            if not np.isfinite(back):  # a strand of no length: there are no forces beyond
+                scale *= 0.5
+                continue
             moved = tried
-            back = -float(self._residual(moved, tau) @ step)
             if not back > OVERSHOT * driving > 0.0:
                 break
             scale *= max(0.1, driving / (driving + back))

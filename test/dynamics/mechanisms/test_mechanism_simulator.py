@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from multibody_examples import random_state, random_tree
 
-from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics import Rollout, Simulation, load_robot, parse_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
@@ -248,3 +248,35 @@ def test_unknown_integrator_and_start_are_refused():
         Simulation(robot, start="home")
     with pytest.raises(TensegrityError, match=r"q has shape \(3,\), this mechanism needs \(4,\)"):
         Simulation(robot, start=[0.0, 0.0, 0.0])
+
+
+SWINGING = """
+kind: mechanism
+name: swinging
+bodies: {{arm: {{shapes: [{{kind: point, mass: {mass}, frame: {{at: [0, 0, -0.4]}}}}]}}}}
+joints: [{{name: hinge, kind: revolute, parent: world, body: arm, axis: [0, 1, 0], start: [0.3],
+          resistance: {{damping: {damping}}}}}]
+actuators: [{{drives: {drives}, position: [-3, 3], rate: 9, effort: 9}}]
+"""
+
+
+def test_every_member_of_a_rollout_may_have_a_robot_of_its_own():
+    robots = [
+        parse_robot(SWINGING.format(mass=mass, damping=damping, drives="hinge"), "here")
+        for mass, damping in ((1.0, 0.0), (2.0, 0.1), (0.5, 0.3))
+    ]
+    torques = np.full((20, 1), 0.2)
+    found = [
+        Rollout(robots, 3, 1e-3, start="file", threads=threads).run(torques, "effort", period=0.01).configurations
+        for threads in (1, 2)
+    ]
+    assert np.array_equal(*found)
+    for robot, ends in zip(robots, found[0], strict=True):
+        alone = Simulation(robot, 1e-3, start="file")
+        alone.advance(duration=0.2, effort={"hinge": 0.2})
+        assert np.array_equal(ends[-1], alone.state.configuration)
+    assert len({float(each) for each in found[0][:, -1, 0]}) == 3
+    with pytest.raises(TensegrityError, match="there are 3 robots for 2 members"):
+        Rollout(robots, 2)
+    with pytest.raises(TensegrityError, match="member 1 has other coordinates or actuators than member 0"):
+        Rollout([robots[0], load_robot("three_rrr")], 2)

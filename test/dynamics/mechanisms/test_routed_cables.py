@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, parse_robot
+from tensegrity_dynamics.errors import NoEquilibriumError
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
 from tensegrity_dynamics.mechanisms.kinematics.configuration_space import displaced
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
@@ -242,6 +243,29 @@ routed_cables:
     assert first == pytest.approx(route.stiffness * (straight / rest - 1.0), rel=1e-12)
 
 
+def test_a_pulley_that_is_passed_clear_changes_nothing():
+    text = """
+name: beside
+kind: mechanism
+bodies: {sheave: {mass: 1, inertia: [0.1, 0.1, 0.1]}, slider: {mass: 1, inertia: [1, 1, 1]}}
+joints:
+  - {name: sheaveJt, kind: revolute, parent: world, body: sheave, axis: [0, 1, 0], frame: {at: [0, 0, 0.3]}}
+  - {name: lift, kind: prismatic, parent: world, body: slider, frame: {at: [0.6, 0, -0.3]}}
+routed_cables:
+  - {name: rope, young: 1e7, cable_radius: 0.002, strain: 0.01, route: [{body: world, at: [-0.5, 0, -0.3]},
+     {joint: sheaveJt, radius: 0.07, side: 1}, CLEAR {body: slider, at: [0, 0, 0]}]}
+"""
+    clear = "{body: world, at: [0.2, 0, -0.1], axis: [0, 1, 0], radius: 0.05, may_be_clear: true},"
+    for turned in (0.0, 0.003):
+        seen = []
+        for between in (clear, ""):
+            model = parse_robot(text.replace("CLEAR", between), "here").model_as(MechanismModel)
+            work = state_of(model, [turned, 0.002])
+            seen.append((work.passive.copy(), read_routes(model.mechanism, work)["rope"].tensions))
+        assert seen[0][1] == pytest.approx(seen[1][1], rel=1e-12)
+        assert seen[0][0] == pytest.approx(seen[1][0], rel=1e-12)
+
+
 def test_any_unit_gives_the_same_cable():
     metric = routing._model(routing.DRUM, wound=14.5)
     text = routing.DRUM.format(wound=14.5).replace("kind: mechanism", "kind: mechanism\nunits: {length: mm}")
@@ -333,6 +357,36 @@ routed_cables:
         assert rope.length == pytest.approx(np.sqrt(1.0 - 0.05**2), rel=1e-9)
 
 
+def test_a_search_for_a_shape_turns_back_before_a_strand_has_no_length():
+    """A drum that nothing holds gives way until the guide has its cable; beyond that there are no forces."""
+    text = """
+name: loose
+kind: mechanism
+gravity: [0, 0, -9.81]
+bodies:
+  drum: {mass: 0.5, inertia: [0.001, 0.001, 0.001]}
+  sheave: {mass: 0.3, inertia: [0.0005, 0.0005, 0.0005]}
+  load: {mass: 2, inertia: [0.02, 0.02, 0.02]}
+  mast: {mass: 1, inertia: [0.1, 0.1, 0.1]}
+joints:
+  - {name: mastJt, kind: revolute, parent: world, body: mast, axis: [0, 0, 1], resistance: {stiffness: 5}}
+  - {name: drumJt, kind: revolute, parent: mast, body: drum, axis: [0, 1, 0]}
+  - {name: sheaveJt, kind: revolute, parent: mast, body: sheave, axis: [0, 1, 0], frame: {at: [0.4, 0, 1]}}
+  - {name: loadJt, kind: floating, parent: world, body: load, start: [0.95, 0, 0.2, 0, 0, 0]}
+routed_cables:
+  - {name: rope, young: 2e9, cable_radius: 0.001, tension: 15, route: [
+      {joint: drumJt, radius: 0.05, wound: 7, layers: {turns: 5, pitch: 0.002, count: 3}},
+      {body: mast, at: [0, 0, 0.9], axis: [0, 1, 0], radius: 0.03, friction: 0.2},
+      {joint: sheaveJt, radius: 0.06, friction: 0.3},
+      {body: mast, at: [0.8, 0, 1], axis: [0, 1, 0], radius: 0.05, friction: 0.2, friction_speed: 0.001},
+      {body: mast, at: [0.9, 0, 0.8], axis: [0, 1, 0], radius: 0.02, side: -1, may_be_clear: true},
+      {body: load, at: [0, 0, 0.1]}]}
+"""
+    robot = parse_robot(text, "here")
+    with pytest.raises(NoEquilibriumError, match=r"a force of \d"):
+        MechanismEquilibriumSolver(robot.mechanism, ()).solve(robot.model.initial_configuration)
+
+
 @pytest.mark.parametrize(("wound", "speed", "state"), [(0.05, 5.0, "empty"), (19.95, -5.0, "full")])
 def test_an_empty_or_full_drum_stops_the_simulation_by_name(wound, speed, state):
     text = routing.DRUM.format(wound=wound) + ACTUATORS
@@ -386,6 +440,7 @@ routed_cables:
         ("", "{joint: lift, radius: 0.05},", "turns with a revolute one"),
         ("", "{body: nobody, at: [0, 0, 0]},", "nobody"),
         ("strain: 0, length: 3,", "", "one of strain, tension and length"),
+        ("sag: true, density: 1e-310,", "", "must be above 0"),
     ],
 )  # fmt: skip
 def test_routes_that_cannot_be_are_refused_by_name(field, points, message):
