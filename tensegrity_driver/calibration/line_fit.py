@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.units import LARGEST
 
 from ..spools.spool import Line
 
@@ -87,6 +88,8 @@ def fit_line(
         )
     if not (np.all(np.isfinite(xs)) and np.all(np.isfinite(ys))):
         raise CalibrationError(f"{what}: some points are not finite numbers; measure them again.")
+    if max(np.max(np.abs(xs)), np.max(np.abs(ys))) > LARGEST:
+        raise CalibrationError(f"{what}: a point has a number above {LARGEST:g}; look at the units.")
     if not 0.0 < confidence < 1.0:
         raise CalibrationError(f"{what}: confidence is {confidence}, must lie between 0 and 1, such as 0.95.")
     middle, spread = float(np.median(xs)), float(np.ptp(xs))
