@@ -261,6 +261,8 @@ class Driver:
     def recover(self) -> None:
         """Prepare again the servos that have rebooted, or that switched themselves off and may continue.
 
+        Where spools did not answer as told, all are tried again once the faults are cleared.
+
         Raises:
             BusError: a servo that does not accept it.
         """
@@ -268,6 +270,8 @@ class Driver:
         again = [name for name in self._cycle.spools if name in faulty or name in self.link.unprepared()]
         if self.active and again:
             self._prepare(again)
+        if any(fault.kind is FaultKind.WRONG_SPOOL for fault in self.faults):
+            self._cycle.layer.identify()
 
     def clear(self) -> tuple[Fault, ...]:
         """Clear latched faults after a cycle in which their causes were gone; returns the cleared ones.

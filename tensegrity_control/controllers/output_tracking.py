@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,7 @@ from ..motion_planning.output_model import OutputModel
 from ..motion_planning.output_planner import OutputPlan, OutputWeights, equilibria_on_line, plan_output, rest_gain
 from ..motion_planning.receding_horizon import LEAST_ROWS
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker
+from ..tension_floor import TensionFloor
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import Progress
 from .elastic_torque_controller import ElasticTorqueController
@@ -79,6 +81,13 @@ class OutputTrackingController(ElasticTorqueController):
     def reset(self, time: float, state: RobotState | None = None) -> None:
         self._give_up("the controller was reset")
         super().reset(time, state)
+
+    def plan_goal(self, now: float, goal: PoseGoal, **options: Any) -> PlannedMotion:
+        """As the base class; the note says, too, which tendons are below their floors at the goal."""
+        planned = super().plan_goal(now, goal, **options)
+        tensions = planned.tracker.end.tensions
+        broken = TensionFloor(self.robot).look(now + planned.duration, self.robot.model.tension_names, tensions)
+        return replace(planned, note="; ".join(each for each in (planned.note, broken) if each))
 
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
         accepted = super().begin(now, planned)

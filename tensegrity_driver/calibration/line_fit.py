@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.units import LARGEST
 
 from ..spools.spool import Line
 
@@ -28,6 +29,8 @@ SUSPECT_DEVIATIONS = 3.5
 """Robust standard deviations from the line beyond which a point is tested as an outlier."""
 FALSE_OUTLIER_PROBABILITY = 0.01
 """Probability that a set of valid points loses one of them as an outlier, at most."""
+MAX_STEPS = 200
+"""Of the search for the line with the least loss; each takes a part of the rest."""
 WARNING_UNCERTAINTY, MAX_UNCERTAINTY = 0.02, 0.2
 """Half width of the interval of the slope, relative to the slope, above which there is a warning, or an error."""
 
@@ -87,21 +90,16 @@ def fit_line(
         )
     if not (np.all(np.isfinite(xs)) and np.all(np.isfinite(ys))):
         raise CalibrationError(f"{what}: some points are not finite numbers; measure them again.")
+    if max(np.max(np.abs(xs)), np.max(np.abs(ys))) > LARGEST:
+        raise CalibrationError(f"{what}: a point has a number above {LARGEST:g}; look at the units.")
     if not 0.0 < confidence < 1.0:
         raise CalibrationError(f"{what}: confidence is {confidence}, must lie between 0 and 1, such as 0.95.")
     middle, spread = float(np.median(xs)), float(np.ptp(xs))
     if spread <= 1e-9 * max(1.0, float(np.max(np.abs(xs)))):
         raise CalibrationError(f"{what}: all readings are the same; move it to positions far apart and measure there.")
-    from scipy.optimize import least_squares  # here, so that importing the package stays quick
-
     u = (xs - middle) / spread
     floor = max(resolution, 1e-12 * float(np.max(np.abs(ys))), np.finfo(np.float64).tiny)
-    start = _start(u, ys)
-    scale = _scale(ys - start[0] - start[1] * u, floor)
-    solution = least_squares(
-        lambda p: (p[0] + p[1] * u - ys) / scale, start, loss="soft_l1", x_scale=np.maximum(np.abs(start), scale)
-    )
-    robust = ys - solution.x[0] - solution.x[1] * u
+    robust = _soft(u, ys, _start(u, ys), floor)
     keep = _inliers(u, ys, np.abs(robust), SUSPECT_DEVIATIONS * _scale(robust, floor), floor)
     outliers = np.flatnonzero(~keep)
     if outliers.size > MAX_OUTLIER_SHARE * xs.size or np.unique(xs[keep]).size < 2 or keep.sum() < MIN_POINTS:
@@ -118,6 +116,22 @@ def _start(u: NDArray[np.float64], ys: NDArray[np.float64]) -> NDArray[np.float6
     apart = np.abs(u[i] - u[j]) > 1e-12
     slope = float(np.median((ys[j] - ys[i])[apart] / (u[j] - u[i])[apart]))
     return np.array([float(np.median(ys - slope * u)), slope])
+
+
+def _soft(u: NDArray[np.float64], ys: NDArray[np.float64], line: NDArray[np.float64], floor: float) -> NDArray[np.float64]:
+    """(n,) Residuals of the line with the least soft-l1 loss, by least squares whose weights are its derivatives."""
+    off = ys - line[0] - line[1] * u
+    scale = _scale(off, floor)
+    for _ in range(MAX_STEPS):
+        weights = 1.0 / np.hypot(1.0, off / scale)
+        weights /= weights.sum()
+        middle, height = float(weights @ u), float(weights @ ys)
+        spread = float(weights @ (u - middle) ** 2)
+        slope = float(weights @ ((u - middle) * (ys - height))) / spread if spread > 0.0 else 0.0
+        before, off = off, ys - height - slope * (u - middle)
+        if np.max(np.abs(off - before)) <= 1e-9 * scale:
+            break
+    return off
 
 
 def _scale(residuals: NDArray[np.float64], floor: float) -> float:

@@ -37,7 +37,7 @@ class FaultRow:
     """One row of the table of faults.
 
     Args:
-        remedy: what a person does, as one clause.
+        remedy: what a person does about the cause, in one line.
         reaction: default of the tendon that has the fault; the robot file may choose another.
         persistence: bus cycles in a row that make a fault, or the name of the setting that holds them. More of them
             find the fault later, and damaged readings less often make one.
@@ -65,6 +65,8 @@ TORQUE_OFF, RELEASE, WARN = Reaction.TORQUE_OFF, Reaction.RELEASE, Reaction.WARN
 A_DAMAGED_READING = 2
 """Bus cycles that make a fault where one reading alone could be a damaged one."""
 
+KEPT = "; a servo of the X series keeps its error: switch it off and on, and home this tendon"
+
 CONFIRMED = 3
 """Bus cycles within which a servo must say that its torque is off once it was told so."""
 
@@ -83,39 +85,35 @@ class FaultKind(Enum):
     # -- a servo ---------------------------------------------------------------------------------------------------
     SERVO_SILENT = (
         "servo_silent",
-        FaultRow(
-            "check its plug, its supply and its id, then clear the fault", persistence="silent", untrusted_length=True
-        ),
+        FaultRow("check its plug, its supply and its id", persistence="silent", untrusted_length=True),
     )
     SERVO_RESTARTED = (
         "servo_restarted",
-        FaultRow("check supply and plug, home this tendon again, then clear the fault", persistence=A_DAMAGED_READING),
+        FaultRow("check supply and plug", persistence=A_DAMAGED_READING),
     )
     WATCHDOG_UNARMED = (
         "watchdog_unarmed",
-        FaultRow(
-            "look for what keeps the driver from its cycles, then call driver/release, which arms it again",
-            persistence=A_DAMAGED_READING,
-        ),
+        FaultRow("look for what keeps the driver from its cycles", persistence=A_DAMAGED_READING),
     )
     HARDWARE_ERROR = (
         "hardware_error",
-        FaultRow("switch it off and on; if the error comes back, replace the servo", TORQUE_OFF, A_DAMAGED_READING),
+        FaultRow("switch it off and on, home this tendon where it counts turns; if the error comes back, replace the servo", TORQUE_OFF, A_DAMAGED_READING),
     )
     OVERLOAD = "overload", FaultRow(
-        "pay out what pulls against it; AX-12A: set its torque limit again before torque on",
-        RELEASE, "persist", jog_allowed=True,
+        f"loosen what pulls against it{KEPT}", RELEASE, "persist", jog_allowed=True,
     )  # fmt: skip
     OVERHEATING = (
         "overheating",
-        FaultRow("let it cool down, lower the pretension and look for rubbing", RELEASE, "persist", jog_allowed=True),
+        FaultRow(
+            f"let it cool down, lower the pretension and look for rubbing{KEPT}", RELEASE, "persist", jog_allowed=True
+        ),
     )
     WARM = "warm", FaultRow(
         "rest it soon or lower the pretension", WARN, "persist", latched=False, may_warn=True
     )  # fmt: skip
     UNDERVOLTAGE = (
         "undervoltage",
-        FaultRow("check supply, cable lengths and how many servos push at once", persistence="persist"),
+        FaultRow(f"check supply, cable lengths and how many servos push at once{KEPT}", persistence="persist"),
     )
     OVERVOLTAGE = (
         "overvoltage",
@@ -175,7 +173,7 @@ class FaultKind(Enum):
     WRONG_SPOOL = (
         "wrong_spool",
         FaultRow(
-            "exchange ids, plugs or channels back, see that nothing is jammed, then deactivate and activate the driver",
+            "exchange ids, plugs or channels back and see that nothing is jammed",
             untrusted_length=True,
         ),
     )
@@ -187,13 +185,13 @@ class FaultKind(Enum):
     STUCK = "stuck", FaultRow("look for a caught tendon, a jammed spool or a torque limit that is too low")
     # -- limits of a tendon ----------------------------------------------------------------------------------------
     SPOOL_LIMIT = "spool_limit", FaultRow(
-        "wind it back by hand or by release, and check calibration and limits",
+        "wind it back (`tensegrity servo calibrate` can once the driver has ended), check calibration and limits",
         persistence=A_DAMAGED_READING, jog_allowed=True,
     )  # fmt: skip
     TENSION_CEILING = (
         "tension_ceiling",
         FaultRow(
-            "pay out this tendon or one that pulls against it, then clear the fault",
+            "loosen this tendon or one that pulls against it",
             RELEASE,
             "persist",
             jog_allowed=True,
@@ -208,7 +206,7 @@ class FaultKind(Enum):
         persistence="snap_cycles",
     )  # fmt: skip
     # -- the bus, the commands and the clocks ------------------------------------------------------------------------
-    PORT_LOST = "port_lost", FaultRow("plug the adapter in again; the port is opened by itself, then clear the fault")
+    PORT_LOST = "port_lost", FaultRow("plug the adapter in again; the port is opened by itself")
     BAD_PACKETS = "bad_packets", FaultRow("check cables, termination, baud rate and whether two servos share an id")
     DUPLICATE_ID = "duplicate_id", FaultRow("connect them one by one and give each its own id")
     SUPPLY_OVERDRAWN = (
@@ -221,8 +219,8 @@ class FaultKind(Enum):
         "refused_commands",
         FaultRow("read the reason and mend the controller or the limits", persistence="refused", latched=False),
     )
-    EMERGENCY_STOP = "emergency_stop", FaultRow("release it when it is safe")
-    CLOCK_JUMP = "clock_jump", FaultRow("stop whatever sets the clock, then clear the fault")
+    EMERGENCY_STOP = "emergency_stop", FaultRow("see that it is safe")
+    CLOCK_JUMP = "clock_jump", FaultRow("stop whatever sets the clock")
     OVERRUN = (
         "overrun",
         FaultRow(
@@ -231,6 +229,8 @@ class FaultKind(Enum):
     )
 
 
+ENDS = "; then call driver/release"
+"""What ends a latched fault whose cause has gone; whatever must be prepared, armed or tried again is so by that."""
 UNTRUSTED_LENGTH = frozenset(kind for kind in FaultKind if kind.row.untrusted_length)
 """Faults that leave the measured length in doubt."""
 OWN_ENCODER_HOLDS = frozenset(kind for kind in FaultKind if kind.row.own_encoder_holds)
@@ -259,13 +259,14 @@ class Fault:
 
     @property
     def remedy(self) -> str:
-        """What a person does about it."""
+        """What a person does about its cause."""
         return self.kind.row.remedy
 
     @property
     def line(self) -> str:
-        """Tendon, observation and remedy in one line for people."""
-        return f"{self.tendon or 'bus'}: {self.happened}; {self.remedy}"
+        """Tendon, observation, remedy and what ends the fault then, in one line for people."""
+        ends = ENDS if self.kind.row.latched else ""
+        return f"{self.tendon or 'bus'}: {self.happened}; {self.remedy}{ends}"
 
     @property
     def key(self) -> tuple[FaultKind, str | None]:

@@ -272,9 +272,12 @@ class SafetyLayer:
         Args:
             age: s since these were commanded. command_period: of their sender [s], 0 where it is unknown.
         """
-        found = [monitor.update(cycle, readings, self._sent) for monitor in self.monitors]
+        updates = (monitor.update(cycle, readings, self._sent) for monitor in self.monitors)
+        found = [fault for fault in updates if fault is not None]
         moves: Mapping[str, DriveCommand] = {}
         if self.identification is not None:
+            # no command is followed meanwhile, so none is missed
+            found = [fault for fault in found if fault.kind is not FaultKind.STALE_COMMAND]
             if any(self.latch.reaction(name) is not None for name in self._spools):
                 self.identification.restart()
             else:
@@ -282,7 +285,7 @@ class SafetyLayer:
             found += self.identification.faults
             if self.identification.done:
                 self.identification = None
-        new = self.latch.update(fault for fault in found if fault is not None)
+        new = self.latch.update(found)
         blind = {fault.tendon for fault in self.latch.faults if self._blinds(fault)}
         reactions = self._reactions()
         for each in self.monitors:

@@ -142,7 +142,9 @@ def run(
              "freezes": len(pauses), **count, "worst": max(loop.errors, default=0.0), "least": finite(loop.least()),
              "refusals": sum(loop.refused.values()), "faults": faults(loop, begin)}
         )  # fmt: skip
-        report(f"{loop.time:.0f} s, {name}, worst error {1e3 * max(loop.errors, default=0.0):.2f} mm")
+        done = result["stretches"][-1]
+        least = "" if done["least"] is None else f", least tension {done['least']:.3f} of its floor"
+        report(f"{loop.time:.0f} s, {name}, worst error {1e3 * done['worst']:.2f} mm{least}")
         next_goal = 0.0
     wrong = [f"{each['controller']}: {what}" for each in result["stretches"] for what in each["faults"]]
     result["failures"] = ([f"lost {result['lost']}"] if result["lost"] else []) + wrong

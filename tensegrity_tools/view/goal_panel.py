@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from html import escape
 from textwrap import shorten
@@ -55,6 +56,7 @@ class GoalPanel:
         self._turns = picture.goal_sets_orientation
         self._reach = FARTHEST * picture.sizes.span
         self._touched = False
+        self._writing = threading.RLock()  # viser calls back in threads of its own
         self._present = start
         self._accepted: Pose | None = None
         self._nearest: Pose | None = None
@@ -73,7 +75,7 @@ class GoalPanel:
         )
         self._mark = self._add_mark(picture)
         self._add_fields(start)
-        self._handle.on_update(lambda event: self._dragged(event.client))
+        self._handle.on_update(lambda event: self._dragged(event.client, event.phase))
 
     def _add_mark(self, picture: Picture) -> viser.FrameHandle:
         scene, corners, sizes = self._server.scene, picture.goal_corners, picture.sizes
@@ -130,15 +132,31 @@ class GoalPanel:
     @property
     def pose(self) -> Pose:
         """Pose of the handle: position (3,) m and quaternion wxyz (4,)."""
-        return np.array(self._handle.position), np.array(self._handle.wxyz)
+        with self._writing:
+            return np.array(self._handle.position), np.array(self._handle.wxyz)
 
-    def _dragged(self, client: viser.ClientHandle | None) -> None:
-        if client is not None:  # moves by the program also call this, without a client
-            self._touch()
+    def _dragged(self, client: viser.ClientHandle | None, phase: str) -> None:
+        if client is None:  # moves by the program also call this, without a client
+            return
+        self._touch()
+        with self._writing:  # so that whoever writes last writes where the handle is, with several browsers, too
             if self._pose_problem(*self.pose):
                 self._put(self._present)
             else:
                 self._write_fields(*self.pose)
+            if phase == "end":
+                self._show_all()
+
+    def _show_all(self) -> None:
+        """Send the pose of the handle to all browsers: to the one that moved it, older poses of others may have come.
+
+        Only what differs is sent, so it is moved a little, and back.
+        """
+        position = np.array(self._handle.position)
+        aside = position + 1e-6 * self._reach
+        self._handle.position = aside
+        if np.array_equal(self._handle.position, aside):  # else somebody drags it on, and ends later
+            self._handle.position = position
 
     def _typed(self, client: viser.ClientHandle | None) -> None:
         if client is not None:

@@ -76,6 +76,35 @@ def test_every_exchange_of_two_and_any_shuffle_is_found_and_nothing_moves_furthe
         before = dict(driver.link.lengths)
         run(driver, 50, {"draw_1": 0.2})
         assert driver.link.lengths == pytest.approx(before, abs=1e-5)
+        release(driver)  # without mending anything
+        assert FaultKind.WRONG_SPOOL in run(driver, CYCLES, {"draw_1": 0.2})
+        assert driver.link.moved <= 2.4 * DISTANCE
+
+
+def release(driver: Driver) -> None:
+    """What the service driver/release does."""
+    driver.recover()
+    run(driver, 1)
+    driver.clear()
+
+
+def test_a_release_tries_the_spools_again_and_those_that_were_exchanged_back_follow(tmp_path: Path) -> None:
+    driver = begun(tmp_path, {"draw_1": "saddle_3", "saddle_3": "draw_1"})
+    assert FaultKind.WRONG_SPOOL in run(driver, CYCLES)
+    assert all("driver/release" in fault.line for fault in driver.faults)
+    release(driver)
+    assert driver.identifying, "and nothing follows commands before that"
+    assert FaultKind.WRONG_SPOOL in run(driver, CYCLES, {"draw_1": 0.2})
+    assert driver.link.moved <= 2.4 * DISTANCE
+    driver.link.exchanged = {}
+    release(driver)
+    assert not run(driver, CYCLES)
+    assert not driver.identifying
+    for _ in range(150):
+        now = (driver.counter.cycles + 1) * PERIOD
+        driver.command(["draw_1"], [0.2], Mode.POSITION, source="c", session=2, stamp=now, now=now)
+        driver.run(PERIOD, now)
+    assert driver.link.lengths["draw_1"] == pytest.approx(0.2, abs=3e-4)
 
 
 def test_spools_that_are_what_they_are_called_come_back_and_follow(tmp_path: Path) -> None:

@@ -170,6 +170,10 @@ class Visitor:
         self.scene["/goal"].update(position=position, wxyz=quaternion)
         self.send("TransformControlsUpdateMessage", name="/goal", wxyz=quaternion, position=position, owner="")
 
+    def let_go(self) -> None:
+        """Of the handle that it dragged."""
+        self.send("TransformControlsDragEndMessage", name="/goal", owner="")
+
 
 def knock(view: View, *, token: str | None = None, origin: str | None = "", **options: Any) -> ClientConnection:
     """A websocket as a page of the view opens it, or with another token ("" for none) or origin (None for none)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import json
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tensegrity_driver.bus.identity import BusIdentity
@@ -107,12 +108,25 @@ def test_exact_points_are_no_outliers_and_residuals_are_of_all_points() -> None:
         ([1.0, 2.0], [1.0, 2.0], "at least 3 points"),
         ([5.0, 5.0, 5.0, 5.0], [1.0, 2.0, 3.0, 4.0], "all readings are the same"),
         ([1.0, 2.0, np.nan], [1.0, 2.0, 3.0], "not finite"),
+        ([-5.0, 1.0, 600.0, 1e300], [1.0, 2.0, 3.0, 4.0], "above 1e[+]15"),
         ([0, 1, 2, 3, 4, 5, 6, 7], [0, 1, 2, 3, 4, 9, 0, -5], "do not lie on the line"),
     ],
 )
 def test_points_that_make_no_line_are_refused(x, y, words) -> None:
     with pytest.raises(CalibrationError, match=words):
         fit_line(x, y, what="draw_1")
+
+
+SIZES = st.sampled_from([0.0, 5e-324, 1e-160, 1e-9, 1.0, -5.0, 600.0, 3e9, 1e15, -1e15, 1e300, math.inf])
+
+
+@pytest.mark.filterwarnings("error")
+@given(st.lists(st.tuples(SIZES | st.floats(-1.0, 1.0), SIZES | st.floats(-1.0, 1.0)), min_size=1, max_size=8))
+@example(list(zip([-5.0, 0.0, 2.0**31, 1.0, -0.6, 3e9], [2.0**31, -1.0, 1e-160, 3e9, 1e-160, 1e-300], strict=True)))
+def test_points_of_any_size_make_a_line_or_are_refused(pairs) -> None:
+    with contextlib.suppress(CalibrationError):
+        fit = fit_line([x for x, _ in pairs], [y for _, y in pairs])
+        assert np.all(np.isfinite([fit.slope, fit.intercept, fit.deviation]))
 
 
 def test_points_that_leave_the_slope_in_doubt_are_refused_and_few_points_are_named() -> None:

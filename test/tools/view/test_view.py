@@ -175,6 +175,35 @@ def test_dragged_goal_is_sent_with_its_pose_and_duration(prism):
         until(lambda: "Accepted" not in visitor.text())  # that answer was to another goal
 
 
+def test_browsers_that_drag_one_handle_at_once_show_the_goal_that_would_be_sent(prism):
+    with View(prism, free_port(), on_goal=lambda *_: Answer(True)) as view, visit(view) as one, visit(view) as other:
+        assert view.goal is not None
+        write = view.goal._write_fields
+
+        def write_late(position, quaternion):  # threads of the server wait for each other as they please
+            time.sleep(0.01 * chance.random())
+            write(position, quaternion)
+
+        chance = np.random.default_rng(3)
+        view.goal._write_fields = write_late  # type: ignore[method-assign]
+        for _ in range(40):
+            for visitor in (one, other):
+                visitor.drag_goal([float(x) for x in chance.uniform(-0.05, 0.3, 3)], [1.0, 0.0, 0.0, 0.0])
+        time.sleep(0.5)  # whatever of the drags is still under way
+        stale = one.scene["/goal"]["position"] = [0.0, 0.0, 0.123]  # came late, of another's drag
+
+        def all_say_the_same() -> bool:
+            goal = view.goal.pose[0]
+            handles = [each.scene["/goal"]["position"] for each in (one, other)]
+            fields = [1e-3 * np.array(each.part("Position [mm]")["value"]) for each in (one, other)]
+            return np.allclose(handles, goal, atol=1e-9) and np.allclose(fields, goal, atol=1e-4)
+
+        assert not np.allclose(view.goal.pose[0], stale)
+        one.let_go()
+        other.let_go()
+        assert wait(all_say_the_same)
+
+
 def test_typed_numbers_move_the_handle(prism):
     with View(prism, free_port(), on_goal=lambda *_: Answer(True)) as view, visit(view) as visitor:
         visitor.type("Position [mm]", [10.0, 20.0, 250.0])
