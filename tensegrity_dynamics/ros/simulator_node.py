@@ -299,10 +299,11 @@ class SimulatorNode(RobotNode):
         # the clock first, then what the others answer to
         self._clock_publisher.publish(ClockMessage(clock=time_message(now)))
         shown = self._state is not None or heard(self._truth)
-        seen = self._seen = simulation.observe() if shown else simulation.observe_sensors()
+        seen = self._seen = simulation.observe_sensors()
         truth = None
-        if isinstance(seen, Observation) and shown:
-            truth = self._codec.encode(simulation.state, seen.pose, seen.twist)
+        if shown:
+            output = (seen.pose, seen.twist) if isinstance(seen, Observation) else (None, None)
+            truth = self._codec.encode(simulation.state, *output)
         reading = Reading(now, seen, truth)
         if self._read is None:  # the first one is there for all
             self._read = reading
