@@ -26,7 +26,7 @@ from tensegrity.msg import ActuatorCommand, TendonState
 from tensegrity.srv import Calibrate
 
 from tensegrity_dynamics.command_gate import Mode
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import BusError, TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.ros.command_decoding import message_values
 from tensegrity_dynamics.ros.geometry_messages import nanoseconds, time_message
@@ -48,6 +48,9 @@ MODES = {
     ActuatorCommand.IMPEDANCE: Mode.IMPEDANCE,
 }
 DEACTIVATE = ("hold", "torque off")
+ASKED_AGAIN, BETWEEN = 10.0, 1.0
+"""s of wall time after its start until which a bus that refuses is asked again, and between two times: a supply may
+come up with the computer, and emulated servos share it with all that starts beside them."""
 Transition = Callable[["DriverNode", LifecycleState], TransitionCallbackReturn]
 SUCCESS, FAILURE, FAILED = (
     TransitionCallbackReturn.SUCCESS,
@@ -112,6 +115,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             "silence", 2.0, "s of wall time without an answer that are reported in lock-step", low=0.1, high=600.0
         )
         self._hardware = choose(self._robot, port, board or None, own_time=self._lockstep, patience=timeout or None)
+        self._asks_again, self._asks_until = autostart, time.monotonic() + ASKED_AGAIN
         self._driver: Driver | None = None
         self._messages: DriverMessages | None = None
         self._timer: Any = None
@@ -144,10 +148,14 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     # -- lifecycle ------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Configure and activate once."""
+        """Configure and activate; a bus that refuses is asked again until `ASKED_AGAIN` s have passed."""
         self.destroy_timer(self._starter)
+        if not self._asks_again:  # somebody else has configured it meanwhile, or shut it down
+            return
         if self.trigger_configure() == SUCCESS:
             self.trigger_activate()
+        elif self._asks_again:
+            self._starter = self.create_timer(BETWEEN, self._start, clock=self.wall_clock)
 
     @report_errors
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -159,8 +167,13 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
                 calibration=self._calibration or None, make_calibration=hardware.make_calibration,
             )  # fmt: skip
         except TensegrityError as error:
-            self.set_status(ERROR, f"cannot be configured: {error}")
+            self._asks_again &= isinstance(error, BusError) and time.monotonic() < self._asks_until
+            if self._asks_again:
+                self.set_status(WARN, f"not configured yet: {error} It is asked again.")
+            else:
+                self.set_status(ERROR, f"cannot be configured: {error}")
             return FAILURE
+        self._asks_again = False
         self._messages = DriverMessages(self._driver)
         self._tick = round(1e9 * self._driver.period)
         self._faults, self._reactions = (), {}
@@ -205,6 +218,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Deactivate and clean up."""
+        self._asks_again = False
         self._end()
         self._close()
         return SUCCESS
