@@ -48,9 +48,9 @@ MODES = {
     ActuatorCommand.IMPEDANCE: Mode.IMPEDANCE,
 }
 DEACTIVATE = ("hold", "torque off")
-ASKED_AGAIN, BETWEEN = 10.0, 1.0
-"""s of wall time after its start until which a bus that refuses is asked again, and between two times: a supply may
-come up with the computer, and emulated servos share it with all that starts beside them."""
+TRIES, BETWEEN = 5, 1.0
+"""How often a bus that refuses is asked when the node starts, and s of wall time in between: a supply may come up with
+the computer, and emulated servos share it with all that starts beside them."""
 Transition = Callable[["DriverNode", LifecycleState], TransitionCallbackReturn]
 SUCCESS, FAILURE, FAILED = (
     TransitionCallbackReturn.SUCCESS,
@@ -115,7 +115,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             "silence", 2.0, "s of wall time without an answer that are reported in lock-step", low=0.1, high=600.0
         )
         self._hardware = choose(self._robot, port, board or None, own_time=self._lockstep, patience=timeout or None)
-        self._asks_again, self._asks_until = autostart, time.monotonic() + ASKED_AGAIN
+        self._tries = TRIES if autostart else 0  # that are left
         self._driver: Driver | None = None
         self._messages: DriverMessages | None = None
         self._timer: Any = None
@@ -148,14 +148,25 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     # -- lifecycle ------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Configure and activate; a bus that refuses is asked again until `ASKED_AGAIN` s have passed."""
+        """Configure and activate; a bus that refuses is asked `TRIES` times."""
         self.destroy_timer(self._starter)
-        if not self._asks_again:  # somebody else has configured it meanwhile, or shut it down
+        if not self._tries:  # somebody else has activated it meanwhile, or shut it down
             return
-        if self.trigger_configure() == SUCCESS:
+        self._tries -= 1
+        if self._driver is not None or self.trigger_configure() == SUCCESS:
             self.trigger_activate()
-        elif self._asks_again:
+        if self._tries:
             self._starter = self.create_timer(BETWEEN, self._start, clock=self.wall_clock)
+
+    def _refuse(self, what: str, error: TensegrityError) -> TransitionCallbackReturn:
+        """Say why it is not configured or activated, and whether the bus is asked again."""
+        if not isinstance(error, BusError):
+            self._tries = 0
+        if self._tries:
+            self.set_status(WARN, f"not {what} yet: {error} It is asked again.")
+        else:
+            self.set_status(ERROR, f"cannot be {what}: {error}")
+        return FAILURE
 
     @report_errors
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -167,13 +178,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
                 calibration=self._calibration or None, make_calibration=hardware.make_calibration,
             )  # fmt: skip
         except TensegrityError as error:
-            self._asks_again &= isinstance(error, BusError) and time.monotonic() < self._asks_until
-            if self._asks_again:
-                self.set_status(WARN, f"not configured yet: {error} It is asked again.")
-            else:
-                self.set_status(ERROR, f"cannot be configured: {error}")
-            return FAILURE
-        self._asks_again = False
+            return self._refuse("configured", error)
         self._messages = DriverMessages(self._driver)
         self._tick = round(1e9 * self._driver.period)
         self._faults, self._reactions = (), {}
@@ -191,8 +196,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         try:
             driver.begin(lambda: 1e-9 * self._now)
         except TensegrityError as error:
-            self.set_status(ERROR, f"cannot be activated: {error}")
-            return FAILURE
+            return self._refuse("activated", error)
+        self._tries = 0
         if self._stopped is not None:
             driver.stop(self._stopped)
         self._active, self._failed = True, None
@@ -218,7 +223,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Deactivate and clean up."""
-        self._asks_again = False
+        self._tries = 0
         self._end()
         self._close()
         return SUCCESS
