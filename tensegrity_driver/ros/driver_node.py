@@ -26,7 +26,7 @@ from tensegrity.msg import ActuatorCommand, TendonState
 from tensegrity.srv import Calibrate
 
 from tensegrity_dynamics.command_gate import Mode
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import BusError, TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.ros.command_decoding import message_values
 from tensegrity_dynamics.ros.geometry_messages import nanoseconds, time_message
@@ -48,6 +48,9 @@ MODES = {
     ActuatorCommand.IMPEDANCE: Mode.IMPEDANCE,
 }
 DEACTIVATE = ("hold", "torque off")
+TRIES, BETWEEN = 5, 1.0
+"""How often a bus that refuses is asked when the node starts, and s of wall time in between: a supply may come up with
+the computer, and emulated servos share it with all that starts beside them."""
 Transition = Callable[["DriverNode", LifecycleState], TransitionCallbackReturn]
 SUCCESS, FAILURE, FAILED = (
     TransitionCallbackReturn.SUCCESS,
@@ -112,6 +115,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             "silence", 2.0, "s of wall time without an answer that are reported in lock-step", low=0.1, high=600.0
         )
         self._hardware = choose(self._robot, port, board or None, own_time=self._lockstep, patience=timeout or None)
+        self._tries = TRIES if autostart else 0  # that are left
         self._driver: Driver | None = None
         self._messages: DriverMessages | None = None
         self._timer: Any = None
@@ -144,10 +148,25 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     # -- lifecycle ------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Configure and activate once."""
+        """Configure and activate; a bus that refuses is asked `TRIES` times."""
         self.destroy_timer(self._starter)
-        if self.trigger_configure() == SUCCESS:
+        if not self._tries:  # somebody else has activated it meanwhile, or shut it down
+            return
+        self._tries -= 1
+        if self._driver is not None or self.trigger_configure() == SUCCESS:
             self.trigger_activate()
+        if self._tries:
+            self._starter = self.create_timer(BETWEEN, self._start, clock=self.wall_clock)
+
+    def _refuse(self, what: str, error: TensegrityError) -> TransitionCallbackReturn:
+        """Say why it is not configured or activated, and whether the bus is asked again."""
+        if not isinstance(error, BusError):
+            self._tries = 0
+        if self._tries:
+            self.set_status(WARN, f"not {what} yet: {error} It is asked again.")
+        else:
+            self.set_status(ERROR, f"cannot be {what}: {error}")
+        return FAILURE
 
     @report_errors
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -159,8 +178,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
                 calibration=self._calibration or None, make_calibration=hardware.make_calibration,
             )  # fmt: skip
         except TensegrityError as error:
-            self.set_status(ERROR, f"cannot be configured: {error}")
-            return FAILURE
+            return self._refuse("configured", error)
         self._messages = DriverMessages(self._driver)
         self._tick = round(1e9 * self._driver.period)
         self._faults, self._reactions = (), {}
@@ -178,8 +196,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         try:
             driver.begin(lambda: 1e-9 * self._now)
         except TensegrityError as error:
-            self.set_status(ERROR, f"cannot be activated: {error}")
-            return FAILURE
+            return self._refuse("activated", error)
+        self._tries = 0
         if self._stopped is not None:
             driver.stop(self._stopped)
         self._active, self._failed = True, None
@@ -205,6 +223,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Deactivate and clean up."""
+        self._tries = 0
         self._end()
         self._close()
         return SUCCESS

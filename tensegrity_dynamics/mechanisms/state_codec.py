@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,8 @@ class MechanismCodec(StateCodec):
                 self._rows.setdefault(actuator.name, self._rows[actuator.drives])
         self._cables = len(model.tension_names)
         self._checked: tuple[str, ...] | None = None
-        self._output = robot.outputs[0].name if robot.outputs else ""
+        self._frame: Any = robot.outputs[0] if robot.outputs else None
+        self._output = "" if self._frame is None else self._frame.name
         self.layout: RobotLayout = RobotLayout(
             model.kind, (), tuple(self._bodies), tuple(self._coordinates), tuple(model.tension_names)
         )
@@ -55,6 +57,8 @@ class MechanismCodec(StateCodec):
     ) -> StateRecord:  # fmt: skip
         """The record of q (nq,) and v (nv,)."""
         poses = self._poses.update(state.configuration, state.velocity)
+        if pose is None and self._frame is not None:
+            pose, twist = poses.output(self._frame)
         return StateRecord(
             body_name=self._bodies, body_position=poses.positions, body_quaternion=poses.quaternions,
             body_twist=poses.twists, coordinate_name=self._coordinates, q=state.configuration, v=state.velocity,

@@ -93,7 +93,12 @@ class StateCodec(ABC):
         residual: float = 0.0,
         converged: bool = True,
     ) -> StateRecord:
-        """The record of a state; pose and twist of the output where it has one."""
+        """The record of a state.
+
+        Args:
+            pose, twist: of the output where it has one; those that the state has, if they are not given and the kind
+                computes where its bodies are anyway.
+        """
 
     @abstractmethod
     def decode(self, record: StateRecord) -> DecodedState:

@@ -50,8 +50,8 @@ MODES = {
 }
 
 
-LEAST_PACE = 0.95
-"""Part of the desired pace below which the simulator says so."""
+LEAST_PACE, PACE_PERIODS = 0.95, 50
+"""Part of the desired pace below which the simulator says so, and the periods that it is judged over."""
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,9 @@ class SimulatorNode(RobotNode):
         self.create_service(Trigger, "emergency_stop", self._emergency_stop, callback_group=self.attention.prompt)
         self.create_service(Trigger, "~/release", self._release)
         self._published = self._answered = time.monotonic()
-        self._started_wall, self._started_ticks = time.monotonic(), 0
-        self._ticked, self._lost = time.monotonic(), 0
+        self._judged_since: tuple[float, int] | None = None  # wall time and tick where the pace begins to count
+        self._ticked: float | None = None
+        self._lost = 0
         tick = 0.02 if self._lockstep else period / self._factor
         self._timer = self.create_timer(
             tick, self._tick_lockstep if self._lockstep else self._tick, clock=self.wall_clock
@@ -215,7 +216,8 @@ class SimulatorNode(RobotNode):
     def _tick(self) -> None:
         """One control period by the clock."""
         wall = time.monotonic()
-        periods, self._ticked = (wall - self._ticked) * self._factor / (1e-9 * self._period), wall
+        since, self._ticked = 0.0 if self._ticked is None else wall - self._ticked, wall
+        periods = since * self._factor / (1e-9 * self._period)
         if self._paused:
             self._publish()
             return
@@ -270,10 +272,14 @@ class SimulatorNode(RobotNode):
         self._publish()
 
     def _running(self) -> None:
-        if self._ticks % 50 == 0:
+        """Judge the pace over `PACE_PERIODS` in which commands were followed: what comes before them is a start."""
+        if self._judged_since is None:
+            self._judged_since = time.monotonic(), self._ticks
+        began, before = self._judged_since
+        if self._ticks - before >= PACE_PERIODS:
             wall = time.monotonic()
-            factor = 1e-9 * (self._ticks - self._started_ticks) * self._period / max(1e-9, wall - self._started_wall)
-            self._started_wall, self._started_ticks = wall, self._ticks
+            factor = 1e-9 * (self._ticks - before) * self._period / max(1e-9, wall - began)
+            self._judged_since = wall, self._ticks
             # by the clock the pace that was asked for counts; in lock-step nobody asked for one
             late = not self._lockstep and factor < LEAST_PACE * self._factor
             slow = f"too slow: {factor:.2f} simulated seconds per second instead of {self._factor:g}"
@@ -288,6 +294,7 @@ class SimulatorNode(RobotNode):
 
     def _hold(self) -> None:
         """Actuators hold where they are."""
+        self._judged_since = None
         self._simulation.hold()
         self._late.clear()
         self._holding = True
@@ -299,10 +306,11 @@ class SimulatorNode(RobotNode):
         # the clock first, then what the others answer to
         self._clock_publisher.publish(ClockMessage(clock=time_message(now)))
         shown = self._state is not None or heard(self._truth)
-        seen = self._seen = simulation.observe() if shown else simulation.observe_sensors()
+        seen = self._seen = simulation.observe_sensors()
         truth = None
-        if isinstance(seen, Observation) and shown:
-            truth = self._codec.encode(simulation.state, seen.pose, seen.twist)
+        if shown:
+            output = (seen.pose, seen.twist) if isinstance(seen, Observation) else (None, None)
+            truth = self._codec.encode(simulation.state, *output)
         reading = Reading(now, seen, truth)
         if self._read is None:  # the first one is there for all
             self._read = reading
@@ -417,7 +425,7 @@ class SimulatorNode(RobotNode):
         self._readings.clear()
         self._read, self._acted, self._sent = None, None, -1
         self._ticks, self._holding, self._answered_at = 0, True, -1
-        self._started_wall, self._started_ticks = time.monotonic(), 0
+        self._judged_since = None
         self._publish()
         response.success, response.message = True, "back at the start"
         return response
@@ -425,7 +433,7 @@ class SimulatorNode(RobotNode):
     def _set_paused(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         self._paused = bool(request.data)
         self._answered = time.monotonic()
-        self._started_wall, self._started_ticks = time.monotonic(), self._ticks
+        self._judged_since = None
         self._publish()
         settled = self._lockstep and self._paused and self._answered_at == self._ticks
         words = f"paused; {ANSWERED}" if settled else "paused"

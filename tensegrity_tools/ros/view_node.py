@@ -1,6 +1,6 @@
 """Node `view`: the browser view of a running robot.
 
-Subscribes structure_state, tendon_states, reference; calls set_goal_pose, hold, stop; publishes /diagnostics, in which
+Subscribes structure_state, tendon_states, reference; calls set_goal_pose, hold, stop, emergency_stop, release; publishes /diagnostics, in which
 `url` is the address of the view.
 """
 
@@ -27,7 +27,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_message, seconds
 from tensegrity_dynamics.ros.paced_node import PacedNode
-from tensegrity_dynamics.ros.robot_node import LATCHED, OK, WARN, WORLD, run_node
+from tensegrity_dynamics.ros.robot_node import ERROR, LATCHED, OK, WARN, WORLD, run_node
 from tensegrity_dynamics.ros.state_decoding import StateDecoder
 
 from ..view import Answer, View, ViewState
@@ -52,7 +52,7 @@ class Faults:
 
     def __init__(self, namespace: str, own: str) -> None:
         self._prefix, self._own = namespace.strip("/"), own
-        self._said: dict[str, tuple[float, str]] = {}
+        self._said: dict[str, tuple[float, str, bool]] = {}
 
     def hear(self, message: DiagnosticArray) -> None:
         """Keep what is a warning or an error, and forget what is over."""
@@ -61,14 +61,14 @@ class Faults:
                 continue
             if status.level > OK:
                 who = status.name.removeprefix(f"{self._prefix}/")
-                self._said[status.name] = (time.monotonic(), f"{who}: {status.message}")
+                self._said[status.name] = (time.monotonic(), f"{who}: {status.message}", status.level >= ERROR)
             else:
                 self._said.pop(status.name, None)
 
-    def lines(self) -> tuple[str, ...]:
-        """One line each; what nobody repeats any more is left out."""
+    def lines(self, *, errors: bool) -> tuple[str, ...]:
+        """One line for each error, or for each warning; what nobody repeats any more is left out."""
         now = time.monotonic()
-        return tuple(text for heard, text in self._said.values() if now - heard < FORGOTTEN)
+        return tuple(text for heard, text, bad in self._said.values() if now - heard < FORGOTTEN and bad == errors)
 
 
 class ViewNode(PacedNode):
@@ -94,6 +94,8 @@ class ViewNode(PacedNode):
         self._goal_service = self.create_client(SetGoalPose, "set_goal_pose")
         self._hold_service = self.create_client(Trigger, "hold")
         self._stop_service = self.create_client(Trigger, "stop")
+        self._emergency_service = self.create_client(Trigger, "emergency_stop")
+        self._releases = [self.create_client(Trigger, f"{source}/release") for source in ("driver", "simulator")]
         self.view = View(
             robot,
             port,
@@ -102,6 +104,8 @@ class ViewNode(PacedNode):
             on_goal=None if replay else self._send_goal,
             on_hold=None if replay else lambda: self._trigger(self._hold_service),
             on_stop=None if replay else lambda: self._trigger(self._stop_service),
+            on_emergency=None if replay else lambda: self._trigger(self._emergency_service),
+            on_release=None if replay else self._release,
             on_steer=self._steer if replay else None,
         )
         self._player: Client | None = None
@@ -169,7 +173,8 @@ class ViewNode(PacedNode):
             real_time_factor=self._real_time_factor(now),
             converged=message.converged,
             velocity=decoded.velocity,
-            notes=self._faults.lines(),
+            notes=self._faults.lines(errors=False),
+            errors=self._faults.lines(errors=True),
         )
         if self.view.show(state):
             self.view.warn("")
@@ -219,6 +224,10 @@ class ViewNode(PacedNode):
             return Answer(False, response)
         return Answer(response.success, response.message or ("" if response.success else NO_REASON))
 
+    def _release(self) -> Answer:
+        """Release the driver or the simulator, whichever there is."""
+        return self._trigger(next((each for each in self._releases if each.service_is_ready()), self._releases[0]))
+
     def _steer(self, name: str, value: float | bool) -> Answer:
         """Change a parameter of the player."""
         assert self._player is not None
@@ -234,6 +243,7 @@ class ViewNode(PacedNode):
         """The response, or the reason why there is none."""
         if not client.service_is_ready():
             who = "replay" if client is self._player else "controller"
+            who = "driver or simulator" if client in (self._emergency_service, *self._releases) else who
             return f"the service {client.srv_name} is not available; is the {who} running?"
         done = threading.Event()
         future = client.call_async(request)

@@ -454,8 +454,9 @@ def recorder_node(robot: str, bag: str, **parameters: Any) -> NodeDescription:
     return NodeDescription("recorder", {**named, "bag": str(path), **parameters}, may_end=True)
 
 
-PACKET_TIMEOUT = 0.1
-"""s to wait for an answer of an emulated servo: its process may have to wait for a processor."""
+PACKET_TIMEOUT = 0.5
+"""s to wait for an answer of an emulated servo, which always comes: with fifty programs that work on two processors its
+process waits longer than 0.1 s for its turn, now and then, and to configure a robot takes some hundred answers."""
 
 
 def _at_pseudo_terminals(robot: Robot, folder: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from geometry_msgs.msg import WrenchStamped
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
@@ -23,7 +24,7 @@ from tensegrity.srv import SetGoalPose
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_message, seconds
-from tensegrity_dynamics.ros.robot_node import ANSWERED, LATCHED
+from tensegrity_dynamics.ros.robot_node import ANSWERED, LATCHED, handle_waiting
 
 PLANNING = 120.0
 """s of wall time that a plan may take."""
@@ -33,6 +34,9 @@ REFERENCES = 2000
 MISSED = "no command from"
 """How simulator and driver begin the sentence that a controller was silent."""
 WATCH = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+BETWEEN = 0.01
+"""s of wall time from one look at what came to the next: who watches must not wake for every state of a lock-step run,
+and so take a processor from those who are watched."""
 
 
 def goal_request(position: Any, quaternion: Any | None, duration: float, frame: str = "world") -> SetGoalPose.Request:
@@ -62,6 +66,9 @@ class Watcher:
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         self._check = check
         self.node = Node(name, namespace=namespace)
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(self.node)
+        self._looked = 0.0
         self.truth: StructureState | None = None
         self.estimate: StructureState | None = None
         self.layout: RobotLayout | None = None
@@ -138,17 +145,19 @@ class Watcher:
         # the state at which a goal came is answered twice; the second answer counts
         return None if not reported else [phase for at, phase in reported if at == reported[0][0]][-1]
 
-    def spin_once(self) -> None:
-        """Take what comes next."""
-        rclpy.spin_once(self.node, timeout_sec=0.1)
+    def spin_once(self, patience: float = 0.1) -> None:
+        """Take all that has come, waiting for the first of it for `patience` s; no sooner than `BETWEEN` s after the
+        last time."""
+        time.sleep(min(max(0.0, self._looked + BETWEEN - time.monotonic()), patience))
+        self._looked = time.monotonic()
+        handle_waiting(self._executor, patience, lambda _, step: step())
         self._check()
 
     def spin(self, duration: float) -> None:
         """Listen for so many seconds of wall time."""
         end = time.monotonic() + duration
         while (left := end - time.monotonic()) > 0.0:
-            rclpy.spin_once(self.node, timeout_sec=min(left, 0.1))
-            self._check()
+            self.spin_once(min(left, 0.1))
 
     def wait_until(self, condition: Callable[[], bool], patience: float) -> bool:
         """Listen until a condition holds; False where it does not within `patience` s of wall time."""
@@ -156,8 +165,7 @@ class Watcher:
         while not condition():
             if time.monotonic() > end:
                 return False
-            rclpy.spin_once(self.node, timeout_sec=0.1)
-            self._check()
+            self.spin_once()
         return True
 
     # -- what was heard -------------------------------------------------------------------------------------------
@@ -265,5 +273,6 @@ class Watcher:
 
     def close(self) -> None:
         """Leave ROS."""
+        self._executor.shutdown()
         self.node.destroy_node()
         rclpy.try_shutdown()

@@ -41,7 +41,7 @@ class ViewState:
         source: node that published the state ("simulator", "estimator").
         real_time_factor: robot time over wall time, NaN where unknown.
         converged: False where the estimate of the configuration has not converged.
-        notes: further warnings for the status text.
+        notes: further warnings for the status text. errors: what stops the robot until somebody does something.
         velocity: of the configuration's kind, or None where unknown: contact forces follow it.
     """
 
@@ -54,6 +54,7 @@ class ViewState:
     real_time_factor: float = float("nan")
     converged: bool = True
     notes: tuple[str, ...] = field(default=())
+    errors: tuple[str, ...] = field(default=())
     velocity: NDArray[np.float64] | None = None
 
     def problem(self, picture: Picture) -> str | None:

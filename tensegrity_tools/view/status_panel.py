@@ -16,6 +16,7 @@ from .state import ViewState
 
 MODE_COLOURS = {"moving": "#1f6feb", "holding": "#1b7f5f", "idle": "#6b7280", "stopped": "#b3261e"}
 MAX_NAMES = 8
+WARNING, ERROR = "background:#fdf0d5", "background:#b3261e;color:#fff"
 
 
 def status_html(
@@ -28,7 +29,7 @@ def status_html(
         pose: of the output, or None. full_scale: N, of tension. notes: shown as warnings. standing: on what it stands.
     """
     if state is None:
-        return _table([("", "waiting for the first state of the robot ...")]) + _warnings(notes)
+        return _table([("", "waiting for the first state of the robot ...")]) + _boxes(notes, WARNING)
     mode = escape(state.mode or "no controller")
     badge = (
         f'<span style="background:{MODE_COLOURS.get(state.mode, "#6b7280")};color:#fff;border-radius:0.7em;'
@@ -53,7 +54,7 @@ def status_html(
     warnings = list(notes) + list(state.notes)
     if not state.converged:
         warnings.append("the estimate of the configuration has not converged; do not rely on it")
-    return _table(rows) + _warnings(tuple(warnings))
+    return _table(rows) + _boxes(state.errors, ERROR) + _boxes(tuple(warnings), WARNING)
 
 
 def legend_html(full_scale: float, cell: float, unit: LengthUnit) -> str:
@@ -126,9 +127,9 @@ def _table(rows: list[tuple[str, str]]) -> str:
     )
 
 
-def _warnings(notes: tuple[str, ...]) -> str:
+def _boxes(notes: tuple[str, ...], colours: str) -> str:
     return "".join(
-        '<div style="font-size:0.85em;margin:0 0.8em 0.4em;padding:0.2em 0.6em;background:#fdf0d5;border-radius:0.3em">'
+        f'<div style="font-size:0.85em;margin:0 0.8em 0.4em;padding:0.2em 0.6em;{colours};border-radius:0.3em">'
         f"{escape(note)}</div>"
         for note in notes
     )

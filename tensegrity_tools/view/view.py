@@ -52,7 +52,8 @@ class View:
         rate: largest number of pictures per second; more are smoother and take more computing time.
         on_goal: called with position (3,) m, quaternion wxyz (4,) and duration s when a goal is sent; returns an
             `Answer`. Without it, the view takes no goals.
-        on_hold, on_stop: called when the button is pressed; return an `Answer`.
+        on_hold, on_stop, on_emergency, on_release: called when the button is pressed; return an `Answer`. *Release* is
+            there while a state has errors.
         on_steer: of a replay: called with what a user changes at its time bar; returns an `Answer`. The view then has a
             time bar in place of hold and stop, as soon as `show_playback` says where the replay is.
 
@@ -77,6 +78,8 @@ class View:
         on_goal: GoalCallback | None = None,
         on_hold: Callback | None = None,
         on_stop: Callback | None = None,
+        on_emergency: Callback | None = None,
+        on_release: Callback | None = None,
         on_steer: SteerCallback | None = None,
     ) -> None:
         picture = make_picture(robot)
@@ -116,12 +119,15 @@ class View:
             self._pose, self._standing = start.output, ""
             self.camera = FollowingCamera(self._server, middle_of(start), picture.sizes.span)
             self._unit = LengthUnit.for_span(picture.sizes.span)
-            self._add_panel(on_goal, on_hold, on_stop)
+            self._add_panel(on_goal, on_hold, on_stop, on_emergency, on_release)
         self._server.on_client_connect(lambda _: self._changed.set())
         self._thread = threading.Thread(target=self._run, name="view", daemon=True)
         self._thread.start()
 
-    def _add_panel(self, on_goal: GoalCallback | None, on_hold: Callback | None, on_stop: Callback | None) -> None:
+    def _add_panel(
+        self, on_goal: GoalCallback | None, on_hold: Callback | None, on_stop: Callback | None,
+        on_emergency: Callback | None, on_release: Callback | None,
+    ) -> None:  # fmt: skip
         gui = self._server.gui
         gui.configure_theme(
             show_logo=False, show_share_button=False, brand_color=(38, 139, 110), control_width="medium"
@@ -144,7 +150,18 @@ class View:
             "Stop", icon=viser.Icon.HAND_STOP, color="red", disabled=on_stop is None, visible=not replays,
             hint="stop all actuators",
         )  # fmt: skip
-        for button, callback in ((self._hold, on_hold), (self._stop, on_stop)):
+        self._emergency = gui.add_button(
+            "Emergency stop", icon=viser.Icon.ALERT_OCTAGON, color=(120, 0, 0), visible=on_emergency is not None,
+            hint="hold all actuators, whatever the controller says, until released",
+        )  # fmt: skip
+        self._release = gui.add_button(
+            "Release", icon=viser.Icon.LOCK_OPEN, color="gray", visible=False,
+            hint="end an emergency stop, and clear the faults whose causes have gone",
+        )  # fmt: skip
+        self._releases = on_release is not None
+        for button, callback in (
+            (self._hold, on_hold), (self._stop, on_stop), (self._emergency, on_emergency), (self._release, on_release)
+        ):  # fmt: skip
             if callback is not None:
                 button.on_click(
                     lambda event, callback=callback: self._press(event.target.label, callback, event.client)
@@ -308,6 +325,7 @@ class View:
 
     def _write(self, state: ViewState | None) -> None:
         notes = tuple(note for note in (self._warning, self._problem, self._failure) if note)
+        self._release.visible = self._releases and state is not None and bool(state.errors)
         self._status.content = status_html(self._picture, state, self._pose, self._full_scale, self._unit, notes,
                                            self._standing)  # fmt: skip
         if self._legend is not None:

@@ -120,6 +120,7 @@ class IdealHardware(Hardware):
         self.robot = robot
         self.link: IdealLink | None = None
         self.trouble: str | None = None
+        self.refuses: str | None = None  # of the next links
         self.error: Exception | None = None
         self.advanced = 0
         self.closed = False
@@ -129,6 +130,7 @@ class IdealHardware(Hardware):
             raise BusError(self.trouble)
         before = self.link
         self.link = IdealLink(robot, settings)
+        self.link.refuses = self.refuses
         if before is not None:  # the same spools
             self.link.lengths = before.lengths
         return self.link

@@ -163,9 +163,20 @@ def test_it_moves_only_when_it_is_started(bench):
     assert running.link.closed
 
 
-def test_what_is_wrong_with_the_bus_is_said_and_it_can_be_configured_once_it_is_mended(bench):
+def test_a_bus_that_does_not_answer_at_once_is_asked_again(bench):
     running = bench(trouble="servo 3 does not answer; check its plug.")
-    running.wait(lambda: running.says("servo 3 does not answer"))
+    running.wait(lambda: running.says("not configured yet: servo 3 does not answer; check its plug. It is asked again"))
+    running.hardware.refuses, running.hardware.trouble = "servo 3: return_delay could not be read.", None
+    running.wait(lambda: running.says("not activated yet: servo 3: return_delay could not be read. It is asked again"))
+    running.link.refuses = None
+    running.cycles(3)
+    assert running.link.prepared == 1
+
+
+def test_what_is_wrong_with_the_bus_is_said_and_it_can_be_configured_once_it_is_mended(bench, monkeypatch):
+    monkeypatch.setattr("tensegrity_driver.ros.driver_node.TRIES", 1)
+    running = bench(trouble="servo 3 does not answer; check its plug.")
+    running.wait(lambda: running.says("cannot be configured: servo 3 does not answer"))
     assert running.state == "unconfigured"
     running.hardware.trouble = None
     assert running.change(Transition.TRANSITION_CONFIGURE).success

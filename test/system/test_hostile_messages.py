@@ -293,10 +293,27 @@ def test_a_publisher_that_cannot_be_heard_is_said():
 def test_a_simulator_below_the_pace_that_was_asked_for_says_so(lockstep, factor, late):
     parameters = {"lockstep": lockstep, "real_time_factor": factor, "paused": True}
     with node_of(SimulatorNode, "three_prism", parameters) as (node, _):
-        node._ticks = node._started_ticks + 50
-        node._started_wall = time.monotonic() - 50 * 1e-9 * node._period / 0.81  # 0.81 simulated seconds per second
+        node._running()  # from here on it counts
+        began, before = node._judged_since
+        node._ticks = before + 50
+        node._judged_since = began - 50 * 1e-9 * node._period / 0.81, before  # 0.81 simulated seconds per second
         node._running()
         assert ("too slow" in node._said) == late
+
+
+@pytest.mark.parametrize("event", ["start", "hold", "reset", "pause"])
+def test_time_without_commands_counts_for_no_pace(event):
+    from std_srvs.srv import SetBool, Trigger
+
+    with node_of(SimulatorNode, "three_prism", {"paused": True}) as (node, _):
+        if event != "start":
+            node._running()
+            node._judged_since = time.monotonic() - 3600.0, node._ticks
+            {"hold": node._hold, "reset": lambda: node._reset(None, Trigger.Response()),
+             "pause": lambda: node._set_paused(SetBool.Request(data=False), SetBool.Response())}[event]()  # fmt: skip
+        node._ticks += 500
+        node._running()
+        assert "too slow" not in node._said and node._judged_since[1] == node._ticks
 
 
 def test_a_flood_of_commands_never_keeps_the_simulation_from_its_next_step():

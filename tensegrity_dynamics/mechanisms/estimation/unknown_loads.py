@@ -102,13 +102,14 @@ class UnknownLoads:
         self.memory = np.concatenate((np.full(forces, LOAD_MEMORY), np.full(cables, CABLE_MEMORY)))
         self.high = np.concatenate((LARGEST_LOAD * sizes, np.full(cables, LARGEST_STIFFNESS)))
         self.low = np.concatenate((-LARGEST_LOAD * sizes, np.full(cables, -0.5 * LARGEST_STIFFNESS)))
-        self._all_cables = len(mechanism.cables)
+        self._stated = np.ones(len(mechanism.cables))
+        self._is_aside = bool(self._local.any())  # the output is not at the origin of its body
 
     def wrench(self, values: Array, pose: Pose | None) -> Array:
         """(6,) N and N m at the origin of the body, for d and the pose of the output."""
         wrench = np.zeros(6)
         wrench[self._axes] = values[: self.forces]
-        if pose is not None and self._local.any():
+        if pose is not None and self._is_aside:
             x, y, z = (matrix_from_quaternion(pose[1]) @ self._local).tolist()
             a, b, c = wrench[:3].tolist()
             wrench[3:] += (y * c - z * b, z * a - x * c, x * b - y * a)
@@ -116,7 +117,7 @@ class UnknownLoads:
 
     def applied(self, values: Array, pose: Pose | None, given: Array) -> tuple[Array, Array]:
         """Loads (b, 6) [moment, force] and stiffness (c,) in parts of what was stated, for d beside known loads."""
-        load, stiffness = given.copy(), np.ones(self._all_cables)
+        load, stiffness = given.copy(), self._stated.copy()
         if self.forces:
             wrench = self.wrench(values, pose)
             load[self._row, :3] += wrench[3:]

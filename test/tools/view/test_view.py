@@ -301,8 +301,26 @@ def test_hold_and_stop_are_passed_on(prism):
         until(lambda: pressed == ["hold", "stop"])
 
 
+def test_an_emergency_stop_is_one_press_away_and_release_is_there_while_something_holds(prism):
+    pressed = []
+    passed = {f"on_{name}": lambda name=name: Answer(pressed.append(name) is None) for name in ("emergency", "release")}
+    with View(prism, free_port(), **passed) as view, visit(view) as visitor:
+        view.show(state_of(prism, notes=("a warning",)))
+        assert wait(lambda: "a warning" in visitor.text())
+        assert visitor.part("Emergency stop")["visible"] and not visitor.part("Release")["visible"]
+        visitor.press("Emergency stop")
+        assert wait(lambda: pressed == ["emergency"])
+        view.show(state_of(prism, time=2.0, errors=("driver: <b> has snapped",)))
+        assert wait(lambda: "driver: &lt;b&gt; has snapped" in visitor.text() and visitor.part("Release")["visible"])
+        visitor.press("Release")
+        assert wait(lambda: pressed == ["emergency", "release"])
+        view.show(state_of(prism, time=3.0))
+        assert wait(lambda: not visitor.part("Release")["visible"])
+
+
 def test_view_without_callbacks_is_read_only(view):
     with visit(view) as visitor:
+        assert not visitor.part("Emergency stop")["visible"]
         assert all(visitor.part(label)["disabled"] for label in ("Hold here", "Stop", "Send goal"))
         assert not visitor.scene["/goal"]["visible"]
     assert view.goal.send()[:2] == (False, "this view is read-only")

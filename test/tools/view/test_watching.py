@@ -150,6 +150,6 @@ def test_faults_of_the_own_robot_are_shown_until_they_are_over() -> None:
     faults.hear(say("right/driver", DiagnosticStatus.ERROR, "of another robot"))
     faults.hear(say("left/view", DiagnosticStatus.WARN, "no structure_state"))
     faults.hear(say("left/estimator", DiagnosticStatus.OK, "estimating"))
-    assert faults.lines() == ("driver: draw_3 stalls; free it, then call driver/release",)
+    assert faults.lines(errors=True) == ("driver: draw_3 stalls; free it, then call driver/release",)
     faults.hear(say("left/driver", DiagnosticStatus.OK, "active"))
-    assert faults.lines() == ()
+    assert faults.lines(errors=True) == faults.lines(errors=False) == ()
