@@ -47,8 +47,9 @@ def compliance_along(
 def output_compliance(
     solver: MechanismEquilibriumSolver, shape: MechanismEquilibrium, output: BodyFrame
 ) -> NDArray[np.float64]:
-    """(6, 6) motion of the output per force and moment on it, the joints of the solver held, without motions that nothing
-    resists.
+    """(6, 6) motion of the output per force and moment on it, the joints of the solver held.
+
+    Motions that nothing resists are left out.
 
     Raises:
         TensegrityError: such a motion moves the output along an axis that it controls.
