@@ -47,7 +47,7 @@ class ControllerParameters:
         }  # fmt: skip
         self._plans = {
             name: node.parameter(
-                f"{name}.plan", PLANS[0], f"receding: {name} plans anew while it moves, with actuation effort alone",
+                f"{name}.plan", PLANS[0], f"receding: {name} plans anew while it moves",
                 choices=PLANS,
             )
             for name in self.names if "plan" in controller_class(name).parameters()
