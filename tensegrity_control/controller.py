@@ -147,6 +147,30 @@ class Accepted:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class Setting:
+    """What a number of a controller is, zero included, and between which values [SI units] it lies."""
+
+    text: str = ""
+    low: float = 0.0
+    high: float = 1e6
+
+
+STIFFNESS_SETTINGS = {
+    "stiffness": Setting(
+        "N/m of the output along stiffness_x, _y, _z, held by choice of self-stress; 0: whatever it is", high=1e12
+    ),
+    **{
+        f"stiffness_{axis}": Setting(
+            f"{axis} of the direction (world, of any length, not all zero) of `stiffness`; 0: none of it along {axis}",
+            low=-1e9, high=1e9,
+        )
+        for axis in "xyz"
+    },
+}  # fmt: skip
+"""Of controllers that hold a stiffness."""
+
+
 class Controller(ABC):
     """Turns states into commands.
 
@@ -173,6 +197,8 @@ class Controller(ABC):
     """Parameters of the constructor that `set_gains` changes."""
     SETTINGS: ClassVar[tuple[str, ...]] = ()
     """Numbers among them that count from its start on."""
+    ABOUT: ClassVar[Mapping[str, Setting]] = {}
+    """What gains and settings are; those without an entry are gains from zero on."""
     _phase: str = "idle"
 
     @abstractmethod

@@ -8,7 +8,7 @@ and beginning (`begin`) are two steps, so that a plan may be made in another thr
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -23,7 +23,7 @@ from tensegrity_dynamics.robots.motor_limits import MotorLimits
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import Accepted, Command, Controller, Reference, RobotState, Status
+from ..controller import Accepted, Command, Controller, Reference, RobotState, Setting, Status
 from ..inverse_kinematics.pose_goal import PoseGoal, make_goal
 from ..trajectories.time_scaling import PathClock, Progress, profile_named
 from .goal_taker import GoalTaker, PlannedMotion, Waypoint
@@ -442,6 +442,11 @@ def wait_for_robot(controller: Controller) -> None:
     """
     if isinstance(controller, GoalController):
         controller.waits_for_robot |= controller.output_mode == "position"
+
+
+def check_settings(about: Mapping[str, Setting], values: Mapping[str, float]) -> None:
+    """As `check_ranges`, with the ranges that a controller states."""
+    check_ranges(*((name, value, about[name].low, about[name].high) for name, value in values.items()))
 
 
 def check_ranges(*parameters: tuple[str, float, float, float]) -> None:

@@ -6,8 +6,9 @@ with the same tracked coordinates, and so is, to first order, what lies between 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
+from ..controller import STIFFNESS_SETTINGS, Setting
 from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
@@ -26,7 +28,7 @@ from ..motion_planning.strain_planner import own_floor, rest_at
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker
 from ..trajectories.splines import PiecewisePolynomial
 from .elastic_torque_controller import ElasticTorqueController
-from .goal_controller import RestPoint, check_ranges
+from .goal_controller import RestPoint, check_settings
 
 MAX_FADE = 0.5
 """s in which tensions go over from those that are held to those of a plan; at most half of the motion."""
@@ -55,7 +57,12 @@ class NearRigidController(ElasticTorqueController):
     _control_model: NearRigidModel
 
     GAINS = ("position", "rate", "strain", "strain_rate", "effort")
-    SETTINGS = ("ceiling", "level", "stiffness", "stiffness_x", "stiffness_y", "stiffness_z")
+    SETTINGS = ("ceiling", "level", *STIFFNESS_SETTINGS)
+    ABOUT: ClassVar[Mapping[str, Setting]] = {
+        "ceiling": Setting("N that plans keep every cable below; 0: none", high=1e9),
+        "level": Setting("N that plans keep tensions near to; 0: the least that keep the floor", high=1e9),
+        **STIFFNESS_SETTINGS,
+    }
 
     def __init__(
         self,
@@ -83,8 +90,9 @@ class NearRigidController(ElasticTorqueController):
         model, control_model = NearRigidModel(robot, tracked), NearRigidModel(robot, tracked)
         if not model.radii.size:
             raise TensegrityError(f"{robot.name} has no cables; near_rigid is for mechanisms with stiff cables.")
-        check_ranges(("ceiling", ceiling, 0.0, 1e9), ("level", level, 0.0, 1e9), ("stiffness", stiffness, 0.0, 1e12))
         direction = np.array([stiffness_x, stiffness_y, stiffness_z])
+        given = (ceiling, level, stiffness, *direction)
+        check_settings(self.ABOUT, dict(zip(self.SETTINGS, given, strict=True)))
         for each in (model, control_model):
             each.held_stiffness = PlannedStiffness(robot, direction, stiffness) if stiffness > 0.0 else None
             each.tension_ceiling[:] = ceiling or np.inf

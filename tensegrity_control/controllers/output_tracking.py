@@ -40,7 +40,7 @@ class OutputTrackingController(ElasticTorqueController):
         output, position, rate, effort: see `OutputWeights`.
         plan: "offline", or "receding" to plan anew while the robot moves, beside the control (`receding_horizon`); a
             new plan that is not ready in time is dropped. "receding_in_step" plans within the period, as lock-step and
-            comparisons need it. Both are for actuation "effort" alone.
+            comparisons need it. With impedances new plans are new set points of the actuators.
         horizon: s that a new plan looks ahead. replan: s between two of them.
 
     Raises:
@@ -69,10 +69,6 @@ class OutputTrackingController(ElasticTorqueController):
     ) -> None:
         if plan not in PLANS:
             raise TensegrityError(unknown_name("plan", plan, PLANS))
-        if plan != "offline" and actuation != "effort":
-            raise TensegrityError(
-                f"plan {plan} sends efforts, whose model it predicts with; give actuation effort, too, or plan offline."
-            )
         check_ranges(("horizon", horizon, LEAST_ROWS * period, 60.0), ("replan", replan, period, 60.0))
         self.weights = OutputWeights(output, position, rate, effort)
         super().__init__(robot, OutputModel(robot), OutputModel(robot), period, rate_margin, brake_time, actuation)

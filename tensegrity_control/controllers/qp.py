@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import Accepted, Command, Reference, RobotState, Status
+from ..controller import STIFFNESS_SETTINGS, Accepted, Command, Reference, RobotState, Setting, Status
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..motion_planning.impedance_gains import (
     CABLE_SHARE,
@@ -56,7 +56,7 @@ from ..trajectories.time_scaling import PathClock, Progress
 from .answer_delay import AnswerDelay
 from .cable_stretch import CableStretch
 from .free_motions import FreeMotions
-from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
+from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, check_settings
 from .held_growth import HeldGrowth
 from .output_task import Limits, OutputPath, OutputTask
 from .pending_commands import PendingCommands, Sent
@@ -261,8 +261,19 @@ class QPController(SampledController):
 
     streams_goals = takes_loads = True
     default_period = 0.005
-    GAINS = ("bandwidth", "damping", "learning", "floor", "ceiling", "level", "floor_margin", "effort_rate",
-             "stiffness", "stiffness_x", "stiffness_y", "stiffness_z", "singularity")  # fmt: skip
+    ABOUT: ClassVar[Mapping[str, Setting]] = {
+        "bandwidth": Setting("1/s of the output's loop, at most half the control rate; 0: as period and cables allow"),
+        "damping": Setting("1/s of motions that the output leaves free; 0: none", high=1e4),
+        "learning": Setting("how fast unknown forces are learned, in parts of the bandwidth; 0: never", high=1.0),
+        "floor": Setting("N that every driven cable keeps; 0: the robot's own minimum_tension", high=1e9),
+        "ceiling": Setting("N that no driven cable exceeds; 0: none", high=1e9),
+        "level": Setting("N desired in every driven cable; 0: what each had at the start", high=1e9),
+        "floor_margin": Setting("part of the floor kept in hand between commands; 0: none", high=1.0),
+        "effort_rate": Setting("change of efforts, in parts of their limits per s", low=1e-3, high=1e9),
+        **STIFFNESS_SETTINGS,
+        "singularity": Setting("distance kept to singular positions, in parts of that at the start; 0: none", high=0.9),
+    }  # fmt: skip
+    GAINS = tuple(ABOUT)
 
     def __init__(
         self,
@@ -354,15 +365,8 @@ class QPController(SampledController):
 
     def set_gains(self, **values: float) -> None:
         gains = {**self._gains, **self.checked_gains(values)}
-        check_ranges(
-            ("bandwidth", gains["bandwidth"], 0.0, 0.5 / self.period), ("damping", gains["damping"], 0.0, 1e4),
-            ("learning", gains["learning"], 0.0, 1.0), ("floor", gains["floor"], 0.0, 1e9),
-            ("ceiling", gains["ceiling"], 0.0, 1e9), ("level", gains["level"], 0.0, 1e9),
-            ("floor_margin", gains["floor_margin"], 0.0, 1.0),
-            ("effort_rate", gains["effort_rate"], 1e-3, 1e9), ("stiffness", gains["stiffness"], 0.0, 1e12),
-            *((f"stiffness_{axis}", gains[f"stiffness_{axis}"], -1e9, 1e9) for axis in "xyz"),
-            ("singularity", gains["singularity"], 0.0, 0.9),
-        )  # fmt: skip
+        check_ranges(("bandwidth", gains["bandwidth"], 0.0, 0.5 / self.period))
+        check_settings(self.ABOUT, gains)
         floor = np.full_like(self._own_floor, gains["floor"]) if gains["floor"] else self._own_floor
         ceiling = gains["ceiling"] or np.inf
         for name, least in zip(self.equations.cables, (1.0 + gains["floor_margin"]) * floor, strict=True):

@@ -63,7 +63,14 @@ class Replanning:
             self.cancel("another motion runs")
             self._tracker, self._next, self._cancellation = tracker, row, Cancellation()
             plan = tracker.plan
-            self._horizons = RecedingHorizon(self._model, plan, plan.targets, weights, self._horizon)  # type: ignore[attr-defined,arg-type]
+            self._horizons = RecedingHorizon(
+                self._model,
+                plan,
+                plan.targets,
+                weights,
+                self._horizon,
+                tracker.impedance,  # type: ignore[attr-defined,arg-type]
+            )
         assert self._horizons is not None
         if self._job is not None and row >= self._job[0]:
             self._take(tracker, row)
@@ -71,15 +78,16 @@ class Replanning:
         self._horizons.see(row, seen, tracker.plan)
         if self._job is None and row >= self._next:
             self._next = row + max(1, round(self._every / tracker.period))
-            self._begin(row, seen, tracker.plan)
+            late = 0 if tracker.impedance is None else round(max(0.0, state.age) / tracker.period)
+            self._begin(row, seen, tracker.plan, LEAD + late)
 
-    def _begin(self, row: int, seen: object, plan: TrackingPlan) -> None:
+    def _begin(self, row: int, seen: object, plan: TrackingPlan, lead: int) -> None:
         horizons, cancellation = self._horizons, self._cancellation
 
         def work() -> TrackingPlan | None:
             assert horizons is not None
             with can_be_cancelled(cancellation):
-                return horizons.replanned(row, seen, plan)  # type: ignore[arg-type]
+                return horizons.replanned(row, seen, plan, lead)  # type: ignore[arg-type]
 
         if self._thread is not None:
             job = self._thread.submit(work)
@@ -105,7 +113,7 @@ class Replanning:
             self.refused += 1
             return
         if plan is not None:
-            tracker.plan = plan
+            tracker.plan, tracker.end = plan, None  # it ends where what was learned lets it rest
             if tracker.impedance is not None:
                 tracker.prepare(tracker.impedance)
             self.made += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_discrete_are
+from scipy.linalg import matrix_balance, solve_discrete_are
 
 from tensegrity_dynamics.errors import InfeasibleControlError
 from tensegrity_dynamics.linear_models.discretization import exponential_sums
@@ -64,7 +64,13 @@ def regulator(ahead: Array, push: Array, state_cost: Array, input_cost: Array) -
         each = [regulator(a, b, cost, input_cost) for a, b, cost in zip(ahead, push, costs, strict=True)]
         return np.array([value for value, _ in each]), np.array([gain for _, gain in each])
     try:
-        value = solve_discrete_are(ahead, push, state_cost, input_cost)
+        # coordinates in which the dynamics are balanced: light bodies on stiff cables lie orders beside heavy ones
+        scale = np.diagonal(matrix_balance(ahead, permute=False)[1])
+        scales = np.outer(scale, scale)
+        value = solve_discrete_are(
+            ahead * scale / scale[:, None], push / scale[:, None], np.asarray(state_cost) * scales, input_cost
+        )
+        value = value / scales
     except (ValueError, ArithmeticError) as error_found:  # of numpy and scipy, LinAlgError among them
         raise InfeasibleControlError(
             f"no regulator has these weights ({error_found}); take less extreme ones."

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent, named_coordinates
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.statics.tension_stiffness import TensionStiffness
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
@@ -123,11 +124,8 @@ class NearRigidModel(ReducedModel):
         # what a cable turns depends on its tension, and equilibria with other tensions are at the same position
         of_cables = [mechanism.velocities_of(name) for entry in model.entries for name in entry.joints]
         self._reluctant = [k for at in of_cables for k in range(at.start, at.stop) if k not in self.strains]
-        start, still = np.array(model.start), np.zeros(self.index.size)
-        reduced = self.reduced(start, still)
-        held = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.passive, rcond=None)[0]
-        linear, push, _ = self.linearised(start, still, np.asarray(held, dtype=np.float64))
-        self.idle_count = int(self.idle_motions(start, linear, push)[0].shape[1])
+        joints = tuple(model.joint_of(each.drives) for each in robot.actuators)
+        self.idle_count = int(MechanismEquilibriumSolver(mechanism, joints).solve(model.start).idle.shape[1])
 
     def take_coordinates(self, index: ArrayLike, centre: Array) -> None:
         """As the base class; those that are no strains are tracked from now on."""
@@ -144,6 +142,9 @@ class NearRigidModel(ReducedModel):
     def tracked_at(self, q: Array) -> Array:
         """(y,) the tracked coordinates at a position (nq,)."""
         return self.coordinates_at(q)[: len(self.y)]
+
+    def idle_motions(self, q: Array, matrix: Array, push: Array) -> tuple[Array, Array]:
+        return self.left_alone(q)
 
     def left_alone(self, q: Array) -> tuple[Array, Array]:
         """As `idle_motions` at any position, moving or not: the motions at which neither cables nor drives do work."""

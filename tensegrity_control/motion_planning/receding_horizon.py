@@ -10,6 +10,10 @@ and, for what lies beyond the horizon, the value matrix of the plan before the m
 model does not know (pushes, loads, other masses), learned from how rates changed against how they should have. Without
 f the new plans are, near the guess, what the feedback of the plan does anyway: u = u_plan - K x is the answer to the
 same quadratic program. What they add is f, and the equations where the robot is.
+
+Where the actuators close impedances of their own, nothing else acts between two plans: deviations go by the equations
+with these loops closed, and a new plan is their new positions, rates and efforts: a slow feedback on a loop that no
+late computer upsets.
 """
 
 from __future__ import annotations
@@ -22,7 +26,8 @@ import numpy as np
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.types import Array
 
-from .lqr import RiccatiSweep
+from .impedance_gains import ImpedanceGains, closed_loop, driven_rows
+from .lqr import RiccatiSweep, discretized_with_drift
 from .output_model import OutputModel
 from .output_planner import OutputPlan, OutputWeights, costs_of, defects_of, pieces_at
 from .trajectory_tracking import TrackingPlan
@@ -43,6 +48,7 @@ class RecedingHorizon:
     Args:
         model: of the robot, with arrays that nobody else uses. plan: made before the motion, with its sweep.
         targets: (k, p) of the output at the times of the plan. weights: of the plan. horizon: s, at least some periods.
+        impedance: of the actuators' own loops; None where efforts are sent, with the feedback of the plan.
 
     Attributes:
         unknown: f (n,) rad/s^2 or m/s^2. times: s of processor time that each new plan took.
@@ -52,8 +58,9 @@ class RecedingHorizon:
     """
 
     def __init__(
-        self, model: OutputModel, plan: OutputPlan, targets: Array, weights: OutputWeights, horizon: float
-    ) -> None:
+        self, model: OutputModel, plan: OutputPlan, targets: Array, weights: OutputWeights, horizon: float,
+        impedance: ImpedanceGains | None = None,
+    ) -> None:  # fmt: skip
         self.model, self.first, self._targets, self._weights = model, plan, targets, weights
         self.period = float(plan.times[1] - plan.times[0])
         if not (np.isfinite(horizon) and horizon >= LEAST_ROWS * self.period):
@@ -64,38 +71,64 @@ class RecedingHorizon:
         self.unknown = np.zeros(model.index.size)
         self.times: list[float] = []
         self._seen: tuple[int, Array] | None = None
+        self._impedance, self._with_loops = impedance, (None, None)  # type: ImpedanceGains | None, Any
+        self._reckoned: list[tuple[TrackingPlan, Array]] = []  # the last plans, and f in each
+
+    def _closed(self, row: int, plan: TrackingPlan) -> tuple[Array | None, Array | None]:
+        """How deviations go on from a row of a plan to the next, and what accelerations do meanwhile (2n, 2n)."""
+        if self._impedance is not None:
+            return self._with_loops  # type: ignore[no-any-return]
+        pieces = self.first.sweep.pieces
+        return pieces.ahead[row] - pieces.push[row] @ plan.gains[row], self.first.drifts[row]
+
+    def _reckons(self, plan: TrackingPlan) -> Array:
+        """f (n,) that a plan was made with."""
+        return next((unknown for made, unknown in self._reckoned if made is plan), np.zeros(self.model.index.size))
+
+    def _close_loops(self, row: int, plan: TrackingPlan) -> None:
+        size, gains = self.model.index.size, self._impedance
+        assert gains is not None
+        q = plan.positions[row]
+        matrix, push, _ = self.model.linearised(q, plan.states[row, size:], plan.inputs[row])
+        rows, _ = driven_rows(self.model, q)
+        closed = closed_loop(matrix, push, rows, gains.stiffness, gains.damping)
+        ahead, _, drift = discretized_with_drift(closed, push, self.period)
+        self._with_loops = ahead, drift
 
     def see(self, row: int, state: Array, plan: TrackingPlan) -> None:
         """Learn from a state (2n,) at a row of the plan, one period after the last one."""
         before, self._seen = self._seen, (row, state - plan.states[row])
         if before is None or before[0] != row - 1 or row >= len(plan.times):
             return
-        sweep, size = self.first.sweep, self.model.index.size
-        foreseen = sweep.pieces.ahead[row - 1] @ before[1] - sweep.pieces.push[row - 1] @ (
-            plan.gains[row - 1] @ before[1]
-        )
-        missed = self._seen[1] - foreseen
-        self.unknown += LEARNED * (missed[size:] / self.period)
+        size, closed = self.model.index.size, self._closed(row - 1, plan)[0]
+        if closed is None:
+            return
+        missed = self._seen[1] - closed @ before[1]
+        found = self._reckons(plan) + missed[size:] / self.period
+        self.unknown = self.unknown + LEARNED * (found - self.unknown)
 
-    def replanned(self, row: int, state: Array, plan: TrackingPlan) -> TrackingPlan | None:
-        """The plan with new states, inputs and gains for a horizon from `LEAD` periods after a row on; None at its end.
+    def replanned(self, row: int, state: Array, plan: TrackingPlan, lead: int = LEAD) -> TrackingPlan | None:
+        """The plan with new states, inputs and gains for a horizon from `lead` periods after a row on; None at its end.
 
         Args:
-            row: of the plan, at which state (2n,) is seen.
+            row: of the plan, at which state (2n,) is seen. lead: periods, commands that come late included.
 
         Raises:
             TensegrityError: the guess leaves what the model can do.
         """
         began = process_time()
-        first, last = row + LEAD, min(row + LEAD + self._rows, len(plan.times) - 1)
+        first, last = row + lead, min(row + lead + self._rows, len(plan.times) - 1)
         if last - first < LEAST_ROWS:
             return None
         sweep, size, model = self.first.sweep, self.model.index.size, self.model
-        start = state - plan.states[row]
-        lasting = np.concatenate((np.zeros(size), self.unknown))
+        if self._impedance is not None:
+            self._close_loops(row, plan)
+        start, unknown = state - plan.states[row], self.unknown
+        lasting = np.concatenate((np.zeros(size), unknown))
+        news = np.concatenate((np.zeros(size), unknown - self._reckons(plan)))
         for k in range(row, first):
-            closed = sweep.pieces.ahead[k] - sweep.pieces.push[k] @ plan.gains[k]
-            start = closed @ start + self.first.drifts[k] @ lasting
+            closed, drift = self._closed(k, plan)
+            start = closed @ start + drift @ news
         here = slice(first, last + 1)
         states, inputs = plan.states[here], plan.inputs[here]
         moved = model.outputs_along(plan.positions[first], states, inputs)
@@ -116,4 +149,6 @@ class RecedingHorizon:
         for rows, new in zip(whole, (states, inputs, ahead.gains, found.positions), strict=True):
             rows[here] = new
         self.times.append(process_time() - began)
-        return replace(plan, states=whole[0], inputs=whole[1], gains=whole[2], positions=whole[3])
+        made = replace(plan, states=whole[0], inputs=whole[1], gains=whole[2], positions=whole[3])
+        self._reckoned = [*self._reckoned[-1:], (made, unknown)]
+        return made

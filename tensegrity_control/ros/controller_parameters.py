@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.ros.robot_node import RobotNode
 
+from ..controller import Setting
 from ..controllers.goal_controller import wait_for_robot
 from ..controllers.goal_taker import GoalTaker
 from ..controllers.output_tracking import PLANS
 from ..controllers.sampled_controller import ACTUATIONS
 from ..registry import controller_class, make_controller, suitable
-
-LARGEST_GAIN = 1e6  # in SI units of the gain
-LARGEST_SETTING = 1e12  # in SI units of what is set
 
 
 class ControllerParameters:
@@ -48,29 +47,27 @@ class ControllerParameters:
         }  # fmt: skip
         self._plans = {
             name: node.parameter(
-                f"{name}.plan", PLANS[0], f"receding: {name} plans anew while it moves, with actuation effort alone",
+                f"{name}.plan", PLANS[0], f"receding: {name} plans anew while it moves",
                 choices=PLANS,
             )
             for name in self.names if "plan" in controller_class(name).parameters()
         }  # fmt: skip
-        self._gains: dict[str, dict[str, float]] = {}
-        for name in self.names:
-            self._gains[name] = {
-                gain: node.parameter(
-                    f"{name}.{gain}", value, f"gain of the controller {name}", low=0.0, high=LARGEST_GAIN, live=True
-                )
-                for gain, value in controller_class(name).default_gains().items()
-            }
+        self._gains = {
+            name: self._numbers(name, controller_class(name).default_gains(), live=True) for name in self.names
+        }
         self._settings = {
-            name: {
-                each: node.parameter(
-                    f"{name}.{each}", value, f"of the controller {name}, from its start on",
-                    low=-LARGEST_SETTING, high=LARGEST_SETTING,
-                )
-                for each, value in controller_class(name).default_settings().items()
-            }
-            for name in self.names
-        }  # fmt: skip
+            name: self._numbers(name, controller_class(name).default_settings(), live=False) for name in self.names
+        }
+
+    def _numbers(self, name: str, defaults: Mapping[str, float], live: bool) -> dict[str, float]:
+        """Declare numbers of a controller, with what they are and their ranges, and give their values."""
+        found = {}
+        for each, value in defaults.items():
+            about = controller_class(name).ABOUT.get(each, Setting())
+            text = f"of the controller {name}{'' if live else ', from its start on'}"
+            text = f"{about.text} ({text})" if about.text else f"gain {text}"
+            found[each] = self._node.parameter(f"{name}.{each}", value, text, low=about.low, high=about.high, live=live)
+        return found
 
     def make(self, name: str) -> GoalTaker:
         """The controller of a name with the gains that are set. Raises TensegrityError."""

@@ -1,10 +1,10 @@
 """Offline plan, receding horizon and `qp` on the same motion: the open question of document 000, with figures.
 
 Every controller moves the output by the same way in the same time, from rest along a straight line with least jerk, as
-known, with a push on the way, and with other cables and masses than it was told. All send efforts (with impedances at
-the actuators plans are set points, and the question does not arise). Error: distance from that line and its timing;
-effort: root mean square of what is more than at rest; planning: processor time of the plan before the motion, and of a
-plan or program on the way.
+known, with a push on the way, and with other cables and masses than it was told. All send efforts, or with
+`actuation=impedance` set points of the actuators' own loops, with which an offline plan has no other feedback. Error:
+distance from that line and its timing; effort: root mean square of what is more than at rest; planning: processor time
+of the plan before the motion, and of a plan or program on the way.
 """
 
 from __future__ import annotations
@@ -63,14 +63,22 @@ def plant_of(robot: Robot, case: Case) -> Robot:
 
 
 def one_run(
-    robot_name: str, which: str, case: Case, move: float, duration: float, period: float, horizon: float, replan: float
+    robot_name: str,
+    which: str,
+    case: Case,
+    move: float,
+    duration: float,
+    period: float,
+    horizon: float,
+    replan: float,
+    actuation: str = "effort",
 ) -> dict[str, Any]:
     """One motion; errors in m, effort in N m or N, times in s."""
     robot = load_robot(robot_name)
     plant = plant_of(robot, case)
     kind, given = CONTROLLERS[which]
     more = {"horizon": horizon, "replan": replan} if which == "receding" else {}
-    control: Any = make_controller(kind, robot, period=period, actuation="effort", **given, **more)
+    control: Any = make_controller(kind, robot, period=period, actuation=actuation, **given, **more)
     simulation = Simulation(plant, period / max(1, int(np.ceil(period / SIMULATED - 1e-9))))
     body, frame = robot.output.body, robot.output.frame  # type: ignore[attr-defined]
     rows = robot.output.rows[robot.output.rows < 3]  # type: ignore[attr-defined]
@@ -98,7 +106,8 @@ def one_run(
             began = process_time()
             command = control.command(time, RobotState.of(simulation))
             took.append(process_time() - began)
-            simulation.command(command.mode, command.set_points())
+            timing = {"age": 0.0, "period": period} if command.position is not None else {}
+            simulation.command(command.mode, command.set_points(), **timing)
             simulation.advance(duration=period)
         except TensegrityError as error:
             return row | {"lost": str(error)}
@@ -126,13 +135,15 @@ def run(
     period: float = 0.005,
     horizon: float = 0.3,
     replan: float = 0.05,
+    actuation: str = "effort",
 ) -> dict[str, Any]:
     """All runs.
 
     Args:
         robot: name or file. controller: one of `CONTROLLERS` alone; empty for all. move: m, along the last axis that is
             controlled. duration: s. push: N along the first one. error: part by which Young's modulus and masses are
-            larger. period: s. horizon, replan: s that a new plan looks ahead, and between two of them.
+            larger. period: s. horizon, replan: s that a new plan looks ahead, and between two of them. actuation: what
+            all of them send, "effort" or "impedance".
     """
     if controller and controller not in CONTROLLERS:
         raise TensegrityError(unknown_name("controller", controller, CONTROLLERS))
@@ -144,7 +155,7 @@ def run(
     for case in cases:
         for which in (controller,) if controller else CONTROLLERS:
             report(f"{which}, {case.name}")
-            row = one_run(robot, which, case, move, duration, period, horizon, replan)
+            row = one_run(robot, which, case, move, duration, period, horizon, replan, actuation)
             runs.append(figures(f"{which}, {case.name}", row))
     return {"robot": robot, "runs": runs}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from patience import PATIENCE_S
@@ -11,7 +13,7 @@ rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from builtin_interfaces.msg import Duration  # noqa: E402
 from geometry_msgs.msg import Pose  # noqa: E402
 from patient_watcher import PatientWatcher  # noqa: E402
-from rcl_interfaces.srv import SetParameters  # noqa: E402
+from rcl_interfaces.srv import DescribeParameters, SetParameters  # noqa: E402
 from rclpy.action import ActionClient  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from tensegrity.action import FollowTrajectory  # noqa: E402
@@ -19,6 +21,7 @@ from tensegrity.msg import ActuatorCommand, Reference  # noqa: E402
 
 from tensegrity_dynamics import load_robot  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import fill_pose  # noqa: E402
+from tensegrity_tools.experiments.stiffness import LoadedShapes  # noqa: E402
 from tensegrity_tools.runtime.closed_loop import through_libraries  # noqa: E402
 from tensegrity_tools.runtime.lockstep_run import through_nodes  # noqa: E402
 from tensegrity_tools.runtime.node_graph import Watching, simulation_graph  # noqa: E402
@@ -88,6 +91,33 @@ def running():
     yield start
     for each in made:
         each.close()
+
+
+@pytest.mark.long
+def test_a_stiffness_is_set_along_any_direction_and_its_parameters_say_what_zero_means(running):
+    robot = str(Path(__file__).parents[2] / "examples" / "soft_mast.yaml")
+    system = running(robot, controller="qp", **{"qp.ceiling": 30.0, "qp.stiffness_z": 0.0})
+    names = [f"qp.stiffness{end}" for end in ("", "_x", "_y", "_z")]
+    client = system.watcher.node.create_client(DescribeParameters, "controller/describe_parameters")
+    future = client.call_async(DescribeParameters.Request(names=names))
+    system.wait(future.done)
+    for each in future.result().descriptors:
+        bounds = each.floating_point_range[0]
+        assert "0: " in each.description and (bounds.from_value < 0.0) == (each.name != names[0]), each
+    refused = system.set("qp.stiffness", 53.0)
+    assert not refused.successful and "not all zero" in refused.reason
+    for name, value in (("qp.stiffness_x", -1.0), ("qp.stiffness_y", -0.5)):
+        assert system.set(name, value).successful
+    refused = system.set("qp.stiffness", 500.0)
+    assert not refused.successful and "out of reach of the self-stress" in refused.reason
+    assert system.set("qp.stiffness", 53.0).successful
+    home = np.array(system.watcher.pose[0])
+    assert system.watcher.send_goal(home + [0.1, 0.1, 0.0], None).accepted
+    system.wait(lambda: system.mode == "moving")
+    system.wait(lambda: system.mode == "holding")
+    along = np.array([1.0, 0.5, 0.0]) / np.sqrt(1.25)
+    held = LoadedShapes(load_robot(robot), along).stiffness(np.array(system.watcher.truth.q))[0]
+    assert abs(held / 53.0 - 1.0) < 0.03
 
 
 @pytest.mark.long

@@ -372,9 +372,13 @@ class ReducedModel:
         n = self.index.size
         lower = np.linalg.cholesky(self.mass(q))
         stiffness = lower.T @ matrix[n:, :n] @ np.linalg.inv(lower.T)
-        _, values, right = np.linalg.svd(stiffness)
-        reach = np.linalg.norm(right @ (lower.T @ push[n:]), axis=1)
-        idle = (values <= NO_STIFFNESS * values[0]) & (reach <= NO_REACH * np.max(reach, initial=0.0))
+        reach = push[n:].T @ lower
+        # both together, since slopes by differences alone do not tell a spin from the softest motion that is driven
+        sizes = [float(np.linalg.norm(each, 2)) if each.size else 0.0 for each in (stiffness, reach)]
+        parts = [each / (size or 1.0) for each, size in zip((stiffness, reach), sizes, strict=True)]
+        right = np.linalg.svd(np.vstack(parts), full_matrices=False)[2]
+        stiff, driven = (np.linalg.norm(part @ right.T, axis=0) for part in parts)
+        idle = (stiff <= NO_STIFFNESS) & (driven <= NO_REACH)
         return np.linalg.solve(lower.T, right[idle].T), right[idle] @ lower.T
 
     # -- other coordinates ----------------------------------------------------------------------------------------

@@ -18,10 +18,30 @@ from .sensitivity import sensitivity
 STRESS_STEP = 1e-4
 """Of the differences along a self-stress, in parts of the largest tension."""
 
+NO_STIFFNESS = 1e-8
+"""Of the largest: what resists less is no stiffness, but rounding of the differences."""
+LOOSE = 1e-3
+"""Part of the output's motions along such ones from which on it has no stiffness."""
+
 
 def output_jacobian(mechanism: Mechanism, q: NDArray[np.float64], output: BodyFrame) -> NDArray[np.float64]:
     """(6, nv) linear then angular motion of an output, world axes, per velocity coordinate."""
     return wrench_jacobian(mechanism, q, output.body, np.asarray(output.frame.origin))[[3, 4, 5, 0, 1, 2]]
+
+
+def compliance_along(
+    stiffness: NDArray[np.float64], along: NDArray[np.float64], rows: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """(m, m) J K^-1 J' of K (n, n) and J (m, n) without motions that nothing resists, such as the spin of a strut.
+
+    Raises:
+        TensegrityError: one of these moves the output along one of some rows of J.
+    """
+    left, values, right = np.linalg.svd(stiffness)
+    kept = values > NO_STIFFNESS * float(values.max(initial=0.0))
+    if np.linalg.norm(along[rows] @ right[~kept].T) > LOOSE * np.linalg.norm(along[rows]):
+        raise TensegrityError("a motion without stiffness remains, so that its output bends without force.")
+    return np.asarray((along @ right[kept].T / values[kept]) @ (left[:, kept].T @ along.T))
 
 
 def output_compliance(
@@ -29,16 +49,15 @@ def output_compliance(
 ) -> NDArray[np.float64]:
     """(6, 6) motion of the output per force and moment on it, the joints of the solver held.
 
+    Motions that nothing resists are left out.
+
     Raises:
-        TensegrityError: a motion without stiffness remains.
+        TensegrityError: such a motion moves the output along an axis that it controls.
     """
     effort = np.where(solver._held, 0.0, shape.effort)
     count = solver._residual(shape.q, effort, reuse=False).size
     stiffness, basis = solver._stiffness(shape.q, effort, count)
-    along = output_jacobian(solver.mechanism, shape.q, output) @ basis
-    if count and np.linalg.cond(stiffness) > 1e12:
-        raise TensegrityError("a motion without stiffness remains, so that its output bends without force.")
-    return along @ np.linalg.solve(stiffness, along.T) if count else np.zeros((6, 6))
+    return compliance_along(stiffness, output_jacobian(solver.mechanism, shape.q, output) @ basis, output.rows)
 
 
 def output_stiffness(robot: Robot, shape: MechanismEquilibrium | None = None) -> OutputStiffness:

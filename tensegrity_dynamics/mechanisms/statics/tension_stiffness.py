@@ -21,16 +21,11 @@ from .. import joints
 from ..body_frame import BodyFrame
 from ..mechanism_model import MechanismModel
 from .equilibrium_solver import MechanismEquilibriumSolver
-from .output_stiffness import output_jacobian
+from .output_stiffness import compliance_along, output_jacobian
 from .wrench_feasibility import cable_statics
 
 SINGULAR = 1e-9
 """Of the largest singular value of the balance: what is below is a self-stress."""
-
-NO_STIFFNESS = 1e-8
-"""Of the largest: what resists less is no stiffness, but rounding of the differences."""
-LOOSE = 1e-3
-"""Part of the direction along such motions from which on it has no stiffness."""
 
 
 class TensionStiffness:
@@ -111,11 +106,7 @@ class TensionStiffness:
         count = solver._residual(at, none, reuse=False).size
         stiffness, basis = solver._stiffness(at, none, count)
         along = self.direction @ (output_jacobian(solver.mechanism, at, self._output)[:3] @ basis)
-        # motions that nothing resists, such as the spin of a strut, do not count where the output does not follow them
-        left, values, right = np.linalg.svd(stiffness)
-        kept = values > NO_STIFFNESS * float(values.max(initial=0.0))
-        loose = float(np.linalg.norm(right[~kept] @ along))
-        compliance = float((along @ right[kept].T / values[kept]) @ (left[:, kept].T @ along)) if count else 0.0
-        if not compliance > 0.0 or loose > LOOSE * float(np.linalg.norm(along)):
+        compliance = float(compliance_along(stiffness, along[None], np.zeros(1, np.int64))[0, 0])
+        if not compliance > 0.0:
             raise TensegrityError("the output has no finite stiffness along this direction with these tensions.")
         return 1.0 / compliance

@@ -17,9 +17,9 @@ def strut():
     return load_robot("single_strut")
 
 
-def begun(robot, **parameters):
+def begun(robot, actuation="effort", **parameters):
     """A controller that moves, its simulation, and what it sees."""
-    control = make_controller("task", robot, actuation="effort", **parameters)
+    control = make_controller("task", robot, actuation=actuation, **parameters)
     simulation = Simulation(robot, 1e-3)
 
     def look():
@@ -35,6 +35,17 @@ def begun(robot, **parameters):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("case", [Case("push", push=2.0), Case("other cables and masses", error=0.1)])
+def test_new_set_points_of_impedances_lessen_what_nobody_told(case):
+    error = {}
+    for which in ("offline", "receding"):
+        found = one_run("single_strut", which, case, 0.03, 1.0, 0.005, 0.3, 0.05, "impedance")
+        assert not found["lost"]
+        error[which] = found["rms"]
+    assert error["receding"] < 0.85 * error["offline"]
+
+
+@pytest.mark.long
 def test_new_plans_lessen_the_error_that_an_unknown_push_makes():
     case = Case("push", push=5.0)
     error = {}
@@ -45,19 +56,23 @@ def test_new_plans_lessen_the_error_that_an_unknown_push_makes():
     assert error["receding"] < 0.8 * error["offline"]
 
 
-def test_where_all_is_as_known_new_plans_are_the_old_one(strut):
-    control, simulation, look = begun(strut, plan="receding_in_step")
+@pytest.mark.parametrize("actuation", ["effort", "impedance"])
+def test_where_all_is_as_known_new_plans_are_the_old_one(strut, actuation):
+    control, simulation, look = begun(strut, actuation, plan="receding_in_step")
     before = control._motions[-1][1].plan
     for k in range(60):
         command = control.command(k * 0.005, look())
-        simulation.command(command.mode, command.set_points())
+        timing = {} if actuation == "effort" else {"age": 0.0, "period": 0.005}
+        simulation.command(command.mode, command.set_points(), **timing)
         simulation.advance(duration=0.005)
     assert control._replanning.made >= 3
     after = control._motions[-1][1].plan
     assert after is not before
     size = before.states.shape[1] // 2
-    np.testing.assert_allclose(after.states[:, :size], before.states[:, :size], atol=1e-5)
-    np.testing.assert_allclose(after.states[:, size:], before.states[:, size:], atol=2e-3)
+    # what impedances are off their set points is planned for; it is what the elasticity of the loops lets them be
+    off = 1.0 if actuation == "effort" else 20.0
+    np.testing.assert_allclose(after.states[:, :size], before.states[:, :size], atol=off * 1e-5)
+    np.testing.assert_allclose(after.states[:, size:], before.states[:, size:], atol=off * 2e-3)
     np.testing.assert_allclose(after.gains[-1], before.gains[-1])
 
 
@@ -76,7 +91,5 @@ def test_a_hold_calls_off_the_plan_that_is_being_made(strut):
 def test_what_cannot_be_planned_anew_is_refused_by_name(strut):
     with pytest.raises(TensegrityError, match="There is no plan 'recedin'"):
         make_controller("task", strut, plan="recedin")
-    with pytest.raises(TensegrityError, match="give actuation effort, too"):
-        make_controller("task", strut, plan="receding")
     with pytest.raises(TensegrityError, match=r"horizon is 0\.01"):
         make_controller("task", strut, plan="receding", actuation="effort", horizon=0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ import qp_loop
 
 from tensegrity_control import make_controller
 from tensegrity_control.motion_planning.stiffness_choice import StiffnessChoice
-from tensegrity_dynamics import Simulation
+from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.statics.tension_stiffness import TensionStiffness
-from tensegrity_dynamics.robots.load_robot import parse_robot
+from tensegrity_tools.experiments.stiffness import LoadedShapes
 
 DIRECTION = np.array([1.0, 0.5, 0.0])
 LOW, HIGH = np.full(4, 10.3), np.full(4, 60.0)
@@ -24,8 +25,7 @@ LOW, HIGH = np.full(4, 10.3), np.full(4, 60.0)
 @cache
 def soft_mast():
     """A mast on four stays that stretch by a third, so that tension makes stiffness, and its equilibrium solver."""
-    text = qp_loop.BALL_MAST.replace('"1 GPa"', '"20 MPa"').replace('"5 MPa s"', '"0.2 MPa s"')
-    robot = parse_robot(text.replace("strain: 0.02", "strain: 0.3").replace("ball_mast", "soft_mast"), "soft.yaml")
+    robot = load_robot(str(Path(__file__).parents[3] / "examples" / "soft_mast.yaml"))
     joints = tuple(robot.model.joint_of(each.drives) for each in robot.actuators)
     return robot, MechanismEquilibriumSolver(robot.mechanism, joints)
 
@@ -55,6 +55,22 @@ def test_stiffness_at_other_tensions_is_that_of_forces_and_motions_and_winding_t
         np.testing.assert_allclose(shape.q, wound, atol=1e-8)
         np.testing.assert_allclose(shape.tension, tension, rtol=1e-8)
         assert model.value(rest.q, tension) == pytest.approx(measured(shape.q, DIRECTION), rel=1e-5)
+
+
+def test_stiffness_by_derivatives_is_that_of_a_force_whatever_the_mast_spins_to():
+    """Twisted by any angle: nothing resists its spin, and the output does not follow it."""
+    robot, solver = soft_mast()
+    along = DIRECTION / np.linalg.norm(DIRECTION)
+    shapes, held = LoadedShapes(robot, along), {"stay1": 2.5, "stay2": 2.5, "stay3": -2.5, "stay4": -2.5}
+    start = solver.solve(robot.model.start).q
+    mechanism = robot.mechanism
+    turned = {
+        name: float(start[mechanism.positions_of(name)][0]) + held[each.drives]
+        for each in robot.actuators for name in (robot.model.joint_of(each.drives),)
+    }  # fmt: skip
+    for shape in (solver.solve(start), solver.solve(start, turned)):
+        by_load, derived = shapes.stiffness(shape.q)
+        assert derived == pytest.approx(by_load, rel=1e-6)
 
 
 def test_a_stiffness_within_reach_is_found_and_one_beyond_refused_with_the_range():
