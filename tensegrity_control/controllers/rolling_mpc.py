@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..rolling.gait import Roll
@@ -67,11 +65,10 @@ class RollingMPCController(RollingController):
         return values
 
     def _make_roll(self, time: float, stand: Stand, roll: Outcome) -> Roll:
-        cosine, sine = np.cos(stand.heading), np.sin(stand.heading)
-        toward = np.array([[cosine, -sine], [sine, cosine]]) @ roll.shift
+        end = self.rolls.after(stand, roll).position
         return PredictedRoll(
             self.rolls.body, roll.cable, self._settings, time, self._nodes, self._positions, mpc=self._mpc,
-            toward=toward, report=self.horizons.append,
+            onto=roll.feet, end=end, report=self.horizons.append,
         )  # fmt: skip
 
     def _finish(self, time: float, roll: Roll) -> None:
