@@ -120,8 +120,12 @@ class TippingMPC:
         self._by_shape = self._sums / body.reader.size
         self._shape_cost = self._by_shape.T @ self._by_shape
 
-    def solve(self, nodes: Array, positions: Array, edge: tuple[int, int]) -> Horizon:
+    def solve(
+        self, nodes: Array, positions: Array, edge: tuple[int, int], velocities: Array | None = None
+    ) -> Horizon:
         """The horizon from nodes (n, 3) m and rest lengths (a,) m over an edge, which runs with the face on its left.
+
+        velocities: (n, 3) m/s, without them it is at rest.
 
         Raises:
             TensegrityError: rigid bars depend on each other.
@@ -130,7 +134,7 @@ class TippingMPC:
         structure, a, blocks = body.structure, len(body.names), settings.blocks
         rest = np.array(structure.rest_lengths)
         rest[self._rows] = positions
-        model = self._linear.model(nodes, np.zeros_like(nodes), rest, np.zeros(a))
+        model = self._linear.model(nodes, np.zeros_like(nodes) if velocities is None else velocities, rest, np.zeros(a))
         step = discretise(model, settings.block, "exponential")
         margin, by_nodes = margin_over(body, nodes, edge)
         # rows of outputs: the margin, then the tensions, as functions of the state
@@ -254,6 +258,8 @@ class PredictedRoll(Roll):
         self._mpc, self._report, self._onto, self._end = mpc, report, onto, end
         self._rates = np.zeros(len(body.names))
         self.why, self._left = "", np.inf
+        self._before = (time, np.array(nodes))
+        self._velocities = np.zeros_like(nodes)
         self._begin_edge(time, nodes)
 
     def _begin_edge(self, time: float, nodes: Array) -> None:
@@ -263,6 +269,12 @@ class PredictedRoll(Roll):
         if self._edge is None:
             self.why = "no edge of the face lies on the way"
         self._next, self._nearest, self._nearer_at = time, np.inf, time
+
+    def command(self, time: float, nodes: Array) -> Array:
+        last, before = self._before
+        if time > last:
+            self._velocities, self._before = (nodes - before) / (time - last), (time, np.array(nodes))
+        return super().command(time, nodes)
 
     def _winds(self, time: float, nodes: Array, step: float) -> bool:
         if self.why or self._edge is None:
@@ -275,7 +287,7 @@ class PredictedRoll(Roll):
             self.why = f"the horizons brought it no nearer to tipping for {settings.stall:g} s"
             return super()._winds(time, nodes, step)
         if time >= self._next - 1e-9:
-            horizon = self._mpc.solve(nodes, self._positions, self._edge)
+            horizon = self._mpc.solve(nodes, self._positions, self._edge, self._velocities)
             self._next = time + settings.period
             self._report(horizon)
             if horizon.rates is None:
