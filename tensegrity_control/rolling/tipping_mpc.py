@@ -120,9 +120,7 @@ class TippingMPC:
         self._by_shape = self._sums / body.reader.size
         self._shape_cost = self._by_shape.T @ self._by_shape
 
-    def solve(
-        self, nodes: Array, positions: Array, edge: tuple[int, int], velocities: Array | None = None
-    ) -> Horizon:
+    def solve(self, nodes: Array, positions: Array, edge: tuple[int, int], velocities: Array | None = None) -> Horizon:
         """The horizon from nodes (n, 3) m and rest lengths (a,) m over an edge, which runs with the face on its left.
 
         velocities: (n, 3) m/s, without them it is at rest.

@@ -75,8 +75,8 @@ def find_rest_lengths(
         move: m by which nodes may move to find a balance; by default 0.01 of the size of the structure.
 
     Raises:
-        NoEquilibriumError: it would fall over, no tensions balance at these nodes, the nearest nodes that can be balanced are further than
-            `move`, or tendons would have to push; says which.
+        NoEquilibriumError: it would fall over, no tensions balance at these nodes, the nearest nodes that can be
+            balanced are further than `move`, or tendons would have to push; says which.
         TensegrityError: an unknown member, a number out of range, or nothing that says how much prestress.
     """
     problem = _Problem(structure, prestress, dict(tensions or {}), kept)
