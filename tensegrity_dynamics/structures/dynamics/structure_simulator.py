@@ -440,9 +440,9 @@ class StructureSimulator(Simulator):
         longest = STABLE_PART.get(self.integrator, np.inf) * self.shortest_period
         if self.time_step > longest:
             notes.append(
-                f"steps of {self.time_step:.3g} s are too long for {self.integrator}, whose figures mean nothing "
-                f"beyond {longest:.2g} s here (shortest period {self.shortest_period:.3g} s, from {self.step_limit}); "
-                "take shorter ones, or integrator 'implicit'"
+                f"steps of {self.time_step:.3g} s may be too long for {self.integrator}: only up to {longest:.2g} s no "
+                f"vibration can grow (shortest period {self.shortest_period:.3g} s, from {self.step_limit}); take "
+                "shorter ones, or integrator 'implicit'"
             )
         if self.structure.collision is not None:
             notes.append(describe_crossings(self.structure, self._nodes))
