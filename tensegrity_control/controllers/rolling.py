@@ -58,7 +58,7 @@ class RollingController(GoalTaker):
         check_ranges(("rate_margin", rate_margin, 1e-6, 1.0), ("tolerance", tolerance, 0.0, 1e6))
         self.robot, self.tolerance = robot, tolerance
         self._settings = GaitSettings(rate_margin=rate_margin)
-        self.rolls = RollMap(robot, self._settings, rigid_bars=rigid_bars)
+        self.rolls = self._make_rolls(rigid_bars)
         assert robot.output is not None  # refused here rather than at the first goal
         self.names = self.rolls.body.names
         self._phase, self._version, self.done = "idle", 0, 0
@@ -313,6 +313,10 @@ class RollingController(GoalTaker):
             return
         self._from = self.rolls.stand(self._nodes)
         self._roll = self._make_roll(time, self._from, plan.rolls[0])
+
+    def _make_rolls(self, rigid_bars: bool) -> RollMap:
+        """What the model knows of the rolls that are made here."""
+        return RollMap(self.robot, self._settings, rigid_bars=rigid_bars)
 
     def _make_roll(self, time: float, stand: Stand, roll: Outcome) -> Roll:
         """What begins the first roll of a plan."""

@@ -1,21 +1,20 @@
-"""Rolling with all cables: the same plans as `rolling`, each roll tipped by model predictive control.
+"""Rolling with all cables: each roll of one cable onto another face, tipped by model predictive control instead.
 
 The horizons (`rolling.tipping_mpc`) choose the rates of all cables until the centre of mass stands outside the face.
 Where a horizon is not solved in time (iterations, or the machine's time where a limit is given), or brings the
 structure no nearer to tipping, the gait of one cable takes over for the rest of this roll; diagnostics say how often
-and why.
+and why. Plans count what the horizons come to in the model, which is not where the cable alone would lead.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..rolling.gait import Roll
-from ..rolling.roll_map import Outcome, Stand
+from ..rolling.roll_map import Outcome, RollMap, Stand
 from ..rolling.tipping_mpc import Horizon, HorizonSettings, PredictedRoll, TippingMPC
 from .rolling import RollingController
 
@@ -39,11 +38,11 @@ class RollingMPCController(RollingController):
         self, robot: Robot, *, rigid_bars: bool = True, rate_margin: float = 0.9, tolerance: float = 0.0,
         solver: str = "piqp", blocks: int = 5, block: float = 0.2, iteration_limit: int = 0, time_limit: float = 0.0,
     ) -> None:  # fmt: skip
+        self._horizon = HorizonSettings(blocks=blocks, block=block, solver=solver, iteration_limit=iteration_limit)
+        self._rigid_bars = rigid_bars
         super().__init__(robot, rigid_bars=rigid_bars, rate_margin=rate_margin, tolerance=tolerance)
-        settings = HorizonSettings(
-            blocks=blocks, block=block, solver=solver, iteration_limit=iteration_limit, time_limit=time_limit
-        )
-        self._mpc = TippingMPC(self.rolls.body, settings, rate_margin, rigid_bars=rigid_bars)
+        timed = replace(self._horizon, time_limit=time_limit)  # plans have all the time that they need
+        self._mpc = TippingMPC(self.rolls.body, timed, rate_margin, rigid_bars=rigid_bars)
         self.horizons: list[Horizon] = []
         self.took_over: list[str] = []
 
@@ -66,12 +65,23 @@ class RollingMPCController(RollingController):
             values["gait_took_over"] = f"{len(self.took_over) + bool(why)} times, last: {why or self.took_over[-1]}"
         return values
 
+    def _make_rolls(self, rigid_bars: bool) -> RollMap:
+        return RollMap(self.robot, self._settings, rigid_bars=rigid_bars, tipped_by=self._in_the_model)
+
+    def _in_the_model(self, cable: int, nodes: Array, after: Array) -> Roll:
+        """The same roll for plans, by a solver of its own: what it began with is not what the robot's began with."""
+        body, margin = self.rolls.body, self._settings.rate_margin
+        mpc = TippingMPC(body, self._horizon, margin, rigid_bars=self._rigid_bars)
+        return PredictedRoll(
+            body, cable, self._settings, 0.0, nodes, body.neutral, mpc=mpc, onto=body.reader.touching(after),
+            end=body.position(after), report=lambda horizon: None,
+        )  # fmt: skip
+
     def _make_roll(self, time: float, stand: Stand, roll: Outcome) -> Roll:
-        cosine, sine = np.cos(stand.heading), np.sin(stand.heading)
-        toward = np.array([[cosine, -sine], [sine, cosine]]) @ roll.shift
+        end = self.rolls.after(stand, roll).position
         return PredictedRoll(
             self.rolls.body, roll.cable, self._settings, time, self._nodes, self._positions, mpc=self._mpc,
-            toward=toward, report=self.horizons.append,
+            onto=roll.feet, end=end, report=self.horizons.append,
         )  # fmt: skip
 
     def _finish(self, time: float, roll: Roll) -> None:

@@ -97,11 +97,13 @@ class Roll:
         start: the face it stood on.
     """
 
+    _face: tuple[int, ...]  # that it is tipped from
+
     def __init__(
         self, body: RollingBody, cable: int | None, settings: GaitSettings, time: float, nodes: Array, positions: Array
     ) -> None:
         self._body, self._settings, self.cable = body, settings, cable
-        self.start = body.reader.touching(nodes)
+        self.start = self._face = body.reader.touching(nodes)
         self.phase, self.tipped, self.late = (RELEASE if cable is None else WIND), False, False
         self._positions, self._time, self._since = np.array(positions), time, time
         self._landed = np.inf
@@ -113,17 +115,17 @@ class Roll:
         body, settings = self._body, self._settings
         most = settings.rate_margin * body.rate * step
         if self.phase == WIND:
-            falls = body.reader.margin(nodes, self.start) < 0.0
-            if falls and not set(body.reader.touching(nodes)) <= set(self.start):
+            falls = body.reader.margin(nodes, self._face) < 0.0
+            if falls and not set(body.reader.touching(nodes)) <= set(self._face):
                 self._landed = min(self._landed, time)
             if time >= self._landed + body.fall:
                 self.tipped = True
-                self._enter(RELEASE, time)
+                self._fallen(time, nodes, step)
             elif falls:
                 self._falls(step)
             elif self._winds(time, nodes, step):
                 self._since = time
-            if not self.tipped and time - self._since >= settings.patience and not np.isfinite(self._landed):
+            if time - self._since >= settings.patience and not np.isfinite(self._landed):
                 self._enter(RELEASE, time)
         if self.phase == RELEASE:
             self._positions += np.clip(body.neutral - self._positions, -most, most)
@@ -149,6 +151,10 @@ class Roll:
 
     def _falls(self, step: float) -> None:
         """While it falls, for a step [s]: nothing is wound."""
+
+    def _fallen(self, time: float, nodes: Array, step: float) -> None:
+        """What comes after a fall."""
+        self._enter(RELEASE, time)
 
     def give_up(self, time: float) -> None:
         """Wind no further: let out and wait for rest."""

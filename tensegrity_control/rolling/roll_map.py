@@ -8,7 +8,7 @@ not on hills. Shapes at rest repeat, because every roll begins and ends with the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
 
@@ -81,6 +81,8 @@ class RollMap:
 
     Args:
         robot: see `RollingBody`. settings: of the gait. rigid_bars: as simulated.
+        tipped_by: makes the roll that is done in place of that of one cable, of the cable, the nodes (n, 3) m before
+            and those that the cable alone leads to; without it that one counts.
 
     Attributes:
         runs: how often the model was rolled. symmetries: of the shape; the first changes nothing.
@@ -89,7 +91,11 @@ class RollMap:
         TensegrityError: the robot cannot roll, see `RollingBody`.
     """
 
-    def __init__(self, robot: Robot, settings: GaitSettings | None = None, *, rigid_bars: bool = True) -> None:
+    def __init__(
+        self, robot: Robot, settings: GaitSettings | None = None, *, rigid_bars: bool = True,
+        tipped_by: Callable[[int, Array, Array], Roll] | None = None,
+    ) -> None:  # fmt: skip
+        self._tipped_by = tipped_by
         self.body, self.settings, self.runs = RollingBody(robot), settings or GaitSettings(), 0
         structure = self.body.structure
         assert structure.ground is not None
@@ -297,8 +303,13 @@ class RollMap:
             return self._roll(nodes, cable)
 
     def _roll(self, nodes: Array, cable: int) -> _Run:
+        found = self._followed(nodes, Roll(self.body, cable, self.settings, 0.0, nodes, self.body.neutral))
+        if self._tipped_by is None or not found.rests or found.after is nodes:
+            return found
+        return self._followed(nodes, self._tipped_by(cable, nodes, found.after))
+
+    def _followed(self, nodes: Array, roll: Roll) -> _Run:
         self._begin(nodes)
-        roll = Roll(self.body, cable, self.settings, 0.0, nodes, self.body.neutral)
         try:
             last, shortest, peak, least = self._run(roll)
         except TensegrityError:  # the model came apart: no roll to rely on

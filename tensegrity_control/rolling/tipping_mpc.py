@@ -120,8 +120,10 @@ class TippingMPC:
         self._by_shape = self._sums / body.reader.size
         self._shape_cost = self._by_shape.T @ self._by_shape
 
-    def solve(self, nodes: Array, positions: Array, edge: tuple[int, int]) -> Horizon:
+    def solve(self, nodes: Array, positions: Array, edge: tuple[int, int], velocities: Array | None = None) -> Horizon:
         """The horizon from nodes (n, 3) m and rest lengths (a,) m over an edge, which runs with the face on its left.
+
+        velocities: (n, 3) m/s, without them it is at rest.
 
         Raises:
             TensegrityError: rigid bars depend on each other.
@@ -130,7 +132,7 @@ class TippingMPC:
         structure, a, blocks = body.structure, len(body.names), settings.blocks
         rest = np.array(structure.rest_lengths)
         rest[self._rows] = positions
-        model = self._linear.model(nodes, np.zeros_like(nodes), rest, np.zeros(a))
+        model = self._linear.model(nodes, np.zeros_like(nodes) if velocities is None else velocities, rest, np.zeros(a))
         step = discretise(model, settings.block, "exponential")
         margin, by_nodes = margin_over(body, nodes, edge)
         # rows of outputs: the margin, then the tensions, as functions of the state
@@ -238,21 +240,39 @@ def edge_towards(body: RollingBody, nodes: Array, feet: tuple[int, ...], toward:
 class PredictedRoll(Roll):
     """A roll whose cables all wind by horizons; where one is not solved in time, its one cable goes on as the gait.
 
+    A face on the way to the one that the roll shall end on is tipped as soon as the fall onto it is over, without
+    waiting for rest: one cable carries the structure over both edges, too.
+
     Args:
-        mpc: of the structure. toward: (2,) m, where the roll shall lead; report: is told what every horizon came to.
+        mpc: of the structure. onto: the face that the roll shall end on. end: (2,) m, the position there. report: is
+            told what every horizon came to.
     """
 
     def __init__(
         self, body: RollingBody, cable: int, settings: GaitSettings, time: float, nodes: Array, positions: Array, *,
-        mpc: TippingMPC, toward: Array, report: Callable[[Horizon], None],
+        mpc: TippingMPC, onto: tuple[int, ...], end: Array, report: Callable[[Horizon], None],
     ) -> None:  # fmt: skip
         super().__init__(body, cable, settings, time, nodes, positions)
-        self._mpc, self._report = mpc, report
-        self._edge = edge_towards(body, nodes, self.start, toward)
-        self.why = "" if self._edge else "no edge of the face lies on the way"
+        self._mpc, self._report, self._onto, self._end = mpc, report, onto, end
         self._rates = np.zeros(len(body.names))
-        self._next = time
-        self._nearest, self._nearer_at = np.inf, time
+        self.why, self._left = "", np.inf
+        self._before = (time, np.array(nodes))
+        self._velocities = np.zeros_like(nodes)
+        self._begin_edge(time, nodes)
+
+    def _begin_edge(self, time: float, nodes: Array) -> None:
+        way = self._end - self._body.position(nodes)
+        self._left = float(np.linalg.norm(way))
+        self._edge = edge_towards(self._body, nodes, self._face, way)
+        if self._edge is None:
+            self.why = "no edge of the face lies on the way"
+        self._next, self._nearest, self._nearer_at = time, np.inf, time
+
+    def command(self, time: float, nodes: Array) -> Array:
+        last, before = self._before
+        if time > last:
+            self._velocities, self._before = (nodes - before) / (time - last), (time, np.array(nodes))
+        return super().command(time, nodes)
 
     def _winds(self, time: float, nodes: Array, step: float) -> bool:
         if self.why or self._edge is None:
@@ -265,7 +285,7 @@ class PredictedRoll(Roll):
             self.why = f"the horizons brought it no nearer to tipping for {settings.stall:g} s"
             return super()._winds(time, nodes, step)
         if time >= self._next - 1e-9:
-            horizon = self._mpc.solve(nodes, self._positions, self._edge)
+            horizon = self._mpc.solve(nodes, self._positions, self._edge, self._velocities)
             self._next = time + settings.period
             self._report(horizon)
             if horizon.rates is None:
@@ -282,3 +302,16 @@ class PredictedRoll(Roll):
             return
         most = self._settings.rate_margin * self._body.rate * step
         self._positions += np.clip(self._body.neutral - self._positions, -most, most)
+
+    def _fallen(self, time: float, nodes: Array, step: float) -> None:
+        """Tip the face that it has fallen onto, where that is nearer to the end without being the last one."""
+        reader = self._body.reader
+        feet = reader.touching(nodes)
+        nearer = np.linalg.norm(self._end - self._body.position(nodes)) < self._left
+        if self.why or not nearer or set(self._onto) <= set(feet) or time - self._since >= self._settings.settling:
+            super()._fallen(time, nodes, step)
+        elif reader.margin(nodes, feet) <= 0.0:  # it still rocks
+            self._falls(step)
+        else:
+            self._face, self._landed, self._since = feet, np.inf, time
+            self._begin_edge(time, nodes)

@@ -175,8 +175,8 @@ def heavier(robot: Robot, factor: float) -> Any:
 
 def control_row(robot: Robot, rolls: RollMap, name: str, solver: str) -> dict[str, Any]:
     """The first position by one controller: what it takes of time, energy and tension; J, N, s and ms."""
-    options: dict[str, Any] = {"solver": solver} if name == "rolling_mpc" else {}
-    loop = RollingLoop(robot, rolls=rolls, controller=name, **options)
+    options: dict[str, Any] = {"solver": solver} if name == "rolling_mpc" else {"rolls": rolls}
+    loop = RollingLoop(robot, controller=name, **options)
     found = loop.go(loop.position + np.array(GOALS[0]))
     row: dict[str, Any] = {
         "controller": name, "rolls": found.rolls, "error_m": found.error, "time_s": found.duration,
@@ -197,7 +197,7 @@ def roll_speeds(robot: Robot, rolls: RollMap, name: str) -> dict[str, Any]:
 
     time_s (k,), linear_m_per_s and angular_rad_per_s (k, rods, 3); a rod does not turn about itself.
     """
-    loop = RollingLoop(robot, rolls=rolls, controller=name)
+    loop = RollingLoop(robot, rolls=rolls if name == "rolling" else None, controller=name)
     ends = robot.structure.members[~robot.structure.unilateral]
     loop.controller.set_goal(0.0, np.append(loop.position + np.array(GOALS[0]), 0.0))
     times: list[float] = []

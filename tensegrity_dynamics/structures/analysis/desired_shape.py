@@ -4,6 +4,7 @@ With force densities q_k = t_k / l_k the balance of the free coordinates is (C' 
 nodes x, and linear in x for given q. The nodes are given. Of the tensions that balance there those are taken that are
 as even as possible at the desired prestress, and the rest lengths follow from them, d = l - t / K. Where the nodes are
 no equilibrium for any tensions, Newton's method on both, shortest steps first, finds the nearest nodes that are one.
+What stands free on its ground is pushed up by it at its lowest nodes, as a rigid body is by equal springs there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...contact.ground_forces import depth, flatten
 from ...errors import NoEquilibriumError, TensegrityError
 from ..form_finding.force_density import (
     equilibrium_matrix,
@@ -25,6 +27,7 @@ from ..form_finding.force_density import (
 from ..structure import Structure
 from ..tension_law import CLOSED, tension_law
 from .feasible_self_stress import tension_only
+from .footing import TOUCH
 
 EVENNESS_OF_BARS = 1e-3
 """Weight of a bar's force where that of a tendon's deviation from the prestress is 1."""
@@ -65,15 +68,15 @@ def find_rest_lengths(
     """Rest lengths with which the structure is in balance at its nodes, under its own weight and loads.
 
     Args:
-        structure: its nodes are the desired shape.
+        structure: its nodes are the desired shape; where nothing holds it but its ground, as it stands there.
         prestress: N, mean tension of tendons and springs; may be left out where `tensions` say enough.
         tensions: N of some members by name, below zero for a bar under compression.
         kept: (m,) members that keep their rest length, and with it the tension that they have at these nodes.
         move: m by which nodes may move to find a balance; by default 0.01 of the size of the structure.
 
     Raises:
-        NoEquilibriumError: no tensions balance at these nodes, the nearest nodes that can be balanced are further than
-            `move`, or tendons would have to push; says which.
+        NoEquilibriumError: it would fall over, no tensions balance at these nodes, the nearest nodes that can be
+            balanced are further than `move`, or tendons would have to push; says which.
         TensegrityError: an unknown member, a number out of range, or nothing that says how much prestress.
     """
     problem = _Problem(structure, prestress, dict(tensions or {}), kept)
@@ -93,6 +96,44 @@ def find_rest_lengths(
     return DesiredShape(nodes, found, rest, moved, states)
 
 
+def ground_pushes(structure: Structure) -> NDArray[np.float64]:
+    """(n, 3) N: what the ground does to the lowest nodes of a structure that nothing else holds; else zero.
+
+    Every foot pushes against the load, with friction for what is not square to the ground; of the pushes that balance
+    it the least squares, which are those of equal springs under a rigid body.
+
+    Raises:
+        NoEquilibriumError: it would fall over there; says on which nodes.
+    """
+    pushes = np.zeros_like(structure.nodes)
+    if structure.ground is None or structure.free.size < structure.nodes.size:
+        return pushes
+    forces = structure.steady_forces()
+    load = forces.sum(axis=0)
+    weight = float(np.linalg.norm(load))
+    if weight <= 1e-12 * float(np.abs(forces).max(initial=0.0)):
+        return pushes
+    nodes, ground, away = structure.nodes, flatten(structure.ground), np.zeros(3)
+    size, middle, up = _size(nodes), nodes.mean(axis=0), -load / weight
+    depths = np.array([depth(ground, x, y, z, away) for x, y, z in nodes.tolist()])
+    feet = np.flatnonzero(depths > depths.max() - TOUCH * size)
+    arms = (nodes - middle) / size
+    matrix = np.vstack((np.ones(feet.size), np.cross(arms[feet], up).T))
+    right = np.concatenate(([weight], -np.cross(arms, forces).sum(axis=0)))
+    found = np.linalg.lstsq(matrix, right, rcond=1e-9)[0]
+    if found.min() < 0.0:
+        from scipy.optimize import nnls  # here, so that importing the package stays quick
+
+        found = nnls(matrix, right)[0]
+    if np.abs(matrix @ found - right).max() > 1e-9 * weight:
+        raise NoEquilibriumError(
+            f"at these nodes it does not stand on {', '.join(structure.node_names[i] for i in feet)}, its lowest ones: "
+            "its weight lies outside them. Put at least three nodes on the ground, with the rest above them."
+        )
+    pushes[feet] = found[:, None] * up
+    return pushes
+
+
 class _Problem:
     """Unknown nodes and tensions of the moving members; the other members carry nothing."""
 
@@ -106,7 +147,7 @@ class _Problem:
         self.structure = structure
         self.moving = moving_members(structure)
         self.kept = np.zeros(len(structure.member_names), np.bool_) if kept is None else np.array(kept, np.bool_)
-        self.loads = structure.steady_forces().ravel()[structure.free]
+        self.loads = (structure.steady_forces() + ground_pushes(structure)).ravel()[structure.free]
         if prestress is not None and not (np.isfinite(prestress) and prestress > 0.0):
             raise TensegrityError(f"prestress is {prestress} N, must be a finite force above zero.")
         self.named: dict[int, float] = {}

@@ -80,6 +80,10 @@ class StructureState(ShortRepr):
         return self.velocities
 
 
+STABLE_PART = {"rk4": np.sqrt(8.0) / (2.0 * np.pi), "rattle": 1.0 / np.pi}
+"""Of the period of an undamped vibration, the longest step with which an explicit method does not make it grow."""
+
+
 class StructureSimulator(Simulator):
     """The structure of a robot, simulated. See `Simulation` for the arguments, and:
 
@@ -431,8 +435,15 @@ class StructureSimulator(Simulator):
 
     @property
     def note(self) -> str:
-        """Which rods have come near the axis where minimal coordinates are singular, and cables run through rods."""
+        """Steps that no explicit method bears, rods near the axis where minimal coordinates are singular, crossings."""
         notes = [] if self._rods is None else [report_uses(self._rods, self._rod_names)]
+        longest = STABLE_PART.get(self.integrator, np.inf) * self.shortest_period
+        if self.time_step > longest:
+            notes.append(
+                f"steps of {self.time_step:.3g} s may be too long for {self.integrator}: only up to {longest:.2g} s no "
+                f"vibration can grow (shortest period {self.shortest_period:.3g} s, from {self.step_limit}); take "
+                "shorter ones, or integrator 'implicit'"
+            )
         if self.structure.collision is not None:
             notes.append(describe_crossings(self.structure, self._nodes))
         return "; ".join(each for each in notes if each)

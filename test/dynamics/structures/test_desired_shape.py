@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tensegrity_dynamics import forward_kinematics
 from tensegrity_dynamics.errors import NoEquilibriumError, RobotFileError, TensegrityError
 from tensegrity_dynamics.robots.load_robot import parse_robot
 from tensegrity_dynamics.structures.analysis.desired_shape import find_rest_lengths
@@ -146,3 +147,53 @@ def test_form_of_a_robot_file_is_refused_with_its_line() -> None:
         parse_robot(STAY.replace("FORM", "{tensions: {ones: 3}}"))
     with pytest.raises(RobotFileError, match=r"robot.yaml:9: form: say how much prestress"):
         parse_robot(STAY.replace("FORM", "{}"))
+
+
+STAR = """
+kind: structure
+name: star
+gravity: [0, 0, -9.80665]
+nodes:
+  hub: {position: [0, 0, 0.25]}
+  one: {position: [0.5, 0, 0]}
+  two: {position: [-0.25, 0.4330127, 0]}
+  three: {position: [-0.25, -0.4330127, 0]}
+  top: {position: [AWAY, 0, 0.7], mass: 0.4}
+defaults:
+  bar: {stiffness: 1.0e+6, mass: 0.3}
+  tendon: {stiffness: 1500}
+form: {prestress: 25}
+members:
+  - {name: arm_1, kind: bar, nodes: [hub, one]}
+  - {name: arm_2, kind: bar, nodes: [hub, two]}
+  - {name: arm_3, kind: bar, nodes: [hub, three]}
+  - {name: arm_4, kind: bar, nodes: [hub, top]}
+  - {name: edge_1, kind: tendon, nodes: [one, two]}
+  - {name: edge_2, kind: tendon, nodes: [two, three]}
+  - {name: edge_3, kind: tendon, nodes: [three, one]}
+  - {name: stay_1, kind: tendon, nodes: [one, top]}
+  - {name: stay_2, kind: tendon, nodes: [two, top]}
+  - {name: stay_3, kind: tendon, nodes: [three, top]}
+contact: {stiffness: 1.0e+4}
+"""
+
+
+@pytest.mark.parametrize("away", [0.0, 0.1])
+def test_what_stands_free_keeps_its_shape_on_the_feet_that_carry_it(away: float) -> None:
+    """Rest lengths at nodes that the ground alone holds: it sinks as a rigid body does, and nothing else changes."""
+    robot = parse_robot(STAR.replace("AWAY", f"{away}"))
+    desired, pulls = robot.structure.nodes, robot.structure.unilateral
+    shape = forward_kinematics(robot)
+    assert np.mean(shape.tensions[pulls]) == pytest.approx(25.0, rel=2e-3)
+    loads = robot.structure.lumped_masses() * 9.80665
+    feet = desired[1:4]
+    # three feet: each carries its barycentric part of the weight
+    parts = np.linalg.solve(np.vstack((np.ones(3), feet[:, :2].T)), [1.0, *(loads @ desired[:, :2] / loads.sum())])
+    np.testing.assert_allclose(-shape.nodes[1:4, 2], parts * loads.sum() / 1e4, rtol=2e-3)
+    apart = [np.linalg.norm(each[:, None] - each[None, :], axis=2) for each in (desired, shape.nodes)]
+    np.testing.assert_allclose(apart[1], apart[0], atol=2e-5)
+
+
+def test_a_desired_shape_that_falls_over_is_refused_with_its_feet() -> None:
+    with pytest.raises(RobotFileError, match=r"robot.yaml:.*form: .*does not stand on one, two, three, its lowest"):
+        parse_robot(STAR.replace("AWAY", "2.0"))

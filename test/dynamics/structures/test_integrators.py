@@ -165,3 +165,15 @@ def test_all_integrators_tell_the_same_story():
     moved = np.abs(ends[0] - Simulation(robot).state.nodes).max()
     for other in ends[1:]:
         np.testing.assert_allclose(other, ends[0], atol=2e-3 * moved)
+
+
+@pytest.mark.parametrize(("integrator", "part"), [("rk4", np.sqrt(2.0) / np.pi), ("rattle", 1.0 / np.pi)])
+def test_a_step_longer_than_an_explicit_method_bears_is_told_with_what_limits_it(integrator, part):
+    """Beyond 2 sqrt 2 and 2 over the frequency the energy of a mass on a spring grows in every step."""
+    spring = replace(pendulum("bar", 400.0, start=(1.0, 0.0, 0.0)), gravity=np.zeros(3))
+    for times, grows in ((0.98, False), (1.02, True)):
+        step = times * part * 2.0 * np.pi / np.sqrt(400.0)
+        simulation = Simulation(spring, step, integrator, start=spring.nodes * 1.001, rigid_bars=False)
+        simulation.advance(400)
+        assert (np.abs(simulation.state.nodes[1, 0] - 1.0) > 0.002) == grows
+        assert ("too long" in simulation.note and "the stiffest member" in simulation.note) == grows
