@@ -204,15 +204,21 @@ class Rollout:
         return np.broadcast_to(array, (self.count, *shape))
 
 
+def _varies(owner: Any, field: Any) -> bool:
+    """Whether a field of a model is a number or an array of numbers."""
+    value = getattr(owner, field.name)
+    return field.init and (isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"))
+
+
 def _with(model: Any, varied: Mapping[str, NDArray[np.float64]], i: int) -> Any:
     """The model of member i."""
     for name, values in varied.items():
         value: Any = values[i] if values[i].ndim else float(values[i])
         part, _, field = name.partition(".")
         owner: Any = getattr(model, part, None) if field else model
-        fields = {key: each for key, each in getattr(owner, "__dataclass_fields__", {}).items() if each.init}
+        fields = {key: each for key, each in getattr(owner, "__dataclass_fields__", {}).items() if _varies(owner, each)}
         if (field or part) not in fields:
-            available = list(fields) or [key for key, each in model.__dataclass_fields__.items() if each.init]
+            available = list(fields) or [key for key, each in model.__dataclass_fields__.items() if _varies(model, each)]
             raise TensegrityError(unknown_name("parameter", name, available))
         changed = replace(owner, **{field or part: value})
         model = replace(model, **{part: changed}) if field else changed

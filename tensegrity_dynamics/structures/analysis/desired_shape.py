@@ -64,6 +64,8 @@ def find_rest_lengths(
 ) -> DesiredShape:
     """Rest lengths with which the structure is in balance at its nodes, under its own weight and loads.
 
+    Where only a ground carries these, the shape is that without them: which nodes it stands on is not said by nodes.
+
     Args:
         structure: its nodes are the desired shape.
         prestress: N, mean tension of tendons and springs; may be left out where `tensions` say enough.
@@ -106,7 +108,7 @@ class _Problem:
         self.structure = structure
         self.moving = moving_members(structure)
         self.kept = np.zeros(len(structure.member_names), np.bool_) if kept is None else np.array(kept, np.bool_)
-        self.loads = structure.steady_forces().ravel()[structure.free]
+        self.loads = self._carried_loads()
         if prestress is not None and not (np.isfinite(prestress) and prestress > 0.0):
             raise TensegrityError(f"prestress is {prestress} N, must be a finite force above zero.")
         self.named: dict[int, float] = {}
@@ -125,6 +127,31 @@ class _Problem:
         self.prestress = prestress
         named = [abs(value) for value in self.named.values()]
         self.force = max([prestress or 0.0, *named, float(np.abs(self.loads).max(initial=0.0)), 1e-300])
+
+    def _carried_loads(self) -> NDArray:
+        """Weight and loads on the free coordinates; none where only a ground carries them: where, is not known here.
+
+        Raises:
+            NoEquilibriumError: neither supports nor a ground carry them.
+        """
+        structure = self.structure
+        forces, free = structure.steady_forces(), structure.free
+        arms = structure.nodes - structure.nodes.mean(axis=0)
+        size = float(np.ptp(structure.nodes, axis=0).max())
+        turns = [np.cross(axis, arms) / size for axis in np.eye(3)]
+        rigid = np.array([*(np.tile(axis, (len(arms), 1)) for axis in np.eye(3)), *turns]).reshape(6, -1).T
+        held = np.ones(rigid.shape[0], np.bool_)
+        held[free] = False
+        loose = rigid @ null_space(rigid[held], 1e-9)  # rigid motions that the supports allow
+        work = np.abs(loose.T @ forces.ravel()).max(initial=0.0)
+        if work <= 1e-9 * np.abs(forces).sum():
+            return np.asarray(forces.ravel()[free])
+        if structure.ground is None:
+            raise NoEquilibriumError(
+                f"nothing carries the weight and loads of {np.linalg.norm(forces.sum(axis=0)):.3g} N: its supports let "
+                "all of it move as one body. Fix nodes, give it a ground (contact), or take gravity and loads away."
+            )
+        return np.zeros(free.size)
 
     def solve(self, allowed: float) -> tuple[NDArray, NDArray]:
         structure = self.structure
