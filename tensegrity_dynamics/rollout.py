@@ -204,10 +204,10 @@ class Rollout:
         return np.broadcast_to(array, (self.count, *shape))
 
 
-def _varies(owner: Any, field: Any) -> bool:
-    """Whether a field of a model is a number or an array of numbers."""
-    value = getattr(owner, field.name)
-    return field.init and (isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"))
+def _numeric(owner: Any) -> list[str]:
+    """Fields of a model, or of a part of it, that are numbers or arrays of numbers."""
+    values = {key: getattr(owner, key) for key, each in owner.__dataclass_fields__.items() if each.init}
+    return [key for key, value in values.items() if isinstance(value, float) or getattr(value, "dtype", None) == float]
 
 
 def _with(model: Any, varied: Mapping[str, NDArray[np.float64]], i: int) -> Any:
@@ -216,10 +216,9 @@ def _with(model: Any, varied: Mapping[str, NDArray[np.float64]], i: int) -> Any:
         value: Any = values[i] if values[i].ndim else float(values[i])
         part, _, field = name.partition(".")
         owner: Any = getattr(model, part, None) if field else model
-        fields = {key: each for key, each in getattr(owner, "__dataclass_fields__", {}).items() if _varies(owner, each)}
+        fields = {key: each for key, each in getattr(owner, "__dataclass_fields__", {}).items() if each.init}
         if (field or part) not in fields:
-            available = list(fields) or [key for key, each in model.__dataclass_fields__.items() if _varies(model, each)]
-            raise TensegrityError(unknown_name("parameter", name, available))
+            raise TensegrityError(unknown_name("parameter", name, _numeric(owner if fields else model)))
         changed = replace(owner, **{field or part: value})
         model = replace(model, **{part: changed}) if field else changed
     return model

@@ -30,7 +30,7 @@ TOLERATED_LOSS = 0.05
 
 
 class Simulation:
-    """A robot in time.
+    """A robot in time; `copy.deepcopy` gives another one that goes on from the same state.
 
     Args:
         robot: a robot, or a bare model (then without actuators).

@@ -95,7 +95,7 @@ def _structure_ik(loaded: Any, goal_of: GoalOf, method: str, rigid_bars: bool, a
     tendon, margin = plan.lowest_margin
     path = f"{len(plan.path) - 1} steps; closest to slack: {tendon}, {margin:.4g} N above its floor"
     print_table(table("at the goal", ("", ""), [*shape_rows(plan.equilibrium), ("on the path", path)]))
-    if (words := _free_axes(loaded, "the lengths")):
+    if words := _free_axes(loaded, "the lengths"):
         console.print(f"\n{words} At rest: {pose_words(home)}")
 
 
@@ -142,11 +142,13 @@ def check_controlled(
     option: str, text: str | None, values: np.ndarray | None, axes: Sequence[str], controlled: Sequence[str]
 ) -> None:
     """Raise TensegrityError where a motion (3,) goes along axes that the output does not control."""
-    lost = [] if values is None else [axis for axis, v in zip(axes, values, strict=True) if v and axis not in controlled]
+    lost = (
+        [] if values is None else [axis for axis, v in zip(axes, values, strict=True) if v and axis not in controlled]
+    )
     if lost:
         raise TensegrityError(
-            f"{option} {text!r}: {', '.join(lost)} not controlled by the output, which controls "
-            f"{', '.join(controlled)}; leave it at zero, or name it under controlled."
+            f"{option} {text!r}: {', '.join(lost)} {'is' if len(lost) == 1 else 'are'} not controlled by the output; it "
+            f"controls {', '.join(controlled)}."
         )
 
 

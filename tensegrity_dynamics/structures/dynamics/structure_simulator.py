@@ -471,7 +471,9 @@ class StructureSimulator(Simulator):
         try:
             nodes = np.array(start.nodes if isinstance(start, StructureEquilibrium) else start, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise TensegrityError(f"start is {start!r}; give nodes {structure.nodes.shape} in m, or a shape.") from error
+            raise TensegrityError(
+                f"start is {start!r}; give nodes {structure.nodes.shape} in m, or a shape."
+            ) from error
         if nodes.shape != structure.nodes.shape or not np.isfinite(nodes).all():
             raise TensegrityError(f"start must be finite nodes of shape {structure.nodes.shape}.")
         if np.shape(rest) != structure.rest_lengths.shape:

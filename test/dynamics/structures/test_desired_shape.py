@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from tensegrity_dynamics.contact.ground import Ground
 from tensegrity_dynamics.errors import NoEquilibriumError, RobotFileError, TensegrityError
 from tensegrity_dynamics.robots.load_robot import parse_robot
 from tensegrity_dynamics.structures.analysis.desired_shape import find_rest_lengths
@@ -146,3 +149,12 @@ def test_form_of_a_robot_file_is_refused_with_its_line() -> None:
         parse_robot(STAY.replace("FORM", "{tensions: {ones: 3}}"))
     with pytest.raises(RobotFileError, match=r"robot.yaml:9: form: say how much prestress"):
         parse_robot(STAY.replace("FORM", "{}"))
+
+
+def test_what_only_a_ground_carries_gets_the_lengths_of_its_shape_without_weight() -> None:
+    weightless, heavy = prism(), prism(gravity=-9.81)
+    standing = replace(heavy, ground=Ground(stiffness=1e4, height=-0.1))
+    found = find_rest_lengths(standing, prestress=50.0)
+    assert found.rest_lengths == pytest.approx(find_rest_lengths(weightless, prestress=50.0).rest_lengths, rel=1e-12)
+    with pytest.raises(NoEquilibriumError, match=r"nothing carries the weight and loads of 5.89 N"):
+        find_rest_lengths(heavy, prestress=50.0)
