@@ -207,7 +207,10 @@ class Rollout:
 def _numeric(owner: Any) -> list[str]:
     """Fields of a model, or of a part of it, that are numbers or arrays of numbers."""
     values = {key: getattr(owner, key) for key, each in owner.__dataclass_fields__.items() if each.init}
-    return [key for key, value in values.items() if isinstance(value, float) or getattr(value, "dtype", None) == float]
+    kinds = {
+        key: np.asarray(value).dtype.kind for key, value in values.items() if isinstance(value, float | np.ndarray)
+    }
+    return [key for key, kind in kinds.items() if kind == "f"]
 
 
 def _with(model: Any, varied: Mapping[str, NDArray[np.float64]], i: int) -> Any:

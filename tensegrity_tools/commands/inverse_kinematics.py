@@ -142,14 +142,11 @@ def check_controlled(
     option: str, text: str | None, values: np.ndarray | None, axes: Sequence[str], controlled: Sequence[str]
 ) -> None:
     """Raise TensegrityError where a motion (3,) goes along axes that the output does not control."""
-    lost = (
-        [] if values is None else [axis for axis, v in zip(axes, values, strict=True) if v and axis not in controlled]
-    )
+    moved = [] if values is None else [axis for axis, value in zip(axes, values, strict=True) if value]
+    lost = [axis for axis in moved if axis not in controlled]
     if lost:
-        raise TensegrityError(
-            f"{option} {text!r}: {', '.join(lost)} {'is' if len(lost) == 1 else 'are'} not controlled by the output; it "
-            f"controls {', '.join(controlled)}."
-        )
+        what = f"{', '.join(lost)} {'is' if len(lost) == 1 else 'are'} not controlled by the output"
+        raise TensegrityError(f"{option} {text!r}: {what}; it controls {', '.join(controlled)}.")
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"structure": _structure_ik, "mechanism": _mechanism_ik}
