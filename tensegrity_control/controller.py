@@ -229,7 +229,9 @@ class Controller(ABC):
         if self._phase == "idle":
             raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
         if self._phase == "stopped":
-            raise TensegrityError("the controller is stopped; release it before sending a goal.")
+            raise TensegrityError(
+                "the controller is stopped; release it (service and command `hold`) before sending a goal."
+            )
 
     @property
     def singularity_distance(self) -> float | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from math import isfinite
+from typing import Any
 
 
 class TensegrityError(Exception):
@@ -59,6 +61,14 @@ class BusError(TensegrityError):
 
 class CommandRefused(TensegrityError):
     """The command gate refused a command; says which actuator and why."""
+
+
+def is_finite_number(value: Any) -> bool:
+    """Whether a value can be taken for one finite number; texts, lists and arrays of several cannot."""
+    try:
+        return isfinite(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def unknown_name(what: str, name: object, available: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import TensegrityError
+from .errors import TensegrityError, is_finite_number
 from .numerics.short_repr import ShortRepr
 from .robots.model import Pose
 
@@ -25,7 +25,11 @@ def is_reading(value: float) -> bool:
 
 def check_readings(positions: Mapping[str, float]) -> None:
     """Raise TensegrityError where a position [m or rad by actuator] can have been read from no robot; says which."""
+    if not isinstance(positions, Mapping):
+        raise TensegrityError(f"positions are {positions!r}; give numbers by actuator name, as a dict.")
     for name, value in positions.items():
+        if not is_finite_number(value):
+            raise TensegrityError(f"{name} is told to be at {value!r}; give a finite number in m or rad.")
         if not is_reading(value):
             raise TensegrityError(
                 f"{name} is told to be at {value:g} m or rad; finite numbers up to {LARGEST_READING:g} can be read."

@@ -214,6 +214,15 @@ class Rollout:
         return np.broadcast_to(array, (self.count, *shape))
 
 
+def _numeric(owner: Any) -> list[str]:
+    """Fields of a model, or of a part of it, that are numbers or arrays of numbers."""
+    values = {key: getattr(owner, key) for key, each in owner.__dataclass_fields__.items() if each.init}
+    kinds = {
+        key: np.asarray(value).dtype.kind for key, value in values.items() if isinstance(value, float | np.ndarray)
+    }
+    return [key for key, kind in kinds.items() if kind == "f"]
+
+
 def _with(model: Any, varied: Mapping[str, NDArray[np.float64]], i: int) -> Any:
     """The model of member i."""
     for name, values in varied.items():
@@ -222,8 +231,7 @@ def _with(model: Any, varied: Mapping[str, NDArray[np.float64]], i: int) -> Any:
         owner: Any = getattr(model, part, None) if field else model
         fields = {key: each for key, each in getattr(owner, "__dataclass_fields__", {}).items() if each.init}
         if (field or part) not in fields:
-            available = list(fields) or [key for key, each in model.__dataclass_fields__.items() if each.init]
-            raise TensegrityError(unknown_name("parameter", name, available))
+            raise TensegrityError(unknown_name("parameter", name, _numeric(owner if fields else model)))
         changed = replace(owner, **{field or part: value})
         model = replace(model, **{part: changed}) if field else changed
     return model

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import AccuracyWarning, TensegrityError, unknown_name
+from .errors import AccuracyWarning, TensegrityError, is_finite_number, unknown_name
 from .impedance import ImpedanceSetPoint
 from .linear_models.linear_model import LinearModel
 from .robots.load_robot import naming_lines
@@ -30,7 +30,7 @@ TOLERATED_LOSS = 0.05
 
 
 class Simulation:
-    """A robot in time.
+    """A robot in time; `copy.deepcopy` gives another one that goes on from the same state.
 
     Args:
         robot: a robot, or a bare model (then without actuators).
@@ -63,8 +63,8 @@ class Simulation:
         air_damping: float = 0.0,
         **options: Any,
     ) -> None:
-        if time_step is not None and not (np.isfinite(time_step) and time_step > 0.0):
-            raise TensegrityError(f"time_step is {time_step} s, must be a finite time above zero.")
+        if time_step is not None and not (is_finite_number(time_step) and time_step > 0.0):
+            raise TensegrityError(f"time_step is {time_step!r}, must be a finite time above zero.")
         self.robot = robot_of(robot)
         kind = type_of(self.robot)
         self.integrator = integrator or kind.integrators[0]
@@ -221,7 +221,7 @@ class Simulation:
             TensegrityError: wrong shape or mode, a set point that is not finite (by its actuator), or a motion that
                 cannot be followed.
         """
-        result = self._simulator.step_arrays(set_points, mode, steps)
+        result = self._simulator.step_arrays(set_points, mode, self._steps(steps, None))
         if self._is_watched:
             self._watch_energy()
         return result
@@ -233,9 +233,9 @@ class Simulation:
             if not isinstance(steps, (int, np.integer)) or steps < 0:
                 raise TensegrityError(f"steps is {steps}; give a count, zero or more, or a time as duration=.")
             return int(steps)
-        count = float(duration / self.time_step)  # type: ignore[operator]
+        count = duration / self.time_step if is_finite_number(duration) else -1.0  # type: ignore[operator]
         if not (np.isfinite(count) and count >= 0.0):
-            raise TensegrityError(f"duration is {duration} s; give a finite time, zero or more, or steps=.")
+            raise TensegrityError(f"duration is {duration!r}; give a finite time in s, zero or more, or steps=.")
         return round(count)
 
     # -- what simulators of every kind can do; see `Simulator` ----------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import TensegrityError, unknown_name
+from .errors import TensegrityError, is_finite_number, unknown_name
 from .impedance import ImpedanceSetPoint, MovingPosition
 from .linear_models.linear_model import LinearModel
 from .numerics.short_repr import ShortRepr
@@ -259,6 +259,10 @@ def checked_commands(mode: str, values: Mapping[str, Any], actuators: tuple[str,
     """
     if mode not in MODES:
         raise TensegrityError(unknown_name("mode", mode, MODES))
+    if not isinstance(values, Mapping):
+        raise TensegrityError(
+            f"{mode} is {values!r}; give numbers by actuator name, as a dict (step_arrays takes arrays of all)."
+        )
     result: dict[int, Any] = {}
     for name, value in values.items():
         if name not in actuators:
@@ -268,7 +272,7 @@ def checked_commands(mode: str, values: Mapping[str, Any], actuators: tuple[str,
                 raise TensegrityError(f"impedance of actuator {name} is {value!r}; give an ImpedanceSetPoint.")
             result[actuators.index(name)] = value
             continue
-        if not np.isfinite(value):
-            raise TensegrityError(f"command to actuator {name} is {value}; give a finite number.")
+        if not is_finite_number(value):
+            raise TensegrityError(f"command to actuator {name} is {value!r}; give a finite number.")
         result[actuators.index(name)] = value if isinstance(value, MovingPosition) else float(value)
     return result

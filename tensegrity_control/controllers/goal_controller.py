@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, unknown_name
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, is_finite_number, unknown_name
 from tensegrity_dynamics.impedance import lead_of, travelled
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.motor_limits import MotorLimits
@@ -452,5 +452,5 @@ def check_settings(about: Mapping[str, Setting], values: Mapping[str, float]) ->
 def check_ranges(*parameters: tuple[str, float, float, float]) -> None:
     """Raise TensegrityError where a (name, value, lowest, highest) is not a number within its range."""
     for name, value, low, high in parameters:
-        if not (np.isfinite(value) and low <= value <= high):
-            raise TensegrityError(f"{name} is {value}; give a number from {low:g} to {high:g}.")
+        if not (is_finite_number(value) and low <= value <= high):
+            raise TensegrityError(f"{name} is {value!r}; give a number from {low:g} to {high:g}.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.errors import TensegrityError, is_finite_number, unknown_name
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
@@ -106,13 +106,13 @@ def _floors(robot: Robot, tension_floor: float | Mapping[str, float] | None) -> 
         for name, value in tension_floor.items():
             if name not in names:
                 raise TensegrityError("tension floor: " + unknown_name("actuator", name, names))
-            floors[names.index(name)] = float(value)
+            floors[names.index(name)] = value
     elif tension_floor is not None:
-        floors = [float(tension_floor)] * len(floors)
+        floors = [tension_floor] * len(floors)
     for actuator, floor in zip(robot.actuators, floors, strict=True):
-        if not (np.isfinite(floor) and 0.0 <= floor < actuator.effort):
+        if not (is_finite_number(floor) and 0.0 <= floor < actuator.effort):
             raise TensegrityError(
-                f"tension floor of {actuator.name} is {floor:g} N; give a number from 0 to below its effort limit "
+                f"tension floor of {actuator.name} is {floor!r} N; give a number from 0 to below its effort limit "
                 f"of {actuator.effort:g} N."
             )
-    return floors
+    return [float(floor) for floor in floors]

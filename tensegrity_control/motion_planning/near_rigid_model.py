@@ -105,7 +105,10 @@ class NearRigidModel(ReducedModel):
         if tracked is None:
             strains = [mechanism.velocities_of(entry.joints[2]).start + 1 for entry in model.entries]
             names = mechanism.coordinate_names()
-            tracked = [names[k] for k in choose_independent(robot, strains, alike=True) if k not in strains]
+            # what a cable turns depends on its tension, and equilibria with other tensions are at the same position
+            turned = {name for entry in model.entries for name in entry.joints}
+            chosen = choose_independent(robot, strains, alike=True, unranked=turned)
+            tracked = [names[k] for k in chosen if k not in strains]
         self.tracked = tuple(tracked)
         self.y = named_coordinates(mechanism, tracked)
         self.angles = [mechanism.velocities_of(entry.joints[2]).start for entry in model.entries]
@@ -121,7 +124,6 @@ class NearRigidModel(ReducedModel):
         self.tension_level: float | None = None
         self.held_stiffness: PlannedStiffness | None = None
         super().__init__(robot, self.y + self.strains)
-        # what a cable turns depends on its tension, and equilibria with other tensions are at the same position
         of_cables = [mechanism.velocities_of(name) for entry in model.entries for name in entry.joints]
         self._reluctant = [k for at in of_cables for k in range(at.start, at.stop) if k not in self.strains]
         joints = tuple(model.joint_of(each.drives) for each in robot.actuators)

@@ -52,8 +52,15 @@ class DiscreteModel(ShortRepr):
     def advance(
         self, deviation: NDArray[np.float64], inputs: NDArray[np.float64] | None = None, steps: int = 1
     ) -> NDArray[np.float64]:
-        """Deviation (n,) from x0 after some steps with inputs u - u0 (u,) held, none without."""
+        """Deviation (n,) from x0 after some steps with inputs u - u0 (u,) held, none without.
+
+        Raises:
+            TensegrityError: a deviation or inputs of another shape.
+        """
         result = np.array(deviation, dtype=np.float64)
+        for name, given, size in (("deviation", result, self.offset.size), ("inputs", inputs, self.inputs.shape[1])):
+            if given is not None and np.shape(given) != (size,):
+                raise TensegrityError(f"{name} has shape {np.shape(given)}, expected ({size},).")
         push = self.offset if inputs is None else self.offset + self.inputs @ np.asarray(inputs, dtype=np.float64)
         for _ in range(steps):
             result = self.matrix @ result + push

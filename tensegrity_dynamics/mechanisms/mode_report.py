@@ -136,7 +136,7 @@ def _within(values: NDArray, limits: NDArray, kinematics: LoopKinematics) -> NDA
 
 def _search_words(found: ModeSearch) -> str:
     return (
-        f"Found from {found.starts} random starts, {sum(found.met)} of which arrived; the rarest was met "
+        f"Found from {found.starts} random starts, {sum(found.met) - 1} of which arrived; the rarest was met "
         f"{min(found.met)} times, the chance of a further one per arrival is about {100.0 * found.unseen:.2g} %."
     )
 

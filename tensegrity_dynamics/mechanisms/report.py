@@ -20,6 +20,7 @@ from ..robots.report import (
     Report,
     RobotReport,
     Section,
+    beyond_limits,
     closing_rows,
     drive_notes,
     facts,
@@ -129,6 +130,7 @@ class MechanismReport(RobotReport):
         return Report(
             figures,
             equilibrium_parts(self.robot, title, found.pose, found.equilibrium, found.tensions, positions),
+            notes=beyond_limits(self.robot, positions),
             shape=(found.q, np.array([found.tensions.get(name, np.nan) for name in self.model.cable_names])),
         )
 

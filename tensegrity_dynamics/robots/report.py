@@ -126,6 +126,17 @@ class RobotReport(ABC):
         """
 
 
+def beyond_limits(robot: Robot, positions: Mapping[str, float]) -> list[str]:
+    """Notes on positions [m or rad] by actuator, or by what it drives, that lie outside of the actuator's limits."""
+    notes = []
+    for each in robot.actuators:
+        value, (low, high) = positions.get(each.name, positions.get(each.drives)), each.position
+        if value is not None and not low <= value <= high:
+            unit = each.units[0]
+            notes.append(f"{each.name} at {value:g} {unit} is outside of its limits, {low:g} to {high:g} {unit}.")
+    return notes
+
+
 def facts(robot: Robot) -> Mapping[str, Any]:
     """Figures that every kind of robot reports alike."""
     return {"name": robot.name, "kind": robot.kind, "source": robot.source, "file": _path(robot)}

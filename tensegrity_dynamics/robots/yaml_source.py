@@ -27,6 +27,8 @@ class YamlSource:
         self._lines: dict[tuple, int] = {}
         self._origins: dict[tuple, tuple] = {}  # where a copied part is written
         self._below: dict[tuple, list[tuple]] = {}  # fields in a part that is repeated, found once
+        if not isinstance(text, str):
+            raise RobotFileError(f"{name}: the text of a robot file is needed, found {type(text).__name__}.")
         if len(text) > MAXIMUM_BYTES:
             raise RobotFileError(f"{name}: the file is larger than {MAXIMUM_BYTES} characters; split the robot.")
         self.data = self._plain(self._compose(text), (), 0)

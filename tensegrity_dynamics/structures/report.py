@@ -19,6 +19,7 @@ from ..robots.report import (
     Report,
     RobotReport,
     Section,
+    beyond_limits,
     closing_rows,
     drive_notes,
     facts,
@@ -163,7 +164,9 @@ class StructureReport(RobotReport):
         parts: list[Section | str] = [Section(title, ("", ""), shape_rows(shape)), _members(shape)]
         if not options.rigid_bars and "bar" in self.structure.kinds:
             parts.append(RIGID_NOTE)
-        return Report(shape_figures(shape), parts, shape=(shape.nodes, shape.tensions))
+        return Report(
+            shape_figures(shape), parts, notes=beyond_limits(robot, lengths), shape=(shape.nodes, shape.tensions)
+        )
 
     def _competing(
         self, lengths: dict[str, float], forces: dict[str, Any], options: KinematicsOptions, common: dict[str, Any]

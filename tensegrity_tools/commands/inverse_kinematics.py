@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -39,7 +39,10 @@ def ik(
     if loaded.kind not in COMMANDS:
         able = " and ".join(f"{kind}s" for kind in COMMANDS)
         raise TensegrityError(f"{loaded.name} is a {loaded.kind}; inverse kinematics is for {able}.")
-    loaded.output  # noqa: B018 - raises where there is none
+    controlled = loaded.output.controlled  # raises where there is no output
+    check_controlled("--move", move, read_vector(move, "--move", kind="length"), ("x", "y", "z"), controlled)
+    turned = read_vector(turn, "--turn", kind="angle", unit="deg")
+    check_controlled("--turn", turn, turned, ("rx", "ry", "rz"), controlled)
     COMMANDS[loaded.kind](
         loaded, lambda rest: _goal(rest, move, turn, position, quaternion), method, rigid_bars, as_json
     )
@@ -92,12 +95,8 @@ def _structure_ik(loaded: Any, goal_of: GoalOf, method: str, rigid_bars: bool, a
     tendon, margin = plan.lowest_margin
     path = f"{len(plan.path) - 1} steps; closest to slack: {tendon}, {margin:.4g} N above its floor"
     print_table(table("at the goal", ("", ""), [*shape_rows(plan.equilibrium), ("on the path", path)]))
-    free = [axis for axis in ("x", "y", "z", "rx", "ry", "rz") if axis not in loaded.output.controlled]
-    if free:
-        console.print(
-            f"\n{loaded.output.name} controls {', '.join(loaded.output.controlled)}; "
-            f"{', '.join(free)} follow from the lengths. At rest: {pose_words(home)}"
-        )
+    if words := _free_axes(loaded, "the lengths"):
+        console.print(f"\n{words} At rest: {pose_words(home)}")
 
 
 def _mechanism_ik(robot: Any, goal_of: GoalOf, method: str, rigid_bars: bool, as_json: bool) -> None:
@@ -126,7 +125,28 @@ def _mechanism_ik(robot: Any, goal_of: GoalOf, method: str, rigid_bars: bool, as
         print_json({"reached": True, "positions": given, "steps": len(path) - 1, **figures})
         return
     title = f"{robot.name} at the goal, {len(path) - 1} steps from rest"
-    print_report(Report({}, equilibrium_parts(robot, title, end.pose, end.statics, tensions, given)))
+    parts = equilibrium_parts(robot, title, end.pose, end.statics, tensions, given)
+    words = _free_axes(robot, "the actuators")
+    print_report(Report({}, [*parts, words] if words else parts))
+
+
+def _free_axes(robot: Any, source: str) -> str:
+    """What a goal says of no effect, in words; empty where the output controls all axes."""
+    free = [axis for axis in ("x", "y", "z", "rx", "ry", "rz") if axis not in robot.output.controlled]
+    if not free:
+        return ""
+    return f"{robot.output.name} controls {', '.join(robot.output.controlled)}; {', '.join(free)} follow from {source}."
+
+
+def check_controlled(
+    option: str, text: str | None, values: np.ndarray | None, axes: Sequence[str], controlled: Sequence[str]
+) -> None:
+    """Raise TensegrityError where a motion (3,) goes along axes that the output does not control."""
+    moved = [] if values is None else [axis for axis, value in zip(axes, values, strict=True) if value]
+    lost = [axis for axis in moved if axis not in controlled]
+    if lost:
+        what = f"{', '.join(lost)} {'is' if len(lost) == 1 else 'are'} not controlled by the output"
+        raise TensegrityError(f"{option} {text!r}: {what}; it controls {', '.join(controlled)}.")
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"structure": _structure_ik, "mechanism": _mechanism_ik}

@@ -1,11 +1,21 @@
 """Structures in time: energies, momenta, orders of the integrators, bars, spools, and bad input."""
 
+import pickle
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensegrity_dynamics import Simulation, forward_kinematics, load_robot, make_structure
+from tensegrity_dynamics import (
+    Simulation,
+    forward_kinematics,
+    load_robot,
+    make_estimator,
+    make_structure,
+    parse_robot,
+)
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Actuator, Robot
 from tensegrity_dynamics.structures.dynamics.structure_simulator import INTEGRATORS
@@ -458,3 +468,33 @@ def test_a_net_of_a_thousand_nodes_keeps_its_energy_and_the_implicit_method_says
     assert energy.total == pytest.approx(start.total, abs=1e-3 * energy.kinetic)
     with pytest.raises(TensegrityError, match="2700; use rk4 or rattle"):
         Simulation(structure, integrator="implicit", start=structure.nodes)
+
+
+@pytest.mark.parametrize("how", [deepcopy, lambda simulation: pickle.loads(pickle.dumps(simulation))])
+def test_copy_of_a_simulation_goes_on_as_the_original_and_leaves_it_alone(how):
+    simulation = swinging(damping=1.0)
+    simulation.advance(20)
+    copied, nodes = how(simulation), simulation.state.nodes
+    copied.advance(30)
+    assert np.array_equal(simulation.state.nodes, nodes)
+    simulation.advance(30)
+    assert np.array_equal(simulation.state.nodes, copied.state.nodes)
+    assert simulation.energy() == copied.energy()
+
+
+def test_what_is_no_number_is_refused_in_a_sentence():
+    simulation = Simulation(load_robot("three_prism"))
+    name = simulation.robot.actuators[0].name
+    for call, words in (
+        (lambda: Simulation(prism(), "1ms"), "time_step is '1ms'"),
+        (lambda: Simulation(prism(), start="file"), "give nodes"),
+        (lambda: simulation.advance(1, position={name: "0.5"}), "give a finite number"),
+        (lambda: simulation.advance(1, position={name: np.array([0.5])}), "give a finite number"),
+        (lambda: simulation.advance(1, position=[0.5]), "by actuator name"),
+        (lambda: simulation.advance(duration="1s"), "duration is '1s'"),
+        (lambda: simulation.step_arrays(steps=-1), "steps is -1"),
+        (lambda: make_estimator(simulation.robot).solve([0.5]), "by actuator name"),
+        (lambda: parse_robot(None), "the text of a robot file is needed"),
+    ):
+        with pytest.raises(TensegrityError, match=words):
+            call()

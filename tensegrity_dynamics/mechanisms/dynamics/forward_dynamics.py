@@ -172,6 +172,15 @@ def massless_message(mechanism: Mechanism, coordinate: int) -> str:
     """Text that names the coordinate and body whose motion meets no inertia."""
     name = mechanism.coordinate_names()[coordinate]
     body = mechanism.joints[int(mechanism.flat.dof_body[coordinate])].body
+    for cable in mechanism.cables:  # of its bodies a file can make pulley and block heavy, and not the cable itself
+        pulley = mechanism.joint(cable.joint).parent
+        block = next((each.parent for each in mechanism.joints if each.body == pulley), pulley)
+        weightless = pulley in mechanism.body_index and not mechanism.flat.mass[mechanism.body_index[pulley]]
+        if weightless and body in (mechanism.joint(cable.joint).body, pulley, block):
+            return (
+                f"cable {cable.name} can be wound without moving any mass (found at {name}): its pulley has none. "
+                "Give the cable a pulley with mass (pulley: [{kind: cylinder, ...}]), or its actuator a rotor_inertia."
+            )
     return (
         f"coordinate {name} can move without moving any mass (body {body} and all it carries are massless there). "
         f"Give {body} a mass, or close a loop that holds it."

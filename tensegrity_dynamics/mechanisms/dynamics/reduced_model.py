@@ -18,7 +18,7 @@ anew where a joint has turned far from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -588,12 +588,14 @@ def whole_joints(mechanism: Mechanism, weight: Array, pivots: Callable[[], list[
         weight[parts[0]] = WHOLE
 
 
-def choose_independent(robot: Robot, first: ArrayLike, *, alike: bool = False) -> list[int]:
+def choose_independent(
+    robot: Robot, first: ArrayLike, *, alike: bool = False, unranked: Collection[str] = ()
+) -> list[int]:
     """Independent coordinates at the start: `first` (indices in v), and of the joints with one those that carry most.
 
     Where these do not suffice those of joints with several follow, and spherical and floating ones last; with `alike`
     joints of all kinds are ranked by what they carry. Coordinates of `first` that depend on others of them, and those
-    of other joints where nothing else is left, take part as they must.
+    of other joints where nothing else is left (so of `unranked` ones, whatever they carry), take part as they must.
     """
     mechanism = robot.mechanism
     flat, chosen = mechanism.flat, np.asarray(first, dtype=np.int64)
@@ -605,6 +607,7 @@ def choose_independent(robot: Robot, first: ArrayLike, *, alike: bool = False) -
     ranked = [
         joint for joint in mechanism.joints
         if (alike or joint.kind in ("revolute", "prismatic"))
+        and joint.name not in unranked
         and not np.any(np.isin(np.arange(mechanism.velocity_count)[mechanism.velocities_of(joint.name)], chosen))
     ]  # fmt: skip
     # a lower weight keeps a coordinate from becoming passive

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -169,6 +170,21 @@ class MechanismSimulator(Simulator):
         self.shortest_period = self._shortest_period()
         self.time_step = min(1e-3, self.shortest_period / 20.0) if time_step is None else float(time_step)
         self.reset()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> MechanismSimulator:
+        made = object.__new__(type(self))
+        memo[id(self)] = made
+        for name, value in self.__dict__.items():
+            if name != "_stepper":  # its functions change the arrays of this very object
+                made.__dict__[name] = deepcopy(value, memo)
+        made._stepper = made._make_stepper()
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TensegrityError(
+            "the simulation of a mechanism stays in its process, where its compiled functions are: send the robot and "
+            "state.q and state.v, and take set_state there."
+        )
 
     # -- the face of `Simulator` ------------------------------------------------------------------------------------
 

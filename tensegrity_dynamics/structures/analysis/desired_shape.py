@@ -147,7 +147,7 @@ class _Problem:
         self.structure = structure
         self.moving = moving_members(structure)
         self.kept = np.zeros(len(structure.member_names), np.bool_) if kept is None else np.array(kept, np.bool_)
-        self.loads = (structure.steady_forces() + ground_pushes(structure)).ravel()[structure.free]
+        self.loads = self._carried_loads()
         if prestress is not None and not (np.isfinite(prestress) and prestress > 0.0):
             raise TensegrityError(f"prestress is {prestress} N, must be a finite force above zero.")
         self.named: dict[int, float] = {}
@@ -166,6 +166,29 @@ class _Problem:
         self.prestress = prestress
         named = [abs(value) for value in self.named.values()]
         self.force = max([prestress or 0.0, *named, float(np.abs(self.loads).max(initial=0.0)), 1e-300])
+
+    def _carried_loads(self) -> NDArray:
+        """Weight, loads and what the ground does against them, on the free coordinates.
+
+        Raises:
+            NoEquilibriumError: neither supports nor the ground carry them.
+        """
+        structure = self.structure
+        forces, free = structure.steady_forces() + ground_pushes(structure), structure.free
+        arms = structure.nodes - structure.nodes.mean(axis=0)
+        size = float(np.ptp(structure.nodes, axis=0).max())
+        turns = [np.cross(axis, arms) / size for axis in np.eye(3)]
+        rigid = np.array([*(np.tile(axis, (len(arms), 1)) for axis in np.eye(3)), *turns]).reshape(6, -1).T
+        held = np.ones(rigid.shape[0], np.bool_)
+        held[free] = False
+        loose = rigid @ null_space(rigid[held], 1e-9)  # rigid motions that the supports allow
+        work = np.abs(loose.T @ forces.ravel()).max(initial=0.0)
+        if work > 1e-9 * np.abs(structure.steady_forces()).sum():
+            raise NoEquilibriumError(
+                f"nothing carries the weight and loads of {np.linalg.norm(forces.sum(axis=0)):.3g} N: its supports let "
+                "all of it move as one body. Fix nodes, give it a ground (contact), or take gravity and loads away."
+            )
+        return np.asarray(forces.ravel()[free])
 
     def solve(self, allowed: float) -> tuple[NDArray, NDArray]:
         structure = self.structure

@@ -178,6 +178,11 @@ class StructureSimulator(Simulator):
         self.shortest_period = self._shortest_period()
         self.time_step = self._default_step() if time_step is None else float(time_step)
         self._work.horizon[0] = self.time_step if integrator == "implicit" else 0.0
+        self._bind()
+        self.reset()
+
+    def _bind(self) -> None:
+        """Give the compiled side, and readers, the arrays of this simulation."""
         self._plant = make_plant(
             self._network, self._spools, self._rods or (), self._nodes, self._velocities, self._rest, self._work,
             self._stages,
@@ -185,7 +190,15 @@ class StructureSimulator(Simulator):
         self._views = (self._nodes.view(), self._velocities.view())
         for view in self._views:
             view.setflags(write=False)
-        self.reset()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and other processes: without what refers to the arrays of this very object."""
+        own = ("_plant", "_views", "_linearisations")
+        return {name: value for name, value in self.__dict__.items() if name not in own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _linearisations={})
+        self._bind()
 
     # -- the face of `Simulator` ------------------------------------------------------------------------------------
 
@@ -466,7 +479,12 @@ class StructureSimulator(Simulator):
             except NoEquilibriumError:
                 start = structure.nodes
         rest = start.rest_lengths if isinstance(start, StructureEquilibrium) else structure.rest_lengths
-        nodes = np.array(start.nodes if isinstance(start, StructureEquilibrium) else start, dtype=np.float64)
+        try:
+            nodes = np.array(start.nodes if isinstance(start, StructureEquilibrium) else start, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TensegrityError(
+                f"start is {start!r}; give nodes {structure.nodes.shape} in m, or a shape."
+            ) from error
         if nodes.shape != structure.nodes.shape or not np.isfinite(nodes).all():
             raise TensegrityError(f"start must be finite nodes of shape {structure.nodes.shape}.")
         if np.shape(rest) != structure.rest_lengths.shape:

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tensegrity_control import RobotState, make_controller
 from tensegrity_control.laws.near_rigid_law import NearRigidLaw
 from tensegrity_control.motion_planning import strain_planner
 from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
@@ -20,6 +22,7 @@ from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms import forward_dynamics
 from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
+from tensegrity_dynamics.robots.load_robot import parse_robot
 
 TRACKED = ("x-revoluteJt", "y-revoluteJt")
 STRESS, AREA = 20e6, np.pi * 1e-6
@@ -258,3 +261,36 @@ def test_floor_and_weights_must_be_above_zero():
         NearRigidWeights(rate=0.0)
     with pytest.raises(TensegrityError, match="control period is"):
         NearRigidTracker(strut(2e9), TRACKED, short_path(), period=0.0, floor=FLOOR)
+
+
+def test_no_joint_of_a_cable_is_tracked_where_others_suffice_and_the_plan_ends_at_its_goal() -> None:
+    """A plate in a plane on massless slides: pulleys with mass carry more than these, and say less of where it is."""
+    cables, actuators = [], []
+    for k, (x, z, side) in enumerate([(-1, 2, 1), (1, 2, -1), (-1, 0, -1), (1, 0, 1)]):
+        cables.append(
+            {"name": f"c{k}", "body": "world", "at": [x, 0, z], "block_axis": [0, 0, 1], "pulley_axis": [0, side, 0],
+             "pulley_radius": 0.03, "cable_radius": 0.001, "young": 5e9, "damping": 5e6, "variant": "epsilon",
+             "length": 4, "strain": 0.001, "pulley": [{"kind": "cylinder", "size": [0.03, 0.01], "mass": 0.1}],
+             "anchor": {"body": "plate", "at": [0.1 * x, 0, 0.05 * (z - 1)]}}
+        )  # fmt: skip
+        actuators.append({"drives": f"c{k}", "position": [-60, 60], "rate": 10, "effort": 5})
+    joints = [
+        {"name": "sx", "kind": "prismatic", "parent": "world", "body": "slide", "axis": [1, 0, 0]},
+        {"name": "sz", "kind": "prismatic", "parent": "slide", "body": "cart", "axis": [0, 0, 1],
+         "frame": {"at": [0, 0, 1]}},
+        {"name": "ry", "kind": "revolute", "parent": "cart", "body": "plate", "axis": [0, 1, 0]},
+    ]  # fmt: skip
+    plate = {"shapes": [{"kind": "box", "size": [0.2, 0.1, 0.1], "mass": 2}]}
+    robot = parse_robot(
+        yaml.safe_dump(
+            {"kind": "mechanism", "name": "plate", "bodies": {"slide": {}, "cart": {}, "plate": plate},
+             "joints": joints, "cables": cables, "actuators": actuators,
+             "outputs": [{"name": "plate", "body": "plate", "controlled": ["x", "z"]}]}
+        )
+    )  # fmt: skip
+    control = make_controller("near_rigid", robot)
+    assert set(control.model.tracked) == {"sx", "sz", "ry"}
+    control.reset(0.0, RobotState.of(Simulation(robot, 1e-3)))
+    goal = [0.05, 0.0, 1.0]
+    control.set_goal(0.0, goal)
+    assert control.status(0.0).goal[0] == pytest.approx(goal, abs=1e-6)  # 0.9 mm off with a pulley's angle

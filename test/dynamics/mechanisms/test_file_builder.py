@@ -301,6 +301,14 @@ def test_motion_without_mass_is_named():
     assert "coordinate pin_2 can move without moving any mass" in message and "Give leg_2 a mass" in message
 
 
+def test_pulley_without_mass_is_named_and_not_the_cable_that_no_file_can_give_one():
+    data = raw("single_strut")
+    for cable in data["cables"]:
+        cable.pop("pulley", None)
+    message = refusal(data)
+    assert "its pulley has none" in message and "pulley: [{kind: cylinder" in message
+
+
 def test_order_of_the_joints_in_the_file_does_not_matter():
     data = raw("single_strut")
     data["joints"].reverse()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -244,3 +247,25 @@ def test_steps_of_controlled_error_and_linear_models_of_slack_ropes_are_refused_
         Simulation(atwood(), integrator="adaptive")
     with pytest.raises(TensegrityError, match="rope hangs slack"):
         Simulation(ball("0.6, 0, -0.8", 1.2), time_step=1e-3, start="file").linearise()
+
+
+def test_copy_of_a_simulation_leaves_the_original_alone_where_a_rope_goes_taut():
+    """What a step undoes and loses belongs to the copy: the blow's energy was booked on the original."""
+    robot = parse_robot("""
+kind: mechanism
+name: drop
+bodies: {ball: {shapes: [{kind: point, size: [], mass: 1}]}}
+joints: [{name: fall, kind: prismatic, parent: world, body: ball, axis: [0, 0, 1], frame: {at: [0, 0, -0.5]}}]
+routed_cables:
+  - {name: rope, rigid: true, cable_radius: 0.001, length: 0.6, route: [{body: world, at: [0, 0, 0]}, {body: ball, at: [0, 0, 0]}]}
+""")  # noqa: E501
+    simulation = Simulation(robot, 1e-3, start=[0.0])
+    simulation.advance(20)
+    copied, before = deepcopy(simulation), simulation.energy()
+    copied.advance(200)
+    assert copied.energy().damping == pytest.approx(0.1 * 9.80665, rel=1e-6)  # all that it fell
+    assert simulation.energy() == before
+    simulation.advance(200)
+    assert simulation.energy() == copied.energy()
+    with pytest.raises(TensegrityError, match="stays in its process"):
+        pickle.dumps(simulation)

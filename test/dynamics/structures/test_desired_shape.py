@@ -197,3 +197,8 @@ def test_what_stands_free_keeps_its_shape_on_the_feet_that_carry_it(away: float)
 def test_a_desired_shape_that_falls_over_is_refused_with_its_feet() -> None:
     with pytest.raises(RobotFileError, match=r"robot.yaml:.*form: .*does not stand on one, two, three, its lowest"):
         parse_robot(STAR.replace("AWAY", "2.0"))
+
+
+def test_a_shape_whose_weight_nothing_carries_is_refused() -> None:
+    with pytest.raises(NoEquilibriumError, match=r"nothing carries the weight and loads of 5.89 N"):
+        find_rest_lengths(prism(gravity=-9.81), prestress=50.0)

@@ -116,6 +116,11 @@ def test_fk_takes_lengths_with_units(run) -> None:
     assert first["nodes_m"]["top_1"] == pytest.approx(second["nodes_m"]["top_1"], abs=1e-9)
 
 
+def test_fk_says_which_actuators_are_beyond_their_limits(run) -> None:
+    assert "draw_1 at 83 m is outside of its limits, " in run("fk", "tensebot", "-l", "draw_1=83")[1]
+    assert "outside of its limits" not in run("fk", "tensebot", "-l", "draw_1=8.3in")[1]
+
+
 def test_fk_takes_forces_which_add_up(run) -> None:
     down = json.loads(run("fk", "tensebot", "-f", "top_1=0,0,-5lbf", "-f", "top_1=0,0,-5lbf", "--json")[1])
     once = json.loads(run("fk", "tensebot", "-f", "top_1=0,0,-44.482216152605", "--json")[1])
@@ -227,6 +232,8 @@ def test_experiments_are_listed_with_what_they_show(run) -> None:
         (("ik", "tensebot", "--move", "0, 0, nan"), "finite"),
         (("ik", "tensebot", "--move", "0, 0, 0", "--position", "0, 0, 1"), "not both"),
         (("ik", "four_prism", "--move", "0, 0, 1mm"), "four_prism"),
+        (("ik", "single_strut", "--move", "0, 0, 1mm"), "z is not controlled by the output; it controls x, y"),
+        (("ik", "three_prism", "--turn", "0, 0, 1"), "rz is not controlled by the output"),
         (("simulate", "tensebot", "--duration", "0"), "above zero"),
         (("simulate", "tensebot", "--integrator", "euler"), "rk4"),
         (("simulate", "tensebot", "--position", "drw_1=1"), "Did you mean 'draw_1'?"),
