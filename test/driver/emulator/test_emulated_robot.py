@@ -416,7 +416,7 @@ def test_an_unplugged_port_is_gone_and_comes_back_under_its_name(old: Master) ->
 
 
 def test_spikes_delay_every_so_many_deliveries(old: Master) -> None:
-    old.robot.faults.spike(60.0, every=2)
+    old.robot.faults.spike(59.0, every=2)
     results = [old.read("led") is None for _ in range(2)]
     assert sorted(results) == [False, True]
 

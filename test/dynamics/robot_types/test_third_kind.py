@@ -12,8 +12,9 @@ from pathlib import Path
 import hoist
 import numpy as np
 import pytest
+from patience import until
 from typer.testing import CliRunner
-from view_visitor import free_port, visit, wait
+from view_visitor import free_port, visit
 
 from tensegrity_dynamics import (
     Robot,
@@ -126,7 +127,7 @@ def test_the_browser_follows_its_load_and_names_its_slack_rope(crane: Robot) -> 
     with View(crane, free_port()) as view, visit(view) as visitor:
         assert not view.show(ViewState(time=0.0, configuration=np.zeros(2)))
         assert view.show(ViewState(time=1.0, configuration=np.array([0.7]), tensions=np.zeros(1)))
-        assert wait(lambda: visitor.row("Slack") == "rope")
+        until(lambda: visitor.row("Slack") == "rope")
         np.testing.assert_allclose(visitor.array("/robot/solids/0", "batched_positions"), [[0.0, 0.0, 0.7]], atol=1e-6)
 
 
