@@ -18,7 +18,7 @@ from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import STIFFNESS_SETTINGS, Setting
+from ..controller import STIFFNESS_SETTINGS, RobotState, Setting
 from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
@@ -140,6 +140,18 @@ class NearRigidController(ElasticTorqueController):
         model.held_stiffness = held and PlannedStiffness(self.robot, held.direction, held.stiffness)
         model.take_coordinates(index, centre)
         return model
+
+    def _hold_tracker(self, state: RobotState | None) -> LinearFeedbackTracker:
+        """As the base class; raises TensegrityError where cables are slack at rest: the first plan would jerk them."""
+        tracker = super()._hold_tracker(state)
+        names = self.robot.model.tension_names
+        slack = [name for name, pull in zip(names, tracker.end.tensions, strict=True) if not pull > 0.0]
+        if slack:
+            raise TensegrityError(
+                f"cables of {self.robot.name} are slack at rest: {', '.join(slack)}. near_rigid begins with all of "
+                "them tight; tighten them first (strain in the robot file, or the controller joint_position)."
+            )
+        return tracker
 
     def _coordinates(self, equilibrium: PathEquilibrium, model: NearRigidModel) -> Array:
         return model.tracked_at(equilibrium.q)

@@ -118,7 +118,9 @@ def _start(u: NDArray[np.float64], ys: NDArray[np.float64]) -> NDArray[np.float6
     return np.array([float(np.median(ys - slope * u)), slope])
 
 
-def _soft(u: NDArray[np.float64], ys: NDArray[np.float64], line: NDArray[np.float64], floor: float) -> NDArray[np.float64]:
+def _soft(
+    u: NDArray[np.float64], ys: NDArray[np.float64], line: NDArray[np.float64], floor: float
+) -> NDArray[np.float64]:
     """(n,) Residuals of the line with the least soft-l1 loss, by least squares whose weights are its derivatives."""
     off = ys - line[0] - line[1] * u
     scale = _scale(off, floor)

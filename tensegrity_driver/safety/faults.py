@@ -97,7 +97,11 @@ class FaultKind(Enum):
     )
     HARDWARE_ERROR = (
         "hardware_error",
-        FaultRow("switch it off and on, home this tendon where it counts turns; if the error comes back, replace the servo", TORQUE_OFF, A_DAMAGED_READING),
+        FaultRow(
+            "switch it off and on, home this tendon where it counts turns; replace it if the error comes back",
+            TORQUE_OFF,
+            A_DAMAGED_READING,
+        ),
     )
     OVERLOAD = "overload", FaultRow(
         f"loosen what pulls against it{KEPT}", RELEASE, "persist", jog_allowed=True,

@@ -21,6 +21,7 @@ from tensegrity_control.trajectories.time_scaling import PathClock
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
+from tensegrity_dynamics.robots.load_robot import parse_robot
 
 PERIOD = 0.01
 CASES = [
@@ -150,6 +151,54 @@ def test_loops_too_slow_for_the_robot_are_refused():
     model, q, effort = model_of("manipulator")
     with pytest.raises(InfeasibleControlError, match="shorten"):
         impedance_gains(model, q, effort, period=0.2)
+
+
+ARM = """
+kind: mechanism
+name: arm
+gravity: [0, 0, -9.81]
+density: 1500
+bodies:
+  cross: {}
+  mast: {shapes: [{kind: cylinder, size: [0.04, 2.0], frame: {at: [0, 0, 1.0]}}]}
+  link: {shapes: [{kind: cylinder, size: [0.03, 1.2], frame: {at: [0, 0, 0.6]}}]}
+joints:
+  - {name: a, kind: revolute, parent: world, body: cross, axis: [1, 0, 0]}
+  - {name: b, kind: revolute, parent: cross, body: mast, axis: [0, 1, 0]}
+  - {name: c, kind: revolute, parent: mast, body: link, frame: {at: [0, 0, 2.0]}, axis: [0, 1, 0]}
+cables: [CABLES]
+actuators: [ACTUATORS]
+outputs: [{name: tip, body: link, frame: {at: [0, 0, 1.2]}, controlled: [x, y]}]
+"""
+
+
+@cache
+def arm_with_slack_cables():
+    """By its file all of its cables are tight; where it comes to rest two are not."""
+    cables, actuators = [], []
+    for k in range(5):
+        x, y = np.cos(0.4 * np.pi * k), np.sin(0.4 * np.pi * k)
+        body, height = ("mast", 2.0) if k % 2 else ("link", 1.2)
+        cables.append(
+            f"{{name: s{k}, body: world, at: [{1.5 * x}, {1.5 * y}, 0], block_axis: [0, 0, 1], pulley_axis: [{-y}, "
+            f"{x}, 0], pulley_radius: 0.1, anchor: {{body: {body}, at: [{0.04 * x}, {0.04 * y}, {height}]}}, "
+            "young: 1e9, damping: 5e6, cable_radius: 0.003, length: 8, strain: 0.008, "
+            "block: [{kind: cube, size: [0.1]}], pulley: [{kind: cylinder, size: [0.1, 0.02]}]}"
+        )
+        actuators.append(f"{{drives: s{k}, position: [-12, 12], rate: 20, effort: 150, minimum_tension: 60}}")
+    robot = parse_robot(ARM.replace("CABLES", ", ".join(cables)).replace("ACTUATORS", ", ".join(actuators)))
+    return robot, RobotState.of(Simulation(robot))
+
+
+def test_slack_cables_at_rest_are_said_or_refused():
+    robot, state = arm_with_slack_cables()
+    assert min(Simulation(robot).observe().tensions.values()) == 0.0
+    with pytest.raises(TensegrityError, match="slack at rest: s0, s2"):
+        make_controller("near_rigid", robot, period=PERIOD).reset(0.0, state)
+    control = make_controller("task", robot, period=PERIOD)
+    control.reset(0.0, state)
+    goal = np.array(control.reference(0.0).pose[0]) + [0.02, 0.0, 0.0]
+    assert "tension floor broken: s0 has 0 N, its floor is 60 N" in control.set_goal(0.0, goal).note
 
 
 def test_an_unknown_actuation_is_refused():
