@@ -1,6 +1,6 @@
 """Model predictive control of tipping: rates of all cables that carry the centre of mass over an edge of the face.
 
-At every sampling time the structure is linearised where it is, at rest (`linear_models`, exact A and B of nodes,
+At every sampling time the structure is linearised where it is and moves (`linear_models`, exact A and B of nodes,
 velocities and rest lengths), and discretised by the matrix exponential. Over the horizon, with inputs held in blocks,
 
     min  sum_j ((s_j - r_j) / a)^2 + w_u |u_j / u_max|^2 + w_l |(L_j - L_0) / size|^2
