@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -58,7 +58,7 @@ class Rollout:
 
     def __init__(
         self,
-        robot: Robot | RobotModel | Sequence[Robot | RobotModel],
+        robot: Robot | RobotModel | list[Robot] | tuple[Robot, ...],
         count: int,
         time_step: float | None = None,
         integrator: str | None = None,
