@@ -10,7 +10,7 @@ from tensegrity_dynamics.robots.robot import Robot
 from ..cancellation import Cancellation, PlanCancelledError, can_be_cancelled
 from ..controller import RobotState
 from ..motion_planning.output_model import OutputModel
-from ..motion_planning.output_planner import OutputWeights
+from ..motion_planning.output_planner import OutputPlan, OutputWeights
 from ..motion_planning.receding_horizon import LEAD, RecedingHorizon
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker, TrackingPlan
 from ..trajectories.time_scaling import Progress
@@ -63,13 +63,14 @@ class Replanning:
             self.cancel("another motion runs")
             self._tracker, self._next, self._cancellation = tracker, row, Cancellation()
             plan = tracker.plan
+            assert isinstance(plan, OutputPlan)
             self._horizons = RecedingHorizon(
                 self._model,
                 plan,
                 plan.targets,
                 weights,
                 self._horizon,
-                tracker.impedance,  # type: ignore[attr-defined,arg-type]
+                tracker.impedance,
             )
         assert self._horizons is not None
         if self._job is not None and row >= self._job[0]:

@@ -71,13 +71,15 @@ class RecedingHorizon:
         self.unknown = np.zeros(model.index.size)
         self.times: list[float] = []
         self._seen: tuple[int, Array] | None = None
-        self._impedance, self._with_loops = impedance, (None, None)  # type: ImpedanceGains | None, Any
+        self._impedance = impedance
+        self._with_loops: tuple[Array, Array] | None = None
         self._reckoned: list[tuple[TrackingPlan, Array]] = []  # the last plans, and f in each
 
-    def _closed(self, row: int, plan: TrackingPlan) -> tuple[Array | None, Array | None]:
-        """How deviations go on from a row of a plan to the next, and what accelerations do meanwhile (2n, 2n)."""
+    def _closed(self, row: int, plan: TrackingPlan) -> tuple[Array, Array] | None:
+        """How deviations go on from a row of a plan to the next, and what accelerations do meanwhile (2n, 2n); None
+        before the loops of impedances were closed for the first time."""
         if self._impedance is not None:
-            return self._with_loops  # type: ignore[no-any-return]
+            return self._with_loops
         pieces = self.first.sweep.pieces
         return pieces.ahead[row] - pieces.push[row] @ plan.gains[row], self.first.drifts[row]
 
@@ -100,10 +102,10 @@ class RecedingHorizon:
         before, self._seen = self._seen, (row, state - plan.states[row])
         if before is None or before[0] != row - 1 or row >= len(plan.times):
             return
-        size, closed = self.model.index.size, self._closed(row - 1, plan)[0]
+        size, closed = self.model.index.size, self._closed(row - 1, plan)
         if closed is None:
             return
-        missed = self._seen[1] - closed @ before[1]
+        missed = self._seen[1] - closed[0] @ before[1]
         found = self._reckons(plan) + missed[size:] / self.period
         self.unknown = self.unknown + LEARNED * (found - self.unknown)
 
@@ -127,8 +129,9 @@ class RecedingHorizon:
         lasting = np.concatenate((np.zeros(size), unknown))
         news = np.concatenate((np.zeros(size), unknown - self._reckons(plan)))
         for k in range(row, first):
-            closed, drift = self._closed(k, plan)
-            start = closed @ start + drift @ news
+            closed = self._closed(k, plan)
+            assert closed is not None
+            start = closed[0] @ start + closed[1] @ news
         here = slice(first, last + 1)
         states, inputs = plan.states[here], plan.inputs[here]
         moved = model.outputs_along(plan.positions[first], states, inputs)

@@ -76,6 +76,7 @@ def one_run(
     for k in range(begun + per_look * looks):
         state = RobotState.of(simulation)
         if k == begun:
+            assert state.pose is not None
             times = k * period + duration * np.arange(1, len(moves) + 1) / len(moves)
             points = [(float(t), state.pose[0] + move, None) for t, move in zip(times, moves, strict=True)]
             control.follow(k * period, points, "smooth")
