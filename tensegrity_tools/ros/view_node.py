@@ -1,7 +1,7 @@
 """Node `view`: the browser view of a running robot.
 
-Subscribes structure_state, tendon_states, reference; calls set_goal_pose, hold, stop, emergency_stop, release; publishes /diagnostics, in which
-`url` is the address of the view.
+Subscribes structure_state, tendon_states, reference; calls set_goal_pose, hold, stop, emergency_stop and release;
+publishes /diagnostics, in which `url` is the address of the view.
 """
 
 from __future__ import annotations
