@@ -99,7 +99,11 @@ class SimulatorNode(RobotNode):
             "pause_at", 0.0, "s of simulated time at which it pauses by itself; 0: never", low=0.0, high=1e9, live=True
         )
         freshness = self.parameter(
-            "freshness", 0.5, "s without a command after which the actuators hold", low=0.01, high=60.0
+            "freshness",
+            0.5,
+            "s without a command after which the actuators hold, two control periods at least",
+            low=0.01,
+            high=60.0,
         )
         self._patience = self.parameter(
             "patience", 0.25, "s of wall time until a state is sent again", low=0.01, high=10.0
@@ -138,7 +142,9 @@ class SimulatorNode(RobotNode):
         if not (chosen or longest) and "implicit" in kind.integrators:
             self._keep_pace(period)
         self._gate = CommandGate(
-            robot.actuators, freshness=freshness, without_impedance=self._simulation.without_impedance
+            robot.actuators,
+            freshness=max(freshness, 2.0 * period),
+            without_impedance=self._simulation.without_impedance,
         )
         self._ticks, self._sent, self._holding, self._answered_at = 0, -1, True, -1
         self._codec, self._tendons, self._buffer = kind.codec(robot), robot.model.tension_names, StateBuffer()

@@ -100,6 +100,20 @@ def test_nobody_has_commanded_yet_is_no_warning_at_the_start_but_a_controller_th
     node.destroy_node()
 
 
+def test_commands_that_come_once_in_a_long_control_period_do_not_break_off(ros) -> None:
+    ros("-p", "robot:=single_strut", "-p", "lockstep:=true", "-p", "control_period:=0.5")
+    node, said = SimulatorNode(), []
+    node.set_status = lambda level, text, **_: said.append(text)
+    wanted = {name: value + 0.01 for name, value in node._seen.positions.items()}
+    for _ in range(4):
+        command = ActuatorCommand(source="controller", session=1, name=list(wanted), value=list(wanted.values()))
+        command.header.stamp = time_message(node._ticks * node._period if node._read is None else node._read.stamp)
+        node._command(command)
+    assert node.ticks == 4 and node._seen.positions == pytest.approx(wanted, abs=1e-4)
+    assert not [text for text in said if "hold" in text]
+    node.destroy_node()
+
+
 def test_in_lockstep_the_observer_waits_for_the_tensions_of_the_same_time(ros) -> None:
     ros(*(word for each in ("robot:=single_strut", "lockstep:=true", "method:=observer", "measured_tensions:=true")
           for word in ("-p", each)))  # fmt: skip
