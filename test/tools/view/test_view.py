@@ -188,7 +188,7 @@ def test_browsers_that_drag_one_handle_at_once_show_the_goal_that_would_be_sent(
         view.goal._write_fields = write_late  # type: ignore[method-assign]
         for _ in range(40):
             for visitor in (one, other):
-                visitor.drag_goal([float(x) for x in chance.uniform(-0.05, 0.3, 3)], [1.0, 0.0, 0.0, 0.0])
+                visitor.move_handle([float(x) for x in chance.uniform(-0.05, 0.3, 3)], [1.0, 0.0, 0.0, 0.0])
         time.sleep(0.5)  # whatever of the drags is still under way
         stale = one.scene["/goal"]["position"] = [0.0, 0.0, 0.123]  # came late, of another's drag
 
