@@ -35,10 +35,18 @@ def module_to_run() -> str:
 def end_at_once(status: int) -> None:
     """From now on SIGINT and SIGTERM end the process with this exit status, while it imports and has nothing open.
 
-    No exception would do: it would come out of the initialisation of extension modules as an ImportError.
+    No exception would do: it would come out of the initialisation of extension modules as an ImportError. A signal that
+    the parent has let wait since before the interpreter started (`hold_signals`) is heard now.
     """
     for each in SIGNALS:
         signal.signal(each, lambda *_: os._exit(status))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def hold_signals() -> None:
+    """In a child before it runs Python for a node: SIGINT and SIGTERM wait until `end_at_once` hears them, since an
+    interpreter that is still starting answers them with a traceback or dies of them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
 END_WITH_PARENT = "TENSEGRITY_END_WITH_PARENT"

@@ -19,3 +19,4 @@ def guard_imports() -> None:
     ):
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, end_at_once)  # until the command begins
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))  # held by what started Python

@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tensegrity_dynamics.ending import hold_signals
+
 from .node_graph import NodeDescription, NodeGraph, ProcessDescription
 
 PR_SET_PDEATHSIG = 1
@@ -54,7 +56,7 @@ class NodeProcesses:
             self.running[name] = subprocess.Popen(
                 [sys.executable, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                 env=self._environment,
-                start_new_session=True, preexec_fn=_end_with_parent,
+                start_new_session=True, preexec_fn=_begin_node,
             )  # fmt: skip
 
     def log_path(self, name: str) -> Path:
@@ -108,8 +110,9 @@ def _lives(process: int) -> bool:
     return True
 
 
-def _end_with_parent() -> None:
-    """In the child: be ended by the kernel when the parent dies, even by SIGKILL (Linux)."""
+def _begin_node() -> None:
+    """In the child: be ended by the kernel when the parent dies, even by SIGKILL (Linux); hold signals for now."""
+    hold_signals()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 

@@ -26,6 +26,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 
 from tensegrity_tools.runtime.node_graph import MODULES  # noqa: E402
+from tensegrity_tools.runtime.processes import NodeProcesses  # noqa: E402
 
 pytestmark = pytest.mark.system
 
@@ -59,12 +60,16 @@ class Program:
 
     def handles(self, number: int) -> bool:
         """Whether the process has a handler for a signal, or has ended."""
+        return self.process.poll() is not None or self.has("SigCgt", number)
+
+    def has(self, which: str, number: int) -> bool:
+        """Whether a signal is in one of the sets of which the kernel tells; not after the end."""
         try:
             lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         except FileNotFoundError:
-            return True
-        caught = next((line.split()[1] for line in lines if line.startswith("SigCgt")), "0")
-        return self.process.poll() is not None or bool(int(caught, 16) >> (number - 1) & 1)
+            return False
+        signals = next((line.split()[1] for line in lines if line.startswith(which)), "0")
+        return bool(int(signals, 16) >> (number - 1) & 1)
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         end = time.monotonic() + PATIENCE_S
@@ -423,3 +428,26 @@ def test_nothing_that_takes_long_is_imported_before_signals_are_listened_to(modu
     names = [line.rsplit("|", 1)[1].strip() for line in lines if line.startswith("import time:")]
     before = names[: names.index("tensegrity_dynamics.ending")]
     assert not {"argparse", "tempfile", "numpy", "numba", "yaml", "rclpy", "typer"} & set(before)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_before_the_interpreter_is_up_ends_a_node_quietly_too(number):
+    nodes = NodeProcesses()
+    try:
+        for name in MODULES:
+            nodes.start(name, {"robot": "tensebot"})
+            os.kill(nodes.running[name].pid, number)
+        assert {name: process.wait(PATIENCE_S) for name, process in nodes.running.items()} == dict.fromkeys(MODULES, 0)
+        assert not any(nodes.last_words(name) for name in MODULES)
+    finally:
+        nodes.stop()
+
+
+def test_an_installed_node_lets_signals_wait_until_it_hears_them(start, tmp_path):
+    text = (Path(__file__).parents[2] / "scripts" / "launcher.in").read_text()
+    launcher = tmp_path / "simulator_node"
+    launcher.write_text(text.replace("@Python3_EXECUTABLE@", sys.executable).replace("@MODULE@", MODULES["simulator"]))
+    node = start("-c", f"import os; os.execv('/bin/sh', ['sh', {str(launcher)!r}])")
+    node.wait_until(lambda: node.has("SigBlk", signal.SIGINT))
+    node.process.send_signal(signal.SIGINT)
+    node.assert_quiet()
