@@ -24,6 +24,8 @@ from .roll_map import Outcome, RollMap, Stand
 
 MAX_STANDS = 20_000
 """Stands that are looked at before a goal counts as out of reach."""
+MAX_RUNS = 1000
+"""Runs of the model after which it does, too: on hills, where no two stands are alike, each stand needs several."""
 AT_A_TIME = 20
 """Stands after which a caller may pause."""
 DETOUR, EXTRA = 1.5, 6
@@ -92,12 +94,12 @@ def search_rolls(
         raise UnreachableGoalError(
             _why_not(rolls, start), nearest=NearestStand((np.append(start.position, 0.0), np.eye(4)[0]))
         )
-    looked, stride = 0, max(shifts)
+    looked, stride, last_run = 0, max(shifts), rolls.runs + MAX_RUNS
     nearest = worth = RollPlan((), start, away, 0.0, is_short=True)
     most_rolls = DETOUR * away / stride + EXTRA if tolerance is None else np.inf
     for bound, levels in ((most_rolls, 2), (np.inf, FINEST)) if tolerance is None else ((np.inf, FINEST),):
         for level in range(levels):
-            search = _Search(rolls, start, goal, allowed, more, stride, level, bound, MAX_STANDS - looked)
+            search = _Search(rolls, start, goal, allowed, more, stride, level, bound, MAX_STANDS - looked, last_run)
             yield from search.run()
             if search.plan is not None:
                 yield search.plan
@@ -105,12 +107,13 @@ def search_rolls(
             looked += search.count
             nearest = min(nearest, search.nearest, key=lambda each: each.distance)
             worth = min(worth, search.worth, key=lambda each: _effort(each, stride))
-            if looked >= MAX_STANDS or not (search.merged or (level == 0 and rolls.is_partial)):
+            tired = looked >= MAX_STANDS or rolls.runs >= last_run
+            if tired or not (search.merged or (level == 0 and rolls.is_partial)):
                 break
         if tolerance is None and nearest.distance <= stride:
             yield worth
             return
-        if looked >= MAX_STANDS or not (search.merged or search.bounded):
+        if tired or not (search.merged or search.bounded):
             break
     x, y = nearest.end.position
     everything = "these are all" if not (search.merged or search.bounded or search.queue) else "that were looked at"
@@ -134,10 +137,11 @@ class _Search:
 
     def __init__(
         self, rolls: RollMap, start: Stand, goal: Array, allowed: float, more: int, stride: float, level: int,
-        most_rolls: float, most: int,
+        most_rolls: float, most: int, last_run: int,
     ) -> None:  # fmt: skip
         self._rolls, self._start, self._goal, self._allowed, self._more = rolls, start, goal, allowed, more
         self._stride, self._thorough, self._most_rolls, self._most = stride, level > 0, most_rolls, most
+        self._last_run = last_run
         part = FINER**level
         self._cell = part * min(CELL * stride, 0.5 * allowed if allowed > 0.0 else np.inf)
         self._turns = max(1, round(2.0 * np.pi / (part * TURN)))
@@ -153,7 +157,7 @@ class _Search:
         heapq.heappush(queue, (away / self._stride, away, 0, 0, self._start, ()))
         seen: dict[tuple[object, ...], Stand] = {}
         order = 0
-        while queue and self.count < self._most:
+        while queue and self.count < self._most and self._rolls.runs < self._last_run:
             _, distance, _, depth, stand, path = heapq.heappop(queue)
             left = depth + max(0.0, distance - self._allowed) / self._stride
             fewest = np.inf if self.plan is None else len(self.plan.rolls) + self._more

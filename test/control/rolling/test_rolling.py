@@ -172,11 +172,13 @@ class FewFaces:
     """A map of rolls that somebody made up."""
 
     is_partial = False
+    runs_of_a_stand = 0  # of the model; as on hills, where no stand is like another
 
     def __init__(self, outcomes) -> None:
-        self.outcomes, self.body = outcomes, SimpleNamespace(face_words=str, names=("a",))
+        self.outcomes, self.body, self.runs = outcomes, SimpleNamespace(face_words=str, names=("a",)), 0
 
     def rolls(self, stand, thorough=False):
+        self.runs += self.runs_of_a_stand
         return iter(self.outcomes[stand.feet if stand.feet in self.outcomes else stand.feet[0]])
 
     def standing(self, stand):
@@ -231,6 +233,18 @@ def test_where_rolls_lead_to_a_pattern_with_holes_the_nearest_place_is_taken_and
     monkeypatch.setattr(roll_search, "MAX_STANDS", 300)
     with pytest.raises(UnreachableGoalError, match="no rolls lead within"):
         list(search_rolls(faces, start, np.array([-4.0, 0.0]), 0.1))
+
+
+def test_a_search_gives_up_after_so_many_runs_of_the_model_and_names_the_nearest_place(monkeypatch) -> None:
+    monkeypatch.setattr(roll_search, "MAX_RUNS", 40)
+    faces = FewFaces({0: [Outcome(0, (0,), np.array([1.0, 0.0]), 0.0, 10.0, 0.3, 1.0, 1.0, True)]})
+    monkeypatch.setattr(FewFaces, "runs_of_a_stand", 3)
+    start = Stand((0,), 0.0, np.zeros(2))
+    with pytest.raises(
+        UnreachableGoalError, match=r"of the 14 stands .* that were looked at, the nearest is at \(13, 0"
+    ):
+        list(search_rolls(faces, start, np.array([1000.0, 0.0])))
+    assert faces.runs < 40 + 2 * 3
 
 
 def plan_to(position):
