@@ -1,8 +1,8 @@
 """An emulated robot as a process: `python -m tensegrity_driver.emulator ROBOT`.
 
 It prints the paths of its ports and `ready`, reads fault commands from standard input (`help` lists them), and ends on
-SIGINT or SIGTERM, when it removes its ports. The end of standard input does not end it. Ctrl-C reaches a driver beside it
-at the same instant, which sends its last commands: it gets their answers, and meets no bus that is gone.
+SIGINT or SIGTERM, when it removes its ports. The end of standard input does not end it. Ctrl-C reaches a driver beside
+it at the same instant, which sends its last commands: it gets their answers, and meets no bus that is gone.
 """
 
 from __future__ import annotations

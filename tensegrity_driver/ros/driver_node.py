@@ -150,7 +150,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self.set_status(OK, "unconfigured")
         self._missing = {f"{self.get_namespace()}/{each}".lstrip("/") for each in followers if autostart}
         self._heard_last = time.monotonic()
-        self._hears = self.create_subscription(DiagnosticArray, "/diagnostics", self._hear, 50) if self._missing else None
+        self._hears: Any = None
+        if self._missing:
+            self._hears = self.create_subscription(DiagnosticArray, "/diagnostics", self._hear, 50)
         if autostart:
             self._starter = self.create_timer(0.0, self._start, clock=self.wall_clock)
 
