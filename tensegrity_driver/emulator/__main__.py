@@ -1,7 +1,8 @@
 """An emulated robot as a process: `python -m tensegrity_driver.emulator ROBOT`.
 
 It prints the paths of its ports and `ready`, reads fault commands from standard input (`help` lists them), and ends on
-SIGINT or SIGTERM, when it removes its ports. The end of standard input does not end it.
+SIGINT or SIGTERM, when it removes its ports. The end of standard input does not end it. Ctrl-C reaches a driver beside
+it at the same instant, which sends its last commands: it gets their answers, and meets no bus that is gone.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import os
 import select
 import sys
+import time
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -24,6 +26,9 @@ from .wire_delay import WireSettings
 
 SWITCH_INTERVAL_S = 0.0005
 """Switch interval of the threads [s], so that answers do not wait for the simulation; the default is 5 ms."""
+SILENCE_S, LONGEST_END_S = 0.2, 0.8
+"""How long nobody must have sent anything before the ports are removed, and for how long that is waited for [s]; below
+the time after which an end is broken off."""
 DEFAULT_MODELS = {1: "AX-12A", 2: "XM430-W350"}
 """Servo models where only a protocol is chosen."""
 
@@ -88,7 +93,7 @@ def answer(robot: EmulatedRobot, line: str) -> str:
 
 
 def serve(robot: EmulatedRobot, stop: int) -> None:
-    """Execute lines of standard input until the descriptor `stop` is readable.
+    """Execute lines of standard input until the descriptor `stop` is readable and nobody sends any more.
 
     Raises:
         TensegrityError: the emulated robot has failed.
@@ -100,6 +105,9 @@ def serve(robot: EmulatedRobot, stop: int) -> None:
         ready, _, _ = select.select(watched, [], [], 1.0)
         robot.check()
         if stop in ready:
+            limit = time.monotonic() + LONGEST_END_S
+            while robot.silence < SILENCE_S and time.monotonic() < limit:
+                time.sleep(0.25 * SILENCE_S)
             return
         if source is None or source not in ready:
             continue

@@ -174,6 +174,11 @@ class EmulatedRobot:
         return None if terminal is None else str(terminal.link)
 
     @property
+    def silence(self) -> float:
+        """Time since bytes last came to a port [s of the computer's clock]; inf where none have come."""
+        return time.monotonic() - max(each.last_bytes for each in self._parts.terminals.values())
+
+    @property
     def identity(self) -> tuple[Identity, ...]:
         """Identities of the servos, as a scan finds them."""
         return tuple(

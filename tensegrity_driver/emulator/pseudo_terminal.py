@@ -11,6 +11,7 @@ import errno
 import fcntl
 import heapq
 import logging
+import math
 import os
 import select
 import termios
@@ -42,7 +43,7 @@ class PseudoTerminal:
         end_of_burst: called after a pause of `PAUSE_S` that follows some bytes.
 
     Attributes:
-        lost: bytes dropped because nobody read them.
+        last_bytes: when bytes came last, by the monotonic clock [s]. lost: bytes dropped because nobody read them.
     """
 
     def __init__(self, link: Path, receive: Callable[[bytes], Delivery], end_of_burst: Callable[[], Delivery]) -> None:
@@ -52,6 +53,7 @@ class PseudoTerminal:
         self._queue: list[tuple[float, int, bytes]] = []
         self._count = 0
         self._last_received: float | None = None
+        self.last_bytes = -math.inf
         self.lost = 0
 
     @property
@@ -103,7 +105,7 @@ class PseudoTerminal:
             return False  # nobody has it open
         if not data:
             return False
-        self._last_received = time.monotonic()
+        self._last_received = self.last_bytes = time.monotonic()
         self._plan(self._on_bytes(data))
         self.send_due()
         return True

@@ -51,6 +51,9 @@ DEACTIVATE = ("hold", "torque off")
 TRIES, BETWEEN = 5, 1.0
 """How often a bus that refuses is asked when the node starts, and s of wall time in between: a supply may come up with
 the computer, and emulated servos share it with all that starts beside them."""
+LOOKS, LONGEST_WAIT = 0.2, 120.0
+"""How often a driver that waits for other nodes looks for them, and how long after the last one that came it begins
+without the rest, s of wall time: servos that nobody follows hold."""
 Transition = Callable[["DriverNode", LifecycleState], TransitionCallbackReturn]
 SUCCESS, FAILURE, FAILED = (
     TransitionCallbackReturn.SUCCESS,
@@ -87,6 +90,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         board = self.parameter("board_port", "", "serial port of the potentiometer board, where there is one")
         self._calibration = self.parameter("calibration", "", "calibration file; empty for that of the robot file")
         autostart = self.parameter("autostart", True, "configure and activate by itself")
+        followers = self.parameter(
+            "wait_for", "", "nodes, with blanks: heard in the diagnostics before it configures by itself"
+        ).split()
         self._period = self.parameter(
             "period", 0.0, "s of a bus cycle; 0 for that of the robot file", low=0.0, high=1.0
         )
@@ -142,15 +148,44 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self.create_service(Trigger, "~/release", self._release)
         self.create_service(Calibrate, "~/calibrate", self._calibrate)
         self.set_status(OK, "unconfigured")
+        self._missing = {f"{self.get_namespace()}/{each}".lstrip("/") for each in followers if autostart}
+        self._heard_last = time.monotonic()
+        self._hears: Any = None
+        if self._missing:
+            self._hears = self.create_subscription(DiagnosticArray, "/diagnostics", self._hear, 50)
         if autostart:
             self._starter = self.create_timer(0.0, self._start, clock=self.wall_clock)
 
     # -- lifecycle ------------------------------------------------------------------------------------------------
 
+    def _hear(self, message: DiagnosticArray) -> None:
+        """Note which of the nodes that it waits for are there."""
+        there = self._missing.intersection(each.name for each in message.status)
+        if there:
+            self._missing -= there
+            self._heard_last = time.monotonic()
+
+    def _waits(self) -> bool:
+        """Whether nodes that it waits for are still missing."""
+        if self._hears is None:
+            return False
+        missing = ", ".join(sorted(self._missing))
+        if missing and time.monotonic() - self._heard_last < LONGEST_WAIT:
+            self.set_status(OK, f"unconfigured: waiting for {missing}")
+            return True
+        if missing:
+            self.set_status(WARN, f"it begins without {missing}: no sign of life for {LONGEST_WAIT:g} s")
+        self.destroy_subscription(self._hears)
+        self._hears = None
+        return False
+
     def _start(self) -> None:
-        """Configure and activate; a bus that refuses is asked `TRIES` times."""
+        """Configure and activate, once those that it waits for are there; a bus that refuses is asked `TRIES` times."""
         self.destroy_timer(self._starter)
         if not self._tries:  # somebody else has activated it meanwhile, or shut it down
+            return
+        if self._driver is None and self._waits():
+            self._starter = self.create_timer(LOOKS, self._start, clock=self.wall_clock)
             return
         self._tries -= 1
         if self._driver is not None or self.trigger_configure() == SUCCESS:

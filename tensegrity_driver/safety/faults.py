@@ -218,7 +218,7 @@ class FaultKind(Enum):
         FaultRow("lower the pretension, move fewer tendons at once, or take a stronger supply", persistence="persist"),
     )
     STALE_COMMAND = "stale_command", FaultRow("start the controller again, or send it a goal", latched=False)
-    TWO_SOURCES = "two_sources", FaultRow("stop one of the two", latched=False)
+    TWO_SOURCES = "two_sources", FaultRow("stop all but one", latched=False)
     REFUSED_COMMANDS = (
         "refused_commands",
         FaultRow("read the reason and mend the controller or the limits", persistence="refused", latched=False),

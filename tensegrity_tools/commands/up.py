@@ -224,14 +224,10 @@ def _run(
     nodes.start_all(graph)
     watcher = Watcher(check=check, namespace=graph.namespace)
     try:
-        source = graph.source
-        if source.waits:
-            recorder = ("recorder",) if alive.runs("recorder") else ()
-            _wait(alive, watcher, lambda: _absent(watcher, ("estimator", "controller", *recorder)))
-            if graph.emulator is not None:
-                start_emulator(nodes, graph.emulator, check)
-            (process,) = [each for each in graph.processes() if source in each.nodes]
-            nodes.start_process(process)
+        if graph.emulator is not None:
+            start_emulator(nodes, graph.emulator, check)
+            for process in filter(graph.waits, graph.processes()):
+                nodes.start_process(process)
         _wait(alive, watcher, lambda: _not_ready(watcher, graph, alive))
         if tour and not alive.runs("controller"):
             return 1
@@ -268,10 +264,6 @@ def _run(
         return status
     finally:
         watcher.close()
-
-
-def _absent(watcher: Any, names: tuple[str, ...]) -> list[str]:
-    return [f"the {name}" for name in names if name not in watcher.diagnostics]
 
 
 def _not_ready(watcher: Any, graph: NodeGraph, alive: Living) -> list[str]:

@@ -108,8 +108,7 @@ def _actions(graph: NodeGraph) -> list[Any]:
     waiting: list[Any] = []
     others: list[Any] = []
     for process in graph.processes():
-        drives = graph.emulator is not None and graph.source in process.nodes
-        (waiting if drives else others).extend(_node(process, graph))
+        (waiting if graph.waits(process) else others).extend(_node(process, graph))
     return [*(_emulator(graph.emulator, waiting) if graph.emulator is not None else []), *others]
 
 

@@ -12,8 +12,8 @@ from tensegrity_dynamics.errors import TensegrityError
 from .node_graph import Emulator
 from .processes import NodeProcesses
 
-PATIENCE = 60.0
-"""s of wall time that the emulator may take to begin."""
+PATIENCE = 300.0
+"""s of wall time that the emulator may take to begin, beside all that start with it."""
 
 
 def emulator_words(emulator: Emulator) -> list[str]:

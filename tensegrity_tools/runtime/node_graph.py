@@ -49,14 +49,12 @@ class NodeDescription:
     Attributes:
         name: of the node; its module is `MODULES[name]`, its executable `<name>_node`.
         parameters: ROS parameters, in the types that the node declares.
-        waits: it starts when all others are ready (servos wait for nobody).
         may_end: the others go on without it, since nothing that moves depends on it.
         remappings: names that it uses, and the names that they get.
     """
 
     name: str
     parameters: dict[str, Any]
-    waits: bool = False
     may_end: bool = False
     remappings: tuple[tuple[str, str], ...] = ()
 
@@ -87,11 +85,6 @@ class ProcessDescription:
     def module(self) -> str:
         """That Python runs."""
         return MODULES[self.name]
-
-    @property
-    def waits(self) -> bool:
-        """Whether it starts when all others are ready."""
-        return any(node.waits for node in self.nodes)
 
     @property
     def may_end(self) -> bool:
@@ -182,6 +175,14 @@ class NodeGraph:
         groups = [(COMPOSED, together)] if together else []
         groups += [(node.name, (node,)) for node in self.nodes if node not in together]
         return tuple(ProcessDescription(name, nodes, self.namespace) for name, nodes in groups)
+
+    def waits(self, process: ProcessDescription) -> bool:
+        """Whether a process starts when the servos of the emulator can be reached, and not at once.
+
+        Servos wait for nobody: a driver that follows the clock itself begins when those that answer it are there, by
+        its parameter `wait_for`.
+        """
+        return self.emulator is not None and any(node.name == "driver" for node in process.nodes)
 
     def process(self, name: str) -> str:
         """What a process is to people: the nodes that it holds, or its own name."""
@@ -389,7 +390,9 @@ def hardware_graph(
     if choice.state == "truth":
         raise TensegrityError("only a simulation knows the true state; choose --state rest or observer.")
     name = str(robot)
-    driver = {"robot": name, "lockstep": lockstep, "deactivate": deactivate}
+    driver: dict[str, Any] = {"robot": name, "lockstep": lockstep, "deactivate": deactivate}
+    if not lockstep:
+        driver["wait_for"] = "estimator controller recorder" if bag else "estimator controller"
     emulator = None
     if port == EMULATED and emulator_folder is not None and not lockstep:
         emulator = Emulator(name, emulator_folder)
@@ -397,7 +400,7 @@ def hardware_graph(
     else:
         named = {"port": port, "board_port": board, "calibration": calibration}
         driver |= {key: text for key, text in named.items() if text}
-    source = NodeDescription("driver", driver, waits=not lockstep)
+    source = NodeDescription("driver", driver)
     followers = _followers(name, choice, lockstep, lockstep, watching or Watching())
     recorder = [recorder_node(name, bag)] if bag else []
     graph = NodeGraph(name, choice, (source, *recorder, *followers), lockstep, emulator)

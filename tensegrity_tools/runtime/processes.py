@@ -41,9 +41,9 @@ class NodeProcesses:
         self.start_process(ProcessDescription(name, (NodeDescription(name, dict(parameters)),)))
 
     def start_all(self, graph: NodeGraph) -> None:
-        """Start the nodes of a graph but those that wait for the others."""
+        """Start the nodes of a graph but those that wait for emulated servos."""
         for process in graph.processes():
-            if not process.waits:
+            if not graph.waits(process):
                 self.start_process(process)
 
     def start_process(self, process: ProcessDescription) -> None:

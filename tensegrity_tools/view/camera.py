@@ -113,15 +113,15 @@ class FollowingCamera:
         new = key not in self._fits
         if new and not settled:
             return False
-        # a new page has told a camera of its own that is not the one that it has by now
+        # a new page has told a camera and an angle of its own that are not those that it has by now
         eye = first if new else camera
         aim, away = np.array(eye.look_at), np.array(eye.position) - np.array(eye.look_at)
         before, moved = self._fits.get(key, Fit()), False
         after = fit_of(aspect) if settled else before
         if max(abs(before.distance - after.distance), abs(before.lower - after.lower)) > 0.01:
-            aim += before.lower * _page_height(away, camera.fov)
+            aim += before.lower * _page_height(away, first.fov)
             away *= after.distance / before.distance
-            aim -= after.lower * _page_height(away, camera.fov)
+            aim -= after.lower * _page_height(away, first.fov)
             moved = True
         step = self._shift - self._given.get(key, np.zeros(3))
         if np.abs(step).max() > 1e-4 * self._span:

@@ -119,8 +119,8 @@ class GoalPanel:
             hint="send the goal to the controller",
         )
         self._back = gui.add_button("Move handle to robot", color="gray", disabled=self._on_goal is None)
-        self._answer = gui.add_html("", visible=False)
         self._near = gui.add_button("Move handle to nearest reachable pose", color="gray", visible=False)
+        self._answer = gui.add_html("", visible=False)  # below the buttons: a refusal may take many lines
         self._position.on_update(lambda event: self._typed(event.client))
         self._angles.on_update(lambda event: self._typed(event.client))
         self._send.on_click(lambda event: self.send(event.client))

@@ -163,6 +163,28 @@ def test_it_moves_only_when_it_is_started(bench):
     assert running.link.closed
 
 
+def say_that_it_is_there(running, name):
+    publisher = running.tester.create_publisher(DiagnosticArray, "/diagnostics", 10)
+    running.wait(publisher.get_subscription_count)
+    publisher.publish(DiagnosticArray(status=[DiagnosticStatus(name=name)]))
+
+
+def test_it_begins_when_those_that_it_waits_for_are_there(bench):
+    running = bench(wait_for="estimator controller")
+    running.wait(lambda: running.says("waiting for controller, estimator"))
+    say_that_it_is_there(running, "estimator")
+    running.wait(lambda: "other/controller" in running.statuses or say_that_it_is_there(running, "other/controller"))
+    running.wait(lambda: running.says("waiting for controller") and not running.says("estimator"))
+    assert running.state == "unconfigured"
+    say_that_it_is_there(running, "controller")
+    running.cycles(3)
+
+
+def test_it_does_not_wait_for_ever_for_one_that_never_comes(bench, monkeypatch):
+    monkeypatch.setattr("tensegrity_driver.ros.driver_node.LONGEST_WAIT", 0.0)
+    bench(wait_for="recorder").cycles(3)
+
+
 def test_a_bus_that_does_not_answer_at_once_is_asked_again(bench):
     running = bench(trouble="servo 3 does not answer; check its plug.")
     running.wait(lambda: running.says("not configured yet: servo 3 does not answer; check its plug. It is asked again"))

@@ -76,7 +76,7 @@ class StaleCommandMonitor(BusMonitor):
 @bus_monitor(FaultKind.TWO_SOURCES)
 def two_sources(readings: Readings, settings: SafetySettings) -> str | None:
     contest = readings.command.contest
-    return None if contest is None else contest.rstrip(".")
+    return None if contest is None else contest.rpartition("; stop")[0] or contest.rstrip(".")
 
 
 @bus_monitor(FaultKind.REFUSED_COMMANDS)

@@ -30,6 +30,7 @@ from tensegrity_driver.bus.potentiometer_protocol import (
     encode_request,
 )
 from tensegrity_driver.emulator import EmulatedRobot, WireSettings, emulated_robot, with_servos
+from tensegrity_driver.emulator import __main__ as emulator_process
 from tensegrity_driver.emulator.fault_commands import COMMANDS, execute
 from tensegrity_driver.servos.motors import MOTORS
 from tensegrity_dynamics import load_robot
@@ -519,6 +520,25 @@ def test_the_process_serves_ports_takes_faults_and_leaves_nothing_behind(tmp_pat
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize(("silences", "answered"), [([0.0, 0.1, 0.0, 9.0], 3), ([0.0] * 100, 4)])
+def test_at_its_end_a_driver_that_still_sends_gets_answers_for_a_while(old, monkeypatch, silences, answered) -> None:
+    assert old.robot.silence == math.inf
+    assert old.write("led", 1.0) == (SUCCESS, 0)
+    assert old.robot.silence < math.inf
+    said, answers, clock = iter(silences), [], [100.0]
+
+    def sleep(_: float) -> None:
+        answers.append(old.write("led", 1.0))
+        clock[0] += 0.25 * emulator_process.LONGEST_END_S
+
+    monkeypatch.setattr(EmulatedRobot, "silence", property(lambda self: next(said)))
+    monkeypatch.setattr(emulator_process, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    with open(os.devnull) as nothing, open(os.devnull) as stop:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        emulator_process.serve(old.robot, stop.fileno())
+    assert answers == [(SUCCESS, 0)] * answered
 
 
 def test_with_the_clock_instructions_act_when_they_arrive_whoever_had_its_turn_last(robot, monkeypatch) -> None:

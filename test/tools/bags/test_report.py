@@ -99,6 +99,10 @@ def test_a_browser_shows_the_page_without_an_error(page: Path) -> None:
         browser.open(page.as_uri())
         assert browser.wait(lambda: "0.00 of 0.02 s" in browser.text())
         shown = browser.run("document.body.innerHTML")
+        browser.run("document.querySelector('#events').scrollIntoView({block: 'end'})")
+        box = "document.querySelector('tr.event').getBoundingClientRect()"
+        seen = f"(r => document.elementFromPoint(r.x + 20, r.y + r.height / 2).closest('tr.event') !== null)({box})"
+        assert browser.run(seen)  # nothing covers the goals and faults
         assert browser.errors == []
         assert [each for each in browser.requests if not each.startswith("file:")] == []
     assert shown.count('class="event"') == 2

@@ -58,9 +58,21 @@ def test_a_torque_controller_gets_the_observer_and_a_short_period_by_itself() ->
     assert (choice.state, choice.period) == ("observer", 0.01)
 
 
-def test_servos_wait_until_the_others_are_ready_but_emulated_time_does_not() -> None:
-    assert hardware_graph("tensebot", port="/dev/ttyUSB0")["driver"].waits
-    assert not hardware_graph("tensebot", port=EMULATED, lockstep=True)["driver"].waits
+def test_servos_begin_when_those_that_answer_are_there_but_emulated_time_waits_itself(tmp_path: Path) -> None:
+    for port in ("/dev/ttyUSB0", EMULATED):
+        graph = hardware_graph("tensebot", port=port, emulator_folder=tmp_path)
+        answer = [node.name for node in graph if node.name in ("estimator", "controller")]
+        assert str(graph["driver"].parameters["wait_for"]).split() == answer
+    recorded = hardware_graph("tensebot", port=EMULATED, bag=str(tmp_path / "run"))
+    assert "recorder" in recorded and "recorder" in recorded["driver"].parameters["wait_for"].split()
+    assert "wait_for" not in hardware_graph("tensebot", port=EMULATED, lockstep=True)["driver"].parameters
+
+
+def test_only_the_driver_of_emulated_servos_starts_after_their_emulator(tmp_path: Path) -> None:
+    emulated = hardware_graph("tensebot", port=EMULATED, emulator_folder=tmp_path)
+    assert [each.name for each in emulated.processes() if emulated.waits(each)] == ["driver"]
+    real = hardware_graph("tensebot", port="/dev/ttyUSB0", emulator_folder=tmp_path)
+    assert not any(map(real.waits, real.processes()))
 
 
 def test_all_nodes_but_the_source_use_its_clock() -> None:

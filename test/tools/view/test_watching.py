@@ -99,9 +99,11 @@ def test_a_page_that_is_being_laid_out_moves_no_camera(monkeypatch: pytest.Monke
 
 def test_the_camera_that_a_page_has_before_it_hears_of_ours_does_not_count() -> None:
     page = Camera(aspect=0.46)
-    page.position, page.look_at = np.array([30.0, 30.0, 30.0]), np.zeros(3)
-    follower = FollowingCamera(server(page), np.zeros(3), span=1.0)
+    page.position, page.look_at, page.fov = np.array([30.0, 30.0, 30.0]), np.zeros(3), 1.309
+    usual = Camera(aspect=0.46)
+    follower = FollowingCamera(server(page, usual), np.zeros(3), span=1.0)
     follower.update(np.zeros(3))
+    np.testing.assert_allclose(page.look_at, usual.look_at)
     assert np.linalg.norm(page.position - page.look_at) == pytest.approx(2.0 * np.sqrt(10.0))
     fitted, aim = page.position.copy(), page.look_at.copy()
     page.position = np.array([3.0, 0.0, 1.0])  # the first camera came after ours, or is asked for once more
