@@ -1,0 +1,58 @@
+"""Robots whose actuators are too weak to stay where they are: refused by name, or held with efforts that they have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from tensegrity_control import make_controller
+from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
+from tensegrity_control.registry import controller_class
+from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_tools.runtime.delayed_loop import DelayedLoop
+
+PERIOD = 0.005
+CASES = [
+    ("stewart", "joint_position"),
+    ("stewart", "task"),
+    ("stewart", "computed_torque"),
+    ("stewart", "kinematic"),
+    ("stewart", "qp"),
+    ("single_strut", "joint_position"),
+    ("single_strut", "near_rigid"),
+    ("single_strut", "qp"),
+]
+
+
+@cache
+def with_share(name, share):
+    """A robot whose actuators have a share of the largest effort that its start needs at rest."""
+    robot = load_robot(name)
+    equilibria = MechanismEquilibriumMap(robot)
+    effort = share * float(np.max(np.abs(equilibria.efforts(equilibria.home))))
+    return replace(robot, actuators=tuple(replace(each, effort=effort) for each in robot.actuators))
+
+
+def moved(name, share, controller):
+    """How far the output of such a robot goes under a controller [m] in 0.15 s. Raises TensegrityError."""
+    robot = with_share(name, share)
+    parameters = {"period": PERIOD} if "period" in controller_class(controller).parameters() else {}
+    loop = DelayedLoop(robot, make_controller(controller, robot, **parameters), PERIOD)
+    begin = np.array(loop.simulation.observe().pose[0])
+    loop.run(0.15)
+    return float(np.linalg.norm(loop.simulation.observe().pose[0] - begin))
+
+
+@pytest.mark.parametrize(("name", "controller"), CASES)
+def test_what_cannot_be_held_is_refused_and_what_can_be_held_rests(name, controller):
+    assert moved(name, 1.02, controller) < 1e-5
+    try:
+        distance = moved(name, 0.8, controller)
+    except TensegrityError as error:
+        assert "cannot be held" in str(error) and with_share(name, 0.8).actuators[0].name in str(error)
+    else:
+        assert controller == "qp" and distance < 1e-5  # with less tension in its cables
