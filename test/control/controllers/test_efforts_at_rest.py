@@ -27,6 +27,9 @@ CASES = [
     ("single_strut", "qp"),
 ]
 
+HELD = {("single_strut", "qp")}
+"""With less tension in the cables, which takes less effort."""
+
 
 @cache
 def with_share(name, share):
@@ -50,9 +53,8 @@ def moved(name, share, controller):
 @pytest.mark.parametrize(("name", "controller"), CASES)
 def test_what_cannot_be_held_is_refused_and_what_can_be_held_rests(name, controller):
     assert moved(name, 1.02, controller) < 1e-5
-    try:
-        distance = moved(name, 0.8, controller)
-    except TensegrityError as error:
-        assert "cannot be held" in str(error) and with_share(name, 0.8).actuators[0].name in str(error)
-    else:
-        assert controller == "qp" and distance < 1e-5  # with less tension in its cables
+    if (name, controller) in HELD:
+        assert moved(name, 0.8, controller) < 1e-5
+        return
+    with pytest.raises(TensegrityError, match=r"cannot be held .*effort.* (leg_1_left|B1)\b"):
+        moved(name, 0.8, controller)
