@@ -25,7 +25,7 @@ class RestingError:
     """
 
     def __init__(self, robot: Robot) -> None:
-        self._rows = () if robot.output is None else robot.output.rows
+        self._rows = np.zeros(0, dtype=np.intp) if robot.output is None else robot.output.rows
 
     def look(self, time: float, status: Status, held: Pose, seen: Pose | None) -> str:
         """What is off at a time [s] of the robot; empty while it moves or settles, and where all is within tolerance.
@@ -34,7 +34,7 @@ class RestingError:
             status: of the controller. held: pose of its reference. seen: as estimated, None where it is not known.
         """
         rests = status.phase in ("holding", "stopped") and time >= status.arrival + SETTLING
-        if not rests or seen is None or not len(self._rows):
+        if not rests or seen is None or not self._rows.size:
             return ""
         error = np.zeros(6)
         error[self._rows] = pose_error(held, seen)[self._rows]

@@ -179,7 +179,7 @@ class GoalController(GoalTaker):
         """
         over = [
             f"{each.name} {used:.3g} of {each.effort:.3g} {each.units[2]}"
-            for each, used in zip(self.robot.actuators, np.abs(efforts).tolist(), strict=True)
+            for each, used in zip(self.robot.actuators, np.abs(np.asarray(efforts)).tolist(), strict=True)
             if used > (1.0 + ROUNDING) * each.effort
         ]
         if over:
