@@ -122,6 +122,7 @@ class ElasticTorqueController(SampledController):
         assert state is not None and state.q is not None
         positions = state.q[self._drives] if state.positions is None else np.asarray(state.positions, dtype=np.float64)
         equilibrium = self.equilibria.solve(positions, np.array(state.q))
+        self._refuse_overload(self.equilibria.efforts(equilibrium))
         planning, following = self._models_at(equilibrium.q[None])
         coordinates, inputs = planning.coordinates_at(equilibrium.q), equilibrium.effort[planning.drives]
         plan = TrackingPlan(

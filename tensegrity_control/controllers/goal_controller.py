@@ -32,6 +32,8 @@ MAX_DURATION, MAX_PERIODS, MIN_PERIODS = 600.0, 100_000, 20
 """s that a motion may take, control periods that one of a sampled controller may take, and periods that it must."""
 MAX_WAYPOINTS = 500
 """Of one trajectory. Longer ones are sent in pieces: each waypoint is a path of equilibria to be found."""
+ROUNDING = 1e-9
+"""Part by which an effort at rest may be above its limit."""
 RESUMPTION = 4.0
 """Time in which a motion that its actuators braked is at full pace again, in parts of the time that they went on: so
 that its largest acceleration is that of the brake."""
@@ -168,6 +170,23 @@ class GoalController(GoalTaker):
             f"the path is {use.factor:.3g} times too fast for {use.words}; stretch all times by that or more.",
             self.names[use.row], use.factor, use.words,
         )  # fmt: skip
+
+    def _refuse_overload(self, efforts: ArrayLike) -> None:
+        """Raise TensegrityError where actuators would have to give more than they can to stay where they are.
+
+        Args:
+            efforts: (a,) N or N m at rest; what is not known (nan) counts as none.
+        """
+        over = [
+            f"{each.name} {used:.3g} of {each.effort:.3g} {each.units[2]}"
+            for each, used in zip(self.robot.actuators, np.abs(np.asarray(efforts)).tolist(), strict=True)
+            if used > (1.0 + ROUNDING) * each.effort
+        ]
+        if over:
+            raise TensegrityError(
+                f"{self.robot.name} cannot be held where its actuators are, beyond their efforts: {', '.join(over)}. "
+                "Start it elsewhere, or with stronger ones (effort in the robot file)."
+            )
 
     def _wait_for_robot(self, time: float, clock: PathClock) -> None:
         """After a gap without commands go on from where the actuators are, which braked, see `impedance`.

@@ -26,6 +26,8 @@ LEAST_SHARE = 0.2
 """Of the efforts: what needs less counts as much, so that what hardly needs any has no endless reserve."""
 SECOND_SOLVER = "piqp"
 """What decides where the default one finds nothing: an interior point takes longer, and minds no ties."""
+ROUNDING = 1e-3
+"""Part by which the share that a solver finds may be above what it is; it gives up a little for `CURVED`."""
 CURVED = 1e-6
 """Of the squared efforts beside the squared share: what makes the program strictly convex."""
 
@@ -82,21 +84,33 @@ class HoldingReserve:
         return self._share
 
     def refuse(self) -> None:
-        """Raise TensegrityError where no efforts hold the output at the state of the last `equations.update`."""
-        if np.isfinite(self.share()):
+        """Raise TensegrityError where no efforts hold the output at the state of the last `equations.update`.
+
+        Where efforts within their limits do, but break floors, it is held: floors are given up before the output.
+        """
+        share = self.share()
+        if share <= 1.0 + ROUNDING:
             return
         floor, name = self.floor, self._equations.robot.name
         self.floor, self._share = np.zeros_like(floor), 0.0
         try:
-            without = np.isfinite(self.share())
+            least = self.share()
         finally:
             self.floor = floor
-        if not without:
+        if 1.0 + ROUNDING < least < np.inf:
+            raise TensegrityError(
+                f"the output of {name} cannot be held here: that takes {least:.3g} times the effort of "
+                f"{self.strained()}. Start it elsewhere, or with stronger actuators (effort in the robot file)."
+            )
+        if share < np.inf:
+            self.share()
+            return
+        if not np.isfinite(least):
             raise TensegrityError(
                 f"no tensions hold the output of {name} here: its cables would have to push. Start it elsewhere, or "
                 "lead it by its actuators."
             )
-        floors = [f"{cable} {least:.4g} N" for cable, least in zip(self._equations.cables, floor, strict=True) if least]
+        floors = [f"{cable} {kept:.4g} N" for cable, kept in zip(self._equations.cables, floor, strict=True) if kept]
         raise TensegrityError(
             f"no tensions hold the output of {name} here and keep all floors ({', '.join(floors)}). Lower "
             "minimum_tension of its actuators, or start it elsewhere."

@@ -52,16 +52,19 @@ class JointPositionController(PositionController):
 
     def _hold_tracker(self, state: RobotState | None) -> TimedPath | HeldActuators:
         if state is None or state.positions is None:
+            self._refuse_overload(self.equilibria.efforts(self.home))
             return self._hold(self.home)
         self._check(state)
         try:
-            return self._hold(self._found(state))
+            equilibrium = self._found(state)
         except TensegrityError as error:
             # Actuators that stay where they are keep a robot that rests from moving, whatever its equilibrium is.
             pose = state.pose if state.pose is not None else self._pose_of(state.q)
             if pose is None:
                 raise
             return HeldActuators(self, state, pose, str(error))
+        self._refuse_overload(self.equilibria.efforts(equilibrium))
+        return self._hold(equilibrium)
 
     def _check(self, state: RobotState) -> None:
         shapes = (self.home.positions, state.positions), (self.home.q, state.q)

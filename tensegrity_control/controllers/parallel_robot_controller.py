@@ -16,6 +16,7 @@ import numpy as np
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
+from tensegrity_dynamics.mechanisms.dynamics.inverse_dynamics import inverse_dynamics
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
@@ -123,11 +124,19 @@ class ParallelRobotController(SampledController):
     def _hold_tracker(self, state: RobotState | None) -> Any:
         assert state is not None and state.q is not None
         q = np.array(state.q)
+        self._refuse_overload(self._efforts_at_rest(q))
         still = self._control_kinematics.output_values(q)
         path = HermiteSpline([0.0, 1.0], [still, still], np.zeros((2, still.size)))
         tracker = self._path_tracker(path, q, False)
         self._apply_gains(tracker)
         return tracker
+
+    def _efforts_at_rest(self, q: Array) -> Array:
+        """(a,) efforts that hold a position (nq,)."""
+        mechanism, joints = self._control_kinematics.mechanism, self._control_kinematics.active
+        still = np.zeros(mechanism.velocity_count)
+        effort = inverse_dynamics(mechanism, q, still, still, joints).effort
+        return np.asarray(effort[[mechanism.velocities_of(name).start for name in joints]])
 
     def _plan_path(self, rest: RestPoint, goal: PoseGoal, profile: str) -> GoalPath:
         q, travel = rest.configuration, np.zeros(len(self.names))

@@ -60,6 +60,7 @@ from ..controller import Accepted, Command, Status
 from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..external_loads import ExternalLoads
 from ..inverse_kinematics.pose_goal import PoseGoal
+from ..resting_error import ORIENTATION_TOLERANCE, POSITION_TOLERANCE, RestingError
 from ..tension_floor import TensionFloor
 from .actuator_door import ActuatorDoor
 from .controller_parameters import ControllerParameters
@@ -81,9 +82,10 @@ SPACINGS = 20
 """Times between states by which their period is judged."""
 RECENT = 16
 """Readings of the actuators among which the one of a state is looked for, as an estimator takes its time."""
+RESTING_RATE = 5.0
+"""Looks per second of the robot's time at where the output rests."""
 TIMING_PERIODS = 1.5
 """Periods after which it is reckoned with when a command began to act."""
-POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
 
 
 def new_session() -> int:
@@ -167,6 +169,7 @@ class ControllerNode(RobotNode):
         self._asked = GoalAnnouncer(self, lambda: self._stamp)
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
         self._floor, self._broken = TensionFloor(self._robot), ""
+        self._resting, self._off = RestingError(self._robot), (-1, "")
         self.create_subscription(TendonState, "tendon_states", self._look_at_tensions, STATE)
         self.create_subscription(TimeReference, "command_timing", self._keep_timing, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, NEWEST)
@@ -291,7 +294,8 @@ class ControllerNode(RobotNode):
         elif given:
             self.set_status(WARN, f"{phase}; relaxed: {'; '.join(given)}")
         elif message.converged:
-            self.set_status(OK, phase)
+            off = self._off_rest(status, message)
+            self.set_status(WARN if off else OK, f"{phase}; {off}" if off else phase)
         else:
             self.set_status(WARN, "the estimator has no shape; commands go on without feedback")
         self._answered += 1
@@ -356,6 +360,19 @@ class ControllerNode(RobotNode):
     def _status(self) -> Status:
         """What the robot is doing, by a motion of its actuators or by the controller."""
         return self._door.status(self._now) if self._door.moving else self._controller.status(self._now)
+
+    def _off_rest(self, status: Status, message: StructureState) -> str:
+        """How far the output is from where it is held, some times a second; empty where it moves, or is there."""
+        if status.phase == "moving":
+            return ""
+        slot = int(RESTING_RATE * self._now)
+        if slot != self._off[0]:
+            off = ""
+            with suppress(TensegrityError):  # where there is no reference, which the command has said
+                held = self._controller.reference(self._now).pose
+                off = self._resting.look(self._now, status, held, pose_from_message(message.output_pose))
+            self._off = slot, off
+        return self._off[1]
 
     def _follow_actuators(self, message: StructureState) -> Command | None:
         """The command of a motion of actuators; None where it has ended and the controller has taken over."""

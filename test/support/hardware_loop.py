@@ -20,6 +20,7 @@ from tensegrity_control import make_controller
 from tensegrity_control.command_latency import CommandLatency
 from tensegrity_control.controller import RobotState
 from tensegrity_control.registry import controller_class, suitable
+from tensegrity_control.resting_error import RestingError
 from tensegrity_driver.driver import Driver
 from tensegrity_driver.hardware.emulated_hardware import EmulatedHardware
 from tensegrity_driver.safety.faults import Fault
@@ -68,6 +69,7 @@ class HardwareLoop:
     Attributes:
         time: s. faults: all that were found, with the time. refused: what driver or controller refused.
         lowest: N, least true tension that an actuator's tendon had after the start.
+        off: what the controller's node would say of the output at rest.
     """
 
     robot: Robot
@@ -84,7 +86,8 @@ class HardwareLoop:
         self._answers: dict[int, Any] = {}
         self.faults: list[tuple[float, Fault]] = []
         self.refused: list[str] = []
-        self.lowest = np.inf
+        self.lowest, self.off = np.inf, ""
+        self.resting = RestingError(self.robot)
         self.estimator = make_estimator(self.robot, observer=self.control.needs_velocities, unknown_loads=False)
         self.driver.begin(lambda: self.time)
         self._reset = False
@@ -134,6 +137,8 @@ class HardwareLoop:
         self.latency.sent(self.time, self.time)
         self._answers = {k: each for k, each in self._answers.items() if k > self.count - 50} | {self.count: command}
         self.late.put(self.count + 1, command)
+        held = self.control.reference(self.time).pose
+        self.off = self.resting.look(self.time, self.control.status(self.time), held, estimate.pose)
         tensions = self.emulated.observe().tensions
         self.lowest = min(self.lowest, *(tensions[each.drives] for each in self.robot.actuators))
 

@@ -1,0 +1,60 @@
+"""Robots whose actuators are too weak to stay where they are: refused by name, or held with efforts that they have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from tensegrity_control import make_controller
+from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
+from tensegrity_control.registry import controller_class
+from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_tools.runtime.delayed_loop import DelayedLoop
+
+PERIOD = 0.005
+CASES = [
+    ("stewart", "joint_position"),
+    ("stewart", "task"),
+    ("stewart", "computed_torque"),
+    ("stewart", "kinematic"),
+    ("stewart", "qp"),
+    ("single_strut", "joint_position"),
+    ("single_strut", "near_rigid"),
+    ("single_strut", "qp"),
+]
+
+HELD = {("single_strut", "qp")}
+"""With less tension in the cables, which takes less effort."""
+
+
+@cache
+def with_share(name, share):
+    """A robot whose actuators have a share of the largest effort that its start needs at rest."""
+    robot = load_robot(name)
+    equilibria = MechanismEquilibriumMap(robot)
+    effort = share * float(np.max(np.abs(equilibria.efforts(equilibria.home))))
+    return replace(robot, actuators=tuple(replace(each, effort=effort) for each in robot.actuators))
+
+
+def moved(name, share, controller):
+    """How far the output of such a robot goes under a controller [m] in 0.15 s. Raises TensegrityError."""
+    robot = with_share(name, share)
+    parameters = {"period": PERIOD} if "period" in controller_class(controller).parameters() else {}
+    loop = DelayedLoop(robot, make_controller(controller, robot, **parameters), PERIOD)
+    begin = np.array(loop.simulation.observe().pose[0])
+    loop.run(0.15)
+    return float(np.linalg.norm(loop.simulation.observe().pose[0] - begin))
+
+
+@pytest.mark.parametrize(("name", "controller"), CASES)
+def test_what_cannot_be_held_is_refused_and_what_can_be_held_rests(name, controller):
+    assert moved(name, 1.02, controller) < 1e-5
+    if (name, controller) in HELD:
+        assert moved(name, 0.8, controller) < 1e-5
+        return
+    with pytest.raises(TensegrityError, match=r"cannot be held .*effort.* (leg_1_left|B1)\b"):
+        moved(name, 0.8, controller)
