@@ -135,7 +135,7 @@ def equilibrium_map(model: object, robot: Robot, **options: Any) -> EquilibriumM
 
     Args:
         model: of the robot, whose type decides. options: `shapes_only` where `solve` alone is needed and no plan is
-            made, which some robots allow that cannot be planned for; and of the kind, such as `rigid_bars` of structures.
+            made, which takes robots that no plan can be made for; and those of the kind, as `rigid_bars` of structures.
 
     Raises:
         TensegrityError: no map is registered for this kind of model.

@@ -227,9 +227,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
 
 
 @equilibrium_map.register
-def _(
-    model: MechanismModel, robot: Robot, *, shapes_only: bool = False, **options: Any
-) -> MechanismEquilibriumMap:
+def _(model: MechanismModel, robot: Robot, *, shapes_only: bool = False, **options: Any) -> MechanismEquilibriumMap:
     if options:
         raise TensegrityError(f"{robot.name} is a mechanism: {', '.join(options)} is for structures.")
     return MechanismEquilibriumMap(robot, shapes_only=shapes_only)

@@ -231,7 +231,7 @@ class Episode:
             configuration, velocity = self._simulation.step_arrays(points, task.mode, self._count)
             seen = self._simulation.observe()
         except TensegrityError as trouble:
-            return self.observation, 0.0, str(trouble)
+            return self.observation.copy(), 0.0, str(trouble)
         self.steps += 1
         period = self._count * self._simulation.time_step
         error = task.error(seen, self.goal)

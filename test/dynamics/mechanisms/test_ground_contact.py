@@ -243,7 +243,7 @@ contact_parts: [{body: head, kind: sphere, size: ["10 mm"]}]
 @pytest.mark.parametrize("step", [4e-4, 2e-4, 1e-4])
 def test_an_impact_with_damping_and_friction_leaves_the_ledger_an_error_of_second_order(step):
     # A force F that sets in at an unknown instant of a step leaves an error in the velocity of up to F h / m, and so,
-    # where the heat is summed with the method's own weights, (F h)^2 / m of energy, not the F v h of a mean of two ends.
+    # where heat is summed with the weights of the method, (F h)^2 / m of energy, not the F v h of a mean of two ends.
     simulation = Simulation(parse_robot(FEELER), step, start="file")
     before = simulation.energy().balance
     fastest = 0.0

@@ -163,7 +163,8 @@ routed_cables:
 actuators: [{drives: turns, position: [-3, 3], rate: 5.0, effort: 10.0}]
 outputs: [{name: load, body: load, controlled: [z]}]
 """
-RIGID = CRANE.replace("    young: 2.0e+9\n    cable_radius: 0.001\n    damping: 1.0e+5\n    tension: 15.0\n", "    rigid: true\n")
+STRETCH = "    young: 2.0e+9\n    cable_radius: 0.001\n    damping: 1.0e+5\n    tension: 15.0\n"
+RIGID = CRANE.replace(STRETCH, "    rigid: true\n")
 
 
 def test_a_robot_whose_cable_rubs_is_an_environment_though_no_plan_can_be_made() -> None:
@@ -183,13 +184,45 @@ def test_a_robot_whose_cable_rubs_is_an_environment_though_no_plan_can_be_made()
     assert np.ptp(heights) > 0.01
 
 
+HOIST = """
+kind: mechanism
+name: hoist
+gravity: [0, 0, -9.81]
+bodies: {weight: {mass: 2, inertia: [0.01, 0.01, 0.01]}}
+joints: [{name: guide, kind: prismatic, parent: world, body: weight, axis: [0, 0, 1], start: [-0.8]}]
+cables:
+  - {name: rope, body: world, at: [0, 0, 0], block_axis: [0, 0, 1], pulley_axis: [0, -1, 0], pulley_radius: 0.05,
+     pulley: [{kind: cylinder, size: [0.05, 0.01]}], anchor: {body: weight, at: [0.05, 0, 0]}, cable_radius: 0.001,
+     variant: rigid}
+actuators: [{drives: rope, position: [-5, 5], rate: 50, effort: 10}]
+outputs: [{name: hook, body: weight, controlled: [z]}]
+"""
+
+
+def test_a_cable_that_would_have_to_push_ends_the_episode_and_the_checker_is_content() -> None:
+    pytest.importorskip("gymnasium", reason="gymnasium is not installed (extra `gymnasium`)")
+    from gymnasium.utils.env_checker import check_env
+
+    from tensegrity_tools.learning.environment import FAILURE, RobotEnv
+
+    env = RobotEnv(parse_robot(HOIST), mode="effort", episode=3)
+    check_env(env, skip_render_check=True)
+    first = env.reset(seed=1)[0]
+    seen, paid, terminated, _, info = env.step(-np.ones(1))  # 200 N against the rope
+    assert terminated
+    assert paid == FAILURE
+    assert "would have to push" in info["problem"]
+    assert seen is not first
+    assert np.array_equal(seen, first)
+
+
 def test_a_robot_without_a_shape_at_rest_is_an_environment_with_a_reward_of_its_own() -> None:
     pytest.importorskip("gymnasium", reason="gymnasium is not installed (extra `gymnasium`)")
     from gymnasium.utils.env_checker import check_env
 
     from tensegrity_tools.learning.environment import RobotEnv
 
-    with pytest.raises(TensegrityError, match="rope slips at .* Goals of an environment are shapes at rest"):
+    with pytest.raises(TensegrityError, match=r"rope slips at .* Goals of an environment are shapes at rest"):
         RobotEnv(parse_robot(RIGID))
     with pytest.raises(TensegrityError, match="four_prism is not stable"):
         RobotEnv("four_prism")
