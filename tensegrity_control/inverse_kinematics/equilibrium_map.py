@@ -134,7 +134,8 @@ def equilibrium_map(model: object, robot: Robot, **options: Any) -> EquilibriumM
     """The map of a robot; another kind of model registers its own: `equilibrium_map.register(Model, make)`.
 
     Args:
-        model: of the robot, whose type decides. options: of the kind, such as `rigid_bars` of structures.
+        model: of the robot, whose type decides. options: `shapes_only` where `solve` alone is needed and no plan is
+            made, which takes robots that no plan can be made for; and those of the kind, as `rigid_bars` of structures.
 
     Raises:
         TensegrityError: no map is registered for this kind of model.

@@ -80,20 +80,24 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
 
     Args:
         robot: a mechanism with actuators and an output.
+        shapes_only: no plan is made, so that cables may be rigid and have friction on their routes: a shape is then
+            that which a way straight from the start of the file leads to.
 
     Attributes:
         joints: (a,) names of the actuated joints.
 
     Raises:
-        TensegrityError: it has none, or no stable equilibrium with its actuators at their start.
+        TensegrityError: it has none, or no stable equilibrium with its actuators at their start, or cables that no plan
+            can be made for.
     """
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, *, shapes_only: bool = False) -> None:
         super().__init__()
         if not robot.actuators:
             raise TensegrityError(f"{robot.name} has no actuators; name its driven joints under 'actuators'.")
         self.robot, self.model = robot, robot.model_as(MechanismModel)
-        self.model.need_elastic_cables("a plan that keeps tensions", routed=True)
+        if not shapes_only:
+            self.model.need_elastic_cables("a plan that keeps tensions", routed=True)
         self.output: BodyFrame = robot.output  # type: ignore[assignment]
         self.joints = tuple(self.model.joint_of(each.drives) for each in robot.actuators)
         starts = [self.model.start[self.model.mechanism.positions_of(name)][0] for name in self.joints]
@@ -223,7 +227,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
 
 
 @equilibrium_map.register
-def _(model: MechanismModel, robot: Robot, **options: Any) -> MechanismEquilibriumMap:
+def _(model: MechanismModel, robot: Robot, *, shapes_only: bool = False, **options: Any) -> MechanismEquilibriumMap:
     if options:
         raise TensegrityError(f"{robot.name} is a mechanism: {', '.join(options)} is for structures.")
-    return MechanismEquilibriumMap(robot)
+    return MechanismEquilibriumMap(robot, shapes_only=shapes_only)

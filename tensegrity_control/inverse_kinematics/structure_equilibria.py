@@ -220,5 +220,7 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
 
 
 @equilibrium_map.register
-def _(model: Structure, robot: Robot, *, rigid_bars: bool = False) -> StructureEquilibriumMap:
+def _(
+    model: Structure, robot: Robot, *, rigid_bars: bool = False, shapes_only: bool = False
+) -> StructureEquilibriumMap:
     return StructureEquilibriumMap(robot, rigid_bars=rigid_bars)

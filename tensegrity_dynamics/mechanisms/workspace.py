@@ -43,7 +43,7 @@ def make_workspace(flat: FlatMechanism) -> Workspace:
     )  # fmt: skip
 
 
-StageWorkspace = namedtuple("StageWorkspace", "q v q_rate q_sum v_sum step")
+StageWorkspace = namedtuple("StageWorkspace", "q v q_rate q_sum v_sum step powers taken")
 
 
 def make_stage_workspace(flat: FlatMechanism) -> StageWorkspace:
@@ -51,5 +51,5 @@ def make_stage_workspace(flat: FlatMechanism) -> StageWorkspace:
     positions, velocities = int(POSITION_COUNTS[flat.kind].sum()), flat.dof_parent.size
     return StageWorkspace(
         q=np.zeros(positions), v=np.zeros(velocities), q_rate=np.zeros(positions), q_sum=np.zeros(positions),
-        v_sum=np.zeros(velocities), step=np.zeros(velocities),
+        v_sum=np.zeros(velocities), step=np.zeros(velocities), powers=np.zeros(4), taken=np.zeros(4),
     )  # fmt: skip

@@ -65,13 +65,16 @@ class RobotTask:
             position; "effort", of joints from minus to plus the largest effort, of tendons from minimum tension to it.
         period: s of one action.
         goals: part of the actuators' travel, to either side of rest, from which goals are drawn; zero for rest itself.
-        reward: of one period; without it `goal_reward`, or `forward_reward` for structures that stand free.
+        reward: of one period; without it `goal_reward`, or `forward_reward` for structures that stand free. With one
+            of your own a robot without a stable shape at rest has an environment, too, without goals.
 
     Attributes:
-        observation_names: of every number of an observation, with its unit. reward: in use.
+        observation_names: of every number of an observation, with its unit. reward: in use. no_goals: why no
+            shape at rest can be a goal of a robot with an output, or empty.
 
     Raises:
-        TensegrityError: no actuators, an unknown mode, a number out of range, or nothing to be paid for by default.
+        TensegrityError: no actuators, an unknown mode, a number out of range, nothing to be paid for by default,
+            or no shape at rest from which goals could be drawn.
     """
 
     def __init__(
@@ -94,14 +97,24 @@ class RobotTask:
         self._equilibria: EquilibriumMap[Any] | None = None
         low, high = _action_limits(robot, mode)
         self._middle, self._half = 0.5 * (high + low), 0.5 * (high - low)
+        self.no_goals = ""
+        if self._takes_goals:
+            try:
+                self._equilibria = equilibrium_map(robot.model, robot, shapes_only=True)
+                self._home = self._equilibria.start()
+            except TensegrityError as reason:
+                if reward is None:
+                    raise TensegrityError(
+                        f"{reason} Goals of an environment are shapes at rest: give a reward of your own, and there "
+                        "are none."
+                    ) from reason
+                self._equilibria, self._takes_goals, self.no_goals = None, False, str(reason)
         if reward is None:
             if not self._takes_goals and not robot.model.takes_no_goals:
                 raise TensegrityError(f"{robot.name} has no output, so no goals; give a reward of your own.")
             reward = goal_reward if self._takes_goals else forward_reward
         self.reward: Reward = reward
-        if self._takes_goals:
-            self._equilibria = equilibrium_map(robot.model, robot)
-            self._home = self._equilibria.start()
+        if self._equilibria is not None:
             reach = self._equilibria.reach
             self._rows = robot.output.rows
             self._weights = np.where(self._rows < 3, 1.0, reach)
@@ -218,7 +231,7 @@ class Episode:
             configuration, velocity = self._simulation.step_arrays(points, task.mode, self._count)
             seen = self._simulation.observe()
         except TensegrityError as trouble:
-            return self.observation, 0.0, str(trouble)
+            return self.observation.copy(), 0.0, str(trouble)
         self.steps += 1
         period = self._count * self._simulation.time_step
         error = task.error(seen, self.goal)

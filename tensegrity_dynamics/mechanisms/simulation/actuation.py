@@ -33,22 +33,12 @@ from ...numerics.compilation import allocation_free, for_compiled_callers
 from ...numerics.linear_algebra import cholesky, cholesky_solve, copy
 from ...robots.actuator import Actuator
 from ...simulation_interface import EFFORT, IMPEDANCE, POSITION, VELOCITY
-from ..dynamics.equations_of_motion import cable_efforts
 from ..dynamics.forward_dynamics import REGULAR, SINGULAR_MASS, accelerate
-from ..dynamics.joint_efforts import DAMPED, ELASTIC, RUBBED, joint_efforts
-from ..joints import INVOLUTE_EPSILON, INVOLUTE_LENGTH, INVOLUTE_RIGID, INVOLUTE_U
-from ..kinematics.body_kinematics import body_kinematics, world_point
-from ..late_kernels import CONTACTS, ROUTES
-from ..loads import LOAD_BODY, LOAD_FORCE, LOAD_MOMENT, LOAD_POINT
+from ..late_kernels import ROUTES
 from ..resistance import CARRIED, LAW
-from ..routing.columns import DAMPED as ROUTE_DAMPED
-from ..routing.columns import ELASTIC as ROUTE_ELASTIC
 from ..routing.columns import FINE, PERIOD, STATUS
 from ..routing.efforts import keep_slip
-from ..routing.late_call import call_routed_cables
-from ..touch.columns import DAMPED as GROUND_DAMPED
-from ..touch.columns import RUBBED as GROUND_RUBBED
-from ..touch.late_call import call_contacts
+from .powers import powers_of
 from .rosenbrock import impedance_efforts, rosenbrock
 from .runge_kutta import runge_kutta
 
@@ -290,122 +280,33 @@ def broken_route(work):
     return -1
 
 
-@for_compiled_callers
-def cable_powers(flat, q, v, work, out):
-    """Fill out: power [W] lost in damping, and the energy that winding takes along (000, 3.1.9), 1/2 E A strain^2 l0'.
-
-    Returns the elastic energy [J].
-    """
-    cable_efforts(flat, q, v, work)
-    out[0] = out[1] = 0.0
-    energy = 0.0
-    for c in range(flat.cable_joint.shape[0]):
-        i = flat.cable_joint[c]
-        a, b = flat.q_start[i], flat.v_start[i]
-        kind, radius = flat.kind[i], flat.radius[i]
-        if kind == INVOLUTE_RIGID:
-            continue
-        rest, rest_rate = radius * q[a], radius * v[b]
-        strain = work.strain[c]
-        if kind == INVOLUTE_EPSILON:
-            stretch_rate = rest_rate * strain + rest * v[b + 1]
-        elif kind == INVOLUTE_U:
-            stretch_rate = v[b + 1]
-        elif kind == INVOLUTE_LENGTH:
-            stretch_rate = v[b + 1] - rest_rate
-        else:
-            stretch_rate = 0.0
-        stiffness = flat.cable_area[c] * flat.cable_young[c]
-        tight = max(strain, 0.0)
-        energy += 0.5 * stiffness * tight * tight * rest
-        out[0] += (work.tension[c] - stiffness * tight) * stretch_rate
-        out[1] += 0.5 * stiffness * tight * tight * rest_rate
-    return energy
-
-
-@for_compiled_callers
-def load_power(flat, q, v, work):
-    """Power [W] of the wrenches in work.load and of the mechanism's own loads; moves the bodies to q and v."""
-    loaded = flat.loads.shape[0] > 0
-    for i in range(work.load.shape[0]):
-        for k in range(6):
-            loaded = loaded or work.load[i, k] != 0.0
-    if not loaded:
-        return 0.0
-    body_kinematics(flat, q, v, work)
-    power = 0.0
-    for i in range(work.load.shape[0]):
-        moment, force, turning, moving = work.load[i, :3], work.load[i, 3:], work.velocity[i, :3], work.velocity[i, 3:]
-        x, y, z = work.position[i, 0], work.position[i, 1], work.position[i, 2]
-        power += moment[0] * turning[0] + moment[1] * turning[1] + moment[2] * turning[2]
-        power += force[0] * (moving[0] + turning[1] * z - turning[2] * y)
-        power += force[1] * (moving[1] + turning[2] * x - turning[0] * z)
-        power += force[2] * (moving[2] + turning[0] * y - turning[1] * x)
-    for n in range(flat.loads.shape[0]):
-        row = flat.loads[n]
-        i = int(row[LOAD_BODY])
-        moment, force, turning, moving = row[LOAD_MOMENT:], row[LOAD_FORCE:], work.velocity[i, :3], work.velocity[i, 3:]
-        world_point(work.rotation, work.position, i, row[LOAD_POINT:], work.point)
-        x, y, z = work.point[0], work.point[1], work.point[2]
-        power += moment[0] * turning[0] + moment[1] * turning[1] + moment[2] * turning[2]
-        power += force[0] * (moving[0] + turning[1] * z - turning[2] * y)
-        power += force[1] * (moving[1] + turning[2] * x - turning[0] * z)
-        power += force[2] * (moving[2] + turning[0] * y - turning[1] * x)
-    return power
-
-
-@allocation_free
-def powers_of(flat, q, v, work, out):
-    """Fill out (4,) W: lost in damping, taken along by winding, given by loads, lost in friction but slip of cables.
-
-    Returns the elastic energy [J] of cables and joints.
-    """
-    energy = cable_powers(flat, q, v, work, out)
-    out[2] = load_power(flat, q, v, work)
-    out[3] = 0.0
-    if flat.resistances.shape[0] > 0:
-        body_kinematics(flat, q, v, work)
-        joint_efforts(flat, q, v, work)
-        energy += work.resistance[ELASTIC]
-        out[0] += work.resistance[DAMPED]
-        out[3] = work.resistance[RUBBED]
-    if flat.late_kernels[ROUTES] != 0:
-        body_kinematics(flat, q, v, work)
-        call_routed_cables(flat, q, v, work)
-        for c in range(flat.routed_cables.shape[0]):
-            energy += work.route_results[c, ROUTE_ELASTIC]
-            out[0] += work.route_results[c, ROUTE_DAMPED]
-    if flat.late_kernels[CONTACTS] != 0:
-        body_kinematics(flat, q, v, work)
-        call_contacts(flat, work)
-        total = work.contact_state[work.contact_state.shape[0] - 1]
-        out[0] += total[GROUND_DAMPED]
-        out[3] += total[GROUND_RUBBED]
-    return energy
-
-
 @allocation_free
 def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers, work, reduction, stages, scratch):
     """Advance q and v by `steps` steps of `step` s; returns (status, steps done).
 
     works (5,) J grows by the work of the actuators, by what damping and what winding take, by the work of the loads,
-    and by what friction takes. Where a cable would be wound past its end, the state stays as before that step.
+    and by what friction takes: explicit steps sum them as the method sums its forces. Where a cable would be wound past
+    its end, the state stays as before that step.
     """
-    before_q, before_v = scratch.before_q, scratch.before_v
+    before_q, before_v, taken = scratch.before_q, scratch.before_v, stages.taken
     for c in range(work.route_results.shape[0]):
         work.route_results[c, PERIOD] = step
-    powers_of(flat, q, v, work, powers)
+    sees_routes = flat.late_kernels[ROUTES] != 0
+    if implicit or sees_routes:
+        powers_of(flat, q, v, work, powers)
     for done in range(steps):
         status, evaluated = servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction)
         if load_gears(flat, drives):
             evaluated = False
-            powers_of(flat, q, v, work, powers)
+            if implicit:
+                powers_of(flat, q, v, work, powers)
         copy(q, before_q)
         copy(v, before_v)
-        lost, wound, loaded, rubbed = powers[0], powers[1], powers[2], powers[3]
         if status != REGULAR:
             return status, done
         if implicit:
+            for k in range(4):
+                taken[k] = 0.5 * step * powers[k]
             status = rosenbrock(flat, drives, q, v, effort, step, 1, work, reduction, stages, scratch)
         else:
             status = runge_kutta(flat, q, v, effort, step, 1, 0.0, work, reduction, stages, evaluated)
@@ -414,7 +315,8 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
             copy(before_q, q)
             copy(before_v, v)
             return (status if cable < 0 else PAST_END + cable), done
-        powers_of(flat, q, v, work, powers)
+        if implicit or sees_routes:
+            powers_of(flat, q, v, work, powers)
         broken = broken_route(work)
         if broken >= 0:
             copy(before_q, q)
@@ -426,10 +328,8 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
             if drives.stiff[a]:  # the mean over the step
                 drives.torque[a] = 0.5 * (drives.torque[a] + effort[drives.v[a]])
             works[0] += drives.torque[a] * (q[drives.q[a]] - before_q[drives.q[a]])
-        works[1] += 0.5 * step * (lost + powers[0])
-        works[2] += 0.5 * step * (wound + powers[1])
-        works[3] += 0.5 * step * (loaded + powers[2])
-        works[4] += 0.5 * step * (rubbed + powers[3])
+        for k in range(4):
+            works[1 + k] += taken[k] + (0.5 * step * powers[k] if implicit else 0.0)
     total = 0.0
     for k in range(q.shape[0]):
         total += abs(q[k])

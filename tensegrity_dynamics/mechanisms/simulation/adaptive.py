@@ -28,7 +28,8 @@ from ..route_readings import set_slips
 from ..routing.columns import FINE, RUBBED, STATUS
 from ..touch.columns import DEPTH
 from ..workspace import make_stage_workspace, make_workspace
-from .actuation import Ends, past_end, powers_of
+from .actuation import Ends, past_end
+from .powers import powers_in, powers_of
 from .route_events import RouteEvents, slips_kept
 
 MAX_EVENTS = 100_000
@@ -214,7 +215,7 @@ class _Motion:
         if status == SINGULAR_MASS:
             raise TensegrityError(massless_message(self.mechanism, int(coordinate)))
         configuration_rate(self.flat, q, v, self.rates)
-        powers_of(self.flat, q, v, self.work, self.powers)
+        powers_in(self.flat, q, v, self.work, self.powers)
         if self.flat.late_kernels[ROUTES]:
             self.powers[3] += self.work.route_results[:, RUBBED].sum()
         return np.concatenate((self.rates, self.reduction.acceleration, self.powers))

@@ -60,8 +60,9 @@ from ..route_readings import RouteReading, read_routes, set_slips, slip_words, s
 from ..routing.columns import SLIP, STATUS, WHERE
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
-from .actuation import BROKEN_ROUTE, PAST_END, Drives, Ends, drive, load_gears, make_drives, powers_of, servo_torques
+from .actuation import BROKEN_ROUTE, PAST_END, Drives, Ends, drive, load_gears, make_drives, servo_torques
 from .adaptive import integrate
+from .powers import powers_of
 from .rigid_routes import RigidRoutes, Stepper, refuse_adaptive
 
 SOFTEST_HOLD = 0.01

@@ -16,7 +16,7 @@ from ..routing.columns import COUNT, FIRST, HOLDS, RATE, RATIO, SLIP, STRAIN, TR
 from ..routing.efforts import keep_slip
 from ..routing.slip import STICKS
 from ..workspace import Workspace
-from .actuation import powers_of
+from .powers import powers_of
 
 ONSET = 1e-14
 """m of slip at which a contact counts as slipping."""

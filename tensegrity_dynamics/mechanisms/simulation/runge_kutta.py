@@ -6,14 +6,19 @@ from ...numerics.compilation import allocation_free
 from ..dynamics.forward_dynamics import REGULAR, accelerate
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
 from ..kinematics.loop_closure import project_onto_loops
+from .powers import powers_in
 
 
 @allocation_free
 def runge_kutta(flat, q, v, effort, step, count, gain, work, reduction, stages, evaluated):
     """Advance q and v in place by `count` steps of `step` s with constant efforts; returns 0, or the failing status.
 
-    evaluated: reduction.acceleration is already that of the start.
+    evaluated: reduction.acceleration is already that of the start, and work its forces. stages.taken (4,) J: the works
+    of `powers_in`, summed like the forces, so that a force that sets in within a step leaves no error of first order.
     """
+    powers, taken = stages.powers, stages.taken
+    for k in range(4):
+        taken[k] = 0.0
     for n in range(count):
         for k in range(q.shape[0]):
             stages.q[k] = stages.q_sum[k] = q[k]
@@ -27,6 +32,9 @@ def runge_kutta(flat, q, v, effort, step, count, gain, work, reduction, stages, 
             configuration_rate(flat, stages.q, stages.v, stages.q_rate)
             weight = step / 6.0 if stage == 0 or stage == 3 else step / 3.0
             ahead = step if stage == 2 else 0.5 * step
+            powers_in(flat, stages.q, stages.v, work, powers)
+            for k in range(4):
+                taken[k] += weight * powers[k]
             for k in range(q.shape[0]):
                 stages.q_sum[k] += weight * stages.q_rate[k]
                 stages.q[k] = q[k] + ahead * stages.q_rate[k]

@@ -228,6 +228,39 @@ def test_a_drop_onto_a_damped_ground_balances_its_energy():
     assert after.balance == pytest.approx(before, abs=1e-8)
 
 
+FEELER = """
+name: feeler
+kind: mechanism
+gravity: [0, 0, -9.81]
+bodies: {head: {mass: 0.4, inertia: [0.001, 0.001, 0.001]}}
+joints: [{name: down, kind: prismatic, parent: world, body: head, frame: {at: [0.13, 0.21, 0.3]}}]
+contact:
+  {stiffness: 1.0e+5, damping: 100, friction: 0.5, heights: {values: [[0, 0.1], [0.05, 0.15]], spacing: 0.5}}
+contact_parts: [{body: head, kind: sphere, size: ["10 mm"]}]
+"""
+
+
+@pytest.mark.parametrize("step", [4e-4, 2e-4, 1e-4])
+def test_an_impact_with_damping_and_friction_leaves_the_ledger_an_error_of_second_order(step):
+    # A force F that sets in at an unknown instant of a step leaves an error in the velocity of up to F h / m, and so,
+    # where heat is summed with the weights of the method, (F h)^2 / m of energy, not the F v h of a mean of two ends.
+    simulation = Simulation(parse_robot(FEELER), step, start="file")
+    before = simulation.energy().balance
+    fastest = 0.0
+    for _ in range(60):
+        fastest = max(fastest, float(np.abs(simulation.advance(duration=0.01).v[0])))
+    energy = simulation.energy()
+    assert energy.friction > 0.04  # it has struck, and rubbed
+    assert abs(energy.balance - before) < (100.0 * fastest * step) ** 2 / 0.4
+
+
+def test_the_default_step_is_a_twentieth_of_the_period_on_the_ground():
+    simulation = Simulation(parse_robot(FEELER.replace("damping: 100", "damping: 0")), start="file")
+    upright = 1.0 / np.sqrt(1.0 + 0.2**2 + 0.1**2)  # of the plane z = 0.2 x + 0.1 y
+    period = 2.0 * np.pi * np.sqrt(0.4 / (1e5 * upright**2))
+    assert simulation.time_step == pytest.approx(period / 20.0, rel=1e-4)
+
+
 @pytest.mark.parametrize("integrator", ["rk4", "implicit"])
 def test_a_ball_rolls_down_with_five_sevenths_of_the_weight(integrator):
     angle, radius = 0.2, 0.05

@@ -140,6 +140,102 @@ def test_members_of_a_vector_environment_begin_anew_and_have_their_seeds() -> No
     assert not truncated.any() and not rewards.any()
 
 
+CRANE = """
+kind: mechanism
+name: crane
+gravity: [0, 0, -9.81]
+bodies:
+  drum: {mass: 0.5, inertia: [0.001, 0.001, 0.001]}
+  load: {mass: 2.0, inertia: [0.02, 0.02, 0.02]}
+joints:
+  - {name: turns, kind: revolute, parent: world, body: drum, axis: [0, 1, 0]}
+  - {name: rail, kind: prismatic, parent: world, body: load, frame: {at: [0.45, 0, 0.2]}}
+routed_cables:
+  - name: rope
+    young: 2.0e+9
+    cable_radius: 0.001
+    damping: 1.0e+5
+    tension: 15.0
+    route:
+      - {joint: turns, radius: 0.05, side: 1, wound: 7}
+      - {body: world, at: [0.4, 0, 1.0], axis: [0, 1, 0], radius: 0.05, side: 1, friction: 0.3}
+      - {body: load, at: [0, 0, 0.1]}
+actuators: [{drives: turns, position: [-3, 3], rate: 5.0, effort: 10.0}]
+outputs: [{name: load, body: load, controlled: [z]}]
+"""
+STRETCH = "    young: 2.0e+9\n    cable_radius: 0.001\n    damping: 1.0e+5\n    tension: 15.0\n"
+RIGID = CRANE.replace(STRETCH, "    rigid: true\n")
+
+
+def test_a_robot_whose_cable_rubs_is_an_environment_though_no_plan_can_be_made() -> None:
+    pytest.importorskip("gymnasium", reason="gymnasium is not installed (extra `gymnasium`)")
+    from gymnasium.utils.env_checker import check_env
+
+    from tensegrity_control.inverse_kinematics.solve_ik import inverse_kinematics
+    from tensegrity_tools.learning.environment import RobotEnv
+
+    robot = parse_robot(CRANE)
+    with pytest.raises(TensegrityError, match="rope has friction on its route"):
+        inverse_kinematics(robot, [0.45, 0.0, 0.1])
+    env = RobotEnv(robot, episode=3)
+    check_env(env, skip_render_check=True)
+    heights = [env.reset(seed=seed)[1]["goal"][0][2] for seed in (1, 2, 3, 1)]
+    assert heights[0] == heights[3]
+    assert np.ptp(heights) > 0.01
+
+
+HOIST = """
+kind: mechanism
+name: hoist
+gravity: [0, 0, -9.81]
+bodies: {weight: {mass: 2, inertia: [0.01, 0.01, 0.01]}}
+joints: [{name: guide, kind: prismatic, parent: world, body: weight, axis: [0, 0, 1], start: [-0.8]}]
+cables:
+  - {name: rope, body: world, at: [0, 0, 0], block_axis: [0, 0, 1], pulley_axis: [0, -1, 0], pulley_radius: 0.05,
+     pulley: [{kind: cylinder, size: [0.05, 0.01]}], anchor: {body: weight, at: [0.05, 0, 0]}, cable_radius: 0.001,
+     variant: rigid}
+actuators: [{drives: rope, position: [-5, 5], rate: 50, effort: 10}]
+outputs: [{name: hook, body: weight, controlled: [z]}]
+"""
+
+
+def test_a_cable_that_would_have_to_push_ends_the_episode_and_the_checker_is_content() -> None:
+    pytest.importorskip("gymnasium", reason="gymnasium is not installed (extra `gymnasium`)")
+    from gymnasium.utils.env_checker import check_env
+
+    from tensegrity_tools.learning.environment import FAILURE, RobotEnv
+
+    env = RobotEnv(parse_robot(HOIST), mode="effort", episode=3)
+    check_env(env, skip_render_check=True)
+    first = env.reset(seed=1)[0]
+    seen, paid, terminated, _, info = env.step(-np.ones(1))  # 200 N against the rope
+    assert terminated
+    assert paid == FAILURE
+    assert "would have to push" in info["problem"]
+    assert seen is not first
+    assert np.array_equal(seen, first)
+
+
+def test_a_robot_without_a_shape_at_rest_is_an_environment_with_a_reward_of_its_own() -> None:
+    pytest.importorskip("gymnasium", reason="gymnasium is not installed (extra `gymnasium`)")
+    from gymnasium.utils.env_checker import check_env
+
+    from tensegrity_tools.learning.environment import RobotEnv
+
+    with pytest.raises(TensegrityError, match=r"rope slips at .* Goals of an environment are shapes at rest"):
+        RobotEnv(parse_robot(RIGID))
+    with pytest.raises(TensegrityError, match="four_prism is not stable"):
+        RobotEnv("four_prism")
+
+    def height(transition: Transition) -> float:
+        assert transition.goal is None
+        return float(transition.configuration[:, 2].mean())
+
+    env = RobotEnv("four_prism", reward=height, episode=3)
+    assert "not stable" in env.task.no_goals
+    check_env(env, skip_render_check=True)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", sorted({*shipped_robots()} - {"four_prism"}))  # which has no stable shape
 def test_the_checker_is_content_with_every_shipped_robot(name: str) -> None:
