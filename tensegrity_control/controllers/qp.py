@@ -870,12 +870,12 @@ class QPController(SampledController):
         if not self._floor.size:
             return
         self._commanded_elastic.append((acts, self._stretch.elastic.copy()))
-        left = math.exp(-self._elapsed / DOUBT)
+        left, late = math.exp(-self._elapsed / DOUBT), max(acts - time, DELAYED * self.period)  # maybe nobody told
         for begin, commanded in reversed(self._commanded_elastic):
             if begin <= time:
                 self._update_doubt(
                     self._doubt, self._short, left, commanded, self._stretch.seen, self._floor, self._low,
-                    self.program.desired_tension, self._stretch.lag, acts - time + self._holds, self._elapsed,
+                    self.program.desired_tension, self._stretch.lag, late + self._holds, self._elapsed,
                 )  # fmt: skip
                 return
         self._doubt *= left

@@ -10,7 +10,7 @@ from qp_loop import BALL_MAST, Loop, loop, robot_named
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
-from tensegrity_control.controllers.qp import affordable
+from tensegrity_control.controllers.qp import DELAYED, affordable
 from tensegrity_control.inverse_kinematics.continuation import Continuation
 from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_control.registry import suitable
@@ -276,9 +276,13 @@ def test_floors_rise_by_what_tensions_were_seen_below_what_they_should_be_and_th
     np.testing.assert_allclose(control._doubt, 0.02 * floor * one, atol=1e-9)
     see(commanded - 0.02 * floor * one, 0.0)
     np.testing.assert_allclose(control._doubt, 0.02 * floor * one, atol=1e-9)
-    see(commanded - 0.05 * floor * one, 0.0, acts=0.002)
-    ahead = 0.002 + period + stretch.lag[0]  # until the next command acts and has changed the tension
+    see(commanded - 0.05 * floor * one, 0.0)
+    ahead = DELAYED * period + period + stretch.lag[0]  # until the next command acts and has changed the tension
     expected = (0.05 + 0.03 * ahead / period) * floor * one
+    np.testing.assert_allclose(control._doubt, expected, atol=1e-9)
+    control._short[:] = 0.02 * floor * one
+    see(commanded - 0.05 * floor * one, 0.0, acts=DELAYED * period + 0.002)
+    expected += 0.03 * 0.002 / period * floor * one
     np.testing.assert_allclose(control._doubt, expected, atol=1e-9)
     control.command(0.0, seen)
     assert control.program.tension_low[0] == pytest.approx((control._low + expected)[0])
