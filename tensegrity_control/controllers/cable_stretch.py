@@ -98,7 +98,8 @@ class CableStretch:
         equations: of the robot, whose `softness` is learned. period: s between two commands.
 
     Attributes:
-        elastic: (c,) N that the strains pull at the last command. seen: (c,) N that they pulled as they were seen.
+        lag: (c,) s in which tensions follow what is asked for. elastic: (c,) N that the strains pull at the last
+            command. seen: (c,) N that they pulled as they were seen.
         moved: (a, 4) of the last `efforts`: by what the stretch that was seen has moved the actuators, its rate, and
             the same of the stretch that was reckoned with.
     """
@@ -106,7 +107,7 @@ class CableStretch:
     def __init__(self, equations: TightCables, period: float) -> None:
         self._equations, count = equations, len(equations.cables)
         self._inputs = len(equations.robot.actuators)
-        self._lag = np.maximum(equations.relaxation, LEAST_LAG * period)
+        self.lag = np.maximum(equations.relaxation, LEAST_LAG * period)
         self._held = period
         self.elastic, self._rate, self._pulling = np.zeros(count), np.zeros(count), np.zeros(count)
         self.seen = np.zeros(count)
@@ -136,7 +137,7 @@ class CableStretch:
         if not tension.size:
             return effort
         own, arrays, parts = self._equations, self._equations.arrays, self._equations.parts
-        faded = self._ones if elapsed == self._held else np.exp((self._held - elapsed) / self._lag)
+        faded = self._ones if elapsed == self._held else np.exp((self._held - elapsed) / self.lag)
         solved = self._stretch(
             parts.joint_q, parts.joint_v, parts.kind, parts.radius, own.springs, own.softness, floor, q, v, *seen,
             self._decay(elapsed), 1.0 - self._decay(held), faded, tension, elapsed, held, self._begun, self.elastic,
@@ -157,5 +158,5 @@ class CableStretch:
         if found is None:
             if len(self._decays) > 1:
                 self._decays.clear()
-            found = self._decays[time] = np.exp(-time / self._lag)
+            found = self._decays[time] = np.exp(-time / self.lag)
         return found

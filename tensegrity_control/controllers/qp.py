@@ -94,8 +94,8 @@ KEPT_OFF = 0.01
 STALLED = 1e-3
 """Part of its rate that an actuator has at least whose motor is about to stall, so that its goals take long."""
 DOUBT, MOST_DOUBT = 0.5, 0.5
-"""s in which it is forgotten how far tensions were below what had been commanded, and how much of that counts at most,
-in parts of their floors."""
+"""s in which it is forgotten how far tensions were below what had been commanded, and how much of that counts at least,
+in parts of their floors, where the tensions that are desired leave less above these."""
 CORRECTED = 0.2
 """Part of what actuators were seen off their set points by which these go there within the time that commands need: an
 integral with that delay, which at 1.6 would be lost by itself, and long before by the vibrations that it excites."""
@@ -173,11 +173,22 @@ def fill_tensions(floor, start, ceiling, margin, level, left, low, desired, scal
 
 
 @allocation_free
-def update_doubt(doubt, left, commanded, seen, floor):
+def update_doubt(doubt, short, left, commanded, seen, floor, low, desired, lag, ahead, elapsed):
     """Let what is doubted of tensions (c,) N fade to a part that is left, and raise it to what those that were seen
-    fall short of those commanded, at most `MOST_DOUBT` of the floors."""
+    fall short of those commanded, and will when the next command has changed them, if that goes on growing.
+
+    Args:
+        short: (c,) N by which they fell short `elapsed` s ago, overwritten; infinite where that is not known.
+        floor, low, desired: (c,) N, the floors, the same with their margin, and above these what is desired: to there,
+            or by `MOST_DOUBT` of the floors, tensions are raised at most.
+        lag: (c,) s in which tensions follow commands. ahead: s from what was seen until the next command acts.
+    """
     for c in range(doubt.shape[0]):
-        doubt[c] = min(max(doubt[c] * left, commanded[c] - seen[c]), MOST_DOUBT * floor[c])
+        now = commanded[c] - seen[c]
+        growth = max(now - short[c], 0.0) * (ahead + lag[c]) / elapsed
+        short[c] = now
+        most = max(MOST_DOUBT * floor[c], desired[c] - low[c])
+        doubt[c] = min(max(doubt[c] * left, now + growth), most)
 
 
 @allocation_free
@@ -330,6 +341,7 @@ class QPController(SampledController):
         self._stretch = CableStretch(self.equations, period)
         self._elapsed = self._latest = period
         self._low, self._doubt = np.array(self._floor), np.zeros(self._floor.size)
+        self._short = np.full(self._floor.size, np.inf)
         self._commanded_elastic: deque[tuple[float, Array]] = deque(maxlen=COMMANDS_KEPT)
         self._spacings: deque[float] = deque([period] * SPACINGS, SPACINGS)
         self._holds = period
@@ -459,6 +471,7 @@ class QPController(SampledController):
         """Take what the cables' strains pull from a state."""
         self._stretch.begin(q, v)
         self._commanded_elastic.clear()
+        self._short[:] = np.inf
 
     def _hold_tracker(self, state: RobotState | None) -> OutputPath:
         assert state is not None and state.q is not None
@@ -851,15 +864,19 @@ class QPController(SampledController):
         then.
 
         Commands keep the floors; whatever lets tensions fall below that (pushes, other cables, late commands,
-        coarse sensors) does so again, so floors are raised by it.
+        coarse sensors) does so again, so floors are raised by it; and by what it grows until the next command has
+        changed them, as a push unloads a cable within a few periods.
         """
         if not self._floor.size:
             return
         self._commanded_elastic.append((acts, self._stretch.elastic.copy()))
-        left = math.exp(-self._elapsed / DOUBT)
+        left, late = math.exp(-self._elapsed / DOUBT), max(acts - time, DELAYED * self.period)  # maybe nobody told
         for begin, commanded in reversed(self._commanded_elastic):
             if begin <= time:
-                self._update_doubt(self._doubt, left, commanded, self._stretch.seen, self._floor)
+                self._update_doubt(
+                    self._doubt, self._short, left, commanded, self._stretch.seen, self._floor, self._low,
+                    self.program.desired_tension, self._stretch.lag, late + self._holds, self._elapsed,
+                )  # fmt: skip
                 return
         self._doubt *= left
 
