@@ -27,7 +27,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "tensegrity_control": (
         "cancellation", "command_latency", "tension_floor", "trajectories", "optimization", "controller",
-        "external_loads",
+        "resting_error", "external_loads",
         "inverse_kinematics", "paths", "motion_planning", "laws", "rolling", "controllers", "registry", "ros",
     ),
     "tensegrity_driver": (

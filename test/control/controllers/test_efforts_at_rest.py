@@ -19,9 +19,9 @@ PERIOD = 0.005
 CASES = [
     ("stewart", "joint_position"),
     ("stewart", "task"),
-    ("stewart", "computed_torque"),
+    pytest.param("stewart", "computed_torque", marks=pytest.mark.long),
     ("stewart", "kinematic"),
-    ("stewart", "qp"),
+    pytest.param("stewart", "qp", marks=pytest.mark.long),
     ("single_strut", "joint_position"),
     ("single_strut", "near_rigid"),
     ("single_strut", "qp"),

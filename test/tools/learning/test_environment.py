@@ -167,6 +167,7 @@ STRETCH = "    young: 2.0e+9\n    cable_radius: 0.001\n    damping: 1.0e+5\n    
 RIGID = CRANE.replace(STRETCH, "    rigid: true\n")
 
 
+@pytest.mark.long
 def test_a_robot_whose_cable_rubs_is_an_environment_though_no_plan_can_be_made() -> None:
     pytest.importorskip("gymnasium", reason="gymnasium is not installed (extra `gymnasium`)")
     from gymnasium.utils.env_checker import check_env
