@@ -20,11 +20,11 @@ CASES = [
     ("stewart", "joint_position"),
     ("stewart", "task"),
     pytest.param("stewart", "computed_torque", marks=pytest.mark.long),
-    ("stewart", "kinematic"),
+    pytest.param("stewart", "kinematic", marks=pytest.mark.long),
     pytest.param("stewart", "qp", marks=pytest.mark.long),
     ("single_strut", "joint_position"),
-    ("single_strut", "near_rigid"),
-    ("single_strut", "qp"),
+    pytest.param("single_strut", "near_rigid", marks=pytest.mark.long),
+    pytest.param("single_strut", "qp", marks=pytest.mark.long),
 ]
 
 HELD = {("single_strut", "qp")}

@@ -217,6 +217,7 @@ def test_a_cable_that_would_have_to_push_ends_the_episode_and_the_checker_is_con
     assert np.array_equal(seen, first)
 
 
+@pytest.mark.long
 def test_a_robot_without_a_shape_at_rest_is_an_environment_with_a_reward_of_its_own() -> None:
     pytest.importorskip("gymnasium", reason="gymnasium is not installed (extra `gymnasium`)")
     from gymnasium.utils.env_checker import check_env
