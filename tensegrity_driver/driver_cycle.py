@@ -212,7 +212,7 @@ class DriverCycle:
         self._servo_readings = raw
         spools = self.layer.spools
         tendons = {name: spools[name].observe(reading) for name, reading in raw.items() if name in spools}
-        contest = self.gate.streams.contest(clock)
+        contest, _ = self.gate.streams.contenders(clock) or (None, "")
         command = CommandState(
             self.gate.source, self._command_age, contest, self._refusals, self.gate.stopped, self._waits
         )

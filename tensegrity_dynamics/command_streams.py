@@ -99,18 +99,23 @@ class CommandStreams:
         self._latest = stream
 
     def contest(self, now: float) -> str | None:
-        """Why nobody's commands count, because more than one commands; or None."""
+        """Why nobody's commands count, because more than one commands, and what to do about it; or None."""
+        found = self.contenders(now)
+        return None if found is None else f"{found[0]}; stop {found[1]}: the robot holds."
+
+    def contenders(self, now: float) -> tuple[str, str] | None:
+        """Which commands contradict each other, and which of them to stop, in words; None where one alone commands."""
         if self._rivals:
             newest = islice(reversed(self._heard), 2)  # in the order in which they were last heard
             speaking = [stream for stream in newest if self._speaks(stream, now)]
             if len(speaking) > 1:
                 (second, _), (first, _) = self._rivals
                 alike = ", two senders of one name" if first == second else ""
-                return f"{second!r} commands while {first!r} does{alike}; stop one of the two: the robot holds."
+                return f"{second!r} commands while {first!r} does{alike}", "one of the two"
             self._rivals, self._latest = (), speaking[0] if speaking else None
         if len(self.publishers) > 1:
             who = ", ".join(self.publishers)
-            return f"{len(self.publishers)} nodes publish commands ({who}); stop all but one: the robot holds."
+            return f"{len(self.publishers)} nodes publish commands ({who})", "all but one"
         return None
 
     def ended(self, source: str, session: int, stamp: float) -> str | None:

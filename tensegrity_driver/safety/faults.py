@@ -267,10 +267,14 @@ class Fault:
         return self.kind.row.remedy
 
     @property
+    def cause(self) -> str:
+        """Tendon, observation and what a person does about it, in one line."""
+        return f"{self.tendon or 'bus'}: {self.happened}; {self.remedy}"
+
+    @property
     def line(self) -> str:
-        """Tendon, observation, remedy and what ends the fault then, in one line for people."""
-        ends = ENDS if self.kind.row.latched else ""
-        return f"{self.tendon or 'bus'}: {self.happened}; {self.remedy}{ends}"
+        """`cause`, and what ends the fault then: for people before a driver that runs."""
+        return self.cause + (ENDS if self.kind.row.latched else "")
 
     @property
     def key(self) -> tuple[FaultKind, str | None]:

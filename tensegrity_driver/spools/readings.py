@@ -64,7 +64,7 @@ class CommandState:
 
     Attributes:
         source: name of the present sender. age: s since its last accepted command, or None before the first.
-        contest: why nobody's commands count, because more than one commands; or None.
+        contest: which commands contradict each other, so that nobody's count; or None.
         refusals: (actuator, reason) of this cycle; actuator None: the whole command.
         stopped: reason of the latched emergency stop, or None.
         waits: why the commands that come do not count until a goal or `hold`, or None.

@@ -99,12 +99,9 @@ class SimulatorNode(RobotNode):
             "pause_at", 0.0, "s of simulated time at which it pauses by itself; 0: never", low=0.0, high=1e9, live=True
         )
         freshness = self.parameter(
-            "freshness",
-            0.5,
-            "s without a command after which the actuators hold, two control periods at least",
-            low=0.01,
+            "freshness", 0.5, "s without a command until the actuators hold, two control periods at least", low=0.01,
             high=60.0,
-        )
+        )  # fmt: skip
         self._patience = self.parameter(
             "patience", 0.25, "s of wall time until a state is sent again", low=0.01, high=10.0
         )

@@ -75,8 +75,7 @@ class StaleCommandMonitor(BusMonitor):
 
 @bus_monitor(FaultKind.TWO_SOURCES)
 def two_sources(readings: Readings, settings: SafetySettings) -> str | None:
-    contest = readings.command.contest
-    return None if contest is None else contest.rpartition("; stop")[0] or contest.rstrip(".")
+    return readings.command.contest
 
 
 @bus_monitor(FaultKind.REFUSED_COMMANDS)

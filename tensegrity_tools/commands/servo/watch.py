@@ -178,9 +178,7 @@ class Watcher:
         """Table of the last reading, with faults and remarks."""
         rows = [self._row(name, tendon) for name, tendon in self.tendons.items()]
         lines = [f"! port_lost: {self.lost}"] if self.lost else []
-        lines += [
-            f"! {each.kind.value}: {each.tendon or 'bus'}: {each.happened}; {each.remedy}" for each in self.faults
-        ]
+        lines += [f"! {each.kind.value}: {each.cause}" for each in self.faults]
         lines += [f"! {each}" for each in self.remarks]
         if not lines:
             lines = ["No faults."]
