@@ -152,18 +152,24 @@ def cable_efforts(flat, q, v, work):
                 work.passive[b] += tension * radius
 
 
-@inlined
-def evaluate(flat, q, v, work):
-    """Fill all equations at a state: body motion, M, c, K, k, loop errors, passive efforts."""
-    body_kinematics(flat, q, v, work)
-    mass_and_bias(flat, work)
-    loop_equations(flat, work)
+@inlined_part
+def passive_efforts(flat, q, v, work):
+    """Fill what cables, joints, routes and contacts do at a state, once the bodies have moved there."""
     cable_efforts(flat, q, v, work)
     joint_efforts(flat, q, v, work)
     if flat.late_kernels[ROUTES] != 0:
         call_routed_cables(flat, q, v, work)
     if flat.late_kernels[CONTACTS] != 0:
         call_contacts(flat, work)
+
+
+@inlined
+def evaluate(flat, q, v, work):
+    """Fill all equations at a state: body motion, M, c, K, k, loop errors, passive efforts."""
+    body_kinematics(flat, q, v, work)
+    mass_and_bias(flat, work)
+    loop_equations(flat, work)
+    passive_efforts(flat, q, v, work)
 
 
 @dataclass(frozen=True, eq=False)

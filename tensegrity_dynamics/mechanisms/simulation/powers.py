@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from ...numerics.compilation import allocation_free, for_compiled_callers
-from ..dynamics.equations_of_motion import cable_efforts
-from ..dynamics.joint_efforts import DAMPED, ELASTIC, RUBBED, joint_efforts
+from ..dynamics.equations_of_motion import passive_efforts
+from ..dynamics.joint_efforts import DAMPED, ELASTIC, RUBBED
 from ..joints import INVOLUTE_EPSILON, INVOLUTE_LENGTH, INVOLUTE_RIGID, INVOLUTE_U
 from ..kinematics.body_kinematics import body_kinematics, world_point
 from ..late_kernels import CONTACTS, ROUTES
 from ..loads import LOAD_BODY, LOAD_FORCE, LOAD_MOMENT, LOAD_POINT
 from ..routing.columns import DAMPED as ROUTE_DAMPED
 from ..routing.columns import ELASTIC as ROUTE_ELASTIC
-from ..routing.late_call import call_routed_cables
 from ..touch.columns import DAMPED as GROUND_DAMPED
 from ..touch.columns import RUBBED as GROUND_RUBBED
-from ..touch.late_call import call_contacts
 
 
 @for_compiled_callers
@@ -101,10 +99,5 @@ def powers_of(flat, q, v, work, out):
     Returns the elastic energy [J] of cables and joints.
     """
     body_kinematics(flat, q, v, work)
-    cable_efforts(flat, q, v, work)
-    joint_efforts(flat, q, v, work)
-    if flat.late_kernels[ROUTES] != 0:
-        call_routed_cables(flat, q, v, work)
-    if flat.late_kernels[CONTACTS] != 0:
-        call_contacts(flat, work)
+    passive_efforts(flat, q, v, work)
     return powers_in(flat, q, v, work, out)
