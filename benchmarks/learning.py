@@ -88,7 +88,7 @@ def exported(name: str, members: int) -> None:
     robot = load_robot(name)
     held = Simulation(robot).observe().efforts
     torque = {each: (1.0 + TORQUE) * value + 0.01 for each, value in held.items()}
-    joints = [robot.model.joint_of(each.drives) for each in robot.actuators]
+    joints = robot.model.driven_joints(robot.actuators)
     at = [robot.mechanism.positions_of(joint).start for joint in joints]
 
     def ours(integrator: str, step: float) -> tuple[np.ndarray, float]:

@@ -54,18 +54,23 @@ END_WITH_PARENT = "TENSEGRITY_END_WITH_PARENT"
 PR_SET_PDEATHSIG = 1
 
 
+def follow_parent() -> None:
+    """Get SIGTERM from the kernel when the parent is gone, even by SIGKILL (Linux)."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def end_with_parent() -> None:
-    """Get SIGTERM from the kernel when the parent is gone, even by SIGKILL, where the parent asked for that (Linux).
+    """`follow_parent` where the parent asked for that.
 
     It stays in force when the process runs another program. A parent that has gone already is not waited for.
     """
     asked = os.environ.pop(END_WITH_PARENT, "")
     if not asked or not sys.platform.startswith("linux"):
         return
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    follow_parent()
     if asked != str(os.getppid()):
         os._exit(0)
 

@@ -6,12 +6,12 @@ cables tight (`tight_cables`) and y along the motions that move it with the leas
     dy'' = S dy,   p = max Re sqrt(eig S)
 
 is the rate at which it grows until a command answers. `qp` takes S dy back in every command, so that a model of S that
-is exact needs no room; what is left is what grows before a command that knows of it acts, and what the model has wrong.
+is exact needs no margin; what is left grows before a command that knows of it acts, or is what the model has wrong.
 The law for both:
 
     p (T + L) <= GROWN,   p <= FASTER w
 
-It grows steeply towards places that no effort holds, so that its trend counts, too: where that leads above what is
+It grows steeply towards poses that no effort holds, so that its trend counts, too: where that leads above what is
 afforded within the time that braking needs, the motion ends there. T is the period of control, L the time from a state
 to its command, and w the bandwidth of the output's loop. By `BEYOND` above that nothing is left of the loop, and the
 actuators' impedances hold the robot alone where it has some.
@@ -87,8 +87,8 @@ def fill_nearest(output_0, output_1, size, effort, rows, held):
 
 
 @allocation_free
-def fill_ways(mobility, output_solved, basis, inertia, solved, ways):
-    """Fill ways (k, nv) with the velocities that move one row of the output each, with the least inertia.
+def fill_directions(mobility, output_solved, basis, inertia, solved, directions):
+    """Fill directions (k, nv) with the velocities that move one row of the output each, with the least inertia.
 
     Args:
         inertia: (k, k), solved: (k, n), scratch.
@@ -105,23 +105,23 @@ def fill_ways(mobility, output_solved, basis, inertia, solved, ways):
         return False
     cholesky_solve_columns(inertia, outputs, solved)
     for k in range(outputs):
-        for d in range(ways.shape[1]):
-            ways[k, d] = 0.0
+        for d in range(directions.shape[1]):
+            directions[k, d] = 0.0
             for i in range(n):
-                ways[k, d] += basis[d, i] * solved[k, i]
+                directions[k, d] += basis[d, i] * solved[k, i]
     return True
 
 
 @allocation_free
-def begin_look(tight, basis, size, effort, inertia, solved, ways, steps, rows, held, base):
-    """Fill what a look begins with: ways (k, nv) and steps (k,) along them, efforts (a,) that hold, and the output's
-    acceleration (k,) under these. Returns whether there are ways."""
-    if not fill_ways(tight.mobility, tight.output_solved, basis, inertia, solved, ways):
+def begin_look(tight, basis, size, effort, inertia, solved, directions, steps, rows, held, base):
+    """Fill what a look begins with: directions (k, nv) and steps (k,) along them, efforts (a,) that hold, and the
+    output's acceleration (k,) under these. Returns whether there are directions."""
+    if not fill_directions(tight.mobility, tight.output_solved, basis, inertia, solved, directions):
         return False
-    for k in range(ways.shape[0]):
+    for k in range(directions.shape[0]):
         largest = 1e-12
-        for d in range(ways.shape[1]):
-            largest = max(largest, abs(ways[k, d]))
+        for d in range(directions.shape[1]):
+            largest = max(largest, abs(directions[k, d]))
         steps[k] = STEP / largest
     fill_nearest(tight.output_0, tight.output_1, size, effort, rows, held)
     fill_motion(tight, held, base)
@@ -138,11 +138,11 @@ def fill_motion(tight, effort, motion):
 
 
 @allocation_free
-def take_slope(tight, effort, base, step, way, motion, slopes):
+def take_slope(tight, effort, base, step, direction, motion, slopes):
     """Fill a column of slopes (k, k) with how the output's acceleration under efforts (a,) has changed over a step."""
     fill_motion(tight, effort, motion)
     for k in range(base.shape[0]):
-        slopes[k, way] = (motion[k] - base[k]) / step
+        slopes[k, direction] = (motion[k] - base[k]) / step
 
 
 @allocation_free
@@ -173,7 +173,7 @@ class HeldGrowth:
     def __init__(self, equations: TightCables, effort: Array) -> None:
         self._equations, self._effort = equations, effort
         outputs, count = equations.parts.axes.size, equations.mechanism.velocity_count
-        self._still, self._ways = np.zeros(count), np.zeros((outputs, count))
+        self._still, self._directions = np.zeros(count), np.zeros((outputs, count))
         self._slopes, self._inertia = np.zeros((2, outputs, outputs))
         self._steps, self._base, self._motion = np.zeros((3, outputs))
         self._spectrum = np.zeros((outputs, outputs), dtype=np.complex128), np.zeros(outputs, dtype=np.complex128)
@@ -220,7 +220,7 @@ class HeldGrowth:
         if self.rate <= (1.0 - LEAST_MARGIN) * self.allowed or not size > 0.0:
             return
         here = self.rate_at(q, self.held)
-        velocity = self._ways.T @ (direction / size)
+        velocity = self._directions.T @ (direction / size)
         there = self.rate_at(self._equations.moved(q, velocity, min(TOWARDS, size)), self.held)
         self._equations.update(q, self._still)
         if there > here:
@@ -273,8 +273,8 @@ class HeldGrowth:
             self._q, self._pulled, self.held = np.array(q), np.array(effort), np.empty_like(self._effort)
             self._load[:] = equations.work.load
             if not self._begin_look(
-                arrays, equations.reduction.basis, self._effort, self._pulled, self._inertia, self._solved, self._ways,
-                self._steps, self._rows, self.held, self._base,
+                arrays, equations.reduction.basis, self._effort, self._pulled, self._inertia, self._solved,
+                self._directions, self._steps, self._rows, self.held, self._base,
             ):  # fmt: skip
                 raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
             self._next = 0
@@ -285,11 +285,11 @@ class HeldGrowth:
             if self.rate < 0.0:
                 self.rate = float(np.max(np.sqrt(np.linalg.eigvals(self._slopes).astype(complex)).real))
             return True
-        load, way, step = equations.work.load, self._next, float(self._steps[self._next])
+        load, direction, step = equations.work.load, self._next, float(self._steps[self._next])
         self._now[:], load[:] = load, self._load  # loads of other times would be taken for slopes
-        arrays = equations.update(self._q, self._still, step, self._ways[way])
+        arrays = equations.update(self._q, self._still, step, self._directions[direction])
         load[:] = self._now
-        self._take_slope(arrays, self.held, self._base, step, way, self._motion, self._slopes)
+        self._take_slope(arrays, self.held, self._base, step, direction, self._motion, self._slopes)
         self._next += 1
         return False
 

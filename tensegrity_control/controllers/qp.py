@@ -564,7 +564,7 @@ class QPController(SampledController):
         self._growth.refuse_goal(self._at, direction)
 
     def _held_start(self) -> tuple[Array, Array] | None:
-        """Place of the output at rest, and its orientation, where it is held back from the reference; else None.
+        """Position of the output at rest, and its orientation, where it is held back from the reference; else None.
 
         A motion that began where the reference was about to go, or as fast, would not get away from there.
         """
@@ -958,7 +958,7 @@ class QPController(SampledController):
     def _equilibrium(self) -> tuple[Array, Array]:
         """q (nq,) and efforts (a,) of the shape at rest with the actuators as the file has them."""
         mechanism = self.robot.mechanism
-        joints = tuple(self.robot.model.joint_of(each.drives) for each in self.robot.actuators)  # type: ignore[attr-defined]
+        joints = self.robot.model.driven_joints(self.robot.actuators)  # type: ignore[attr-defined]
         try:
             shape = MechanismEquilibriumSolver(mechanism, joints).solve(self.robot.model.initial_configuration)
         except NoEquilibriumError:

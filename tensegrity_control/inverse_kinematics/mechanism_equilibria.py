@@ -99,7 +99,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         if not shapes_only:
             self.model.need_elastic_cables("a plan that keeps tensions", routed=True)
         self.output: BodyFrame = robot.output  # type: ignore[assignment]
-        self.joints = tuple(self.model.joint_of(each.drives) for each in robot.actuators)
+        self.joints = self.model.driven_joints(robot.actuators)
         starts = [self.model.start[self.model.mechanism.positions_of(name)][0] for name in self.joints]
         self.home = self.solve(np.array(starts), self.model.start)
 

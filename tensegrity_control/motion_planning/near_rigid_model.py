@@ -126,7 +126,7 @@ class NearRigidModel(ReducedModel):
         super().__init__(robot, self.y + self.strains)
         of_cables = [mechanism.velocities_of(name) for entry in model.entries for name in entry.joints]
         self._reluctant = [k for at in of_cables for k in range(at.start, at.stop) if k not in self.strains]
-        joints = tuple(model.joint_of(each.drives) for each in robot.actuators)
+        joints = model.driven_joints(robot.actuators)
         self.idle_count = int(MechanismEquilibriumSolver(mechanism, joints).solve(model.start).idle.shape[1])
 
     def take_coordinates(self, index: ArrayLike, centre: Array) -> None:

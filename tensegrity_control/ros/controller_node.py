@@ -189,7 +189,7 @@ class ControllerNode(RobotNode):
         self._streamed, self._stream_refused, self._streamed_at = 0, "", -np.inf
         self.create_subscription(PoseStamped, "goal_pose", self._take_goal_pose, STATE)
         self._newest_goal: PoseStamped | None = None  # of the topic, to be planned
-        self._plans_newest = False
+        self._newest_plan: Coroutine[Any, Any, None] | None = None  # while one is made
         # any number at a time: while a goal is planned the control goes on, and a second one is refused at once
         self._goal_asked = self._asked.announced(self._set_goal)
         self.create_service(SetGoalPose, "set_goal_pose", self._goal_asked, callback_group=self.attention.prompt)
@@ -220,6 +220,8 @@ class ControllerNode(RobotNode):
 
     def close(self) -> None:
         """Wait for no plan."""
+        if self._newest_plan is not None:
+            self._newest_plan.close()  # the executor may have ended before it began
         self._planner.close()
 
     # -- control --------------------------------------------------------------------------------------------------
@@ -591,9 +593,9 @@ class ControllerNode(RobotNode):
             self._stream_goal(message)
             return
         self._newest_goal = message
-        if not self._plans_newest and self.executor is not None:
-            self._plans_newest = True
-            self.executor.create_task(self._plan_newest_goals)
+        if self._newest_plan is None and self.executor is not None:
+            self._newest_plan = self._plan_newest_goals()
+            self.executor.create_task(self._newest_plan)
 
     async def _plan_newest_goals(self) -> None:
         """Plan the newest goal of the topic, and again while one came meanwhile; those in between are dropped."""
@@ -606,7 +608,7 @@ class ControllerNode(RobotNode):
                 answer = await self._goal_asked(request, SetGoalPose.Response())
                 self._stream_refused = "" if answer.accepted else answer.reason
         finally:
-            self._plans_newest = False
+            self._newest_plan = None
 
     def _stream_goal(self, message: PoseStamped) -> None:
         """One goal of a stream; what is wrong with it stands in the diagnostics until a good one comes."""

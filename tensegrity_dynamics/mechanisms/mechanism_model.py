@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import TensegrityError
 from ..numerics.short_repr import ShortRepr
+from ..robots.actuator import Actuator
 from ..robots.model import Pose, RobotModel, WoundCable
 from .body_frame import BodyFrame
 from .body_poses import BodyPoses
@@ -107,6 +108,10 @@ class MechanismModel(ShortRepr, RobotModel):
             if entry.name == driven:
                 return entry.joints[1]
         return self.mechanism.joint(driven).name
+
+    def driven_joints(self, actuators: Iterable[Actuator]) -> tuple[str, ...]:
+        """The joint that each actuator moves."""
+        return tuple(self.joint_of(each.drives) for each in actuators)
 
     def tendon_stiffness(self, driven: str) -> float | None:
         """E A over the rest length at the start of the cable whose pulley is `driven` [N/m]; None without one."""

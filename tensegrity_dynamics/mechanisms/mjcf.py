@@ -72,7 +72,7 @@ class _Writer:
         self.robot, self.model = robot, robot.model_as(MechanismModel)
         mechanism = self.mechanism = self.model.mechanism
         self.differences: list[str] = []
-        held = tuple(self.model.joint_of(each.drives) for each in robot.actuators)
+        held = self.model.driven_joints(robot.actuators)
         try:
             self.q = MechanismEquilibriumSolver(mechanism, held).solve(self.model.start).q
         except NoEquilibriumError:

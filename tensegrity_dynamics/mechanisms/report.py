@@ -101,7 +101,7 @@ class MechanismReport(RobotReport):
     def mode_shapes(self) -> ModeShapes:
         """Modes at rest with the actuators held at their start, and how they move it."""
         model = self.model
-        joints = tuple(model.joint_of(each.drives) for each in self.robot.actuators)
+        joints = model.driven_joints(self.robot.actuators)
         solver = MechanismEquilibriumSolver(model.mechanism, joints)
         shape = solver.solve(model.start)
         output = self.robot.outputs[0] if self.robot.outputs else None
@@ -160,7 +160,7 @@ class MechanismReport(RobotReport):
         mechanism = self.model.mechanism
         if rest is None:
             return [float("nan")] * len(self.robot.actuators)
-        joints = [self.model.joint_of(each.drives) for each in self.robot.actuators]
+        joints = self.model.driven_joints(self.robot.actuators)
         return [float(rest.equilibrium.effort[mechanism.velocities_of(name)][0]) + 0.0 for name in joints]
 
     def _actuator_rows(self, rest: Estimate | None) -> list[tuple[str, ...]]:

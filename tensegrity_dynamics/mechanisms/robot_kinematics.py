@@ -21,7 +21,7 @@ def loop_kinematics(robot: Robot) -> LoopKinematics:
         TensegrityError: it has no output, or the numbers of actuators and of controlled axes differ.
     """
     model = robot.model_as(MechanismModel)
-    active = tuple(model.joint_of(each.drives) for each in robot.actuators)
+    active = model.driven_joints(robot.actuators)
     output: BodyFrame = robot.output  # type: ignore[assignment]
     return LoopKinematics(model.mechanism, active, output, length=_reach(model, output))
 

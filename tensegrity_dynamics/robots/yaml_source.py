@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from ..errors import RobotFileError
 
 MAXIMUM_BYTES = 4_000_000  # a lattice of ten thousand nodes fits
 MAXIMUM_DEPTH = 40
+KEPT_CHARACTERS = 50_000
+"""Texts up to this size are parsed once for all robots that are made of them: parsing is nine tenths of loading."""
 
 
 class YamlSource:
@@ -64,11 +67,11 @@ class YamlSource:
         return self._below[path]
 
     def _compose(self, text: str) -> Any:
-        from ruamel.yaml import YAML
         from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+        compose = _composed if len(text) <= KEPT_CHARACTERS else _composed.__wrapped__
         try:
-            return YAML(typ="safe", pure=True).compose(text)
+            return compose(text)
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line = mark.line + 1 if mark else 1
@@ -132,6 +135,14 @@ class YamlSource:
             except ValueError:
                 pass  # octal, sexagesimal and the like stay text, which the schema then refuses or reads
         return value
+
+
+@lru_cache(maxsize=16)
+def _composed(text: str) -> Any:
+    """The nodes of a YAML text, which nobody changes."""
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe", pure=True).compose(text)
 
 
 def read_text(path: Path) -> str:

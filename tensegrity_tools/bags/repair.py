@@ -27,7 +27,7 @@ def repair_bag(path: Path | str) -> Repair:
     A bag that is whole stays as it is. Nothing is replaced before the new bag is closed.
 
     Raises:
-        TensegrityError: there is no bag, no room for the new one, or nothing in it.
+        TensegrityError: there is no bag, no space for the new one, or nothing in it.
     """
     path = Path(path).resolve()
     storage_files(path)  # raises where there is no bag

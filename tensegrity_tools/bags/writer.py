@@ -125,7 +125,7 @@ class BagWriter:
                 storage.conn.commit()
 
     def close(self) -> None:
-        """Write the index and the metadata. Raises BagWriteError: there is no room for them."""
+        """Write the index and the metadata. Raises BagWriteError: there is no space for them."""
         if self._storage is not None:
             with self._failing():
                 self._writer.close()

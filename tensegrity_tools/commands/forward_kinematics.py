@@ -53,7 +53,7 @@ def fk(
     gravity: Annotated[str | None, typer.Option(help="X,Y,Z in m/s^2 instead of the robot's own")] = None,
     start: Annotated[
         Path | None,
-        typer.Option(help="CSV of nodes to start from: name,x,y,z [m]; others start as in the file"),
+        typer.Option(help="CSV of nodes to start from: name,x,y,z in m; others start as in the file"),
     ] = None,
     plot: Annotated[Path | None, typer.Option("--plot-to", "--plot", help="picture to write: shape.png")] = None,
     as_json: JsonOption = False,

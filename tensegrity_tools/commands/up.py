@@ -92,7 +92,7 @@ def up(
     the bag for the view. Ctrl-C ends everything.
     """
     if what not in USES:
-        raise TensegrityError(f"there is no `up {what}`; known: sim, hardware, replay.")
+        raise TensegrityError(f"there is no `up {what}`; there are sim, hardware and replay.")
     _refuse_foreign(what, port=port, board=board, calibration=calibration, tour=tour, lockstep=lockstep, rate=rate,
                     composed=composed, namespace=namespace, frame_prefix=frame_prefix, controller=controller,
                     state=state, bag=bag, loop=loop, start=start, command_delay=command_delay,

@@ -54,7 +54,7 @@ def compare(robot: Robot, away: float = 1e-4) -> dict[str, Any]:
         row["not_said"] = list(made.differences)
         held: tuple[str, ...] = ()
         if isinstance(robot.model, MechanismModel):
-            held = tuple(robot.model.joint_of(each.drives) for each in robot.actuators)
+            held = robot.model.driven_joints(robot.actuators)
         judged = Judge(made.text, held).judge(away)
         if isinstance(robot.model, MechanismModel):
             rest: tuple[dict[str, Array], Array | None] = mechanism_at_rest(robot.model, held)

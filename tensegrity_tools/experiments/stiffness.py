@@ -40,7 +40,7 @@ class LoadedShapes:
 
     def __init__(self, robot: Robot, along: Array) -> None:
         model = robot.model_as(MechanismModel)
-        joints = tuple(model.joint_of(each.drives) for each in robot.actuators)
+        joints = model.driven_joints(robot.actuators)
         self.output, self._along = robot.outputs[0], along
         assert isinstance(self.output, BodyFrame)
         self.solvers = []

@@ -52,7 +52,7 @@ def main() -> int:
         needed, may_end = names[:cut], names[cut + 1 :]
     unknown = sorted({*needed, *may_end} - set(COMPOSABLE))
     if unknown or not needed:
-        print(f"cannot compose {', '.join(unknown) or 'nothing'}; known: {', '.join(COMPOSABLE)}", file=sys.stderr)
+        print(f"cannot compose {', '.join(unknown) or 'nothing'}; there are {', '.join(COMPOSABLE)}", file=sys.stderr)
         return 1
     everybody = (*needed, *may_end)
     arguments = {name: own_arguments(name, sys.argv) for name in everybody}

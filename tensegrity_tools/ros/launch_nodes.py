@@ -25,13 +25,13 @@ from launch.event_handlers import OnProcessIO
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
-from launch_ros.substitutions import FindPackageShare
+from launch_ros.substitutions import ExecutableInPackage, FindPackageShare
 
 from tensegrity_dynamics.ending import END_WITH_PARENT
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from ..runtime.choices import YES_NO, choices_for, choices_from_texts, resolve
-from ..runtime.emulator_process import emulator_words, prepare_emulator
+from ..runtime.emulator_process import emulator_arguments, prepare_emulator
 from ..runtime.node_graph import COMPOSED, Emulator, NodeGraph, ProcessDescription
 from ..runtime.processes import temporary_folder
 
@@ -171,7 +171,8 @@ class _Words:
 def _emulator(emulator: Emulator, then: list[Any]) -> list[Any]:
     """Emulated servos as a process of their own; the driver starts when their ports are there."""
     process = ExecuteProcess(
-        cmd=[sys.executable, *emulator_words(emulator)], name="emulator", output="screen",
+        cmd=[ExecutableInPackage("emulator", "tensegrity"), *emulator_arguments(emulator)],
+        name="emulator", output="screen",
         additional_env={**PARENT, "PYTHONUNBUFFERED": "1"},
         on_exit=lambda event, context: [] if context.is_shutdown else [Shutdown(reason="the emulator ended")],
     )  # fmt: skip

@@ -16,9 +16,9 @@ PATIENCE = 300.0
 """s of wall time that the emulator may take to begin, beside all that start with it."""
 
 
-def emulator_words(emulator: Emulator) -> list[str]:
-    """What Python runs."""
-    return ["-m", "tensegrity_driver.emulator", emulator.robot, "--directory", str(emulator.folder), "--no-wire"]
+def emulator_arguments(emulator: Emulator) -> list[str]:
+    """What `tensegrity_driver.emulator` is started with."""
+    return [emulator.robot, "--directory", str(emulator.folder), "--no-wire"]
 
 
 def prepare_emulator(emulator: Emulator) -> None:
@@ -35,7 +35,7 @@ def start_emulator(nodes: NodeProcesses, emulator: Emulator, check: Callable[[],
     Raises:
         TensegrityError: it did not begin, with its last output.
     """
-    nodes.run("emulator", emulator_words(emulator))
+    nodes.run("emulator", ["-m", "tensegrity_driver.emulator", *emulator_arguments(emulator)])
     limit = time.monotonic() + PATIENCE
     while not emulator.is_ready:
         check()

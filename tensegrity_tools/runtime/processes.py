@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import shutil
@@ -17,11 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tensegrity_dynamics.ending import hold_signals
+from tensegrity_dynamics.ending import follow_parent, hold_signals
 
 from .node_graph import NodeDescription, NodeGraph, ProcessDescription
-
-PR_SET_PDEATHSIG = 1
 
 
 class NodeProcesses:
@@ -111,10 +108,9 @@ def _lives(process: int) -> bool:
 
 
 def _begin_node() -> None:
-    """In the child: be ended by the kernel when the parent dies, even by SIGKILL (Linux); hold signals for now."""
+    """In the child: end with the parent; hold signals for now."""
     hold_signals()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    follow_parent()
 
 
 def own_domain() -> dict[str, str]:

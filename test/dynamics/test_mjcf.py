@@ -22,7 +22,7 @@ def exported(robot):
 
 
 def held_joints(robot):
-    return tuple(robot.model.joint_of(each.drives) for each in robot.actuators)
+    return robot.model.driven_joints(robot.actuators)
 
 
 @pytest.mark.parametrize(

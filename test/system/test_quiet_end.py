@@ -439,11 +439,14 @@ def test_a_signal_before_the_interpreter_is_up_ends_a_node_quietly_too(number):
         nodes.stop()
 
 
-def test_an_installed_node_lets_signals_wait_until_it_hears_them(start, tmp_path):
+@pytest.mark.parametrize(
+    ("module", "arguments"), [(MODULES["simulator"], []), ("tensegrity_driver.emulator", ["tensebot"])]
+)
+def test_an_installed_executable_lets_signals_wait_until_it_hears_them(start, tmp_path, module, arguments):
     text = (Path(__file__).parents[2] / "scripts" / "launcher.in").read_text()
-    launcher = tmp_path / "simulator_node"
-    launcher.write_text(text.replace("@Python3_EXECUTABLE@", sys.executable).replace("@MODULE@", MODULES["simulator"]))
-    node = start("-c", f"import os; os.execv('/bin/sh', ['sh', {str(launcher)!r}])")
+    launcher = tmp_path / "launcher"
+    launcher.write_text(text.replace("@Python3_EXECUTABLE@", sys.executable).replace("@MODULE@", module))
+    node = start("-c", f"import os; os.execv('/bin/sh', {['sh', str(launcher), *arguments]!r})")
     words = Path(f"/proc/{node.process.pid}/cmdline")  # a shell ends by the signal, and is soon another program
     node.wait_until(lambda: words.read_text().startswith(f"{sys.executable}\0-m\0"))
     node.process.send_signal(signal.SIGINT)

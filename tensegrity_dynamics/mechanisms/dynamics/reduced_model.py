@@ -180,7 +180,7 @@ class ReducedModel:
         self._flat = mechanism.flat._replace(cable_young=np.array(mechanism.flat.cable_young))
         self._work, self._reduction = make_workspace(self._flat), make_reduction_workspace(self._flat)
         self._stages, self._moving_state = make_stage_workspace(self._flat), QuickCall(moving_state)
-        driven = [model.joint_of(each.drives) for each in robot.actuators]
+        driven = model.driven_joints(robot.actuators)
         self.drives = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
         self.q_drives = np.array([mechanism.positions_of(name).start for name in driven], dtype=np.int64)
         all_names = mechanism.coordinate_names()

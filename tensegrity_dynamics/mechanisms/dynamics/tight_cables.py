@@ -365,7 +365,7 @@ class TightCables:
             what = "actuator" if not robot.actuators else "output"
             raise TensegrityError(f"{robot.name} has no {what}; name one in its file to control it.")
         output: BodyFrame = robot.output  # type: ignore[assignment]
-        driven = [model.joint_of(each.drives) for each in robot.actuators]
+        driven = model.driven_joints(robot.actuators)
         entries = [entry for entry in model.entries if entry.variant != "rigid" and entry.joints[1] in driven]
         by_name = {cable.name: k for k, cable in enumerate(mechanism.cables)}
         cable_joints = [mechanism.joint(entry.joints[2]) for entry in entries]

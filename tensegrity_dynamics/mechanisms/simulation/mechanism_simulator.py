@@ -142,7 +142,7 @@ class MechanismSimulator(Simulator):
         self.model, self.integrator, self.actuators = model, integrator, robot.actuators
         self.output = robot.outputs[0] if robot.outputs else None
         self._names = tuple(each.name for each in robot.actuators)
-        self._joints = tuple(model.joint_of(each.drives) for each in robot.actuators)
+        self._joints = model.driven_joints(robot.actuators)
         self._mechanism = model.mechanism
         self._flat = flat = own_copy(model.mechanism.flat)
         self._work, self._reduction, self._stages = (

@@ -74,7 +74,7 @@ def output_stiffness(robot: Robot, shape: MechanismEquilibrium | None = None) ->
     if not robot.outputs:
         raise TensegrityError(f"{robot.name} has no output, so no stiffness of it; name one in its file.")
     output: BodyFrame = robot.outputs[0]  # type: ignore[assignment]
-    joints = tuple(model.joint_of(each.drives) for each in robot.actuators)
+    joints = model.driven_joints(robot.actuators)
     solver = MechanismEquilibriumSolver(mechanism, joints)
     if shape is None:
         shape = solver.solve(model.start)
@@ -113,7 +113,7 @@ def _self_stresses(
     _, values, vectors = np.linalg.svd(rows, full_matrices=True)
     rank = int(np.count_nonzero(values > 1e-6 * float(values.max(initial=0.0))))
     names = [cable.name for cable in mechanism.cables]
-    joints = [model.joint_of(each.drives) for each in robot.actuators]
+    joints = model.driven_joints(robot.actuators)
     starts = {name: float(shape.q[mechanism.positions_of(name)][0]) for name in joints}
     result = []
     for vector in vectors[rank:]:

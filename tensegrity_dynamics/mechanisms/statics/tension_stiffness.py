@@ -50,9 +50,7 @@ class TensionStiffness:
         self._robot, self._model = robot, robot.model_as(MechanismModel)
         self._output: BodyFrame = robot.output  # type: ignore[assignment]
         mechanism = self._model.mechanism
-        self._solver = MechanismEquilibriumSolver(
-            mechanism, tuple(self._model.joint_of(each.drives) for each in robot.actuators)
-        )
+        self._solver = MechanismEquilibriumSolver(mechanism, self._model.driven_joints(robot.actuators))
         statics = cable_statics(robot, self._model.start)
         self.cables, self.ceiling = statics.cables, statics.tension_high
         entries = {entry.name: entry for entry in self._model.entries}

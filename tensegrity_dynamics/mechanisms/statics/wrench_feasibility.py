@@ -80,7 +80,7 @@ def cable_statics(
     """
     model = robot.model_as(MechanismModel)
     mechanism, flat = model.mechanism, model.mechanism.flat
-    driven = [model.joint_of(each.drives) for each in robot.actuators]
+    driven = model.driven_joints(robot.actuators)
     entries = [entry for entry in model.entries if entry.variant != "rigid" and entry.joints[1] in driven]
     if not entries or not robot.outputs:
         what = "driven cables" if not entries else "output"

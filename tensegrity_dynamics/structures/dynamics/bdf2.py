@@ -22,6 +22,7 @@ from ...numerics.compilation import compiled, compiled_part
 from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted
 from ..tension_law import tension_law
 from .bar_constraints import bar_units, settle_bars
+from .plant import BAD_SET_POINT, checked_end, take_set_points
 from .point_masses import (
     AWAY,
     COMPLETED,
@@ -259,9 +260,13 @@ def has_changed(network, work, stages):
     return changed
 
 
-@compiled_part
-def bdf2(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
+@compiled
+def bdf2(plant, mode, set_points, step, count):
     """Advance in place by `count` steps; returns a status. `stages.former` holds the state before the last step."""
+    if not take_set_points(plant, mode, set_points):
+        return BAD_SET_POINT
+    network, spools, nodes, velocities = plant.network, plant.spools, plant.nodes, plant.velocities
+    rest_lengths, work, stages = plant.rest_lengths, plant.work, plant.stages
     former, lost = stages.former, spring_forces(network, nodes, velocities, rest_lengths, work)
     has_changed(network, work, stages)
     for _ in range(count):
@@ -297,4 +302,4 @@ def bdf2(network, spools, nodes, velocities, rest_lengths, step, count, work, st
         stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost
         stages.work[2] += 0.5 * step * work.horizon[FRICTION_POWER]
-    return COMPLETED
+    return checked_end(nodes)

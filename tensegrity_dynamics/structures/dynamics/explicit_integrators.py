@@ -17,11 +17,11 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...numerics.compilation import compiled_part, for_compiled_callers
+from ...numerics.compilation import compiled, for_compiled_callers
 from .bar_constraints import bar_units, close_bars, coupling, project_velocities, push, settle_bars
 from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
+from .plant import BAD_SET_POINT, checked_end, take_set_points
 from .point_masses import (
-    COMPLETED,
     DEPENDENT_BARS,
     DIVERGED,
     FRICTION_POWER,
@@ -91,9 +91,13 @@ def extend_bars(network, rest_lengths):
         network.bar_lengths[c] = rest_lengths[network.bars[c]]
 
 
-@compiled_part
-def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
+@compiled
+def runge_kutta(plant, mode, set_points, step, count):
     """Advance in place by `count` steps; returns a status. Friction as in `rattle`."""
+    if not take_set_points(plant, mode, set_points):
+        return BAD_SET_POINT
+    network, spools, nodes, velocities = plant.network, plant.spools, plant.nodes, plant.velocities
+    rest_lengths, work, stages = plant.rest_lengths, plant.work, plant.stages
     rubs, closes = network.ground.shape[0] > 0, not network.gains[0] > 0.0
     due, turns = stages.turning[0], closes and is_free(network)
     work.horizon[FRICTION_STEP] = step if rubs else 0.0
@@ -154,7 +158,7 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
             if not rub_step(network, nodes, velocities, step, work, stages):
                 return DEPENDENT_BARS
             spring_forces(network, nodes, velocities, rest_lengths, work)
-    return COMPLETED
+    return checked_end(nodes)
 
 
 @for_compiled_callers
@@ -170,14 +174,18 @@ def rub_step(network, nodes, velocities, step, work, stages):
     return True
 
 
-@compiled_part
-def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
+@compiled
+def rattle(plant, mode, set_points, step, count):
     """Advance in place by `count` steps of velocity Verlet with bars (RATTLE; Andersen 1983).
 
     Dampers and friction at the end of a step see the velocity there by extrapolation, which keeps the second order.
     Feet that stick go on with the friction that held them, which is corrected implicitly at the end (`rub`): so
     friction does not limit the step, and what sticks does not creep by it.
     """
+    if not take_set_points(plant, mode, set_points):
+        return BAD_SET_POINT
+    network, spools, nodes, velocities = plant.network, plant.spools, plant.nodes, plant.velocities
+    rest_lengths, work, stages = plant.rest_lengths, plant.work, plant.stages
     damped, rubs, drives = is_damped(network), network.ground.shape[0] > 0, spools.rods[0] > 0
     work.horizon[FRICTION_STEP] = step if rubs else 0.0
     lost = spring_forces(network, nodes, velocities, rest_lengths, work)
@@ -228,4 +236,4 @@ def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, 
             stages.work[2] += 0.5 * step * work.horizon[FRICTION_POWER]
         stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost
-    return COMPLETED
+    return checked_end(nodes)

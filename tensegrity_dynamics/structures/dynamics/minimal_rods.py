@@ -34,11 +34,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...errors import PartError, TensegrityError, unknown_name
-from ...numerics.compilation import allocation_free, compiled_part, for_compiled_callers
+from ...numerics.compilation import allocation_free, compiled, for_compiled_callers
 from ..structure import Structure
 from .explicit_integrators import extend_bars, rub_step
 from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
-from .point_masses import COMPLETED, DEPENDENT_BARS, FRICTION_STEP, MEAN, add_friction, spring_forces
+from .plant import BAD_SET_POINT, checked_end, take_set_points
+from .point_masses import DEPENDENT_BARS, FRICTION_STEP, MEAN, add_friction, spring_forces
 from .spools import set_speeds, wind, winding_power
 
 VERTICAL = ("none", "chart", "guard")
@@ -231,12 +232,16 @@ def rod_accelerations(rods, q, rates, forces, acceleration):
             acceleration[r, w] = 0.0 if rods.turns[r] else (forces[i, w] + forces[j, w]) / rods.mass[r]
 
 
-@compiled_part
-def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, step, count, work, stages):
+@compiled
+def minimal_runge_kutta(plant, mode, set_points, step, count):
     """Advance the rods by `count` steps of the classical Runge-Kutta method; nodes and velocities follow.
 
     Friction of the ground as in the point-mass model.
     """
+    if not take_set_points(plant, mode, set_points):
+        return BAD_SET_POINT
+    network, spools, nodes, velocities = plant.network, plant.spools, plant.nodes, plant.velocities
+    rest_lengths, rods, work, stages = plant.rest_lengths, plant.rods, plant.work, plant.stages
     rubs, drives = network.ground.shape[0] > 0, spools.rods[0] > 0
     # the equations as printed are left as they are
     due, turns = stages.turning[0], rods.vertical[0] == CHART and is_free(network)
@@ -306,7 +311,7 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
             read_rods(rods, nodes, velocities)
             place_nodes(rods, rods.q, rods.rates, nodes, velocities)
             spring_forces(network, nodes, velocities, rest_lengths, work)
-    return COMPLETED
+    return checked_end(nodes)
 
 
 def report_uses(rods: Rods, names: Sequence[str]) -> str:

@@ -12,9 +12,6 @@ from numba import types
 from numba.experimental import structref
 
 from ...numerics.compilation import compiled, compiled_part
-from .bdf2 import bdf2
-from .explicit_integrators import rattle, runge_kutta
-from .minimal_rods import minimal_runge_kutta
 from .point_masses import COMPLETED, DIVERGED
 
 BAD_SET_POINT = 3
@@ -59,63 +56,10 @@ def take_set_points(plant, mode, set_points):
 
 
 @compiled_part
-def checked_status(plant, status):
-    """The status of steps, or that their end is not finite."""
-    if status != COMPLETED:
-        return status
-    nodes = plant.nodes
+def checked_end(nodes):
+    """The status of steps that came to their end: whether that is finite."""
     for i in range(nodes.shape[0]):
         for a in range(3):
             if not np.isfinite(nodes[i, a]):
                 return DIVERGED
     return COMPLETED
-
-
-@compiled
-def advance_runge_kutta(plant, mode, set_points, step, count):
-    if not take_set_points(plant, mode, set_points):
-        return BAD_SET_POINT
-    status = runge_kutta(
-        plant.network, plant.spools, plant.nodes, plant.velocities, plant.rest_lengths, step, count, plant.work,
-        plant.stages,
-    )  # fmt: skip
-    return checked_status(plant, status)
-
-
-@compiled
-def advance_rattle(plant, mode, set_points, step, count):
-    if not take_set_points(plant, mode, set_points):
-        return BAD_SET_POINT
-    status = rattle(
-        plant.network, plant.spools, plant.nodes, plant.velocities, plant.rest_lengths, step, count, plant.work,
-        plant.stages,
-    )  # fmt: skip
-    return checked_status(plant, status)
-
-
-@compiled
-def advance_bdf2(plant, mode, set_points, step, count):
-    if not take_set_points(plant, mode, set_points):
-        return BAD_SET_POINT
-    status = bdf2(
-        plant.network, plant.spools, plant.nodes, plant.velocities, plant.rest_lengths, step, count, plant.work,
-        plant.stages,
-    )  # fmt: skip
-    return checked_status(plant, status)
-
-
-@compiled
-def advance_minimal(plant, mode, set_points, step, count):
-    if not take_set_points(plant, mode, set_points):
-        return BAD_SET_POINT
-    status = minimal_runge_kutta(
-        plant.network, plant.spools, plant.rods, plant.nodes, plant.velocities, plant.rest_lengths, step, count,
-        plant.work, plant.stages,
-    )  # fmt: skip
-    return checked_status(plant, status)
-
-
-STEPPERS = {
-    "rk4": advance_runge_kutta, "rattle": advance_rattle, "implicit": advance_bdf2, "minimal": advance_minimal
-}  # fmt: skip
-"""By integrator, and for the model of minimal coordinates: (plant, mode, set_points (a,) or none, step [s], count)."""

@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import NoEquilibriumError, TensegrityError
 from ...numerics.compilation import compiled
 from ...robots.robot import Robot
+from ...simulation_interface import POSITION
 from ..structure import Structure
 from .explicit_integrators import rattle
-from .plant import checked_status
 from .point_masses import COMPLETED, FRICTION_STEP, accelerations
 from .rod_masses import kinetic_energy
 from .structure_simulator import StructureSimulator
@@ -58,7 +58,7 @@ def start_up_steps(plant, step, goal, pace, zeroes, tolerance, count, state):
     goal (m,) m: rest lengths to come to, by at most pace (m,) m in each step. zeroes: velocities at peaks of kinetic
     energy. state (3,): kinetic energy of the last step [J], peaks, residual of the last look [N].
     """
-    network, work, stages = plant.network, plant.work, plant.stages
+    network, work, no_set_points = plant.network, plant.work, state[:0]
     nodes, velocities, rest_lengths = plant.nodes, plant.velocities, plant.rest_lengths
     for done in range(count):
         arrived = True
@@ -68,9 +68,7 @@ def start_up_steps(plant, step, goal, pace, zeroes, tolerance, count, state):
                 change = pace[k] if change > 0.0 else -pace[k]
                 arrived = False
             rest_lengths[k] += change
-        status = checked_status(
-            plant, rattle(network, plant.spools, nodes, velocities, rest_lengths, step, 1, work, stages)
-        )
+        status = rattle(plant, POSITION, no_set_points, step, 1)
         if status != COMPLETED:
             return status, done, False
         energy = kinetic_energy(network, velocities)

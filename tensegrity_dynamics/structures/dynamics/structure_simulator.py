@@ -27,8 +27,8 @@ from .bar_constraints import bar_units, close_bars, coupling, dependent_bars, pr
 from .bdf2 import bdf2
 from .explicit_integrators import make_stage_workspace, rattle, runge_kutta
 from .linearisation import StructureLinearisation
-from .minimal_rods import make_rods, read_rods, report_uses, stretch_rods
-from .plant import BAD_SET_POINT, NO_SET_POINTS, STEPPERS, make_plant
+from .minimal_rods import make_rods, minimal_runge_kutta, read_rods, report_uses, stretch_rods
+from .plant import BAD_SET_POINT, NO_SET_POINTS, make_plant
 from .point_masses import (
     AWAY,
     COMPLETED,
@@ -169,7 +169,7 @@ class StructureSimulator(Simulator):
         self._rods = make_rods(structure, vertical, rod_mass == "spread") if model == "minimal" else None
         movable = ~structure.unilateral & ~structure.fixed[structure.members].all(axis=1)
         self._rod_names = [structure.member_names[k] for k in np.flatnonzero(movable)]
-        self._stepper = STEPPERS["minimal" if model == "minimal" else integrator]
+        self._stepper = minimal_runge_kutta if model == "minimal" else INTEGRATORS[integrator]
         self._start_nodes, self._start_rest = self._start(start)
         self._nodes, self._velocities = self._start_nodes.copy(), np.zeros_like(self._start_nodes)
         self._rest, self._steps, self._force_work = self._start_rest.copy(), 0, 0.0

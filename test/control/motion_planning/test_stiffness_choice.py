@@ -26,7 +26,7 @@ LOW, HIGH = np.full(4, 10.3), np.full(4, 60.0)
 def soft_mast():
     """A mast on four stays that stretch by a third, so that tension makes stiffness, and its equilibrium solver."""
     robot = load_robot(str(Path(__file__).parents[3] / "examples" / "soft_mast.yaml"))
-    joints = tuple(robot.model.joint_of(each.drives) for each in robot.actuators)
+    joints = robot.model.driven_joints(robot.actuators)
     return robot, MechanismEquilibriumSolver(robot.mechanism, joints)
 
 

@@ -36,7 +36,7 @@ outputs: [{name: hook, body: weight, controlled: [z]}]
 def strut():
     """The single strut, its solver and its equilibrium."""
     robot = load_robot("single_strut")
-    held = tuple(robot.model.joint_of(each.drives) for each in robot.actuators)
+    held = robot.model.driven_joints(robot.actuators)
     solver = MechanismEquilibriumSolver(robot.mechanism, held)
     return robot, solver, solver.solve(robot.model.start)
 
@@ -87,7 +87,7 @@ def test_stiffness_follows_self_stress_as_its_slope_says(strut):
     found = output_stiffness(robot, shape)
     [stress] = found.self_stresses
     assert np.allclose(list(stress.tensions.values()), 1.0 / np.sqrt(3.0), rtol=1e-6)  # three cables, all alike
-    joints = [robot.model.joint_of(each.drives) for each in robot.actuators]
+    joints = robot.model.driven_joints(robot.actuators)
     turn = 1e-3  # rad: all wound in alike, so that the strut stays upright
     positions = {name: float(shape.q[robot.mechanism.positions_of(name)][0]) - turn for name in joints}
     tighter = solver.solve(shape.q, positions)

@@ -49,7 +49,7 @@ def arm(joints: str, anchor: str, strain: float):
 
 
 def solved(robot):
-    held = tuple(robot.model.joint_of(each.drives) for each in robot.actuators)
+    held = robot.model.driven_joints(robot.actuators)
     return MechanismEquilibriumSolver(robot.mechanism, held).solve(robot.model.start)
 
 
@@ -93,8 +93,8 @@ def test_a_search_across_the_slack_edge_ends_at_the_same_shape_from_wherever_it_
     """Newton's method alone goes to and fro for ever between a cable that is slack and one that is tight."""
     robot = arm(UNIVERSAL, "[0, 0, 1]", 0.01)
     mechanism, start = robot.model.mechanism, robot.model.start
-    names = [robot.model.joint_of(each.drives) for each in robot.actuators]
-    solver = MechanismEquilibriumSolver(mechanism, tuple(names))
+    names = robot.model.driven_joints(robot.actuators)
+    solver = MechanismEquilibriumSolver(mechanism, names)
     turns = np.radians(np.arange(0, 360, 40))
     for turn in turns:  # as far as the tip moves by 30 mm to all sides
         positions = 0.6 * np.cos(turn + 2.0 * np.pi / 3.0 * np.arange(3))

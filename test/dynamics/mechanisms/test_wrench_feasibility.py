@@ -83,7 +83,7 @@ def test_angles_with_pulleys_lead_to_the_pose_and_those_of_point_anchors_do_not(
     for _ in range(2):
         tensions = tension_distribution(cable_statics(ROBOT, q), desired=20.0)
         q = hanging_position(ROBOT.model, ROBOT.output, *POSE, tensions / SPRINGS)
-    joints = tuple(ROBOT.model.joint_of(each.drives) for each in ROBOT.actuators)
+    joints = ROBOT.model.driven_joints(ROBOT.actuators)
     solver = MechanismEquilibriumSolver(ROBOT.mechanism, joints)
     angles = {name: float(q[ROBOT.mechanism.positions_of(name)][0]) for name in joints}
     shape = solver.solve(ROBOT.model.start, angles)  # from the start, not from the answer

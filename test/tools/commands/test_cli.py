@@ -242,7 +242,7 @@ def test_experiments_are_listed_with_what_they_show(run) -> None:
         (("experiment", "relaxtion"), "Did you mean 'relaxation'?"),
         (("experiment", "linear", "--set", "dorp=0.1"), "Did you mean 'drop'?"),
         (("experiment", "linear", "--set", "drop=3kg"), "a length is needed"),
-        (("up", "simm"), "known: sim"),
+        (("up", "simm"), "there are sim"),
         (("up", "replay", "/nowhere/bag"), "does not exist"),
         (("up", "replay", "/nowhere/bag", "--tour"), "not for `up replay`"),
         (("up", "sim", "three_prism", "--loop"), "--loop is for `up replay`, not for `up sim`"),
