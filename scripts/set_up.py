@@ -222,11 +222,12 @@ def build_interfaces(ros: str | None, packages: str) -> None:
     workspace = ENVIRONMENT / "workspace"
     link_package(workspace / "tensegrity")
     environment = dict(os.environ, PATH=f"{ENVIRONMENT / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    if not ros:
+    definitions = [f"-DPython3_EXECUTABLE={ENVIRONMENT_PYTHON}", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
+    if not ros:  # among the wheels no C++ program has a ROS to run with
+        definitions.append("-DINTERFACES_FOR_CPP=OFF")
         environment.update(AMENT_PREFIX_PATH=str(ENVIRONMENT), CMAKE_PREFIX_PATH=str(ENVIRONMENT))
     colcon = [str(ENVIRONMENT_PYTHON), "-c", "from colcon_core.command import main; raise SystemExit(main())"]
     command = [*colcon, "build", "--symlink-install", "--base-paths", str(workspace)]
-    definitions = [f"-DPython3_EXECUTABLE={ENVIRONMENT_PYTHON}", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
     run([*command, "--event-handlers", "console_direct+", "--cmake-args", *definitions], "interfaces", environment)
 
 

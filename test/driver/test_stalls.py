@@ -144,7 +144,7 @@ CASES = [
                               ("controller", "simulation")]
     for gap in GAPS
 ]  # fmt: skip
-QUICK = {("driver", "AX", 1.0), ("driver", "X", 10.0), ("controller", "AX", 0.3), ("controller", "X", 1.0)}
+QUICK = {("driver", "AX", 1.0), ("driver", "X", 1.0), ("controller", "AX", 0.3), ("controller", "X", 1.0)}
 
 
 @pytest.mark.sampled(3)

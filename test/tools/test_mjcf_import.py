@@ -55,7 +55,7 @@ def test_an_imported_arm_accelerates_as_in_mujoco(tmp_path):
     robot, _, model = imported(tmp_path, ARM)
     mechanism, data = robot.mechanism, mujoco.MjData(model)
     random, taut = np.random.default_rng(0), 0
-    for _ in range(6):
+    while taut < 2:
         data.qpos[:], data.qvel[:] = model.qpos0 + 0.1 * random.normal(size=3), 0.1 * random.normal(size=3)
         mujoco.mj_forward(model, data)
         q, v = np.array(robot.model.initial_configuration), np.zeros(mechanism.velocity_count)
@@ -65,7 +65,6 @@ def test_an_imported_arm_accelerates_as_in_mujoco(tmp_path):
             taut += 1
             acceleration = forward_dynamics(mechanism, q, v).acceleration
             np.testing.assert_allclose(acceleration, data.qacc, rtol=1e-9, atol=1e-9)
-    assert taut >= 2
 
 
 def test_names_limits_ground_and_motors_are_taken_over(tmp_path):
