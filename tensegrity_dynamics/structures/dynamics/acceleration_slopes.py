@@ -270,13 +270,11 @@ def solve_bars(network, pattern, slopes, work, g, width):
             if factor != 0.0:
                 for column in range(width):
                     slopes.rates[c - begin, column] -= factor * slopes.rates[k - begin, column]
-        for column in range(width):
-            slopes.rates[c - begin, column] /= work.factor[c, c]
     for c in range(end - 1, begin - 1, -1):
         for column in range(width):
-            slopes.rates[c - begin, column] /= work.factor[c, c]
+            slopes.rates[c - begin, column] *= work.factor[c, c]
         for k in range(begin, c):
-            factor = work.factor[c, k]
+            factor = work.matrix[c, k]
             if factor != 0.0:
                 for column in range(width):
                     slopes.rates[k - begin, column] -= factor * slopes.rates[c - begin, column]

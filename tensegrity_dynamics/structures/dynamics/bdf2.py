@@ -286,7 +286,7 @@ def bdf2(network, spools, nodes, velocities, rest_lengths, step, count, work, st
         former[0], former[1] = nodes, velocities
         nodes[:, :] = stages.nodes
         velocities[:, :] = stages.velocities
-        independent, gap = settle_bars(network, nodes, velocities, work, stages.units, stages.totals)
+        independent, gap = settle_bars(network, nodes, velocities, work, stages.totals)
         if not independent:
             return DEPENDENT_BARS
         if not gap < 1e-10:

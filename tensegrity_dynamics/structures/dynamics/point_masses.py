@@ -26,7 +26,7 @@ from ...contact.ground_forces import DAMPING, FRICTION, SPEED, VISCOUS, flatten,
 from ...numerics.compilation import allocation_free, for_compiled_callers
 from ..structure import Structure
 from ..tension_law import HARD, tension_law
-from .bar_constraints import apply_coupling, bar_units, coupling, push
+from .bar_constraints import apply_coupling, couple_bars, push
 from .rod_masses import add_inverse_mass, coupling_weights, inverse_masses, push_node, split_masses
 
 COMPLETED, DEPENDENT_BARS, DIVERGED = 0, 1, 2
@@ -369,8 +369,7 @@ def accelerations(network, nodes, velocities, rest_lengths, work):
     add_inverse_mass(network, work.forces, 1.0, work.acceleration)
     if network.bars.shape[0] == 0:
         return True, lost
-    bar_units(network, nodes, work.units)
-    if not coupling(network, work.units, work):
+    if not couple_bars(network, nodes, work):
         return False, lost
     for c in range(network.bars.shape[0]):
         k = network.bars[c]
