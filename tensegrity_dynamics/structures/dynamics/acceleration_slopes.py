@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...contact.ground_slopes import SCRATCH_ROWS, point_slopes
-from ...numerics.compilation import allocation_free, for_compiled_callers
+from ...numerics.compilation import compiled, for_compiled_callers, inlined_part
 from ..tension_law import HARD, tension_law
-from .point_masses import Network
+from .point_masses import Network, accelerations
 
 Pattern = namedtuple(
     "Pattern",
@@ -36,7 +36,11 @@ column_start (g + 1,), columns: columns that the rows of a group have; row_start
 begin; incident_start, incident: members at each node; lengths_of (m,): index among the chosen lengths or -1; sizes: f,
 e, widest group in columns, most bars of a group."""
 
-SlopeWorkspace = namedtuple("SlopeWorkspace", "column_of local block solved rates by_position by_velocity ground")
+Slopes = namedtuple(
+    "Slopes", "pattern target values rate column_of local block solved rates by_position by_velocity ground"
+)
+"""What `fill_model` fills and works in: values, of which row data k stand at target[k]; rate (2 f or more,) begins with
+velocities and accelerations."""
 
 
 def group_nodes(network: Network) -> tuple[list[list[int]], list[int]]:
@@ -132,18 +136,19 @@ def _starts(counts: Sequence[int] | NDArray) -> NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum(np.asarray(counts, dtype=np.int64)))).astype(np.int64)
 
 
-def make_slope_workspace(network: Network, pattern: Pattern) -> SlopeWorkspace:
-    """Scratch arrays of `fill_slopes`."""
+def make_slopes(network: Network, pattern: Pattern, target: NDArray, values: NDArray, rate: NDArray) -> Slopes:
+    """For `fill_model`."""
     f, e, width, bars = pattern.sizes.tolist()
     tallest = 3 * int(np.diff(pattern.group_start).max(initial=0))
-    return SlopeWorkspace(
+    return Slopes(
+        pattern=pattern, target=target, values=values, rate=rate,
         column_of=np.zeros(2 * f + 3 * e, dtype=np.int64), local=np.zeros(network.position.size, dtype=np.int64),
         block=np.zeros((tallest, width)), solved=np.zeros((tallest, width)), rates=np.zeros((bars, width)),
         by_position=np.zeros((3, 3)), by_velocity=np.zeros((3, 3)), ground=np.zeros((SCRATCH_ROWS, 3)),
     )  # fmt: skip
 
 
-@allocation_free
+@inlined_part
 def tension_slopes(network, work, k, stretch, rate):
     """Change of the tension of member k with its length [N/m] and with the rate of its stretch [N s/m]."""
     law, stiffness, damping = network.laws[k], network.stiffness[k], network.damping[k]
@@ -161,7 +166,7 @@ def tension_slopes(network, work, k, stretch, rate):
     return slope, damping
 
 
-@for_compiled_callers
+@inlined_part
 def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths, work, k, node):
     """Add to the rows of one end (`node`) what the force of spring k on it changes by."""
     i, j = network.members[k, 0], network.members[k, 1]
@@ -207,7 +212,7 @@ def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths,
                 slopes.block[row + a, slopes.column_of[2 * f + e + chosen]] -= sign * damping * unit[a]
 
 
-@for_compiled_callers
+@inlined_part
 def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
     """Add dJ' t of bar c to its ends' rows, and set its row of J Y - db + dJ a, without J Y yet."""
     k = network.bars[c]
@@ -260,7 +265,7 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
             slopes.rates[rate_row, slopes.column_of[2 * f + e + chosen]] -= (2.0 * moved + damp * goal) / length
 
 
-@for_compiled_callers
+@inlined_part
 def solve_bars(network, pattern, slopes, work, g, width):
     """Turn the rows of J Y - db + dJ a of a group into multipliers, with the factor in work."""
     begin, end = pattern.bar_start[g], pattern.bar_start[g + 1]
@@ -280,9 +285,20 @@ def solve_bars(network, pattern, slopes, work, g, width):
                     slopes.rates[k - begin, column] -= factor * slopes.rates[c - begin, column]
 
 
-@allocation_free
-def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes, data):
-    """Fill the data of the rows (see `make_pattern`) at the state for which `accelerations` has filled work."""
+@compiled
+def fill_model(plant):
+    """Accelerations at the state of a `Plant` with `Slopes` as stages, and how they change; False: bars depend."""
+    network, work, slopes = plant.network, plant.work, plant.stages
+    nodes, velocities, rest_lengths, pattern = plant.nodes, plant.velocities, plant.rest_lengths, slopes.pattern
+    independent, _ = accelerations(network, nodes, velocities, rest_lengths, work)
+    if independent:
+        fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes)
+    return independent
+
+
+@for_compiled_callers
+def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes):
+    """Fill slopes.values and slopes.rate at the state for which `accelerations` has filled work."""
     f = pattern.sizes[0]
     for g in range(pattern.bar_start.shape[0] - 1):
         begin = pattern.column_start[g]
@@ -353,5 +369,7 @@ def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes,
         for r in range(count):
             row = network.position[pattern.group_nodes[pattern.group_start[g] + r]]
             for a in range(3):
+                slopes.rate[row + a] = velocities[pattern.group_nodes[pattern.group_start[g] + r], a]
+                slopes.rate[f + row + a] = work.acceleration[pattern.group_nodes[pattern.group_start[g] + r], a]
                 for column in range(width):
-                    data[pattern.row_start[row + a] + column] = slopes.solved[3 * r + a, column]
+                    slopes.values[slopes.target[pattern.row_start[row + a] + column]] = slopes.solved[3 * r + a, column]
