@@ -50,8 +50,8 @@ class StructureLinearisation:
         rigid_bars, air_damping, rod_mass, stabilisation: as in `Simulation`.
 
     Attributes:
-        matrix, inputs_matrix: A and B (scipy csr). rate: f (n,). jump: see `LinearModel`, None where no rigid bar is
-            driven. As the last `update` left them.
+        matrix, inputs_matrix: A and B (scipy csr). state, rate: x0 and f (n,). jump: see `LinearModel`, None where no
+            rigid bar is driven. As the last `update` left them.
         state_names, input_names: of the entries.
 
     Raises:
@@ -119,19 +119,19 @@ class StructureLinearisation:
         self._at_once, self.jump = self.inputs_matrix, None
         stored = np.concatenate((self.matrix.data, self.inputs_matrix.data))
         taken = np.flatnonzero(stored > 0.0)
-        self._target = np.full(columns.size, stored.size, dtype=np.int64)  # where what neither has goes
+        self._target = np.full(columns.size, -1, dtype=np.int64)
         self._target[stored[taken].astype(np.int64) - 1] = taken
         for each in (self.matrix, self.inputs_matrix):
             each.data[:] = 1.0
-        self.rate = np.zeros(self.matrix.shape[0])
+        self.state, self.rate = np.zeros(self.matrix.shape[0]), np.zeros(self.matrix.shape[0])
 
     def _bind(self) -> None:
         """Give the compiled side the arrays of this very object; A and B have their numbers in one array."""
-        values = np.concatenate((self.matrix.data, self._at_once.data, [0.0]))
-        self.matrix.data, self._at_once.data = np.split(values, [self.matrix.nnz, values.size - 1])[:2]
+        values = np.concatenate((self.matrix.data, self._at_once.data))
+        self.matrix.data, self._at_once.data = np.split(values, [self.matrix.nnz])
         self._plant = make_plant(
             self._network, (), (), self._nodes, self._velocities, self._rest, self._work,
-            make_slopes(self._network, self._pattern, self._target, values, self.rate),
+            make_slopes(self._network, self._pattern, self._target, values, self.state, self.rate),
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
@@ -193,8 +193,10 @@ class StructureLinearisation:
             rows = dependent_bars(network, self._nodes)
             names = ", ".join(self.structure.member_names[k] for k in rows) or "some"
             raise TensegrityError(f"rigid bars depend on each other here ({names}); use rigid_bars=False.")
-        if self.inputs != "lengths" and rates is not None:
-            self.rate[2 * f : 2 * f + e] = rates
+        if self.inputs != "lengths":
+            speed = work.rest_rates[self._chosen]
+            self.state[2 * f : 2 * f + e], self.rate[2 * f : 2 * f + e] = self._rest[self._chosen], speed
+            self.state[2 * f + e :] = speed[: self.state.size - 2 * f - e]  # accelerations as inputs: rates are states
         if self._jumps:
             from scipy.sparse import bmat, csr_matrix  # here, so that importing the package stays quick
 
@@ -222,16 +224,12 @@ class StructureLinearisation:
             reduced: to the motions that the rigid bars allow.
         """
         self.update(nodes, velocities, rest_lengths, rates, load)
-        network, e = self._network, self._count
-        speed = np.zeros(e) if rates is None else np.asarray(rates, dtype=np.float64)
-        parts = [nodes.ravel()[network.free], velocities.ravel()[network.free]]
-        if self.inputs != "lengths":
-            parts.append(rest_lengths[self._chosen])
         if self.inputs == "accelerations":
-            parts.append(speed)
-        given = {"rates": speed, "accelerations": np.zeros(e), "lengths": rest_lengths[self._chosen]}[self.inputs]
+            given = np.zeros(self._count)
+        else:
+            given = (self._rest if self.inputs == "lengths" else self._work.rest_rates)[self._chosen]
         full = LinearModel(
-            _copied(self.matrix), _copied(self.inputs_matrix), self.rate.copy(), np.concatenate(parts), np.array(given),
+            _copied(self.matrix), _copied(self.inputs_matrix), self.rate.copy(), self.state.copy(), given,
             self.state_names, self.input_names, jump=self.jump,
         )  # fmt: skip
         if not reduced:
