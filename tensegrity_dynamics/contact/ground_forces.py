@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..numerics.compilation import allocation_free, for_compiled_callers
+from ..numerics.compilation import allocation_free, for_compiled_callers, inlined
 from .ground import LAWS, Ground
 
 LINEAR, EXPONENTIAL, SOFTPLUS = range(3)
@@ -105,7 +105,7 @@ def field_height(ground, x, y):
     )  # fmt: skip
 
 
-@allocation_free
+@inlined
 def depth(ground, x, y, z, away):
     """Depth [m] of a point (below zero: above the ground); fills away (3,) with minus its gradient."""
     if ground[ROWS] == 0.0:
@@ -121,7 +121,7 @@ def depth(ground, x, y, z, away):
     return below * upright
 
 
-@allocation_free
+@inlined
 def normal_law(ground, deep):
     """Force [N], slope [N/m] and energy [J] of the law at a depth [m]."""
     stiffness = ground[STIFFNESS]
@@ -145,7 +145,7 @@ def normal_law(ground, deep):
     return stiffness * deep, stiffness, 0.5 * stiffness * deep * deep
 
 
-@allocation_free
+@inlined
 def point_force(ground, x, y, z, velocity, horizon, away, force, out):
     """Fill force (3,) N on a point with velocity (3,) m/s; returns whether it is touched.
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..numerics.compilation import allocation_free
+from ..numerics.compilation import inlined
 
 BILATERAL, HARD = 0.0, 1.0
 """Numbers of the laws in `Structure.laws`; soft-plus is minus its smoothness [m]. An array that only says which members
@@ -35,7 +35,7 @@ def extension_law(initial_tension, stiffness):
     return HARD + np.asarray(initial_tension, dtype=np.float64) / np.asarray(stiffness, dtype=np.float64)
 
 
-@allocation_free
+@inlined
 def tension_law(law, stiffness, stretch):
     """Tension [N], its slope [N/m] and the stored energy [J] of a member at a stretch [m]."""
     if law < 0.0:

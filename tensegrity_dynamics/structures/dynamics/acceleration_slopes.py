@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...contact.ground_slopes import SCRATCH_ROWS, point_slopes
-from ...numerics.compilation import allocation_free, for_compiled_callers
+from ...numerics.compilation import compiled, for_compiled_callers, inlined, inlined_part
 from ..tension_law import HARD, tension_law
-from .point_masses import Network
+from .point_masses import Network, accelerations
 
 Pattern = namedtuple(
     "Pattern",
@@ -36,7 +36,14 @@ column_start (g + 1,), columns: columns that the rows of a group have; row_start
 begin; incident_start, incident: members at each node; lengths_of (m,): index among the chosen lengths or -1; sizes: f,
 e, widest group in columns, most bars of a group."""
 
-SlopeWorkspace = namedtuple("SlopeWorkspace", "column_of local block solved rates by_position by_velocity ground")
+Slopes = namedtuple(
+    "Slopes",
+    "pattern run_start runs values state rate column_of local block solved rates by_position by_velocity ground",
+)
+"""What `fill_model` fills and works in: values, of which those of row r of the accelerations stand where runs
+run_start[r] to run_start[r + 1] say: columns of the row, from and to, and where the first stands; state and rate (2 f
+or more,) begin with nodes and velocities, and with velocities and accelerations. A group's rows of `block` and `solved`
+follow each other without gaps, `wide` numbers each, so that those of a node are one run of numbers."""
 
 
 def group_nodes(network: Network) -> tuple[list[list[int]], list[int]]:
@@ -132,18 +139,33 @@ def _starts(counts: Sequence[int] | NDArray) -> NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum(np.asarray(counts, dtype=np.int64)))).astype(np.int64)
 
 
-def make_slope_workspace(network: Network, pattern: Pattern) -> SlopeWorkspace:
-    """Scratch arrays of `fill_slopes`."""
+def make_slopes(
+    network: Network, pattern: Pattern, target: NDArray, values: NDArray, state: NDArray, rate: NDArray
+) -> Slopes:
+    """For `fill_model`; target: where in values each of the row data stands, below zero for nowhere."""
     f, e, width, bars = pattern.sizes.tolist()
-    tallest = 3 * int(np.diff(pattern.group_start).max(initial=0))
-    return SlopeWorkspace(
+    tallest, wide = 3 * int(np.diff(pattern.group_start).max(initial=0)), _padded(width)
+    row_of = np.repeat(np.arange(f), np.diff(pattern.row_start))
+    begins = np.flatnonzero((np.diff(target, prepend=-2) != 1) | (np.diff(row_of, prepend=-1) != 0))
+    counts = np.diff(begins, append=target.size)
+    begins, counts = begins[target[begins] >= 0], counts[target[begins] >= 0]
+    columns = begins - pattern.row_start[row_of[begins]]
+    return Slopes(
+        pattern=pattern, run_start=np.searchsorted(row_of[begins], np.arange(f + 1)),
+        runs=np.stack((columns, columns + counts, target[begins]), axis=1), values=values, state=state, rate=rate,
         column_of=np.zeros(2 * f + 3 * e, dtype=np.int64), local=np.zeros(network.position.size, dtype=np.int64),
-        block=np.zeros((tallest, width)), solved=np.zeros((tallest, width)), rates=np.zeros((bars, width)),
+        block=np.zeros(tallest * wide), solved=np.zeros(tallest * wide), rates=np.zeros(bars * wide),
         by_position=np.zeros((3, 3)), by_velocity=np.zeros((3, 3)), ground=np.zeros((SCRATCH_ROWS, 3)),
     )  # fmt: skip
 
 
-@allocation_free
+@inlined
+def _padded(width):
+    """Columns of a row with those that fill it up, so that loops over them are whole vectors of the processor."""
+    return (width + 7) // 8 * 8
+
+
+@inlined_part
 def tension_slopes(network, work, k, stretch, rate):
     """Change of the tension of member k with its length [N/m] and with the rate of its stretch [N s/m]."""
     law, stiffness, damping = network.laws[k], network.stiffness[k], network.damping[k]
@@ -161,54 +183,57 @@ def tension_slopes(network, work, k, stretch, rate):
     return slope, damping
 
 
-@for_compiled_callers
-def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths, work, k, node):
+@inlined_part
+def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths, work, k, node, wide):
     """Add to the rows of one end (`node`) what the force of spring k on it changes by."""
     i, j = network.members[k, 0], network.members[k, 1]
-    length = work.lengths[k]
-    density = work.tensions[k] / length
-    f, e = pattern.sizes[0], pattern.sizes[1]
+    shrink = 1.0 / work.lengths[k]
+    density = work.tensions[k] * shrink
+    f, e, block = pattern.sizes[0], pattern.sizes[1], slopes.block
     x, y, z = nodes[i, 0] - nodes[j, 0], nodes[i, 1] - nodes[j, 1], nodes[i, 2] - nodes[j, 2]
-    unit = (x / length, y / length, z / length)
+    unit = (shrink * x, shrink * y, shrink * z)
     relative = (
         velocities[i, 0] - velocities[j, 0], velocities[i, 1] - velocities[j, 1], velocities[i, 2] - velocities[j, 2]
     )  # fmt: skip
     along = unit[0] * relative[0] + unit[1] * relative[1] + unit[2] * relative[2]
-    stiffness, damping = tension_slopes(network, work, k, length - rest_lengths[k], along - work.rest_rates[k])
+    stretch = work.lengths[k] - rest_lengths[k]
+    stiffness, damping = tension_slopes(network, work, k, stretch, along - work.rest_rates[k])
     if stiffness == 0.0 and density == 0.0:
         return
     sign = -1.0 if node == i else 1.0
-    row = slopes.local[node]
-    for end in range(2):
-        other = network.members[k, end]
-        first = network.position[other]
-        if first < 0:
-            continue
-        both = sign if end == 0 else -sign
-        at = slopes.column_of[first]
-        for a in range(3):
-            for b in range(3):
-                pull = stiffness * unit[b] + damping * (relative[b] - along * unit[b]) / length
-                entry = unit[a] * pull - density * unit[a] * unit[b]
-                if a == b:
-                    entry += density
-                slopes.block[row + a, at + b] += both * entry
-        if damping != 0.0:
-            at = slopes.column_of[f + first]
-            for a in range(3):
-                for b in range(3):
-                    slopes.block[row + a, at + b] += both * damping * unit[a] * unit[b]
-    chosen = pattern.lengths_of[k]
-    if chosen >= 0:
-        for a in range(3):
-            slopes.block[row + a, slopes.column_of[2 * f + chosen]] -= sign * stiffness * unit[a]
-        if damping != 0.0:
-            for a in range(3):
-                slopes.block[row + a, slopes.column_of[2 * f + e + chosen]] -= sign * damping * unit[a]
+    begin, chosen = slopes.local[node], pattern.lengths_of[k]
+    first, second = network.position[i], network.position[j]
+    at, other = slopes.column_of[max(first, 0)], slopes.column_of[max(second, 0)]
+    for a in range(3):
+        row = begin + a * wide
+        for b in range(3):
+            pull = (stiffness - density) * unit[b] + damping * shrink * (relative[b] - along * unit[b])
+            entry = sign * unit[a] * pull
+            if a == b:
+                entry += sign * density
+            if first >= 0:
+                block[row + at + b] += entry
+            if second >= 0:
+                block[row + other + b] -= entry
+        if chosen >= 0:
+            block[row + slopes.column_of[2 * f + chosen]] -= sign * stiffness * unit[a]
+    if damping == 0.0:
+        return
+    at, other = slopes.column_of[f + max(first, 0)], slopes.column_of[f + max(second, 0)]
+    for a in range(3):
+        row = begin + a * wide
+        for b in range(3):
+            entry = sign * damping * unit[a] * unit[b]
+            if first >= 0:
+                block[row + at + b] += entry
+            if second >= 0:
+                block[row + other + b] -= entry
+        if chosen >= 0:
+            block[row + slopes.column_of[2 * f + e + chosen]] -= sign * damping * unit[a]
 
 
-@for_compiled_callers
-def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
+@inlined_part
+def add_bar_slopes(network, pattern, slopes, velocities, work, c, rates_begin, wide):
     """Add dJ' t of bar c to its ends' rows, and set its row of J Y - db + dJ a, without J Y yet."""
     k = network.bars[c]
     i, j, length, push = network.members[k, 0], network.members[k, 1], work.lengths[k], work.multipliers[c]
@@ -238,122 +263,137 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
             swing = (relative - along * unit) / length
             turn = (apart - pulled * unit) / length - across / (length * length) * unit
             if holds:
-                slopes.rates[rate_row, at + b] += sign * (turn + 0.5 * stiff * unit + damp * swing)
-                slopes.rates[rate_row, at_rate + b] += sign * (2.0 * relative / length + damp * unit)
+                slopes.rates[rates_begin + at + b] += sign * (turn + 0.5 * stiff * unit + damp * swing)
+                slopes.rates[rates_begin + at_rate + b] += sign * (2.0 * relative / length + damp * unit)
             else:
-                slopes.rates[rate_row, at + b] += sign * (turn - 2.0 * along * swing / length)
-                slopes.rates[rate_row, at_rate + b] += sign * 2.0 * swing
+                slopes.rates[rates_begin + at + b] += sign * (turn - 2.0 * along * swing / length)
+                slopes.rates[rates_begin + at_rate + b] += sign * 2.0 * swing
             for a in range(3):
                 entry = -work.units[c, a] * unit
                 if a == b:
                     entry += 1.0
                 entry *= sign * push / length
                 if network.position[i] >= 0:
-                    slopes.block[slopes.local[i] + a, at + b] += entry
+                    slopes.block[slopes.local[i] + a * wide + at + b] += entry
                 if network.position[j] >= 0:
-                    slopes.block[slopes.local[j] + a, at + b] -= entry
+                    slopes.block[slopes.local[j] + a * wide + at + b] -= entry
     chosen = pattern.lengths_of[k]
     if chosen >= 0:
-        slopes.rates[rate_row, slopes.column_of[2 * f + 2 * e + chosen]] -= 1.0
+        slopes.rates[rates_begin + slopes.column_of[2 * f + 2 * e + chosen]] -= 1.0
         if holds:
-            slopes.rates[rate_row, slopes.column_of[2 * f + chosen]] -= (stiff * goal + damp * moved) / length
-            slopes.rates[rate_row, slopes.column_of[2 * f + e + chosen]] -= (2.0 * moved + damp * goal) / length
+            slopes.rates[rates_begin + slopes.column_of[2 * f + chosen]] -= (stiff * goal + damp * moved) / length
+            slopes.rates[rates_begin + slopes.column_of[2 * f + e + chosen]] -= (2.0 * moved + damp * goal) / length
+
+
+@inlined_part
+def add_row(target, source, factor):
+    """target (n,) += factor source; of slices, whose indices need no second look."""
+    for at in range(target.shape[0]):
+        target[at] += factor * source[at]
+
+
+@inlined_part
+def solve_bars(network, pattern, slopes, work, g, wide):
+    """Turn the rows of J Y - db + dJ a of a group into multipliers, with the factor in work."""
+    begin, count = pattern.bar_start[g], pattern.bar_start[g + 1] - pattern.bar_start[g]
+    for c in range(count):
+        row = slopes.rates[c * wide : (c + 1) * wide]
+        for k in range(c):
+            factor = work.factor[begin + c, begin + k]
+            if factor != 0.0:
+                add_row(row, slopes.rates[k * wide : (k + 1) * wide], -factor)
+    for c in range(count - 1, -1, -1):
+        row = slopes.rates[c * wide : (c + 1) * wide]
+        for at in range(wide):
+            row[at] *= work.factor[begin + c, begin + c]
+        for k in range(c):
+            factor = work.matrix[begin + c, begin + k]
+            if factor != 0.0:
+                add_row(slopes.rates[k * wide : (k + 1) * wide], row, -factor)
+
+
+@compiled
+def fill_model(plant):
+    """Accelerations at the state of a `Plant` with `Slopes` as stages, and how they change; False: bars depend."""
+    network, work, slopes = plant.network, plant.work, plant.stages
+    nodes, velocities, rest_lengths, pattern = plant.nodes, plant.velocities, plant.rest_lengths, slopes.pattern
+    independent, _ = accelerations(network, nodes, velocities, rest_lengths, work)
+    if independent:
+        fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes)
+    return independent
 
 
 @for_compiled_callers
-def solve_bars(network, pattern, slopes, work, g, width):
-    """Turn the rows of J Y - db + dJ a of a group into multipliers, with the factor in work."""
-    begin, end = pattern.bar_start[g], pattern.bar_start[g + 1]
-    for c in range(begin, end):
-        for k in range(begin, c):
-            factor = work.factor[c, k]
-            if factor != 0.0:
-                for column in range(width):
-                    slopes.rates[c - begin, column] -= factor * slopes.rates[k - begin, column]
-        for column in range(width):
-            slopes.rates[c - begin, column] /= work.factor[c, c]
-    for c in range(end - 1, begin - 1, -1):
-        for column in range(width):
-            slopes.rates[c - begin, column] /= work.factor[c, c]
-        for k in range(begin, c):
-            factor = work.factor[c, k]
-            if factor != 0.0:
-                for column in range(width):
-                    slopes.rates[k - begin, column] -= factor * slopes.rates[c - begin, column]
-
-
-@allocation_free
-def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes, data):
-    """Fill the data of the rows (see `make_pattern`) at the state for which `accelerations` has filled work."""
-    f = pattern.sizes[0]
+def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes):
+    """Fill values, state and rate of slopes at the state for which `accelerations` has filled work."""
+    f, block, solved, rates = pattern.sizes[0], slopes.block, slopes.solved, slopes.rates
     for g in range(pattern.bar_start.shape[0] - 1):
         begin = pattern.column_start[g]
         width = pattern.column_start[g + 1] - begin
+        wide = _padded(width)
         for column in range(width):
             slopes.column_of[pattern.columns[begin + column]] = column
-        count = pattern.group_start[g + 1] - pattern.group_start[g]
+        first_node, count = pattern.group_start[g], pattern.group_start[g + 1] - pattern.group_start[g]
         for r in range(count):
-            slopes.local[pattern.group_nodes[pattern.group_start[g] + r]] = 3 * r
-        for row in range(3 * count):
-            for column in range(width):
-                slopes.block[row, column] = 0.0
+            slopes.local[pattern.group_nodes[first_node + r]] = 3 * r * wide
+        for at in range(3 * count * wide):
+            block[at] = 0.0
         for r in range(count):
-            i = pattern.group_nodes[pattern.group_start[g] + r]
+            i = pattern.group_nodes[first_node + r]
             for m in range(pattern.incident_start[i], pattern.incident_start[i + 1]):
                 add_member_slopes(
-                    network, pattern, slopes, nodes, velocities, rest_lengths, work, pattern.incident[m], i
+                    network, pattern, slopes, nodes, velocities, rest_lengths, work, pattern.incident[m], i, wide
                 )
-            first = network.position[i]
+            first, row = network.position[i], 3 * r * wide
             if network.drag[i] > 0.0:
                 for a in range(3):
-                    slopes.block[3 * r + a, slopes.column_of[f + first + a]] -= network.drag[i]
+                    block[row + a * wide + slopes.column_of[f + first + a]] -= network.drag[i]
             if network.ground.shape[0] > 0 and point_slopes(
                 network.ground, nodes[i, 0], nodes[i, 1], nodes[i, 2], velocities[i], slopes.by_position,
                 slopes.by_velocity, slopes.ground,
             ):  # fmt: skip
                 for a in range(3):
                     for b in range(3):
-                        slopes.block[3 * r + a, slopes.column_of[first + b]] += slopes.by_position[a, b]
-                        slopes.block[3 * r + a, slopes.column_of[f + first + b]] += slopes.by_velocity[a, b]
+                        block[row + a * wide + slopes.column_of[first + b]] += slopes.by_position[a, b]
+                        block[row + a * wide + slopes.column_of[f + first + b]] += slopes.by_velocity[a, b]
         first_bar, bars = pattern.bar_start[g], pattern.bar_start[g + 1] - pattern.bar_start[g]
+        for at in range(bars * wide):
+            rates[at] = 0.0
         for c in range(bars):
-            for column in range(width):
-                slopes.rates[c, column] = 0.0
-            add_bar_slopes(network, pattern, slopes, velocities, work, first_bar + c, c)
+            add_bar_slopes(network, pattern, slopes, velocities, work, first_bar + c, c * wide, wide)
+        for at in range(3 * count * wide):
+            solved[at] = 0.0
         for r in range(count):
-            i = pattern.group_nodes[pattern.group_start[g] + r]
-            for a in range(3):
-                for column in range(width):
-                    slopes.solved[3 * r + a, column] = 0.0
-                for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
-                    other, part = slopes.local[network.inverse_node[entry]] + a, network.inverse_value[0, entry]
-                    for column in range(width):
-                        slopes.solved[3 * r + a, column] += part * slopes.block[other, column]
-        if bars > 0:
-            for c in range(bars):
-                for end in range(2):
-                    node = network.members[network.bars[first_bar + c], end]
-                    if network.position[node] < 0:
-                        continue
+            i, row = pattern.group_nodes[first_node + r], 3 * r * wide
+            for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
+                other = slopes.local[network.inverse_node[entry]]
+                add_row(solved[row : row + 3 * wide], block[other : other + 3 * wide], network.inverse_value[0, entry])
+        for c in range(bars):
+            for end in range(2):
+                node, sign = network.members[network.bars[first_bar + c], end], 1.0 - 2.0 * end
+                if network.position[node] >= 0:
                     for a in range(3):
-                        factor = work.units[first_bar + c, a] if end == 0 else -work.units[first_bar + c, a]
-                        for column in range(width):
-                            slopes.rates[c, column] += factor * slopes.solved[slopes.local[node] + a, column]
-            solve_bars(network, pattern, slopes, work, g, width)
-            for c in range(bars):
-                for end in range(2):
-                    node = network.members[network.bars[first_bar + c], end]
-                    if network.position[node] < 0:
-                        continue
+                        row = slopes.local[node] + a * wide
+                        factor = sign * work.units[first_bar + c, a]
+                        add_row(rates[c * wide : (c + 1) * wide], solved[row : row + wide], factor)
+        solve_bars(network, pattern, slopes, work, g, wide)
+        for c in range(bars):
+            for end in range(2):
+                node, sign = network.members[network.bars[first_bar + c], end], 2.0 * end - 1.0
+                for entry in range(network.inverse_first[node], network.inverse_first[node + 1]):
+                    part = sign * network.inverse_value[0, entry]
                     for a in range(3):
-                        factor = work.units[first_bar + c, a] if end == 0 else -work.units[first_bar + c, a]
-                        for entry in range(network.inverse_first[node], network.inverse_first[node + 1]):
-                            part = factor * network.inverse_value[0, entry]
-                            other = slopes.local[network.inverse_node[entry]] + a
-                            for column in range(width):
-                                slopes.solved[other, column] -= part * slopes.rates[c, column]
+                        row = slopes.local[network.inverse_node[entry]] + a * wide
+                        factor = part * work.units[first_bar + c, a]
+                        add_row(solved[row : row + wide], rates[c * wide : (c + 1) * wide], factor)
         for r in range(count):
-            row = network.position[pattern.group_nodes[pattern.group_start[g] + r]]
+            i = pattern.group_nodes[first_node + r]
             for a in range(3):
-                for column in range(width):
-                    data[pattern.row_start[row + a] + column] = slopes.solved[3 * r + a, column]
+                row, at = network.position[i] + a, (3 * r + a) * wide
+                slopes.state[row], slopes.state[f + row] = nodes[i, a], velocities[i, a]
+                slopes.rate[row], slopes.rate[f + row] = velocities[i, a], work.acceleration[i, a]
+                for run in range(slopes.run_start[row], slopes.run_start[row + 1]):
+                    first, last, to = slopes.runs[run, 0], slopes.runs[run, 1], slopes.runs[run, 2]
+                    source, target = solved[at + first : at + last], slopes.values[to : to + last - first]
+                    for column in range(last - first):
+                        target[column] = source[column]

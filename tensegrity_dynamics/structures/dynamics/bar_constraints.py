@@ -1,7 +1,8 @@
 """Rigid bars as constraints: how they couple, and what brings positions and velocities back to them.
 
 J has a row of unit vectors for each bar. (J M^-1 J') is block diagonal, a block for each group of bars that share free
-nodes; its Cholesky factor keeps that envelope. It is stored dense: meant for up to some hundred bars.
+nodes; its factor L D L' keeps that envelope: nothing is to be solved for a bar alone. It is stored dense: meant for up
+to some hundred bars.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.compilation import allocation_free, for_compiled_callers
+from ...numerics.compilation import allocation_free, for_compiled_callers, inlined, inlined_part
 from .rod_masses import inverse_mass_matrix
 
 
@@ -30,15 +31,15 @@ def dependent_bars(network, nodes: NDArray) -> tuple[int, ...]:
     return tuple(int(k) for k, part in zip(network.bars, weak, strict=True) if part.size and part.max() > 1e-4)
 
 
-@allocation_free
+@inlined_part
 def bar_units(network, nodes, units):
     """Fill the unit vectors (c, 3) of the bars."""
     for c in range(network.bars.shape[0]):
         k = network.bars[c]
         i, j = network.members[k, 0], network.members[k, 1]
         x, y, z = nodes[i, 0] - nodes[j, 0], nodes[i, 1] - nodes[j, 1], nodes[i, 2] - nodes[j, 2]
-        length = np.sqrt(x * x + y * y + z * z)
-        units[c, 0], units[c, 1], units[c, 2] = x / length, y / length, z / length
+        shrink = 1.0 / np.sqrt(x * x + y * y + z * z)
+        units[c, 0], units[c, 1], units[c, 2] = shrink * x, shrink * y, shrink * z
 
 
 @for_compiled_callers
@@ -51,10 +52,14 @@ def couple_by_axis(network, units, matrix):
                 matrix[c, e] += network.shared[a, c, e] * units[c, a] * units[e, a]
 
 
-@allocation_free
-def coupling(network, units, work):
-    """Fill and factor J M^-1 J' within its envelope; False where bars depend on each other."""
-    matrix, factor = work.matrix, work.factor
+@inlined
+def couple_bars(network, nodes, work):
+    """Unit vectors of the bars at nodes (n, 3) m, and J M^-1 J' filled and factored within its envelope.
+
+    Below its diagonal work.factor has L and work.matrix L D, on it 1 / D. False where bars depend on each other.
+    """
+    units, matrix, factor = work.units, work.matrix, work.factor
+    bar_units(network, nodes, units)
     if network.shared.shape[0] > 1:
         couple_by_axis(network, units, matrix)
     else:
@@ -64,34 +69,33 @@ def coupling(network, units, work):
                 matrix[c, e] = network.shared[0, c, e] * cosine
     for c in range(network.bars.shape[0]):
         start = network.first[c]
+        left = matrix[c, c]
         for e in range(start, c):
             total = matrix[c, e]
             for k in range(start, e):
-                total -= factor[c, k] * factor[e, k]
-            factor[c, e] = total / factor[e, e]
-        total = matrix[c, c]
-        for k in range(start, c):
-            total -= factor[c, k] * factor[c, k]
-        if not total > 1e-12 * matrix[c, c]:
+                total -= matrix[c, k] * factor[e, k]
+            matrix[c, e], factor[c, e] = total, total * factor[e, e]
+            left -= total * factor[c, e]
+        if not left > 1e-12 * matrix[c, c]:
             return False
-        factor[c, c] = np.sqrt(total)
+        factor[c, c] = 1.0 / left
     return True
 
 
-@for_compiled_callers
+@inlined_part
 def apply_coupling(network, right, work):
     """Solve (J M^-1 J') multipliers = right with the factor in work."""
-    factor, solution = work.factor, work.multipliers
+    matrix, factor, solution = work.matrix, work.factor, work.multipliers
     count = network.bars.shape[0]
     for c in range(count):
         total = right[c]
         for k in range(network.first[c], c):
             total -= factor[c, k] * solution[k]
-        solution[c] = total / factor[c, c]
+        solution[c] = total
     for c in range(count - 1, -1, -1):
-        solution[c] /= factor[c, c]
+        solution[c] *= factor[c, c]
         for k in range(network.first[c], c):
-            solution[k] -= factor[c, k] * solution[c]
+            solution[k] -= matrix[c, k] * solution[c]
 
 
 @for_compiled_callers
@@ -106,7 +110,7 @@ def push_by_axis(network, units, multipliers, scale, target):
                     target[other, a] += network.inverse_value[a, entry] * part * units[c, a]
 
 
-@allocation_free
+@inlined
 def push(network, units, multipliers, scale, target):
     """target (n, 3) += scale M^-1 J' multipliers."""
     if network.inverse_value.shape[0] > 1:
@@ -129,14 +133,9 @@ def push(network, units, multipliers, scale, target):
             target[other, 2] -= value * z
 
 
-@allocation_free
-def project_velocities(network, nodes, velocities, work):
-    """Give the bars in the velocities (n, 3) the rates at which they are driven (most: none), along M^-1 J'."""
-    if network.bars.shape[0] == 0:
-        return True
-    bar_units(network, nodes, work.units)
-    if not coupling(network, work.units, work):
-        return False
+@inlined_part
+def settle_rates(network, velocities, work):
+    """`project_velocities` where `couple_bars` has been at the nodes."""
     for c in range(network.bars.shape[0]):
         i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
         rate = 0.0
@@ -145,16 +144,25 @@ def project_velocities(network, nodes, velocities, work):
         work.right[c] = work.rest_rates[network.bars[c]] - rate
     apply_coupling(network, work.right, work)
     push(network, work.units, work.multipliers, 1.0, velocities)
-    return True
 
 
 @allocation_free
-def close_bars(network, nodes, units, total, work):
-    """Move nodes along M^-1 J' (J at `units`, factored in work) until every bar has its length.
+def project_velocities(network, nodes, velocities, work):
+    """Give the bars in the velocities (n, 3) the rates at which they are driven (most: none), along M^-1 J'."""
+    if not couple_bars(network, nodes, work):
+        return False
+    settle_rates(network, velocities, work)
+    return True
 
-    total (c,) collects the multipliers. Returns the largest relative gap left.
+
+@inlined
+def close_bars(network, nodes, total, work):
+    """Move nodes along M^-1 J' (J as `couple_bars` has left it) until every bar has its length.
+
+    A bar of ends d apart that move by s along its old direction u has its length L where |d + s u| = L: a bar alone is
+    closed at once, others nearly so. total (c,) collects the multipliers. Returns the largest relative gap left.
     """
-    worst = 0.0
+    units, worst = work.units, 0.0
     for _ in range(30):
         worst = 0.0
         for c in range(network.bars.shape[0]):
@@ -164,10 +172,10 @@ def close_bars(network, nodes, units, total, work):
                 part = nodes[i, a] - nodes[j, a]
                 square += part * part
                 along += part * units[c, a]
-            goal = network.bar_lengths[c]
-            gap = np.sqrt(square) - goal
-            worst = max(worst, abs(gap) / goal)
-            work.right[c] = -gap
+            goal = network.bar_lengths[c] * network.bar_lengths[c]
+            excess = square - goal
+            worst = max(worst, 0.5 * abs(excess) / goal)
+            work.right[c] = -excess / (along + np.sqrt(max(along * along - excess, 0.0)))
         if worst <= 4e-16 or not np.isfinite(worst):
             break
         apply_coupling(network, work.right, work)
@@ -180,12 +188,9 @@ def close_bars(network, nodes, units, total, work):
 
 
 @for_compiled_callers
-def settle_bars(network, nodes, velocities, work, units, totals):
+def settle_bars(network, nodes, velocities, work, totals):
     """Bars to their lengths and velocities along them out; returns whether they are independent, and the gap left."""
-    if network.bars.shape[0] == 0:
-        return True, 0.0
-    bar_units(network, nodes, units)
-    if not coupling(network, units, work):
+    if not couple_bars(network, nodes, work):
         return False, 0.0
-    gap = close_bars(network, nodes, units, totals, work)
+    gap = close_bars(network, nodes, totals, work)
     return project_velocities(network, nodes, velocities, work), gap

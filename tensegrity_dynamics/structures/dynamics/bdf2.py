@@ -291,7 +291,7 @@ def bdf2(plant, mode, set_points, step, count):
         former[0], former[1] = nodes, velocities
         nodes[:, :] = stages.nodes
         velocities[:, :] = stages.velocities
-        independent, gap = settle_bars(network, nodes, velocities, work, stages.units, stages.totals)
+        independent, gap = settle_bars(network, nodes, velocities, work, stages.totals)
         if not independent:
             return DEPENDENT_BARS
         if not gap < 1e-10:

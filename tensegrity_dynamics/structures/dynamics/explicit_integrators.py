@@ -18,7 +18,7 @@ from collections import namedtuple
 import numpy as np
 
 from ...numerics.compilation import compiled, for_compiled_callers
-from .bar_constraints import bar_units, close_bars, coupling, project_velocities, push, settle_bars
+from .bar_constraints import close_bars, couple_bars, project_velocities, push, settle_bars, settle_rates
 from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
 from .plant import BAD_SET_POINT, checked_end, take_set_points
 from .point_masses import (
@@ -39,7 +39,7 @@ from .spools import set_speeds, wind, winding_power
 
 StageWorkspace = namedtuple(
     "StageWorkspace",
-    "nodes velocities position_sum velocity_sum rest totals units system factor right solved columns schur "
+    "nodes velocities position_sum velocity_sum rest totals system factor right solved columns schur "
     "schur_factor bar_right bar_forces former has_former tight work turning"
 )  # fmt: skip
 
@@ -56,7 +56,7 @@ def make_stage_workspace(network: Network, integrator: str) -> StageWorkspace:
     f, d = (network.free.size, c) if integrator == "implicit" else (0, 0)  # the explicit ones need no matrices
     return StageWorkspace(
         nodes=np.zeros((n, 3)), velocities=np.zeros((n, 3)), position_sum=np.zeros((n, 3)),
-        velocity_sum=np.zeros((n, 3)), rest=np.zeros(m), totals=np.zeros(c), units=np.zeros((c, 3)),
+        velocity_sum=np.zeros((n, 3)), rest=np.zeros(m), totals=np.zeros(c),
         system=np.zeros((f, f)), factor=np.zeros((f, f)), right=np.zeros(f), solved=np.zeros(f),
         columns=np.zeros((d, f)), schur=np.zeros((d, d)), schur_factor=np.zeros((d, d)), bar_right=np.zeros(c),
         bar_forces=np.zeros(c), former=np.zeros((2, n, 3)), has_former=np.zeros(1, dtype=np.int64),
@@ -146,7 +146,7 @@ def runge_kutta(plant, mode, set_points, step, count):
         if spools.rods[0] > 0:
             extend_bars(network, rest_lengths)
         if closes:
-            independent, gap = settle_bars(network, nodes, velocities, work, stages.units, stages.totals)
+            independent, gap = settle_bars(network, nodes, velocities, work, stages.totals)
             if not independent:
                 return DEPENDENT_BARS
             if not gap < 1e-10:
@@ -155,23 +155,22 @@ def runge_kutta(plant, mode, set_points, step, count):
             restore_angular_momentum(network, nodes, velocities, due, stages.turning[1:])
         spring_forces(network, nodes, velocities, rest_lengths, work)
         if rubs:
-            if not rub_step(network, nodes, velocities, step, work, stages):
+            if not (closes or couple_bars(network, nodes, work)):
                 return DEPENDENT_BARS
+            rub_step(network, velocities, step, work, stages)
             spring_forces(network, nodes, velocities, rest_lengths, work)
     return checked_end(nodes)
 
 
 @for_compiled_callers
-def rub_step(network, nodes, velocities, step, work, stages):
-    """What sticks at the end of a step, after all other forces, its heat in stages.work; False: bars depend."""
+def rub_step(network, velocities, step, work, stages):
+    """What sticks at the end of a step, after all other forces, its heat in stages.work; bars as `couple_bars` left."""
     before = kinetic_energy(network, velocities)
     rub(network, velocities, step, work)
-    if not project_velocities(network, nodes, velocities, work):
-        return False
+    settle_rates(network, velocities, work)
     drop = before - kinetic_energy(network, velocities)
     stages.work[1] += drop
     stages.work[2] += drop
-    return True
 
 
 @compiled
@@ -189,6 +188,8 @@ def rattle(plant, mode, set_points, step, count):
     damped, rubs, drives = is_damped(network), network.ground.shape[0] > 0, spools.rods[0] > 0
     work.horizon[FRICTION_STEP] = step if rubs else 0.0
     lost = spring_forces(network, nodes, velocities, rest_lengths, work)
+    if not couple_bars(network, nodes, work):
+        return DEPENDENT_BARS
     for _ in range(count):
         if drives:
             independent, lost = start_rods(network, spools, nodes, velocities, rest_lengths, step, work, stages)
@@ -201,9 +202,6 @@ def rattle(plant, mode, set_points, step, count):
         if rubs:
             work.ground[:, MEAN:] = 0.0
             add_friction(work, stages, step, 0.5)
-        bar_units(network, nodes, stages.units)
-        if not coupling(network, stages.units, work):
-            return DEPENDENT_BARS
         stages.velocities[:, :] = velocities
         add_inverse_mass(network, work.forces, 0.5 * step, velocities)
         for i in range(nodes.shape[0]):
@@ -214,20 +212,20 @@ def rattle(plant, mode, set_points, step, count):
             extend_bars(network, rest_lengths)
         stages.totals[:] = 0.0
         # forces along the bars at the start of the step bring the bars of its end to their lengths
-        if not close_bars(network, nodes, stages.units, stages.totals, work) < 1e-10:
+        if not close_bars(network, nodes, stages.totals, work) < 1e-10:
             return DIVERGED
-        push(network, stages.units, stages.totals, 1.0 / step, velocities)
+        push(network, work.units, stages.totals, 1.0 / step, velocities)
         for i in range(nodes.shape[0]):
             for a in range(3):
                 stages.velocities[i, a] = 2.0 * velocities[i, a] - stages.velocities[i, a]
         lost = spring_forces(network, nodes, stages.velocities, rest_lengths, work)
         add_inverse_mass(network, work.forces, 0.5 * step, velocities)
-        if not project_velocities(network, nodes, velocities, work):
+        if not couple_bars(network, nodes, work):
             return DEPENDENT_BARS
+        settle_rates(network, velocities, work)
         if rubs:
             add_friction(work, stages, 0.0, 0.5)
-            if not rub_step(network, nodes, velocities, step, work, stages):
-                return DEPENDENT_BARS
+            rub_step(network, velocities, step, work, stages)
         if drives:
             independent, lost = accelerations(network, nodes, velocities, rest_lengths, work)
         elif damped or rubs:

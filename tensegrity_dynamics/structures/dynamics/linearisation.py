@@ -23,18 +23,18 @@ Lengths as inputs move nodes and velocities, p by S dL and v by -S d(J v)/dp S d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError, unknown_name
 from ...linear_models.linear_model import LinearModel, Matrix
-from ...numerics.compilation import QuickCall
 from ..structure import Structure
-from .acceleration_slopes import fill_slopes, group_nodes, make_pattern, make_slope_workspace
+from .acceleration_slopes import fill_model, group_nodes, make_pattern, make_slopes
 from .bar_constraints import dependent_bars
-from .point_masses import Network, accelerations, make_network, make_workspace
+from .plant import make_plant
+from .point_masses import Network, make_network, make_workspace
 from .rod_masses import inverse_mass_matrix
 
 INPUTS = ("rates", "accelerations", "lengths")
@@ -50,8 +50,8 @@ class StructureLinearisation:
         rigid_bars, air_damping, rod_mass, stabilisation: as in `Simulation`.
 
     Attributes:
-        matrix, inputs_matrix: A and B (scipy csr). rate: f (n,). jump: see `LinearModel`, None where no rigid bar is
-            driven. As the last `update` left them.
+        matrix, inputs_matrix: A and B (scipy csr). state, rate: x0 and f (n,). jump: see `LinearModel`, None where no
+            rigid bar is driven. As the last `update` left them.
         state_names, input_names: of the entries.
 
     Raises:
@@ -87,13 +87,12 @@ class StructureLinearisation:
         self._is_rigid = np.isin(self._chosen, self._network.bars)
         self._jumps = bool(self._is_rigid.any()) and inputs != "accelerations" and stabilisation is None
         self._pattern, columns = make_pattern(self._network, self._chosen.tolist())
-        self._work, self._slopes = make_workspace(self._network), make_slope_workspace(self._network, self._pattern)
-        self._accelerations, self._fill_slopes = QuickCall(accelerations), QuickCall(fill_slopes)
-        self._data = np.zeros(columns.size)
+        self._work, self._nodes = make_workspace(self._network), np.array(structure.nodes)
+        self._velocities, self._rest = np.zeros_like(self._nodes), np.array(structure.rest_lengths)
         self._free, self._count = self._network.free.size, self._chosen.size
         self._assemble(columns)
-        self.rate = np.zeros(self.matrix.shape[0])
         self._name()
+        self._bind()
 
     def _assemble(self, columns: NDArray[np.int64]) -> None:
         """A and B, and from which of the data their entries come: patterns with places for numbers."""
@@ -118,11 +117,29 @@ class StructureLinearisation:
             matrix, inputs = bmat([[None, ones], [by_node, by_velocity]]), bmat([[tall], [by_length]])
         self.matrix, self.inputs_matrix = matrix.tocsr(), inputs.tocsr()
         self._at_once, self.jump = self.inputs_matrix, None
-        self._gather = []
+        stored = np.concatenate((self.matrix.data, self.inputs_matrix.data))
+        taken = np.flatnonzero(stored > 0.0)
+        self._target = np.full(columns.size, -1, dtype=np.int64)
+        self._target[stored[taken].astype(np.int64) - 1] = taken
         for each in (self.matrix, self.inputs_matrix):
-            taken = np.flatnonzero(each.data > 0.0)
-            self._gather.append((each, taken, each.data[taken].astype(np.int64) - 1))
             each.data[:] = 1.0
+        self.state, self.rate = np.zeros(self.matrix.shape[0]), np.zeros(self.matrix.shape[0])
+
+    def _bind(self) -> None:
+        """Give the compiled side the arrays of this very object; A and B have their numbers in one array."""
+        values = np.concatenate((self.matrix.data, self._at_once.data))
+        self.matrix.data, self._at_once.data = np.split(values, [self.matrix.nnz])
+        self._plant = make_plant(
+            self._network, (), (), self._nodes, self._velocities, self._rest, self._work,
+            make_slopes(self._network, self._pattern, self._target, values, self.state, self.rate),
+        )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_plant"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._bind()
 
     def _name(self) -> None:
         nodes = [
@@ -166,26 +183,20 @@ class StructureLinearisation:
             TensegrityError: rigid bars depend on each other here.
         """
         network, work, f, e = self._network, self._work, self._free, self._count
-        # arrays that can be written: for others the kernels would be compiled once more
-        nodes, velocities, rest_lengths = (
-            np.array(each, dtype=np.float64, order="C") for each in (nodes, velocities, rest_lengths)
-        )
+        self._nodes[:], self._velocities[:], self._rest[:] = nodes, velocities, rest_lengths
         network.load[:] = network.weight if load is None else load
         work.rest_rates[:] = 0.0
-        network.bar_lengths[:] = rest_lengths[network.bars]
+        network.bar_lengths[:] = self._rest[network.bars]
         if rates is not None:
             work.rest_rates[self._chosen] = rates
-        independent, _ = self._accelerations(network, nodes, velocities, rest_lengths, work)
-        if not independent:
-            rows = dependent_bars(network, nodes)
+        if not fill_model(self._plant):
+            rows = dependent_bars(network, self._nodes)
             names = ", ".join(self.structure.member_names[k] for k in rows) or "some"
             raise TensegrityError(f"rigid bars depend on each other here ({names}); use rigid_bars=False.")
-        self._fill_slopes(network, self._pattern, nodes, velocities, rest_lengths, work, self._slopes, self._data)
-        for matrix, taken, source in self._gather:
-            matrix.data[taken] = self._data[source]
-        self.rate[:f], self.rate[f : 2 * f] = velocities.ravel()[network.free], work.acceleration.ravel()[network.free]
-        if self.inputs != "lengths" and rates is not None:
-            self.rate[2 * f : 2 * f + e] = rates
+        if self.inputs != "lengths":
+            speed = work.rest_rates[self._chosen]
+            self.state[2 * f : 2 * f + e], self.rate[2 * f : 2 * f + e] = self._rest[self._chosen], speed
+            self.state[2 * f + e :] = speed[: self.state.size - 2 * f - e]  # accelerations as inputs: rates are states
         if self._jumps:
             from scipy.sparse import bmat, csr_matrix  # here, so that importing the package stays quick
 
@@ -213,16 +224,12 @@ class StructureLinearisation:
             reduced: to the motions that the rigid bars allow.
         """
         self.update(nodes, velocities, rest_lengths, rates, load)
-        network, e = self._network, self._count
-        speed = np.zeros(e) if rates is None else np.asarray(rates, dtype=np.float64)
-        parts = [nodes.ravel()[network.free], velocities.ravel()[network.free]]
-        if self.inputs != "lengths":
-            parts.append(rest_lengths[self._chosen])
         if self.inputs == "accelerations":
-            parts.append(speed)
-        given = {"rates": speed, "accelerations": np.zeros(e), "lengths": rest_lengths[self._chosen]}[self.inputs]
+            given = np.zeros(self._count)
+        else:
+            given = (self._rest if self.inputs == "lengths" else self._work.rest_rates)[self._chosen]
         full = LinearModel(
-            _copied(self.matrix), _copied(self.inputs_matrix), self.rate.copy(), np.concatenate(parts), np.array(given),
+            _copied(self.matrix), _copied(self.inputs_matrix), self.rate.copy(), self.state.copy(), given,
             self.state_names, self.input_names, jump=self.jump,
         )  # fmt: skip
         if not reduced:
@@ -303,6 +310,7 @@ class StructureLinearisation:
 
 def _copied(matrix: Matrix) -> Matrix:
     """A csr matrix with arrays of its own; scipy's `copy` checks them all again, longer than it takes to fill them."""
-    result = copy(matrix)
+    result = matrix.__new__(type(matrix))
+    result.__dict__.update(matrix.__dict__)
     result.data, result.indices, result.indptr = matrix.data.copy(), matrix.indices.copy(), matrix.indptr.copy()
     return result

@@ -36,6 +36,7 @@ import numpy as np
 from ...errors import PartError, TensegrityError, unknown_name
 from ...numerics.compilation import allocation_free, compiled, for_compiled_callers
 from ..structure import Structure
+from .bar_constraints import couple_bars
 from .explicit_integrators import extend_bars, rub_step
 from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
 from .plant import BAD_SET_POINT, checked_end, take_set_points
@@ -306,8 +307,9 @@ def minimal_runge_kutta(plant, mode, set_points, step, count):
             read_rods(rods, nodes, velocities)
         spring_forces(network, nodes, velocities, rest_lengths, work)
         if rubs:
-            if not rub_step(network, nodes, velocities, step, work, stages):
+            if not couple_bars(network, nodes, work):
                 return DEPENDENT_BARS
+            rub_step(network, velocities, step, work, stages)
             read_rods(rods, nodes, velocities)
             place_nodes(rods, rods.q, rods.rates, nodes, velocities)
             spring_forces(network, nodes, velocities, rest_lengths, work)

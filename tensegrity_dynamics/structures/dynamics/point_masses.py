@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from ...contact.collision import collision_forces, flatten_collision, rod_pairs
 from ...contact.ground_forces import DAMPING, FRICTION, SPEED, VISCOUS, flatten, point_force
-from ...numerics.compilation import allocation_free, for_compiled_callers
+from ...numerics.compilation import allocation_free, for_compiled_callers, inlined_part
 from ..structure import Structure
 from ..tension_law import HARD, tension_law
-from .bar_constraints import apply_coupling, bar_units, coupling, push
+from .bar_constraints import apply_coupling, couple_bars, push
 from .rod_masses import add_inverse_mass, coupling_weights, inverse_masses, push_node, split_masses
 
 COMPLETED, DEPENDENT_BARS, DIVERGED = 0, 1, 2
@@ -177,7 +177,8 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
         tension, slope, _ = tension_law(law, network.stiffness[k], stretch)
         if law > 0.0 and tension <= 0.0:
             continue
-        x, y, z = x / length, y / length, z / length
+        shrink = 1.0 / length
+        x, y, z = shrink * x, shrink * y, shrink * z
         if network.damping[k] > 0.0:
             rate = (
                 x * (velocities[i, 0] - velocities[j, 0])
@@ -189,8 +190,10 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
                 work.catching[k] = True
                 damped = tension + network.damping[k] * stretch / work.horizon[0]
             else:
-                part = slope / network.stiffness[k]
-                if law > HARD:  # grows with the tension until the coils are open
+                part = 1.0
+                if law < 0.0:
+                    part = slope / network.stiffness[k]
+                elif law > HARD:  # grows with the tension until the coils are open
                     part = min(1.0, tension / (network.stiffness[k] * (law - HARD)))
                 damped = tension + network.damping[k] * part * rate
             if law != 0.0 and damped < 0.0:
@@ -211,7 +214,7 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
     return lost
 
 
-@for_compiled_callers
+@inlined_part
 def ground_forces(network, nodes, velocities, work):
     """Add to work.forces what the ground exerts on the nodes that may move; fill work.ground and the power of friction.
 
@@ -246,7 +249,7 @@ def ground_forces(network, nodes, velocities, work):
     return lost + rubbed
 
 
-@for_compiled_callers
+@inlined_part
 def mobility(network, i):
     """1/kg, what a node yields to a force on it alone; its bars not counted, which let it yield less."""
     value = 0.0
@@ -255,7 +258,7 @@ def mobility(network, i):
     return value
 
 
-@for_compiled_callers
+@inlined_part
 def held_friction(network, i, velocity, step, here):
     """Bring here[HELD:MEAN] up to date, the friction that acts within steps of an explicit method; its power [W].
 
@@ -284,7 +287,7 @@ def held_friction(network, i, velocity, step, here):
     return power
 
 
-@for_compiled_callers
+@inlined_part
 def add_friction(work, stages, step, weight):
     """A part of the step's mean friction, and of its heat."""
     stages.work[2] += weight * step * work.horizon[FRICTION_POWER]
@@ -293,7 +296,7 @@ def add_friction(work, stages, step, weight):
             work.ground[i, MEAN + a] += weight * work.ground[i, HELD + a]
 
 
-@for_compiled_callers
+@inlined_part
 def rub(network, velocities, step, work):
     """Friction at the end of a step on each node that sticks, implicitly, in place of its mean that acted in the step.
 
@@ -369,8 +372,7 @@ def accelerations(network, nodes, velocities, rest_lengths, work):
     add_inverse_mass(network, work.forces, 1.0, work.acceleration)
     if network.bars.shape[0] == 0:
         return True, lost
-    bar_units(network, nodes, work.units)
-    if not coupling(network, work.units, work):
+    if not couple_bars(network, nodes, work):
         return False, lost
     for c in range(network.bars.shape[0]):
         k = network.bars[c]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PartError, TensegrityError, unknown_name
-from ...numerics.compilation import allocation_free, for_compiled_callers
+from ...numerics.compilation import allocation_free, for_compiled_callers, inlined_part
 from ..structure import Structure
 
 ROD_MASSES = ("spread", "ends")
@@ -164,7 +164,7 @@ def add_inverse_mass_by_axis(network, forces, scale, target):
                 target[i, a] += scale * network.inverse_value[a, entry] * forces[other, a]
 
 
-@for_compiled_callers
+@inlined_part
 def add_inverse_mass(network, forces, scale, target):
     """target (n, 3) += scale M^-1 forces."""
     if network.inverse_value.shape[0] > 1:
@@ -177,7 +177,7 @@ def add_inverse_mass(network, forces, scale, target):
                 target[i, a] += part * forces[other, a]
 
 
-@for_compiled_callers
+@inlined_part
 def push_node(network, i, x, y, z, target):
     """target (n, 3) += M^-1 of an impulse at node i, where inverse masses are the same along every axis."""
     for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):

@@ -23,7 +23,7 @@ from ..form_finding.equilibrium import StructureEquilibrium
 from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
 from ..imu import read_imu
 from ..structure import Structure
-from .bar_constraints import bar_units, close_bars, coupling, dependent_bars, project_velocities
+from .bar_constraints import close_bars, couple_bars, dependent_bars, project_velocities
 from .bdf2 import bdf2
 from .explicit_integrators import make_stage_workspace, rattle, runge_kutta
 from .linearisation import StructureLinearisation
@@ -495,14 +495,11 @@ class StructureSimulator(Simulator):
 
     def _close(self, nodes: NDArray) -> None:
         """Bars to their lengths, by least change, so that any rough start can be simulated."""
-        network, units = self._network, self._stages.units
-        if network.bars.size == 0:
-            return
+        network, work = self._network, self._work
         for _ in range(100):
-            bar_units(network, nodes, units)
-            if not coupling(network, units, self._work):
+            if not couple_bars(network, nodes, work):
                 raise self._dependence(nodes)
-            if close_bars(network, nodes, units, self._stages.totals, self._work) < 1e-12:
+            if close_bars(network, nodes, self._stages.totals, work) < 1e-12:
                 return
         raise TensegrityError("the bars cannot reach their lengths from the start; start nearer.")
 
