@@ -54,7 +54,7 @@ class Mode(ShortRepr):
     @property
     def damping(self) -> float:
         """Damping ratio: 0 undamped, 1 and above without swinging, below zero where it grows; NaN of free motions."""
-        return float("nan") if self.is_free else float(-self.eigenvalue.real / abs(self.eigenvalue))
+        return float("nan") if self.is_free else float(-self.eigenvalue.real / abs(self.eigenvalue)) + 0.0
 
     @property
     def decay_time(self) -> float:

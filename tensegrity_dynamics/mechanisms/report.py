@@ -91,7 +91,9 @@ class MechanismReport(RobotReport):
             self._figures(rest, freedom, gap, notes),
             [*parts, *provenance_section(robot)],
             notes=notes,
-            verdict="It stands, every cable is tight and within its limits.",
+            verdict="It stands, every cable is tight and within its limits."
+            if mechanism.cables or mechanism.routes
+            else "It stands within its limits.",
         )
 
     def modes(self) -> Report:

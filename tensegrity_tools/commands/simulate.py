@@ -120,6 +120,7 @@ def simulate(
             samples.append(_sample(simulation))
             note.update(f"simulating: {samples[-1]['time_s']:.2f} of {seconds:g} s")
     taken = time.perf_counter() - began
+    notes = ([simulation.note] if simulation.note else []) + _cut(commands, loaded)
     energy, last = simulation.energy(), samples[-1]
     figures = {
         "integrator": simulation.integrator,
@@ -137,7 +138,7 @@ def simulate(
             "total": energy.total,
             "integrator_error": simulation.energy_error,
         },
-        "note": simulation.note,
+        "notes": notes,
         "start_up": _start_up_figures(started) if begin else None,
         "start": first,
         "end": last,
@@ -184,7 +185,6 @@ def simulate(
     if energy.friction or energy.damping:
         rows.append(("turned to heat", f"{energy.damping:.3g} J by damping, {energy.friction:.3g} J by friction"))
     rows.append(("error of the integrator", f"{simulation.energy_error:.2g} J"))
-    notes = [simulation.note] if simulation.note else []
     print_report(Report(figures, [Section(f"{loaded.name} after {last['time_s']:.4g} s", ("", ""), rows)], notes=notes))
     if plot is not None:
         console.print(f"picture: {plot}")
@@ -233,6 +233,25 @@ def _commands(items: Sequence[str], loaded: Any, mode: str) -> dict[str, float]:
             raise TensegrityError(f"--{mode} {item!r}: " + unknown_name("actuator", name, by_name))
         result[name] = read_quantity(value, QUANTITIES[by_name[name].motion][mode], f"--{mode} {item!r}:")
     return result
+
+
+def _cut(commands: Mapping[str, Mapping[str, float]], loaded: Any) -> list[str]:
+    """What simulation cuts of the commands, since the actuator's limits are narrower."""
+    notes = []
+    for actuator in loaded.actuators:
+        limits = {
+            "position": actuator.position,
+            "velocity": (-actuator.rate, actuator.rate),
+            "effort": (0.0 if actuator.motion == "tendon" else -actuator.effort, actuator.effort),
+        }
+        for (mode, (low, high)), unit in zip(limits.items(), actuator.units, strict=True):
+            value = commands[mode].get(actuator.name)
+            if value is not None and not low <= value <= high:
+                notes.append(
+                    f"--{mode} {actuator.name}: {value:g} {unit} is outside its limits {low:g} to {high:g} {unit}; it "
+                    f"was driven with {min(max(value, low), high):g} {unit}."
+                )
+    return notes
 
 
 def _loads(items: Sequence[str]) -> dict[str, Any]:

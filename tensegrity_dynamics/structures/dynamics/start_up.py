@@ -12,7 +12,7 @@ structure moves as it tightens. `equilibrium_solver` finds the same rest without
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,8 @@ from .rod_masses import kinetic_energy
 from .structure_simulator import StructureSimulator
 
 STEPS_PER_CALL = 2000
+STICKING = 1e-6
+"""Part of the ground's regularisation speed at which feet creep on a slope meanwhile, where nothing else rests."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +54,11 @@ class StartUp:
 
 
 @compiled
-def start_up_steps(plant, step, goal, pace, zeroes, tolerance, count, state):
+def start_up_steps(plant, step, goal, pace, zeroes, holds, tolerance, count, state):
     """Up to `count` steps in place; returns (status, steps done, whether it is at rest).
 
     goal (m,) m: rest lengths to come to, by at most pace (m,) m in each step. zeroes: velocities at peaks of kinetic
-    energy. state (3,): kinetic energy of the last step [J], peaks, residual of the last look [N].
+    energy. holds: friction that holds a foot counts as a force at rest, too. state (3,): kinetic energy of the last step [J], peaks, residual of the last look [N].
     """
     network, work, no_set_points = plant.network, plant.work, state[:0]
     nodes, velocities, rest_lengths = plant.nodes, plant.velocities, plant.rest_lengths
@@ -79,7 +81,7 @@ def start_up_steps(plant, step, goal, pace, zeroes, tolerance, count, state):
             state[0] = 0.0
             state[1] += 1.0
         if arrived and (peaks or energy == 0.0):
-            work.horizon[FRICTION_STEP] = 0.0
+            work.horizon[FRICTION_STEP] = step if holds else 0.0
             accelerations(network, nodes, velocities, rest_lengths, work)
             largest = 0.0
             for i in range(nodes.shape[0]):
@@ -116,12 +118,23 @@ def start_up(
         progress: told now and then of the steps done and the out-of-balance force [N].
 
     Raises:
-        TensegrityError: a pretension that would need a rest length of zero or below (the member is named), an option
-            out of its range, or steps that are too long. NoEquilibriumError: not at rest in time.
+        TensegrityError: a pretension that would need a rest length of zero or below (the member is named), a slope
+            that its friction does not hold it on, an option out of its range, or steps that are too long.
+            NoEquilibriumError: not at rest in time.
     """
     for what, value in (("ramp", ramp), ("tolerance", tolerance), ("pretension", pretension)):
         if value is not None and not (np.isfinite(value) and value >= 0.0):
             raise TensegrityError(f"{what} is {value}, must be a finite number, zero or more.")
+    ground = structure.ground
+    holds = ground is not None and not (ground.slope == 0.0 and ground.hills is None)
+    if holds and ground is not None:
+        if ground.friction <= np.tan(ground.slope):
+            raise TensegrityError(
+                f"start-up: on a slope of {np.degrees(ground.slope):.4g} deg a friction of {ground.friction:g} holds "
+                f"nothing, so it never comes to rest; more than {np.tan(ground.slope):.3g} does."
+            )
+        # on level ground feet slide until nothing pushes them
+        structure = replace(structure, ground=replace(ground, friction_speed=STICKING * ground.friction_speed))
     simulator = StructureSimulator(
         Robot(name=structure.kind, model=structure), time_step, "rattle",
         start=structure.nodes if start is None else start,
@@ -158,7 +171,9 @@ def start_up(
                 + ". Give it more damping or more steps, or look for the equilibrium by method 'newton'."
             )
         count = min(STEPS_PER_CALL, maximum_steps - done)
-        taken, at_rest = simulator.run_start_up(start_up_steps, goal, pace, zero_velocities, tolerance, count, state)
+        taken, at_rest = simulator.run_start_up(
+            start_up_steps, goal, pace, zero_velocities, holds, tolerance, count, state
+        )
         done += taken
         if progress is not None:
             progress(done, float(state[2]))

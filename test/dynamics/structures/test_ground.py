@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensegrity_dynamics import Simulation, forward_kinematics, load_robot
+from tensegrity_dynamics import Simulation, forward_kinematics, load_robot, start_up
 from tensegrity_dynamics.contact.ground import LAWS, Ground, HeightField
 from tensegrity_dynamics.contact.ground_forces import depth, flatten, normal_law, point_force
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
@@ -241,6 +241,18 @@ def test_a_drop_of_five_centimetres_balances_its_energy(integrator: str) -> None
     after = simulation.energy()
     assert abs(after.balance - before.balance) < 1e-4 * fall
     assert after.damping > 0.3 * fall and after.friction > 0.0 and after.ground > 0.0
+
+
+def test_start_up_ends_on_a_slope_where_friction_holds_the_feet() -> None:
+    tilted = on(slope=np.radians(6.0), height=-0.08)
+    rest = start_up(tilted)
+    simulation = Simulation(tilted, integrator="rattle", start=rest.nodes)
+    simulation.advance(duration=0.2)
+    np.testing.assert_allclose(sum(simulation.observe().contacts.values()), [0.0, 0.0, WEIGHT], atol=0.05)
+    # the feet, braced against each other, creep by the law's own speed of about 1 mm/s
+    assert np.abs(simulation.state.nodes - rest.nodes).max() < 1e-3
+    with pytest.raises(TensegrityError, match=r"on a slope of 6 deg a friction of 0\.1 holds nothing"):
+        start_up(on(slope=np.radians(6.0), friction=0.1))
 
 
 def test_friction_takes_nothing_on_ground_without_friction() -> None:

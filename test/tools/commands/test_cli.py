@@ -197,8 +197,17 @@ def test_simulate_writes_a_table_of_what_it_prints_and_takes_forces(run, tmp_pat
     assert figures["end"]["position_m"][2] < figures["start"]["position_m"][2]  # pushed down
 
 
+def test_simulate_says_which_commands_it_cut_to_the_limits(run) -> None:
+    words = ("--velocity", "side_1=50m/s", "--effort", "side_2=-1N", "--position", "side_3=1.0")
+    figures = json.loads(run("simulate", "three_prism", "--duration", "1ms", *words, "--json")[1])
+    fast, pushed = figures["notes"]
+    assert "side_1: 50 m/s is outside its limits" in fast
+    assert "side_2: -1 N is outside its limits 0 to" in pushed
+
+
 def test_simulate_without_commands_stays_where_it_is(run) -> None:
     figures = json.loads(run("simulate", "three_prism", "--duration", "50ms", "--json")[1])
+    assert figures["notes"] == []
     assert figures["end"]["position_m"] == pytest.approx(figures["start"]["position_m"], abs=1e-9)
 
 
