@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -446,8 +447,6 @@ def start_ups(body: Structure) -> list[dict[str, object]]:
 
     compas_dr has no rigid rods: theirs get a finite stiffness, by which its shape is off.
     """
-    from shape_from_lengths import peer_run  # beside this file
-
     nodes, pretension = icosahedron(body, 1.0), 40.0
     first, second = body.members.T
     lengths = np.linalg.norm(nodes[first] - nodes[second], axis=1)
@@ -469,6 +468,11 @@ def start_ups(body: Structure) -> list[dict[str, object]]:
         return float(np.abs(np.linalg.norm(found[:, None] - found[None], axis=2) - apart).max())
 
     rows.append({"who": "newton", "ms": 1e3 * seconds, "steps": shape.iterations, "off_m": off(shape.nodes)})
+    try:
+        from shape_from_lengths import peer_run  # beside this file
+    except ImportError:
+        print("compas_dr is not installed, and left out: pip install 'tensegrity-robotics[benchmark]'", file=sys.stderr)
+        return rows
     for stiffness in (1e4, 1e5, 1e6):
         springs = replace(chosen, stiffness=np.where(body.unilateral, body.stiffness, stiffness))
         (found, _), seconds = timed(lambda springs=springs: peer_run(springs, nodes, rest, 0.1))

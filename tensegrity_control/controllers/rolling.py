@@ -23,6 +23,7 @@ from tensegrity_dynamics.structures.structure import Structure
 from ..controller import Accepted, Command, Reference, RobotState, Status, positions_of
 from ..inverse_kinematics.pose_goal import PoseGoal, make_goal
 from ..rolling.gait import DONE, GaitSettings, Roll
+from ..rolling.hill_map import make_roll_map
 from ..rolling.roll_map import Outcome, RollMap, Stand
 from ..rolling.roll_search import RollPlan, search_rolls
 from .goal_controller import check_ranges
@@ -316,7 +317,7 @@ class RollingController(GoalTaker):
 
     def _make_rolls(self, rigid_bars: bool) -> RollMap:
         """What the model knows of the rolls that are made here."""
-        return RollMap(self.robot, self._settings, rigid_bars=rigid_bars)
+        return make_roll_map(self.robot, self._settings, rigid_bars=rigid_bars)
 
     def _make_roll(self, time: float, stand: Stand, roll: Outcome) -> Roll:
         """What begins the first roll of a plan."""

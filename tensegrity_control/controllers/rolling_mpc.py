@@ -13,7 +13,8 @@ from dataclasses import replace
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..rolling.gait import Roll
+from ..rolling.gait import Roll, RollingBody
+from ..rolling.hill_map import make_roll_map
 from ..rolling.roll_map import Outcome, RollMap, Stand
 from ..rolling.tipping_mpc import Horizon, HorizonSettings, PredictedRoll, TippingMPC
 from .rolling import RollingController
@@ -66,11 +67,11 @@ class RollingMPCController(RollingController):
         return values
 
     def _make_rolls(self, rigid_bars: bool) -> RollMap:
-        return RollMap(self.robot, self._settings, rigid_bars=rigid_bars, tipped_by=self._in_the_model)
+        return make_roll_map(self.robot, self._settings, rigid_bars=rigid_bars, tipped_by=self._in_the_model)
 
-    def _in_the_model(self, cable: int, nodes: Array, after: Array) -> Roll:
+    def _in_the_model(self, body: RollingBody, cable: int, nodes: Array, after: Array) -> Roll:
         """The same roll for plans, by a solver of its own: what it began with is not what the robot's began with."""
-        body, margin = self.rolls.body, self._settings.rate_margin
+        margin = self._settings.rate_margin
         mpc = TippingMPC(body, self._horizon, margin, rigid_bars=self._rigid_bars)
         return PredictedRoll(
             body, cable, self._settings, 0.0, nodes, body.neutral, mpc=mpc, onto=body.reader.touching(after),

@@ -1,9 +1,9 @@
 """What every cable does to a structure that stands on a face, found by rolling its model; nothing is entered by hand.
 
 On level ground a roll does not depend on where the structure stands and how it is turned, so that one run of the model
-for each face and cable says all. On a slope the heading counts, in steps of `HEADING_STEP`; on hills the position, too.
-Where the structure has symmetries (`symmetry`), one run says it for all faces and cables that they make of each other;
-not on hills. Shapes at rest repeat, because every roll begins and ends with the same rest lengths.
+for each face and cable says all. On a slope the heading counts, in steps of `HEADING_STEP`; hills are in `hill_map`.
+Where the structure has symmetries (`symmetry`), one run says it for all faces and cables that they make of each other.
+Shapes at rest repeat, because every roll begins and ends with the same rest lengths.
 """
 
 from __future__ import annotations
@@ -27,17 +27,23 @@ from .symmetry import Symmetry, find_symmetries
 MODEL_PERIOD = 0.05
 """s between two looks at the model."""
 HEADING_STEP = np.radians(15.0)
-POSITION_STEP = 0.1
-"""m, on hills."""
+FINEST = 4
+"""Levels of cells, see `RollMap.finest`."""
+PATH_STEP = 0.1
+"""Of the structure's size, that a node moves at least between two shapes of a path."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stand:
-    """A stand: the face (ascending node indices), the heading [rad] and the position (2,) m of the output."""
+    """A stand: the face (ascending node indices), the heading [rad] and the position (2,) m of the output.
+
+    On hills also the nodes (n, 3) m, where it is known how they rest there.
+    """
 
     feet: tuple[int, ...]
     heading: float
     position: Array
+    nodes: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +56,9 @@ class Outcome:
         duration: s, until it rests. shortest: m, rest length at which it tipped, or the least that was tried.
         peak, least: N, largest and lowest tension of the driven tendons meanwhile.
         rests: whether it came to rest in time.
+        kind: the same for all that symmetries make of it. path: (k, n, 3) m, nodes on the way, from the position and in
+            axes turned by the heading before; none where it does not tip.
+        is_guess: on hills, where it is what level ground makes of it. end: (n, 3) m, nodes at the end, on hills.
     """
 
     cable: int
@@ -61,11 +70,15 @@ class Outcome:
     peak: float
     least: float
     rests: bool
+    kind: tuple[object, ...] = ()
+    path: Array | None = None
+    is_guess: bool = False
+    end: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """One run of the model: nodes (n, 3) m before and after, and the rest as `Outcome` has it."""
+    """One run of the model: nodes (n, 3) m before and after, and some on the way; the rest as `Outcome` has it."""
 
     before: Array
     after: Array
@@ -74,6 +87,7 @@ class _Run:
     peak: float
     least: float
     rests: bool
+    path: tuple[Array, ...] = ()
 
 
 class RollMap:
@@ -81,8 +95,8 @@ class RollMap:
 
     Args:
         robot: see `RollingBody`. settings: of the gait. rigid_bars: as simulated.
-        tipped_by: makes the roll that is done in place of that of one cable, of the cable, the nodes (n, 3) m before
-            and those that the cable alone leads to; without it that one counts.
+        tipped_by: makes the roll that is done in place of that of one cable, of the body, the cable, the nodes (n, 3) m
+            before and those that the cable alone leads to; without it that one counts.
 
     Attributes:
         runs: how often the model was rolled. symmetries: of the shape; the first changes nothing.
@@ -93,15 +107,14 @@ class RollMap:
 
     def __init__(
         self, robot: Robot, settings: GaitSettings | None = None, *, rigid_bars: bool = True,
-        tipped_by: Callable[[int, Array, Array], Roll] | None = None,
+        tipped_by: Callable[[RollingBody, int, Array, Array], Roll] | None = None,
     ) -> None:  # fmt: skip
         self._tipped_by = tipped_by
         self.body, self.settings, self.runs = RollingBody(robot), settings or GaitSettings(), 0
         structure = self.body.structure
         assert structure.ground is not None
         ground, gravity = structure.ground, structure.gravity
-        self._moves = ground.hills is not None
-        self._turns = self._moves or ground.slope != 0.0 or bool(gravity[:2].any())
+        self._turns = ground.slope != 0.0 or bool(gravity[:2].any())
         home = structure.nodes
         try:
             home = StructureEquilibriumSolver(structure, rigid_bars=rigid_bars).solve().nodes
@@ -115,8 +128,6 @@ class RollMap:
         self._simulation = Simulation(bare, step, integrator="rattle", rigid_bars=rigid_bars, start=home)
         self._lock = Lock()  # one model for plans in their own thread and for the control
         self.symmetries = find_symmetries(self.body, (structure.nodes, home))
-        if self._moves:
-            del self.symmetries[1:]
         # a mirror has to hold gravity and the ground's normal
         across = np.cross(gravity, ground.normal)
         size = float(np.linalg.norm(across))
@@ -126,6 +137,7 @@ class RollMap:
             size = float(np.linalg.norm(across))
         self._mirror = np.eye(3) - 2.0 * np.outer(across, across) / (size * size)
         self._offsets: dict[tuple[int, tuple[int, ...]], float] = {}
+        self._likes: dict[tuple[int, ...], list[tuple[tuple[int, ...], float]]] = {}
         self._rests: dict[tuple[object, ...], Array | None] = {}
         self._arrived: dict[tuple[object, ...], Array] = {}
         self._made: dict[tuple[object, ...], _Run] = {}
@@ -163,7 +175,7 @@ class RollMap:
             key = (*self._key(image), int(by.cables[cable]))
             if key not in self._made:
                 self._made[key] = self._rolled(nodes, int(by.cables[cable]))
-            found = self._outcomes[own] = self._seen_by(by, self._made[key], cable)
+            found = self._outcomes[own] = self._seen_by(by, self._made[key], cable, key)
             if found.feet != stand.feet:
                 for each in self.symmetries:  # what tips this face tips all that it becomes, by the cables' partners
                     self._tipping_cables.setdefault(each.face(stand.feet), set()).add(int(each.cables[cable]))
@@ -192,6 +204,34 @@ class RollMap:
             if left:
                 return
 
+    def try_roll(self, stand: Stand, roll: Outcome) -> None:
+        """Let the model make a roll that is a guess; on planes none is."""
+
+    def hindrance(self, stand: Stand) -> str:
+        """What of the ground keeps it from rolling on from there, in words; nothing does on a plane."""
+        return ""
+
+    def alike(self, stand: Stand, turns: int) -> Stand:
+        """One stand for all that symmetries make of each other on the spot, of headings in so many parts of a turn.
+
+        Rolls lead from all of them to the same positions, by other cables. Mirrored ones are not among them.
+        """
+        if len(self.symmetries) == 1 or self._turns:
+            return stand
+        if stand.feet not in self._likes:
+            images = [(each.face(stand.feet), k) for k, each in enumerate(self.symmetries) if not each.mirrored]
+            first = min(feet for feet, _ in images)
+            self._likes[stand.feet] = [(first, self._offset(k, stand.feet)) for feet, k in images if feet == first]
+        part = 2.0 * np.pi / turns
+        headings = ((feet, _wrapped(stand.heading + offset)) for feet, offset in self._likes[stand.feet])
+        feet, heading = min(headings, key=lambda each: round(each[1] / part) % turns)
+        return Stand(feet, heading, stand.position)
+
+    @property
+    def finest(self) -> int:
+        """Levels of cells in which stands are told apart, each a quarter of the one before."""
+        return FINEST
+
     @property
     def is_partial(self) -> bool:
         """Whether `rolls` leaves out cables unless it shall be thorough."""
@@ -215,17 +255,11 @@ class RollMap:
         key: tuple[object, ...] = (stand.feet,)
         if self._turns:
             key += (round(_wrapped(stand.heading) / HEADING_STEP) % round(2.0 * np.pi / HEADING_STEP),)
-        if self._moves:
-            key += tuple(np.round(stand.position / POSITION_STEP).astype(int).tolist())
         return key
 
     def _rounded(self, stand: Stand) -> Stand:
-        heading, position = 0.0, np.zeros(2)
-        if self._turns:
-            heading = HEADING_STEP * round(stand.heading / HEADING_STEP)
-        if self._moves:
-            position = POSITION_STEP * np.round(stand.position / POSITION_STEP)
-        return Stand(stand.feet, heading, position)
+        heading = HEADING_STEP * round(stand.heading / HEADING_STEP) if self._turns else 0.0
+        return Stand(stand.feet, heading, np.zeros(2))
 
     def _images(self, stand: Stand) -> list[tuple[Symmetry, Stand]]:
         """What the symmetries make of a stand, the one that counts for all of them first."""
@@ -233,25 +267,31 @@ class RollMap:
             return [(self.symmetries[0], stand)]
         found = []
         for k, each in enumerate(self.symmetries):
-            if (k, stand.feet) not in self._offsets:
-                # how the heading changes: its own foot counts on each face, which a shape that is put down shows
-                put = self.body.reader.put_down(self.home, stand.feet, 0.0, np.zeros(2))
-                own = self.body.reader.heading(put, stand.feet)
-                new = self.body.reader.heading(each.moved(put, self._mirror), each.face(stand.feet))
-                self._offsets[k, stand.feet] = new + own if each.mirrored else new - own
-            turn = self._offsets[k, stand.feet]
+            turn = self._offset(k, stand.feet)
             heading = _wrapped(turn - stand.heading if each.mirrored else turn + stand.heading)
             found.append((each, Stand(each.face(stand.feet), heading, stand.position)))
         return sorted(found, key=lambda each: self._key(each[1]))
 
-    def _seen_by(self, by: Symmetry, run: _Run, cable: int) -> Outcome:
+    def _offset(self, k: int, feet: tuple[int, ...]) -> float:
+        """rad, that a symmetry changes the heading on a face by: the first foot that is counted from is another."""
+        if (k, feet) not in self._offsets:
+            each, put = self.symmetries[k], self.body.reader.put_down(self.home, feet, 0.0, np.zeros(2))
+            own = self.body.reader.heading(put, feet)
+            new = self.body.reader.heading(each.moved(put, self._mirror), each.face(feet))
+            self._offsets[k, feet] = new + own if each.mirrored else new - own
+        return self._offsets[k, feet]
+
+    def _seen_by(self, by: Symmetry, run: _Run, cable: int, kind: tuple[object, ...]) -> Outcome:
         """A run as it is for the cable that a symmetry makes the run's own of."""
         before, after = (self.stand(by.back(nodes, self._mirror)) for nodes in (run.before, run.after))
-        move = after.position - before.position
         cosine, sine = np.cos(before.heading), np.sin(before.heading)
-        shift = np.array([cosine * move[0] + sine * move[1], -sine * move[0] + cosine * move[1]])
-        turn = _wrapped(after.heading - before.heading)
-        return Outcome(cable, after.feet, shift, turn, run.duration, run.shortest, run.peak, run.least, run.rests)
+        own = np.array([[cosine, -sine], [sine, cosine]])  # turned by the heading
+        path = np.array([by.back(nodes, self._mirror) for nodes in run.path]).reshape(-1, *run.before.shape)
+        path[..., :2] = (path[..., :2] - before.position) @ own
+        return Outcome(
+            cable, after.feet, (after.position - before.position) @ own, _wrapped(after.heading - before.heading),
+            run.duration, run.shortest, run.peak, run.least, run.rests, kind, path if len(path) else None,
+        )  # fmt: skip
 
     def _rest(self, image: Stand) -> Array | None:
         """(n, 3) m at rest on a stand that counts for all that symmetries make of it."""
@@ -270,22 +310,25 @@ class RollMap:
         nodes = body.reader.put_down(self.home, stand.feet, stand.heading, stand.position)
         self._begin(nodes)
         roll = Roll(body, None, self.settings, 0.0, nodes, body.neutral)
-        nodes = self._run(roll)[0]
+        nodes = self._run(roll)[0][-1]
         return nodes if body.reader.touching(nodes) == stand.feet else None
 
     def _begin(self, nodes: Array) -> None:
         self._simulation.reset()
         self._simulation.set_state(nodes)
 
-    def _run(self, roll: Roll) -> tuple[Array, float, float, float]:
-        """Nodes at the end, and shortest rest length of its cable, largest and lowest tension on the way."""
+    def _run(self, roll: Roll) -> tuple[list[Array], float, float, float]:
+        """Nodes from beginning to end, shortest rest length of its cable, largest and lowest tension on the way."""
         checkpoint()
         self.runs += 1
         body, simulation, names = self.body, self._simulation, self.body.names
         shortest, peak, least, count = np.inf, -np.inf, np.inf, 0
-        last = body.neutral
+        last, path, far = body.neutral, [simulation.state.nodes], PATH_STEP * body.reader.size
         while roll.phase != DONE:
-            positions = roll.command(count * MODEL_PERIOD, simulation.state.nodes)
+            nodes = simulation.state.nodes
+            if np.abs(nodes - path[-1]).max() > far:
+                path.append(nodes)
+            positions = roll.command(count * MODEL_PERIOD, nodes)
             if roll.cable is not None:
                 shortest = min(shortest, float(positions[roll.cable]))
                 if roll.phase == RELEASE and not roll.tipped:
@@ -296,7 +339,7 @@ class RollMap:
             last, count = positions, count + 1
             pulls = simulation.observe().efforts.values()
             peak, least = max(peak, *pulls), min(least, *pulls)
-        return simulation.state.nodes, shortest, peak, least
+        return [*path, simulation.state.nodes], shortest, peak, least
 
     def _rolled(self, nodes: Array, cable: int) -> _Run:
         with self._lock:
@@ -306,19 +349,19 @@ class RollMap:
         found = self._followed(nodes, Roll(self.body, cable, self.settings, 0.0, nodes, self.body.neutral))
         if self._tipped_by is None or not found.rests or found.after is nodes:
             return found
-        return self._followed(nodes, self._tipped_by(cable, nodes, found.after))
+        return self._followed(nodes, self._tipped_by(self.body, cable, nodes, found.after))
 
     def _followed(self, nodes: Array, roll: Roll) -> _Run:
         self._begin(nodes)
         try:
-            last, shortest, peak, least = self._run(roll)
+            path, shortest, peak, least = self._run(roll)
         except TensegrityError:  # the model came apart: no roll to rely on
             return _Run(nodes, nodes, np.inf, np.inf, np.inf, -np.inf, False)
         if not roll.tipped:
             return _Run(nodes, nodes, self._simulation.time, shortest, peak, least, True)
         if not roll.late:
-            self.note_rest(last)
-        return _Run(nodes, last, self._simulation.time, shortest, peak, least, not roll.late)
+            self.note_rest(path[-1])
+        return _Run(nodes, path[-1], self._simulation.time, shortest, peak, least, not roll.late, tuple(path))
 
 
 def _wrapped(angle: float) -> float:

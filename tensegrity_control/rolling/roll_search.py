@@ -5,6 +5,9 @@ rolls are made, where faces repeat like those of a regular body they are a patte
 honeycomb, whose holes are a whole roll from the nearest position. So what is asked for is a position within a
 tolerance; by default within half a roll, and where no reasonable detour leads so near, the nearest one within a whole
 roll.
+
+On hills rolls are guesses until the model has made them (`hill_map`): the plan that guesses lead to is tried in the
+model roll by roll, and sought anew after each roll that it has not made yet.
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ from .roll_map import Outcome, RollMap, Stand
 
 MAX_STANDS = 20_000
 """Stands that are looked at before a goal counts as out of reach."""
-MAX_RUNS = 1000
-"""Runs of the model after which it does, too: on hills, where no two stands are alike, each stand needs several."""
+MAX_RUNS = 100
+"""Runs of the model over hills after which it does, too."""
 AT_A_TIME = 20
 """Stands after which a caller may pause."""
 DETOUR, EXTRA = 1.5, 6
@@ -35,7 +38,7 @@ WORTH = 0.1
 CELL, TURN = 0.25, np.radians(10.0)
 """Places nearer to each other than this part of a roll (and of the tolerance, where that is less than half a roll), on
 the same face turned alike, count as one at first; by a quarter each time that nothing is found."""
-FINER, FINEST = 0.25, 4
+FINER = 0.25
 SAME = 0.02
 """Of a roll, and rad, below which two ways lead to the same stand: as exact as rolls repeat."""
 
@@ -74,10 +77,38 @@ def search_rolls(
         more: rolls beyond the fewest among which the nearest end is sought.
 
     Raises:
-        UnreachableGoalError: no cable tips the face, or no rolls lead to the goal; the nearest position is named.
+        UnreachableGoalError: no cable tips the face, or no rolls lead to the goal; the nearest position is named, and
+            what of the ground is in the way.
     """
-    words, goal = rolls.body.face_words, np.asarray(goal, dtype=np.float64)
-    stride = 0.0
+    last_run = rolls.runs + MAX_RUNS
+    while True:
+        plan = None
+        for plan in _search_once(rolls, start, np.asarray(goal, dtype=np.float64), tolerance, more):
+            if plan is None:
+                yield None
+        assert plan is not None
+        stand = start
+        for roll in plan.rolls:
+            if roll.is_guess:
+                break
+            stand = rolls.after(stand, roll)
+        else:
+            yield plan
+            return
+        if rolls.runs >= last_run:
+            raise UnreachableGoalError(
+                f"no rolls to ({goal[0]:.3g}, {goal[1]:.3g}) m were found within {MAX_RUNS} runs of the model over the "
+                f"hills{_in_the_way(rolls, [stand])}. Choose a nearer goal.", nearest=_nearest_pose(stand),
+            )  # fmt: skip
+        rolls.try_roll(stand, roll)
+        yield None
+
+
+def _search_once(
+    rolls: RollMap, start: Stand, goal: Array, tolerance: float | None, more: int
+) -> Iterator[RollPlan | None]:
+    """As `search_rolls`, with what is known of the rolls now."""
+    words = rolls.body.face_words
     first: list[Outcome] = []
     for found in rolls.rolls(start):
         if found is None:
@@ -91,15 +122,13 @@ def search_rolls(
         yield RollPlan((), start, away, 0.0)
         return
     if not first:
-        raise UnreachableGoalError(
-            _why_not(rolls, start), nearest=NearestStand((np.append(start.position, 0.0), np.eye(4)[0]))
-        )
-    looked, stride, last_run = 0, max(shifts), rolls.runs + MAX_RUNS
+        raise UnreachableGoalError(_why_not(rolls, start), nearest=_nearest_pose(start))
+    looked, stride = 0, max(shifts)
     nearest = worth = RollPlan((), start, away, 0.0, is_short=True)
     most_rolls = DETOUR * away / stride + EXTRA if tolerance is None else np.inf
-    for bound, levels in ((most_rolls, 2), (np.inf, FINEST)) if tolerance is None else ((np.inf, FINEST),):
+    for bound, levels in ((most_rolls, 2), (np.inf, rolls.finest)) if tolerance is None else ((np.inf, rolls.finest),):
         for level in range(levels):
-            search = _Search(rolls, start, goal, allowed, more, stride, level, bound, MAX_STANDS - looked, last_run)
+            search = _Search(rolls, start, goal, allowed, more, stride, level, bound, MAX_STANDS - looked)
             yield from search.run()
             if search.plan is not None:
                 yield search.plan
@@ -107,23 +136,21 @@ def search_rolls(
             looked += search.count
             nearest = min(nearest, search.nearest, key=lambda each: each.distance)
             worth = min(worth, search.worth, key=lambda each: _effort(each, stride))
-            tired = looked >= MAX_STANDS or rolls.runs >= last_run
-            if tired or not (search.merged or (level == 0 and rolls.is_partial)):
+            if looked >= MAX_STANDS or not (search.merged or (level == 0 and rolls.is_partial)):
                 break
         if tolerance is None and nearest.distance <= stride:
             yield worth
             return
-        if tired or not (search.merged or search.bounded):
+        if looked >= MAX_STANDS or not (search.merged or search.bounded):
             break
     x, y = nearest.end.position
     everything = "these are all" if not (search.merged or search.bounded or search.queue) else "that were looked at"
     raise UnreachableGoalError(
         f"no rolls lead within {allowed:.2g} m of ({goal[0]:.3g}, {goal[1]:.3g}) m from where it stands, on "
         f"{words(start.feet)}: of the {search.count} stands that rolls lead to, {everything}, the nearest is at "
-        f"({x:.3g}, {y:.3g}) m, {nearest.distance:.2g} m away. Choose a goal there, a larger tolerance, or drive more "
-        "cables.",
-        nearest=NearestStand((np.append(nearest.end.position, 0.0), np.eye(4)[0])),
-    )
+        f"({x:.3g}, {y:.3g}) m, {nearest.distance:.2g} m away{_in_the_way(rolls, search.stands)}. Choose a goal there, "
+        "a larger tolerance, or drive more cables.", nearest=_nearest_pose(nearest.end),
+    )  # fmt: skip
 
 
 class _Search:
@@ -137,11 +164,10 @@ class _Search:
 
     def __init__(
         self, rolls: RollMap, start: Stand, goal: Array, allowed: float, more: int, stride: float, level: int,
-        most_rolls: float, most: int, last_run: int,
+        most_rolls: float, most: int,
     ) -> None:  # fmt: skip
         self._rolls, self._start, self._goal, self._allowed, self._more = rolls, start, goal, allowed, more
         self._stride, self._thorough, self._most_rolls, self._most = stride, level > 0, most_rolls, most
-        self._last_run = last_run
         part = FINER**level
         self._cell = part * min(CELL * stride, 0.5 * allowed if allowed > 0.0 else np.inf)
         self._turns = max(1, round(2.0 * np.pi / (part * TURN)))
@@ -150,14 +176,20 @@ class _Search:
         self.queue: list[tuple[float, float, int, int, Stand, tuple[Outcome, ...]]] = []
         self.nearest = RollPlan((), start, float(np.linalg.norm(goal - start.position)), 0.0, is_short=True)
         self.worth = self.nearest
+        self._seen: dict[tuple[object, ...], tuple[Stand, Stand]] = {}
+
+    @property
+    def stands(self) -> list[Stand]:
+        """All that were looked at, the nearest to the goal first."""
+        stands = (stand for _, stand in self._seen.values())
+        return sorted(stands, key=lambda each: float(np.linalg.norm(each.position - self._goal)))
 
     def run(self) -> Iterator[None]:
         """Look until the fewest rolls are found, or nothing is left; pauses after runs of the model and in between."""
         away, queue = self.nearest.distance, self.queue
         heapq.heappush(queue, (away / self._stride, away, 0, 0, self._start, ()))
-        seen: dict[tuple[object, ...], Stand] = {}
-        order = 0
-        while queue and self.count < self._most and self._rolls.runs < self._last_run:
+        seen, order = self._seen, 0
+        while queue and self.count < self._most:
             _, distance, _, depth, stand, path = heapq.heappop(queue)
             left = depth + max(0.0, distance - self._allowed) / self._stride
             fewest = np.inf if self.plan is None else len(self.plan.rolls) + self._more
@@ -166,11 +198,12 @@ class _Search:
             if left > self._most_rolls:
                 self.bounded = True
                 continue
-            key = self._key(stand)
+            like = self._rolls.alike(stand, self._turns)
+            key = self._key(like)
             if key in seen:
-                self.merged = self.merged or not self._is_same(seen[key], stand)
+                self.merged = self.merged or not self._is_same(seen[key][0], like)
                 continue
-            seen[key] = stand
+            seen[key] = like, stand
             self.count += 1
             if self.count % AT_A_TIME == 0:
                 checkpoint()
@@ -206,6 +239,20 @@ def _effort(plan: RollPlan, stride: float) -> float:
     return plan.distance + WORTH * stride * len(plan.rolls)
 
 
+def _nearest_pose(stand: Stand) -> NearestStand:
+    return NearestStand((np.append(stand.position, 0.0), np.eye(4)[0]))
+
+
+def _in_the_way(rolls: RollMap, stands: list[Stand]) -> str:
+    """What the ground does to a roll from the first of the stands where it does anything, as the end of a sentence."""
+    for stand in stands:
+        words = rolls.hindrance(stand)
+        if words:
+            x, y = stand.position
+            return f"; it rolls no further from ({x:.3g}, {y:.3g}) m, where {words}"
+    return ""
+
+
 def _why_not(rolls: RollMap, start: Stand) -> str:
     body = rolls.body
     face = body.face_words(start.feet)
@@ -213,6 +260,8 @@ def _why_not(rolls: RollMap, start: Stand) -> str:
         return f"it stands on {face} alone, no face: rolls begin on three feet or more. Wait until it rests."
     if rolls.standing(start) is None:
         return f"it does not stay on {face} with the rest lengths of its file, where every roll begins."
+    if words := rolls.hindrance(start):
+        return f"it stands on {face}, and none of its {len(body.names)} cables rolls it away: {words}."
     return (
         f"it stands on {face}, which none of its {len(body.names)} cables tips within its limits: give the actuators a "
         "shorter rest length or a larger effort, or put it down on another face."

@@ -28,6 +28,8 @@ from tensegrity_control.rolling.tipping_mpc import (
 )
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.contact.ground import HeightField
+from tensegrity_dynamics.contact.ground_forces import flatten
+from tensegrity_dynamics.contact.ground_sweep import highest_above
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.numerics.rotations import matrix_from_vector
 from tensegrity_dynamics.structures.analysis.footing import FootingReader
@@ -171,20 +173,52 @@ def test_a_roll_taken_from_a_symmetry_is_the_one_that_the_model_makes_there(slop
 class FewFaces:
     """A map of rolls that somebody made up."""
 
-    is_partial = False
-    runs_of_a_stand = 0  # of the model; as on hills, where no stand is like another
+    is_partial, finest = False, 4
 
     def __init__(self, outcomes) -> None:
         self.outcomes, self.body, self.runs = outcomes, SimpleNamespace(face_words=str, names=("a",)), 0
 
     def rolls(self, stand, thorough=False):
-        self.runs += self.runs_of_a_stand
         return iter(self.outcomes[stand.feet if stand.feet in self.outcomes else stand.feet[0]])
 
     def standing(self, stand):
         return np.zeros((3, 3))
 
+    def alike(self, stand, turns):
+        return stand
+
+    def hindrance(self, stand):
+        return ""
+
     after = RollMap.after
+
+
+class Guessed(FewFaces):
+    """Rolls of length 1 over a square pattern, all of them guesses; beyond x = 1.5 none comes true but at y = 2."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.tried: dict[tuple[int, ...], Outcome] = {}
+
+    def rolls(self, stand, thorough=False):
+        for k in range(4):
+            shift = np.array([np.cos(0.5 * np.pi * k), np.sin(0.5 * np.pi * k)])
+            guess = Outcome(k, (k,), shift, 0.0, 10.0, 0.3, 1.0, 1.0, True, is_guess=True)
+            made = self.tried.get(self.key(stand, guess), guess)
+            if made.feet:
+                yield made
+
+    def key(self, stand, roll):
+        return (*np.round(stand.position).astype(int).tolist(), roll.cable)
+
+    def try_roll(self, stand, roll):
+        self.runs += 1
+        x, y = stand.position + roll.shift
+        fails = x > 1.5 and abs(y - 2.0) > 0.5 and stand.position[0] < 1.5
+        self.tried[self.key(stand, roll)] = replace(roll, is_guess=False, feet=() if fails else roll.feet)
+
+    def hindrance(self, stand):
+        return "it is steep" if stand.position[0] > 0.5 else ""
 
 
 @st.composite
@@ -235,16 +269,61 @@ def test_where_rolls_lead_to_a_pattern_with_holes_the_nearest_place_is_taken_and
         list(search_rolls(faces, start, np.array([-4.0, 0.0]), 0.1))
 
 
-def test_a_search_gives_up_after_so_many_runs_of_the_model_and_names_the_nearest_place(monkeypatch) -> None:
-    monkeypatch.setattr(roll_search, "MAX_RUNS", 40)
-    faces = FewFaces({0: [Outcome(0, (0,), np.array([1.0, 0.0]), 0.0, 10.0, 0.3, 1.0, 1.0, True)]})
-    monkeypatch.setattr(FewFaces, "runs_of_a_stand", 3)
-    start = Stand((0,), 0.0, np.zeros(2))
-    with pytest.raises(
-        UnreachableGoalError, match=r"of the 14 stands .* that were looked at, the nearest is at \(13, 0"
-    ):
-        list(search_rolls(faces, start, np.array([1000.0, 0.0])))
-    assert faces.runs < 40 + 2 * 3
+def test_a_plan_of_guesses_counts_once_the_model_has_made_all_its_rolls(monkeypatch) -> None:
+    """The gap at y = 2 is found by trying, and no roll of the plan is a guess; with fewer runs it says what it met."""
+    faces, start = Guessed(), Stand((0,), 0.0, np.zeros(2))
+    *_, plan = search_rolls(faces, start, np.array([4.0, 0.0]), 0.1)
+    assert plan.distance < 0.1 and len(plan.rolls) == 8 and not any(each.is_guess for each in plan.rolls)
+    at = np.cumsum([each.shift for each in plan.rolls], axis=0)
+    assert at[np.argmax(at[:, 0] > 1.5), 1] == pytest.approx(2.0)
+    runs = faces.runs
+    monkeypatch.setattr(roll_search, "MAX_RUNS", 3)
+    with pytest.raises(UnreachableGoalError, match=r"within 3 runs of the model .* from .* m, where it is steep"):
+        list(search_rolls(Guessed(), start, np.array([4.0, 0.0]), 0.1))
+    assert runs > 8
+
+
+def over(heights, spacing=0.2):
+    """The robot on hills of heights (r, c) m around it."""
+    half = 0.5 * spacing * (np.array(heights.shape[::-1]) - 1.0)
+    return with_ground(hills=HeightField(heights, -half, spacing))
+
+
+def test_hills_in_the_path_of_a_body_are_seen_by_nodes_and_bars() -> None:
+    """A ridge of 0.3 m along y at x = 0: a bar across it is in its way, one that lies along it stands on it."""
+    heights = np.zeros((11, 11))
+    heights[:, 5] = 0.3
+    ground, where = flatten(over(heights).structure.ground), np.zeros(2)
+    bar, ends = np.array([[0, 1]]), np.array([[[-0.5, 0.1, 0.1], [0.5, 0.1, 0.3]]])
+    assert highest_above(ground, ends, bar, 0.02, where) == pytest.approx(0.3 - 0.2, abs=0.01)
+    np.testing.assert_allclose(where, [0.0, 0.1], atol=0.03)
+    along = np.array([[[0.0, -0.5, 0.4], [0.0, 0.5, 0.4]]])
+    assert highest_above(ground, along, bar, 0.02, where) == pytest.approx(-0.1, abs=1e-9)
+
+
+@pytest.mark.long
+def test_behind_a_wall_across_the_field_a_goal_is_refused_with_what_is_in_the_way() -> None:
+    """The wall is 1.5 m high; no run of the model over it is needed."""
+    heights = np.zeros((41, 41))
+    heights[:, 25:27] = 1.5  # at x = 1.0 and 1.2 m
+    control = controller(over(heights), shared=False)
+    with pytest.raises(UnreachableGoalError, match=r"at \(1\.\d+, .* m the ground stands .* m in its way") as refused:
+        control.set_goal(0.0, [2.4, 0.0, 0.0])
+    assert refused.value.nearest.pose[0][0] < 1.0 and control.rolls.runs == 0
+    assert control.status(0.0).phase == "holding"
+
+
+@pytest.mark.long
+def test_it_rolls_round_a_hill_that_is_too_steep() -> None:
+    x, y = np.meshgrid(0.2 * np.arange(-20, 21), 0.2 * np.arange(-20, 21))
+    loop = RollingLoop(over(0.8 * np.exp(-((x - 1.2) ** 2 + y**2) / (2.0 * 0.35**2))))
+    goal, nearest = np.array([2.4, 0.0]), np.inf
+    loop.controller.set_goal(0.0, np.append(goal, 0.0))
+    while loop.controller.status(0.0).phase == "moving":
+        loop.step()
+        nearest = min(nearest, float(np.linalg.norm(loop.position - [1.2, 0.0])))
+    assert not loop.controller.status(0.0).relaxed
+    assert np.linalg.norm(loop.position - goal) < 0.56 and nearest > 0.6
 
 
 def plan_to(position):
