@@ -12,7 +12,7 @@ import numpy as np
 
 from tensegrity_dynamics.mechanisms import joints
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables, move
-from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
+from tensegrity_dynamics.numerics.compilation import Kept, QuickCall, allocation_free, taken
 from tensegrity_dynamics.numerics.linear_algebra import lu_factor, lu_solve
 from tensegrity_dynamics.numerics.types import Array
 
@@ -24,20 +24,23 @@ LEAST_LAG = 1.5
 
 @allocation_free
 def stretch_cables(
-    joint_q, joint_v, kind, radius, springs, softness, floor, q, v, seen_q, seen_v, kept, grown, faded, tension,
-    elapsed, held, begun, elastic, rate, pulling, coupling, pivots, pull_solved, inputs, column, tension_1,
-    square, order, columns, moved, pull, bend_moved, seen, effort,
-):  # fmt: skip
-    """Take tensions (c,) that the cables will have; see `CableStretch`, whose arrays these are.
+    equations, own, floor, q, v, seen_q, seen_v, kept, grown, faded, tension, elapsed, held, begun, effort
+):
+    """Take tensions (c,) that the cables will have; see `CableStretch`, whose arrays are `own`.
 
     Args:
+        equations: what `TightCables` has kept.
         kept, grown, faded: (c,) what is left of a difference after `elapsed` s, what it has grown by after `held` s,
             and what is left of a rate where the two differ.
-        pull, bend_moved: (c, 1), (a, 1) scratch of `move`. order: (c,) of the square.
 
     Fills columns (c, 4) and moved (a, 4) of the stretch as it was seen, seen (c,) with what it pulls, and effort (a,);
     False where tension_1 is not square or singular, then pull stands for it.
     """
+    _, parts, _, _, tight = taken(equations)
+    joint_q, joint_v, kind, radius = parts.joint_q, parts.joint_v, parts.kind, parts.radius
+    coupling, pivots, pull_solved, inputs = tight.coupling, tight.pivots, tight.pull_solved, tight.inputs
+    column, tension_1 = tight.column, tight.tension_1
+    springs, softness, elastic, rate, pulling, square, order, columns, moved, pull, bend_moved, seen = taken(own)
     cables = joint_q.shape[0]
     share = min(1.0, elapsed / SOFTENING)
     for c in range(cables):
@@ -117,12 +120,16 @@ class CableStretch:
         self._square, self._order = np.zeros((count, count)), np.zeros(count, dtype=np.int64)
         self._columns, self.moved = np.zeros((count, 4)), np.zeros((self._inputs, 4))
         self._pull, self._bend = np.zeros((count, 1)), np.zeros((self._inputs, 1))
+        self._kept = Kept(
+            equations.springs, equations.softness, self.elastic, self._rate, self._pulling, self._square, self._order,
+            self._columns, self.moved, self._pull, self._bend, self.seen,
+        )  # fmt: skip
         self._stretch = QuickCall(stretch_cables)
 
     def begin(self, q: Array, v: Array) -> None:
         """Take what the cables' strains pull from a state."""
         amount, _, unit = self._equations.stretches(q, v)
-        self.elastic, self._rate, self._begun = np.maximum(amount, 0.0) / unit, 0.0 * amount, False
+        self.elastic[:], self._rate[:], self._begun = np.maximum(amount, 0.0) / unit, 0.0, False
 
     def efforts(
         self, q: Array, v: Array, seen: tuple[Array, Array], tension: Array, floor: Array, elapsed: float, held: float
@@ -136,21 +143,18 @@ class CableStretch:
         effort = np.zeros(self._inputs)
         if not tension.size:
             return effort
-        own, arrays, parts = self._equations, self._equations.arrays, self._equations.parts
         faded = self._ones if elapsed == self._held else np.exp((self._held - elapsed) / self.lag)
         solved = self._stretch(
-            parts.joint_q, parts.joint_v, parts.kind, parts.radius, own.springs, own.softness, floor, q, v, *seen,
-            self._decay(elapsed), 1.0 - self._decay(held), faded, tension, elapsed, held, self._begun, self.elastic,
-            self._rate, self._pulling, arrays.coupling, arrays.pivots, arrays.pull_solved,
-            arrays.inputs, arrays.column, arrays.tension_1, self._square, self._order, self._columns, self.moved,
-            self._pull, self._bend, self.seen, effort,
+            self._equations.kept, self._kept, floor, q, v, *seen, self._decay(elapsed), 1.0 - self._decay(held), faded,
+            tension, elapsed, held, self._begun, effort,
         )  # fmt: skip
         self._begun, self._held = True, held
         if solved:
             return effort
-        if arrays.tension_1.shape[0] == arrays.tension_1.shape[1]:
-            return np.linalg.solve(arrays.tension_1, self._pull[:, 0])
-        return np.asarray(np.linalg.lstsq(arrays.tension_1, self._pull[:, 0], rcond=1e-9)[0])
+        tension_1 = self._equations.arrays.tension_1
+        if tension_1.shape[0] == tension_1.shape[1]:
+            return np.linalg.solve(tension_1, self._pull[:, 0])
+        return np.asarray(np.linalg.lstsq(tension_1, self._pull[:, 0], rcond=1e-9)[0])
 
     def _decay(self, time: float) -> Array:
         """(c,) what is left of a difference after a time [s]; nearly always the same one."""

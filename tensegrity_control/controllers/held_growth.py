@@ -25,7 +25,7 @@ import numpy as np
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
-from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free, for_compiled_callers
+from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free, for_compiled_callers, taken
 from tensegrity_dynamics.numerics.linear_algebra import (
     cholesky,
     cholesky_solve_columns,
@@ -113,9 +113,11 @@ def fill_directions(mobility, output_solved, basis, inertia, solved, directions)
 
 
 @allocation_free
-def begin_look(tight, basis, size, effort, inertia, solved, directions, steps, rows, held, base):
-    """Fill what a look begins with: directions (k, nv) and steps (k,) along them, efforts (a,) that hold, and the
-    output's acceleration (k,) under these. Returns whether there are directions."""
+def begin_look(equations, size, effort, inertia, solved, directions, steps, rows, held, base):
+    """Fill what a look begins with: directions (k, nv) and steps (k,) along them, efforts (a,) that hold, and the output's
+    acceleration (k,) under these. Returns whether there are directions. `equations` are what `TightCables` has kept."""
+    _, _, _, reduction, tight = taken(equations)
+    basis = reduction.basis
     if not fill_directions(tight.mobility, tight.output_solved, basis, inertia, solved, directions):
         return False
     for k in range(directions.shape[0]):
@@ -135,14 +137,6 @@ def fill_motion(tight, effort, motion):
         motion[k] = tight.output_0[k]
         for a in range(effort.shape[0]):
             motion[k] += tight.output_1[k, a] * effort[a]
-
-
-@allocation_free
-def take_slope(tight, effort, base, step, direction, motion, slopes):
-    """Fill a column of slopes (k, k) with how the output's acceleration under efforts (a,) has changed over a step."""
-    fill_motion(tight, effort, motion)
-    for k in range(base.shape[0]):
-        slopes[k, direction] = (motion[k] - base[k]) / step
 
 
 @allocation_free
@@ -180,7 +174,7 @@ class HeldGrowth:
         self._load, self._now = np.zeros((2, *equations.work.load.shape))
         self._rows, self._solved = np.zeros((outputs, effort.size + 1)), np.zeros((outputs, equations.count))
         self._nearest, self._begin_look = QuickCall(fill_nearest), QuickCall(begin_look)
-        self._take_slope, self._growth_of = QuickCall(take_slope), QuickCall(growth_of)
+        self._growth_of = QuickCall(growth_of)
         self.rate, self.allowed, self.affords = 0.0, np.inf, np.inf
         self.held = np.zeros(effort.size)
         self._next = -1
@@ -269,12 +263,12 @@ class HeldGrowth:
         """
         equations, count = self._equations, self._steps.size
         if self._next < 0:
-            arrays = equations.update(q, self._still)
+            equations.update(q, self._still)
             self._q, self._pulled, self.held = np.array(q), np.array(effort), np.empty_like(self._effort)
             self._load[:] = equations.work.load
             if not self._begin_look(
-                arrays, equations.reduction.basis, self._effort, self._pulled, self._inertia, self._solved,
-                self._directions, self._steps, self._rows, self.held, self._base,
+                equations.kept, self._effort, self._pulled, self._inertia, self._solved, self._directions,
+                self._steps, self._rows, self.held, self._base,
             ):  # fmt: skip
                 raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
             self._next = 0
@@ -287,9 +281,9 @@ class HeldGrowth:
             return True
         load, direction, step = equations.work.load, self._next, float(self._steps[self._next])
         self._now[:], load[:] = load, self._load  # loads of other times would be taken for slopes
-        arrays = equations.update(self._q, self._still, step, self._directions[direction])
+        equations.held(self._q, self.held, step, self._directions[direction], self._motion)
         load[:] = self._now
-        self._take_slope(arrays, self.held, self._base, step, direction, self._motion, self._slopes)
+        self._slopes[:, direction] = (self._motion - self._base) / step
         self._next += 1
         return False
 

@@ -790,6 +790,7 @@ class QPController(SampledController):
     def _begin_anew(self, time: float, q: Array, v: Array) -> None:
         """After impedances have held the output: what was stated before says nothing any more."""
         self._anew = False
+        self.equations.update(q, v)
         self._begin_stretch(q, v)
         self._pending.clear()
         self._answer.forget()
@@ -841,9 +842,8 @@ class QPController(SampledController):
 
     def _made(self, q: Array, v: Array, time: float, acts: float, solution: MotionSolution, more: Array) -> Command:
         """A solution and `more` (a,) efforts as a command from `acts` [s] on, for the state seen at `time`."""
-        moved, gains, effort, lasts = self._stretch.moved, self._impedance, np.empty_like(more), self._holds
-        position, rate, left = np.empty_like(more), np.empty_like(more), np.empty_like(more)
-        commanded_position, commanded_rate = np.empty_like(more), np.empty_like(more)
+        moved, gains, lasts = self._stretch.moved, self._impedance, self._holds
+        effort, position, rate, left, commanded_position, commanded_rate = np.empty((6, more.size))
         before = self._pending.commanded(time, acts) if acts > time else None
         self._set_points(
             q, v, self.equations.drive_q, self.equations.parts.drive, moved, gains is not None, solution.actuator,

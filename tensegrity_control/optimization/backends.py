@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.numerics.compilation import QuickCall, compiled
+from tensegrity_dynamics.numerics.compilation import Kept, QuickCall, allocation_free, taken
 from tensegrity_dynamics.numerics.types import Array
 
 from .quadratic_program import (
@@ -56,14 +56,14 @@ class _Scaled(NamedTuple):
         return cls(*(np.zeros(shape) for shape in ((n, n), n, (m, n), n + m, n + m, n, m, p)))
 
 
-@compiled
-def scale_program(program, scaled):  # type: ignore[no-untyped-def]
-    """Write a program into `scaled`; returns whether all of it is finite (bounds aside).
+@allocation_free
+def scale_program(program, kept):  # type: ignore[no-untyped-def]
+    """Write a program into what is `kept`, a `_Scaled`; returns whether all of it is finite (bounds aside).
 
     The squared equations join the objective, 1/2 (A x - b)'R (A x - b), which changes no solution and makes the
     quadratic form definite wherever the solution is unique.
     """
-    H, f, rows, low, high, column, row, weight = scaled
+    (H, f, rows, low, high, column, row, weight), = taken(kept)
     n, p, r = program.q.shape[0], program.b.shape[0], program.c_low.shape[0]
     heaviest, total = 0.0, 0.0
     for i in range(n):
@@ -108,13 +108,14 @@ def scale_program(program, scaled):  # type: ignore[no-untyped-def]
     return np.isfinite(total)
 
 
-@compiled
-def unscale_result(program, scaled, solution, multipliers, x, y, z, w):  # type: ignore[no-untyped-def]
+@allocation_free
+def unscale_result(program, kept, solution, multipliers, x, y, z, w):  # type: ignore[no-untyped-def]
     """Unknowns and multipliers of the program from those of the scaled one, whose multipliers have the other sign.
 
     Returns the largest entry of P x + q - A'y - C'z - w, in parts of the largest term, both of the scaled program.
     """
     n, p, r = x.shape[0], y.shape[0], z.shape[0]
+    (scaled,) = taken(kept)
     for i in range(n):  # rounding must not break a bound
         x[i] = min(max(solution[i] * scaled.column[i], program.x_low[i]), program.x_high[i])
         w[i] = -multipliers[i] / scaled.column[i]
@@ -162,6 +163,7 @@ class Daqp:
 
         n, p, r = self._sizes = sizes
         self._scaled, self._daqp = _Scaled.of(sizes), daqp.solve
+        self._kept = Kept(self._scaled)
         self._settings = {**DAQP_SETTINGS, "iter_limit": iteration_limit}
         self._sense = np.array([0] * n + [DAQP_EQUATION] * p + [0] * r, dtype=np.intc)
         self._unsolved = np.full(n, np.nan)
@@ -182,14 +184,14 @@ class Daqp:
             if not all(each.dtype is FLOAT and each.flags.c_contiguous for each in program):
                 program = QuadraticProgram(*(np.ascontiguousarray(each, dtype=np.float64) for each in program))
             self._checked = program
-        if not _scale(program, scaled):
+        if not _scale(program, self._kept):
             return QPResult(NUMERICAL, x, y, z, w, 0)
         solution, _, flag, info = self._daqp(
             scaled.H, scaled.f, scaled.rows, scaled.high, scaled.low, self._sense, **self._settings
         )
         status = DAQP_FLAGS.get(flag, NUMERICAL)
         result = QPResult(status, x, y, z, w, int(info["iterations"]))
-        if status == SOLVED and _unscale(program, scaled, solution, info["lam"], x, y, z, w) > DAQP_ACCURATE:
+        if status == SOLVED and _unscale(program, self._kept, solution, info["lam"], x, y, z, w) > DAQP_ACCURATE:
             return sharpened(program, result)
         return result
 

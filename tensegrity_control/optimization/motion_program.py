@@ -21,7 +21,7 @@ import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
-from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
+from tensegrity_dynamics.numerics.compilation import Kept, QuickCall, allocation_free, taken
 from tensegrity_dynamics.numerics.linear_algebra import cholesky, cholesky_solve
 from tensegrity_dynamics.numerics.types import Array
 
@@ -67,17 +67,18 @@ class MotionSolution(NamedTuple):
 
 
 @allocation_free
-def fill_program(
-    tight, desired, drag, desired_tension, weight, shifts, total_mass, bounds, P, q, C, c_low, c_high, residual,
-    inertia,
-):  # fmt: skip
+def fill_program(equations, kept, desired, drag, weight, total_mass):
     """Write the objective and the rows of the module; `desired` (k,) is the output's acceleration,
     `drag` (n,) that against which free motions go.
 
-    Returns the largest entry of the diagonal of P, and whether the objective is finite. `bounds` are those of tensions
-    (c,) and of the actuators' accelerations (a,), low and high. The mean inertia at the output is that of its rows
-    `shifts`, which move and do not turn; without any, `total_mass`.
+    Returns the largest entry of the diagonal of P, and whether the objective is finite. `equations` are what
+    `TightCables` has kept, `kept` the arrays of `MotionProgram`: the tensions that are desired, rows, low and high
+    bounds of tensions (c,) and of the actuators' accelerations (a,), what is written, and scratch. The mean inertia at
+    the output is that of its rows `shifts`, which move and do not turn; without any, `total_mass`.
     """
+    tight = taken(equations)[4]
+    desired_tension, shifts, bounds, program, residual, inertia = taken(kept)[:6]
+    P, q, C, c_low, c_high = program
     n, inputs = tight.rate_1.shape
     cables, outputs = tight.tension_1.shape[0], tight.output_1.shape[0]
     largest = 0.0
@@ -163,14 +164,15 @@ def fill_slack(hard, largest, soft):
 
 
 @allocation_free
-def fill_solution(
-    tight, basis, offset, desired, tolerances, effort, low, high, tension, output, joints, motion, missing
-):  # fmt: skip
+def fill_solution(equations, kept, desired, effort, tension, output, joints, motion, missing):
     """Clip efforts (a,) to their bounds and fill what they do: tension (c,), output (k,), joints (a,), motion
     (nv + k,) of all coordinates w'' = G w'' + g and of the output, and what is missing of `desired` (k,).
 
-    Returns whether something is missing beyond tolerances (k,).
+    Returns whether something is missing beyond tolerances (k,). `equations`, `kept`: see `fill_program`.
     """
+    _, _, _, reduction, tight = taken(equations)
+    tolerances, low, high = taken(kept)[6:]
+    basis, offset = reduction.basis, reduction.offset
     inputs, misses = effort.shape[0], False
     for a in range(inputs):
         effort[a] = min(max(effort[a], low[a]), high[a])
@@ -233,8 +235,8 @@ class MotionProgram:
 
     Attributes:
         effort_low, effort_high: (a,) N m or N. tension_low, tension_high: (c,) N. joint_low, joint_high: (a,)
-            accelerations. desired_tension: (c,) N; tension_scale: (c,) N, what counts as much. All may be changed
-            before each `solve`.
+            accelerations. desired_tension: (c,) N; tension_scale: (c,) N, what counts as much. The entries of
+            all may be changed before each `solve`.
         infeasible, failed: programs so far in which floors had to yield, and that no solver solved.
 
     Raises:
@@ -261,6 +263,11 @@ class MotionProgram:
         self._soft.C[:, inputs:] = np.eye(rows)
         self._residual, self._inertia = np.zeros(outputs), np.zeros((outputs, outputs))
         self._solver = make_solver(solver, Sizes(inputs, 0, rows))
+        self._kept = Kept(
+            self.desired_tension, self._shifts, (self.tension_low, self.tension_high, self.joint_low, self.joint_high),
+            (self._hard.P, self._hard.q, self._hard.C, self._hard.c_low, self._hard.c_high), self._residual,
+            self._inertia, self._tolerances, self.effort_low, self.effort_high,
+        )  # fmt: skip
         self._soft_solver = make_solver(solver, Sizes(inputs + rows, 0, rows))
         self._actuators = tuple(each.name for each in robot.actuators)
         self._fill, self._evaluate = QuickCall(fill_program), QuickCall(fill_solution)
@@ -306,11 +313,8 @@ class MotionProgram:
 
     def _write(self, desired: Array, drag: Array) -> tuple[float, bool]:
         """Fill the program; what `fill_program` returns."""
-        program, bounds = self._hard, (self.tension_low, self.tension_high, self.joint_low, self.joint_high)
-        found: tuple[float, bool] = self._fill(
-            self.equations.arrays, desired, drag, self.desired_tension, self.tension_weight, self._shifts, self._mass,
-            bounds, program.P, program.q, program.C, program.c_low, program.c_high, self._residual, self._inertia,
-        )  # fmt: skip
+        kept, equations = self._kept, self.equations.kept
+        found: tuple[float, bool] = self._fill(equations, kept, desired, drag, self.tension_weight, self._mass)
         return found
 
     def _held(self) -> Array:
@@ -320,13 +324,11 @@ class MotionProgram:
 
     def _solution(self, desired: Array, effort: Array, status: str) -> MotionSolution:
         names = self.equations.cables
-        joints, output, missing = np.empty(effort.size), np.empty(desired.size), np.empty(desired.size)
-        tension, reduction = np.empty(len(names)), self.equations.reduction
-        motion = np.empty(reduction.offset.size + desired.size)
+        joints, (output, missing) = np.empty(effort.size), np.empty((2, desired.size))
+        tension, motion = np.empty(len(names)), np.empty(self.equations.reduction.offset.size + desired.size)
         misses = self._evaluate(
-            self.equations.arrays, reduction.basis, reduction.offset, desired, self._tolerances, effort,
-            self.effort_low, self.effort_high, tension, output, joints, motion, missing,
-        )  # fmt: skip
+            self.equations.kept, self._kept, desired, effort, tension, output, joints, motion, missing
+        )
         self._last = effort
         broken: list[tuple[str, float]] = []
         active: list[str] = []

@@ -18,7 +18,7 @@ from collections import namedtuple
 import numpy as np
 
 from ...errors import TensegrityError
-from ...numerics.compilation import QuickCall, allocation_free, for_compiled_callers
+from ...numerics.compilation import Kept, QuickCall, allocation_free, for_compiled_callers, taken
 from ...numerics.linear_algebra import cholesky, cholesky_solve_columns, lu_factor, lu_solve
 from ...numerics.types import Array
 from ...robots.robot import Robot
@@ -43,7 +43,7 @@ TightWorkspace = namedtuple(
     "TightWorkspace",
     "right stretch stretch_bias pull inputs full jacobian bias inputs_solved pull_solved output_solved coupling pivots "
     "tension_0 tension_1 rate_0 rate_1 output_0 output_1 mobility joint_0 joint_1 momentum column scale position "
-    "velocity selection rates q_rate q_ahead solved status",
+    "velocity selection rates q_rate q_ahead solved held status",
 )
 
 
@@ -59,7 +59,7 @@ def _make_workspace(n: int, nv: int, nq: int, cables: int, inputs: int, outputs:
         joint_1=np.zeros((inputs, inputs)), momentum=np.zeros((n, inputs)), column=np.zeros(cables), scale=np.zeros(1),
         position=np.zeros(6), velocity=np.zeros(6), selection=np.zeros((outputs, 6)),
         rates=np.zeros(n), q_rate=np.zeros(nq), q_ahead=np.zeros(nq),
-        solved=np.zeros((n, 1 + inputs + cables + outputs)),
+        solved=np.zeros((n, 1 + inputs + cables + outputs)), held=np.zeros((n, 1 + cables)),
         status=np.zeros(2, dtype=np.int64),
     )  # fmt: skip
 
@@ -139,12 +139,9 @@ def cable_rows(parts, q, work, reduction, tight, n):
             tight.pull[c, i] = on_angle * basis[b, i] + on_second * basis[b + 1, i]
 
 
-@allocation_free
-def tight_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, tight):
-    """Fill `tight` for the rates v where q comes to `ahead` s later at the rates `along`; returns a status.
-
-    Midway through the time for which a command is held the forces are those of its mean, to second order in that time.
-    """
+@for_compiled_callers
+def begin_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, tight):
+    """Fill the factored mass, the cables' rows and the output's motion; see `tight_equations`."""
     dofs = flat.dof_parent.shape[0]
     configuration_rate(flat, q, along, tight.q_rate)
     for k in range(q.shape[0]):
@@ -165,6 +162,19 @@ def tight_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, 
         return SINGULAR_MASS
     output_motion(flat, parts, work, tight)
     output_rows(reduction, tight, n)
+    return REGULAR
+
+
+@allocation_free
+def tight_equations(kept, q, v, along, ahead, n, fresh):
+    """Fill the last of what is `kept` (`TightCables.kept`) for the rates v where q comes to `ahead` s later at the rates `along`; returns a status.
+
+    Midway through the time for which a command is held the forces are those of its mean, to second order in that time.
+    """
+    flat, parts, work, reduction, tight = taken(kept)
+    status = begin_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, tight)
+    if status != REGULAR:
+        return status
     for i in range(n):
         tight.right[i] = reduction.right[i]
         tight.rates[i] = v[reduction.independent[i]]
@@ -221,6 +231,16 @@ def solve_mass(parts, reduction, tight, n):
 
 
 @for_compiled_callers
+def factored(tight, cables):
+    """Factor how the cables' stretches answer to their pulls; False where they depend on each other."""
+    lu_factor(tight.coupling, cables, tight.pivots)
+    for c in range(cables):
+        if not abs(tight.coupling[c, c]) > 1e-12 * abs(tight.coupling[0, 0]):
+            return False
+    return True
+
+
+@for_compiled_callers
 def tensions(tight):
     """Fill T_0 and T_1 from E w'' = 0; False where the cables' stretches depend on each other."""
     cables, inputs = tight.tension_1.shape
@@ -238,10 +258,8 @@ def tensions(tight):
                 tight.tension_1[c, a] += entry * solved[i, 1 + a]
             for e in range(cables):
                 tight.coupling[c, e] += entry * solved[i, 1 + inputs + e]
-    lu_factor(tight.coupling, cables, tight.pivots)
-    for c in range(cables):
-        if not abs(tight.coupling[c, c]) > 1e-12 * abs(tight.coupling[0, 0]):
-            return False
+    if not factored(tight, cables):
+        return False
     lu_solve(tight.coupling, cables, tight.pivots, tight.tension_0)
     for a in range(inputs):
         for c in range(cables):
@@ -290,6 +308,49 @@ def accelerations(parts, reduction, tight):
             tight.joint_0[a] += entry * tight.rate_0[i]
             for b in range(inputs):
                 tight.joint_1[a, b] += entry * tight.rate_1[i, b]
+
+
+@allocation_free
+def held_motion(kept, effort, q, still, along, ahead, n, motion):
+    """Fill motion (k,) with the output's acceleration at rest under efforts (a,), where q comes to `ahead` s later at
+    the rates `along`; returns a status. What `tight_equations` fills beside is left as it was, or half of it.
+
+    Args:
+        still: (nv,) zeros.
+    """
+    flat, parts, work, reduction, tight = taken(kept)
+    status = begin_equations(flat, parts, q, still, along, ahead, n, False, work, reduction, tight)
+    if status != REGULAR:
+        return status
+    cables, held = parts.cable.shape[0], tight.held
+    for i in range(n):
+        held[i, 0] = reduction.right[i]
+        for a in range(effort.shape[0]):
+            held[i, 0] += reduction.basis[parts.drive[a], i] * effort[a]
+        for c in range(cables):
+            held[i, 1 + c] = tight.pull[c, i]
+    cholesky_solve_columns(reduction.reduced, n, held)
+    for c in range(cables):
+        tight.column[c] = tight.stretch_bias[c]
+        for e in range(cables):
+            tight.coupling[c, e] = 0.0
+        for i in range(n):
+            entry = tight.stretch[c, i]
+            tight.column[c] += entry * held[i, 0]
+            for e in range(cables):
+                tight.coupling[c, e] += entry * held[i, 1 + e]
+    if not factored(tight, cables):
+        return SINGULAR_CABLES
+    lu_solve(tight.coupling, cables, tight.pivots, tight.column)
+    for k in range(motion.shape[0]):
+        motion[k] = tight.output_0[k]
+    for i in range(n):
+        rate = held[i, 0]
+        for c in range(cables):
+            rate -= held[i, 1 + c] * tight.column[c]
+        for k in range(motion.shape[0]):
+            motion[k] += tight.jacobian[k, i] * rate
+    return REGULAR
 
 
 @allocation_free
@@ -350,7 +411,8 @@ class TightCables:
         count: n, independent coordinates. cables: names of the driven cables that stretch. relaxation: (c,) s, damping
             over stiffness of each. springs: (c,) N, what a strain of one would pull. softness: (c,) by how much more
             they stretch than was stated; 1 unless somebody finds another. drive_q: (a,) actuators in q. arrays: what
-            the last `update` filled, see `TightWorkspace`.
+            the last `update` filled, see `TightWorkspace`. kept: mechanism, parts, work, reduction and arrays, for
+            compiled functions.
 
     Raises:
         TensegrityError: the robot has no such equations; says which part of it is in the way.
@@ -389,6 +451,7 @@ class TightCables:
             self.count, mechanism.velocity_count, mechanism.position_count, len(entries), len(driven), output.rows.size
         )
         self.arrays.selection[np.arange(output.rows.size), output.rows] = 1.0
+        self.kept = Kept(self._flat, self.parts, self.work, self.reduction, self.arrays)
         self._turned = np.array(output.frame.axes)
         own = [mechanism.cables[k] for k in self.parts.cable]
         self.drive_q = np.array([mechanism.positions_of(name).start for name in driven])
@@ -398,22 +461,33 @@ class TightCables:
         self.relaxation = np.array([cable.damping / cable.young for cable in own])
         self._equations, self._move_on = QuickCall(tight_equations), QuickCall(move_on)
         self._hold_stretch, self._q_rate = QuickCall(hold_stretch), np.zeros(mechanism.position_count)
+        self._held_motion, self._still = QuickCall(held_motion), np.zeros(mechanism.velocity_count)
         self._fresh = True
-        still = np.zeros(mechanism.velocity_count)
-        self.update(np.array(model.start), still)
-        self.moved(np.array(model.start), still, 0.0)  # compiled before anybody waits for it
+        self.update(np.array(model.start), self._still)
+        self.moved(np.array(model.start), self._still, 0.0)  # compiled before anybody waits for it
 
     def update(self, q: Array, v: Array, ahead: float = 0.0, along: Array | None = None) -> TightWorkspace:
         """Move to velocity v (nv,) at the position that q (nq,) reaches `ahead` s later, at that velocity or at another
         one, `along` (nv,). Raises TensegrityError: no such equations."""
         q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)
         along = v if along is None else np.ascontiguousarray(along, dtype=np.float64)
-        status = self._equations(
-            self._flat, self.parts, q, v, along, ahead, self.count, self._fresh, self.work, self.reduction, self.arrays
-        )
+        status = self._equations(self.kept, q, v, along, ahead, self.count, self._fresh)
+        self._refuse(status)
+        return self.arrays
+
+    def held(self, q: Array, effort: Array, ahead: float, along: Array, motion: Array) -> None:
+        """Fill motion (k,) with the output's acceleration at rest under efforts (a,), where q (nq,) comes to `ahead` s
+        later at the rates `along` (nv,): much less work than `update`, which is due before `arrays` are read again.
+
+        Raises TensegrityError: no such equations.
+        """
+        self._refuse(self._held_motion(self.kept, effort, q, self._still, along, ahead, self.count, motion))
+
+    def _refuse(self, status: int) -> None:
+        """Raise TensegrityError where the status of the last equations is not regular."""
         self._fresh = status != REGULAR
         if status == REGULAR:
-            return self.arrays
+            return
         if status == SINGULAR_MASS:
             raise TensegrityError(massless_message(self.mechanism, int(self.arrays.status[1])))
         if status == SINGULAR_CABLES:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -15,17 +17,7 @@ from tensegrity_dynamics.numerics.rotations import matrix_from_vector, rotation_
 
 GROUND, PLATFORM, NEAR, FAR = 0.30, 0.10, 0.20, 0.20  # of the 3-RRR
 AROUND = 2.0 * np.pi / 3.0 * np.arange(3)
-
-# P. Dietmaier (1998), The Stewart-Gough platform of general geometry can have 40 real postures
-DIETMAIER_GROUND = [
-    [0, 0, 0], [1.107915, 0, 0], [0.549094, 0.756063, 0], [0.735077, -0.223935, 0.525991],
-    [0.514188, -0.526063, -0.368418], [0.590473, 0.094733, -0.205018],
-]  # fmt: skip
-DIETMAIER_PLATFORM = [
-    [0, 0, 0], [0.542805, 0, 0], [0.956919, -0.528915, 0], [0.665885, -0.353482, 1.402538],
-    [0.478359, 1.158742, 0.107672], [-0.137087, -0.235121, 0.353913],
-]  # fmt: skip
-DIETMAIER_LENGTHS = [1.0, 0.645275, 1.086284, 1.503439, 1.281933, 0.771071]
+FORTY_MODES = Path(__file__).parents[3] / "examples" / "forty_modes.yaml"  # the platform of Dietmaier (1998)
 
 
 def turned(angle):
@@ -96,12 +88,14 @@ def test_the_assembly_modes_of_the_3_rrr_are_the_real_roots_of_its_sextic(moved)
 
 
 def test_a_published_platform_of_six_legs_has_forty_real_modes():
-    modes = six_leg_modes(DIETMAIER_GROUND, DIETMAIER_PLATFORM, DIETMAIER_LENGTHS)
+    robot = load_robot(str(FORTY_MODES))
+    ground, platform = six_legs(loop_kinematics(robot))
+    lengths = loop_kinematics(robot).active_coordinates.values(robot.model.start)
+    modes = six_leg_modes(ground, platform, lengths)
     assert modes.complex_count == 40
     assert len(modes.rotations) == 40
-    ends = modes.positions[:, None] + np.array(DIETMAIER_PLATFORM) @ modes.rotations.transpose(0, 2, 1)
-    lengths = np.linalg.norm(ends - DIETMAIER_GROUND, axis=2)
-    np.testing.assert_allclose(lengths, np.tile(DIETMAIER_LENGTHS, (40, 1)), atol=1e-12)
+    ends = modes.positions[:, None] + platform @ modes.rotations.transpose(0, 2, 1)
+    np.testing.assert_allclose(np.linalg.norm(ends - ground, axis=2), np.tile(lengths, (40, 1)), atol=1e-12)
     apart = np.abs(modes.positions[:, None] - modes.positions).max(axis=2)
     apart += np.abs(modes.rotations[:, None] - modes.rotations).max(axis=(2, 3))
     assert np.min(apart + np.eye(40)) > 1e-4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections import namedtuple
 from copy import deepcopy
 from pickle import dumps, loads
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from tensegrity_dynamics.numerics.compilation import QuickCall, compiled, compiled_part
+from tensegrity_dynamics.numerics.compilation import Kept, QuickCall, allocation_free, compiled, compiled_part, taken
 from tensegrity_dynamics.numerics.linear_algebra import lu_solve
 
 LIBRARY = """
@@ -77,6 +78,37 @@ def test_a_quick_call_answers_as_the_function_for_other_arrays_and_in_copies():
         twin(matrix, 2, pivots, ours)
         lu_solve(matrix, 2, pivots, theirs)
         np.testing.assert_array_equal(ours, theirs)
+
+
+Record = namedtuple("Record", "a b")
+
+
+@allocation_free
+def add_to(kept, factor):
+    record, number, target = taken(kept)
+    for k in range(target.shape[0]):
+        target[k] += number * factor * (record.a[k] - record.b[k, 1])
+
+
+def test_what_is_kept_is_shared_with_its_owner_and_copied_with_it():
+    record, target = Record(np.array([1.0, 2.0]), np.arange(4.0).reshape(2, 2)), np.zeros(2)
+    owner = (QuickCall(add_to), Kept(record, 2.0, target), record, target)
+    for call, kept, own, result in (owner, deepcopy(owner), loads(dumps(owner))):
+        expected = result.copy()
+        for factor in (1.0, 3.0):
+            own.a[0] += 5.0
+            expected += 2.0 * factor * (own.a - own.b[:, 1])
+            call(kept, factor)
+            np.testing.assert_array_equal(result, expected)
+        own.a[0] -= 10.0
+    assert np.array_equal(target, [70.0, -8.0])  # copies have written into arrays of their own
+
+
+def test_what_is_kept_under_other_types_is_another_argument():
+    whole, part = Kept(Record(np.ones(2), np.ones((2, 2))), 2.0, np.zeros(2)), Kept(np.ones(2))
+    add_to(whole, 1.0)
+    with pytest.raises(Exception, match="unpack|argument"):
+        add_to(part, 1.0)
 
 
 def test_a_part_of_compiled_functions_answers_python_too_after_its_callers_and_before():
