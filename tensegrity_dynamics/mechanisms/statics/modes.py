@@ -104,13 +104,14 @@ def mechanism_modes(
         seen = wrench_jacobian(mechanism, q, output.body, np.asarray(output.frame.origin))[[3, 4, 5, 0, 1, 2]]
 
     routed = _route_stretching(solver, q)
+    cable_names = [cable.name for cable in mechanism.cables] + [route.name for route in mechanism.routes]
 
     def describe(mode: Mode) -> Mode:
         parts = shares(heavy, np.array([_kinetic(mechanism, name, mode) for name in heavy]))
         strain = np.abs(gradients @ (back @ mode.shape)) ** 2
         energy = weights * strain
         energies = np.concatenate((np.where(energy > 1e-12 * weights, energy, 0.0), routed(mode.shape)))
-        cables = shares([each.name for each in (*mechanism.cables, *mechanism.routes)], energies)
+        cables = shares(cable_names, energies)
         words = main_parts(parts)
         if seen is not None and output is not None:
             twist = seen @ mode.shape
