@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.linear_models.modes import Mode
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -93,6 +94,14 @@ class EquilibriumMap(ABC, Generic[E]):
     def force_capacity(self, equilibrium: E) -> float:
         """N that the output can take along its controlled axes with tensions within their limits; NaN where unknown."""
         return float("nan")
+
+    def modes(self, equilibrium: E) -> list[Mode]:
+        """Modes about it with the actuators held.
+
+        Raises:
+            TensegrityError: a kind does not say, or a motion without inertia remains.
+        """
+        raise TensegrityError(f"{self.robot.name}: robots of kind {self.robot.kind} have no modes to report.")
 
     @property
     def reach(self) -> float:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
+from tensegrity_dynamics.linear_models.modes import Mode
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.kinematics.configuration_space import configuration_rate, normalise_quaternions
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
+from tensegrity_dynamics.mechanisms.statics.modes import mechanism_modes
 from tensegrity_dynamics.mechanisms.statics.output_stiffness import output_compliance
 from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
 from tensegrity_dynamics.numerics.short_repr import ShortRepr
@@ -215,6 +217,9 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
     def tension_floors(self) -> dict[str, float]:
         floors = {each.drives: each.minimum_tension for each in self.robot.actuators}
         return {cable.name: floors.get(cable.name, 0.0) for cable in self.model.mechanism.cables}
+
+    def modes(self, equilibrium: PathEquilibrium) -> list[Mode]:
+        return mechanism_modes(self._solver, equilibrium.statics, self.output)
 
     def _slowest_period(self, equilibrium: PathEquilibrium) -> float:
         return float(self.sensitivity(equilibrium).slowest_period)

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
+from tensegrity_dynamics.linear_models.modes import Mode
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.structures.analysis.modes import modes_at_rest
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
 from tensegrity_dynamics.structures.form_finding.force_density import equilibrium_matrix, moving_members
@@ -214,6 +216,9 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
 
     def _differentiate(self, equilibrium: StructureEquilibrium) -> Sensitivity:
         return sensitivity(equilibrium, self.members, rigid_bars=self.rigid_bars)
+
+    def modes(self, equilibrium: StructureEquilibrium) -> list[Mode]:
+        return modes_at_rest(equilibrium, rigid_bars=self.rigid_bars)
 
     def _slowest_period(self, equilibrium: StructureEquilibrium) -> float:
         return longest_period(equilibrium, rigid_bars=self.rigid_bars)

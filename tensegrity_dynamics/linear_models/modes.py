@@ -178,15 +178,7 @@ def motion_words(twist: NDArray[np.complex128], reach: float) -> str:
 
 def mode_report(name: str, description: str, modes: Sequence[Mode], at: str, notes: Sequence[str] = ()) -> Report:
     """Modes of a robot as a report; at: the state that they belong to."""
-    rows = []
-    for number, mode in enumerate(modes[:SHOWN], 1):
-        cables = ", ".join(f"{cable} {100 * share:.0f} %" for cable, share in list((mode.cables or {}).items())[:2])
-        swing = f"{mode.frequency:.4g}" if mode.frequency else "-"
-        damping = "-" if mode.is_free else f"{mode.damping:.3g}"
-        decay = "-" if not np.isfinite(mode.decay_time) else f"{mode.decay_time:.3g}"
-        rows.append((str(number), mode.kind, swing, damping, decay, mode.what, cables or "-"))
-    heads = ("", "kind", "frequency Hz", "damping ratio", "decay time s", "what moves", "stretch energy in")
-    parts: list[Section | str] = [Section(f"modes {at}", heads, rows, right=(2, 3, 4))]
+    parts: list[Section | str] = [mode_section(f"modes {at}", modes)]
     if len(modes) > SHOWN:
         parts.append(f"{len(modes) - SHOWN} faster or more strongly damped modes are left out; --json has them all.")
     if not modes:
@@ -201,3 +193,16 @@ def mode_report(name: str, description: str, modes: Sequence[Mode], at: str, not
         heading=(name, description),
         notes=warnings,
     )
+
+
+def mode_section(title: str, modes: Sequence[Mode], shown: int = SHOWN) -> Section:
+    """A table of the first modes."""
+    rows = []
+    for number, mode in enumerate(modes[:shown], 1):
+        cables = ", ".join(f"{cable} {100 * share:.0f} %" for cable, share in list((mode.cables or {}).items())[:2])
+        swing = f"{mode.frequency:.4g}" if mode.frequency else "-"
+        damping = "-" if mode.is_free else f"{mode.damping:.3g}"
+        decay = "-" if not np.isfinite(mode.decay_time) else f"{mode.decay_time:.3g}"
+        rows.append((str(number), mode.kind, swing, damping, decay, mode.what, cables or "-"))
+    heads = ("", "kind", "frequency Hz", "damping ratio", "decay time s", "what moves", "stretch energy in")
+    return Section(title, heads, rows, right=(2, 3, 4))

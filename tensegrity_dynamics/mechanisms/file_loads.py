@@ -55,18 +55,19 @@ def with_drive_trains(
     by_joint = {joint.name: i for i, joint in enumerate(joints)}
     for k, item in enumerate(block.actuators):
         inertia, damping = item.gear**2 * item.rotor_inertia, item.gear**2 * item.motor_damping
-        if inertia == 0.0 and damping == 0.0 and item.efficiency == 1.0:
+        friction = item.gear * item.motor_friction
+        if inertia == 0.0 and damping == 0.0 and friction == 0.0 and item.efficiency == 1.0:
             continue
         if item.drives in by_cable:
             entry = changed[by_cable[item.drives]]
             changed[by_cable[item.drives]] = replace(
                 entry,
-                pulley_resistance=_geared(entry.pulley_resistance, damping, item.efficiency),
+                pulley_resistance=_geared(entry.pulley_resistance, damping, friction, item.efficiency),
                 pulley_armature=inertia,
             )
         elif item.drives in by_joint and turned[by_joint[item.drives]].kind in ("revolute", "prismatic"):
             joint = turned[by_joint[item.drives]]
-            own = _geared(joint.resistance[0] if joint.resistance else None, damping, item.efficiency)
+            own = _geared(joint.resistance[0] if joint.resistance else None, damping, friction, item.efficiency)
             turned[by_joint[item.drives]] = replace(
                 joint, resistance=() if own is None else (own,), armature=joint.armature + inertia
             )
@@ -75,8 +76,13 @@ def with_drive_trains(
     return changed, turned
 
 
-def _geared(resistance: Resistance | None, damping: float, efficiency: float) -> Resistance | None:
-    if damping == 0.0 and efficiency == 1.0:
+def _geared(resistance: Resistance | None, damping: float, friction: float, efficiency: float) -> Resistance | None:
+    if damping == 0.0 and friction == 0.0 and efficiency == 1.0:
         return resistance
     own = Resistance() if resistance is None else resistance
-    return replace(own, damping=own.damping + damping, efficiency=own.efficiency * efficiency)
+    return replace(
+        own,
+        damping=own.damping + damping,
+        friction=own.friction + friction,
+        efficiency=own.efficiency * efficiency,
+    )

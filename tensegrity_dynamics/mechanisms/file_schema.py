@@ -227,7 +227,7 @@ class RoutePointBlock(Block):
     side: Literal[1, -1] = 1
     friction: Annotated[Number, Field(ge=0)] | None = None
     friction_speed: Annotated[Speed, Field(gt=0)] | None = None
-    turns: Annotated[int, Field(ge=0, strict=True)] = 0
+    turns: Annotated[int, Field(ge=0, le=10**6, strict=True)] = 0
     may_be_clear: Yes = False
     wound: Annotated[Number, Field(ge=0)] | None = None
     layers: LayersBlock | None = None

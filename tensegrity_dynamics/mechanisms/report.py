@@ -114,7 +114,9 @@ class MechanismReport(RobotReport):
     def stiffness(self) -> Report:
         """Stiffness of the output at rest with the actuators held at their start."""
         robot = self.robot
-        return stiffness_report(robot.name, robot.description, output_stiffness(robot), "at rest, actuators held")
+        rest = MechanismEstimator(robot).solve({})  # refuses rigid cables that would push
+        found = output_stiffness(robot, rest.equilibrium)
+        return stiffness_report(robot.name, robot.description, found, "at rest, actuators held")
 
     def forward_kinematics(self, options: KinematicsOptions) -> Report:
         """The equilibrium for positions of the actuators; those that are not named stay at their start."""

@@ -208,9 +208,11 @@ def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tup
         except TensegrityError as error:
             problems.add(("actuators", i), str(error))
             continue
-        if actuator.motion == "tendon" and (item.rotor_inertia or item.motor_damping):
+        drive = ("rotor_inertia", "motor_damping", "motor_friction", "efficiency")
+        given = [field for field in drive if field in item.model_fields_set]
+        if actuator.motion == "tendon" and given:
             problems.add(
-                ("actuators", i, "rotor_inertia" if item.rotor_inertia else "motor_damping"),
+                ("actuators", i, given[0]),
                 "the spools of a structure have neither inertia nor friction; leave it out.",
             )
         made.append(actuator)

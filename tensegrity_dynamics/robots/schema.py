@@ -136,6 +136,7 @@ class ActuatorBlock(Block):
     efficiency: Annotated[Number, Field(gt=0, le=1)] = 1.0
     rotor_inertia: Annotated[Inertia, Field(ge=0)] = 0.0
     motor_damping: Annotated[TorsionalDamping, Field(ge=0)] = 0.0
+    motor_friction: Annotated[Torque, Field(ge=0)] = 0.0
     free_rate: Annotated[Rate, Field(gt=0)] | None = None
     stall_effort: Annotated[Effort, Field(gt=0)] | None = None
 

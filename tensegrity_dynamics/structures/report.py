@@ -27,13 +27,12 @@ from ..robots.report import (
     provenance_section,
 )
 from ..robots.robot import Robot
-from .analysis.modes import structure_modes
+from .analysis.modes import modes_at_rest
 from .analysis.multiple_equilibria import find_equilibria
 from .analysis.output_stiffness import output_stiffness
 from .analysis.prestress import analyze_prestress
 from .analysis.support import find_support, tipping_slopes
 from .crossings import describe_crossings
-from .dynamics.linearisation import StructureLinearisation
 from .form_finding.equilibrium import StructureEquilibrium
 from .form_finding.forward_kinematics import forward_kinematics
 from .form_finding.stability import no_force
@@ -116,11 +115,7 @@ class StructureReport(RobotReport):
     def _modes_at_rest(self) -> tuple[list[Mode], StructureEquilibrium]:
         robot, has_bars = self.robot, "bar" in self.structure.kinds
         shape = forward_kinematics(robot, rigid_bars=has_bars)
-        linear = StructureLinearisation(shape.structure, (), inputs="lengths", rigid_bars=has_bars)
-        still = np.zeros_like(shape.nodes)
-        model = linear.model(shape.nodes, still, shape.rest_lengths, reduced=True)
-        taut = shape.tensions > no_force(self.structure)
-        return structure_modes(self.structure, model, shape.nodes, taut, shape.output), shape
+        return modes_at_rest(shape, rigid_bars=has_bars), shape
 
     def stiffness(self) -> Report:
         """Stiffness of the output at rest, with rigid bars as in simulation."""

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tensegrity_dynamics.errors import TensegrityError
+
 from ..output import print_json, print_report, progress
 from .arguments import JsonOption, RobotArgument
 
 if TYPE_CHECKING:
+    from tensegrity_dynamics.robots.report import Report, RobotReport
     from tensegrity_dynamics.robots.robot import Robot
 
 
@@ -19,6 +22,12 @@ def check(
     modes: Annotated[
         bool, typer.Option("--modes", help="frequencies, damping and what moves, at rest, actuators held")
     ] = False,
+    along: Annotated[
+        str,
+        typer.Option(
+            "--along", help="with --modes: at poses of the output, AXIS=LOW:HIGH:COUNT from its rest (z=-1cm:1cm:5)"
+        ),
+    ] = "",
     animate: Annotated[
         int, typer.Option("--animate", help="show this mode (1, 2, ...) in the browser view, with a choice of them")
     ] = 0,
@@ -35,12 +44,14 @@ def check(
     from tensegrity_dynamics.robots.robot_types import type_of
 
     loaded = load_robot(robot)
+    if along and not modes:
+        raise TensegrityError("--along says where --modes are asked; give both.")
     if animate:
         _animate(loaded, animate, view_port, view_address)
         return
     with progress.status("finding the shape (the first time its kernels are compiled, about a minute)"):
         report = type_of(loaded).report(loaded)
-        asked = [report.modes()] if modes else []
+        asked = [_modes(loaded, report, along)] if modes else []
         asked += [report.stiffness()] if stiffness else []
         reports = asked or [report.check()]
     if as_json:
@@ -49,6 +60,15 @@ def check(
         return
     for each in reports:
         print_report(each)
+
+
+def _modes(robot: Robot, report: RobotReport, along: str) -> Report:
+    if not along:
+        return report.modes()
+    from ..sweeps.axes import read_axis
+    from ..sweeps.modes_along import modes_along
+
+    return modes_along(robot, read_axis(along, "--along"))
 
 
 def _animate(robot: Robot, number: int, port: int, address: str) -> None:

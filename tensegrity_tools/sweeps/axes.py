@@ -57,7 +57,7 @@ class SweepAxis:
         return f"{self.name} [{'N' if self.name.startswith('load.') else self.unit or '-'}]"
 
 
-def read_axis(text: str) -> SweepAxis:
+def read_axis(text: str, option: str = "--over") -> SweepAxis:
     """An axis from "NAME=LOW:HIGH:COUNT" or "NAME=VALUE".
 
     Raises:
@@ -66,13 +66,13 @@ def read_axis(text: str) -> SweepAxis:
     name, equals, range_text = (part.strip() for part in text.partition("="))
     parts = [part.strip() for part in range_text.split(":")]
     if not equals or len(parts) not in (1, 3) or not all(parts):
-        raise TensegrityError(f"--over {text!r}: {FORM}.")
+        raise TensegrityError(f"{option} {text!r}: {FORM}.")
     if len(parts) == 1:
         parts = [parts[0], parts[0], "1"]
     if not re.fullmatch(r"\d{1,7}", parts[2]) or int(parts[2]) < 1:
-        raise TensegrityError(f"--over {text!r}: {parts[2]!r} is no count of values; {FORM}.")
+        raise TensegrityError(f"{option} {text!r}: {parts[2]!r} is no count of values; {FORM}.")
     count, unit = int(parts[2]), ""
-    what = f"--over {text!r}:"
+    what = f"{option} {text!r}:"
     if name in AXES:
         kind = "length" if name in "xyz" else "angle"
         worded = [_with_degrees(part) if kind == "angle" else part for part in parts[:2]]
@@ -82,15 +82,15 @@ def read_axis(text: str) -> SweepAxis:
     elif re.fullmatch(r"parameter\.[A-Za-z_][\w-]*", name):
         (low, unit), (high, other) = (_number_and_unit(part, text) for part in parts[:2])
         if unit != other:
-            raise TensegrityError(f"--over {text!r}: give both ends the same unit.")
+            raise TensegrityError(f"{option} {text!r}: give both ends the same unit.")
     else:
         raise TensegrityError(
-            f"--over {text!r}: " + unknown_name("axis", name, (*AXES, "load.NAME.z", "parameter.NAME"))
+            f"{option} {text!r}: " + unknown_name("axis", name, (*AXES, "load.NAME.z", "parameter.NAME"))
         )
     if not (math.isfinite(low) and math.isfinite(high)):
-        raise TensegrityError(f"--over {text!r}: both ends must be finite numbers.")
+        raise TensegrityError(f"{option} {text!r}: both ends must be finite numbers.")
     if count == 1 and low != high:
-        raise TensegrityError(f"--over {text!r}: one value has one end; give NAME=VALUE, or a count of 2 and more.")
+        raise TensegrityError(f"{option} {text!r}: one value has one end; give NAME=VALUE, or a count of 2 and more.")
     return SweepAxis(name, low, high, count, unit)
 
 

@@ -382,7 +382,10 @@ class MechanismEquilibriumSolver:
             stiffness, basis = self._stiffness(q, tau, force.size)
             if not np.isfinite(stiffness).all():  # a strand of no length lies within the differences
                 break
-            step = self._step(q, stiffness, basis, force, shift)
+            try:
+                step = self._step(q, stiffness, basis, force, shift)
+            except np.linalg.LinAlgError:  # so far away that rounding leaves nothing of the inertia
+                break
             moved = self._search(q, tau, basis, step, force)
             if moved is None:
                 break

@@ -6,6 +6,7 @@ M is reduced by G; coordinates are scaled to unit inertia, so that the modes hav
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..body_frame import BodyFrame
 from ..dynamics.equations_of_motion import evaluate
 from ..kinematics.independent_coordinates import wrench_jacobian
 from ..mechanism import Mechanism
+from ..routing.columns import COUNT, FIRST, HOLDS, LINE_MASS, LOOP_ROW, REST_NOW, STIFFNESS, STRAIN, STRAIN_RATE
 from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 
 RATE_STEP = 1e-4
@@ -101,11 +103,15 @@ def mechanism_modes(
     if output is not None:
         seen = wrench_jacobian(mechanism, q, output.body, np.asarray(output.frame.origin))[[3, 4, 5, 0, 1, 2]]
 
+    routed = _route_stretching(solver, q)
+    cable_names = [cable.name for cable in mechanism.cables] + [route.name for route in mechanism.routes]
+
     def describe(mode: Mode) -> Mode:
         parts = shares(heavy, np.array([_kinetic(mechanism, name, mode) for name in heavy]))
         strain = np.abs(gradients @ (back @ mode.shape)) ** 2
         energy = weights * strain
-        cables = shares([cable.name for cable in mechanism.cables], np.where(energy > 1e-12 * weights, energy, 0.0))
+        energies = np.concatenate((np.where(energy > 1e-12 * weights, energy, 0.0), routed(mode.shape)))
+        cables = shares(cable_names, energies)
         words = main_parts(parts)
         if seen is not None and output is not None:
             twist = seen @ mode.shape
@@ -121,3 +127,29 @@ def mechanism_modes(
         return body.mass * float(np.sum(np.abs(rate[3:]) ** 2)) + turning
 
     return find_modes(model, count, describe)
+
+
+def _route_stretching(solver: MechanismEquilibriumSolver, q: NDArray) -> Callable[[NDArray], NDArray]:
+    """Of a displacement (nv,) the energies (r,) [J, times 2] in the stretch of routed cables, contacts sticking.
+
+    Cables that are slack, that do not stretch, or whose stretch is not told from their sagging, have none.
+    """
+    flat, work = solver.mechanism.flat, solver._work
+    evaluate(flat, q, np.zeros(solver.mechanism.velocity_count), work)
+    rows = []
+    for cable in flat.routed_cables:
+        first = int(cable[FIRST])
+        strands = np.arange(first, first + int(cable[COUNT]) - 1)
+        state = work.route_state[strands]
+        stretches = (flat.route_elements[strands, HOLDS] > 0.0) & (state[:, STRAIN] > 0.0)
+        stretches &= cable[LOOP_ROW] < 0.0 and cable[LINE_MASS] == 0.0
+        rows.append((strands[stretches], cable[STIFFNESS] * state[stretches, REST_NOW]))
+
+    def energies(shape: NDArray) -> NDArray[np.float64]:
+        found = np.zeros(len(rows))
+        for part in (shape.real, shape.imag) if rows else ():
+            evaluate(flat, q, np.ascontiguousarray(part), work)
+            found += [float(weights @ work.route_state[strands, STRAIN_RATE] ** 2) for strands, weights in rows]
+        return found
+
+    return energies

@@ -10,12 +10,23 @@ from numpy.typing import NDArray
 
 from ...linear_models.linear_model import LinearModel
 from ...linear_models.modes import Mode, find_modes, main_parts, motion_words, shares
+from ..dynamics.linearisation import StructureLinearisation
 from ..dynamics.rod_masses import split_masses
+from ..form_finding.equilibrium import StructureEquilibrium
+from ..form_finding.stability import no_force
 from ..node_frame import NodeFrame
 from ..structure import Structure
 
 WHOLE = 0.8
 """Share of the kinetic energy in motions as one body from which on that is what is said."""
+
+
+def modes_at_rest(shape: StructureEquilibrium, *, rigid_bars: bool) -> list[Mode]:
+    """Modes about an equilibrium with rest lengths held; of its output frame, where it has one."""
+    linear = StructureLinearisation(shape.structure, (), inputs="lengths", rigid_bars=rigid_bars)
+    model = linear.model(shape.nodes, np.zeros_like(shape.nodes), shape.rest_lengths, reduced=True)
+    taut = shape.tensions > no_force(shape.structure)
+    return structure_modes(shape.structure, model, shape.nodes, taut, shape.output)
 
 
 def structure_modes(

@@ -136,3 +136,23 @@ def test_nothing_moves_where_actuators_hold_all():
     robot = load_robot("biglide")
     report = type_of(robot).report(robot).modes()
     assert report.figures["modes"] == [] and "Nothing can move" in report.parts[0]
+
+
+def test_the_energy_of_a_mode_is_told_by_routed_cables_too():
+    """Two ropes side by side share the stretch as their stiffnesses; one that hangs slack has none of it."""
+    rope = (
+        "{{name: {}, young: {} GPa, cable_radius: 1 mm, length: {},"
+        " route: [{{body: world, at: [0, {}, 2]}}, {{body: weight, at: [0, {}, 0]}}]}}"
+    )
+    ropes = [rope.format("soft", 1, 1.9, 0.1, 0.1), rope.format("hard", 3, 1.9, -0.1, -0.1)]
+    ropes.append(rope.format("slack", 1, 2.5, 0, 0))
+    robot = parse_robot(
+        "kind: mechanism\nname: lift\ngravity: [0, 0, -9.81]\nbodies: {weight: {shapes: [{kind: point, mass: 2.0}]}}\n"
+        "joints: [{name: guide, kind: prismatic, parent: world, body: weight, axis: [0, 0, 1]}]\n"
+        "routed_cables:\n" + "".join(f"  - {each}\n" for each in ropes),
+        "here",
+    )
+    solver = MechanismEquilibriumSolver(robot.mechanism)
+    [mode] = mechanism_modes(solver, solver.solve(robot.model.start))
+    assert mode.cables == pytest.approx({"hard": 0.75, "soft": 0.25}, rel=1e-9)
+    assert mode.frequency == pytest.approx(np.sqrt(4e9 * np.pi * 1e-6 / 1.9 / 2.0) / (2 * np.pi), rel=1e-6)

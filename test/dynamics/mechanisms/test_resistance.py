@@ -164,12 +164,12 @@ joints: [{name: j, kind: spherical, parent: world, body: b, start: [0.3, -0.4, 1
 def test_a_rotor_adds_gear_squared_times_its_inertia_and_friction():
     more = (
         "actuators: [{drives: hinge, position: [-1, 1], rate: 5, effort: 2, gear: 10, rotor_inertia: 0.003,"
-        " motor_damping: 0.002}]"
+        " motor_damping: 0.002, motor_friction: 0.004}]"
     )
     robot = pendulum(more=more)
     parts = equations(robot.mechanism, np.zeros(1), np.array([1.5]))
     assert parts.mass[0, 0] == pytest.approx(INERTIA + 0.3)
-    assert parts.passive[0] == pytest.approx(-0.2 * 1.5)
+    assert parts.passive[0] == pytest.approx(-0.2 * 1.5 - 0.04)
 
 
 def test_loads_of_the_file_act_like_the_forces_that_a_user_applies():
@@ -287,6 +287,17 @@ def test_a_load_below_what_the_gear_loses_does_not_drive_it_back():
     simulation.command("effort", {"hinge": -0.4})
     simulation.advance(duration=0.2)
     assert abs(simulation.state.q[0]) < 0.2 * 1e-3
+
+
+def test_what_the_regularised_loss_of_a_gear_changes_falls_with_its_speed():
+    off = []
+    for speed in (1e-2, 1e-3):
+        geared = pendulum(f"{{friction_speed: {speed}}}", more=GEARED)
+        simulation = Simulation(geared, time_step=2e-5, start=[0.0])
+        simulation.command("effort", {"hinge": 0.5})
+        simulation.advance(duration=0.05)
+        off.append(simulation.state.v[0] - 0.05 * 0.5 * 0.7 / INERTIA)
+    assert 0.0 < off[1] < 0.11 * off[0] < 1e-3
 
 
 def test_a_gear_of_zero_is_refused():

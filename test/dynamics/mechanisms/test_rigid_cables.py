@@ -52,6 +52,8 @@ def test_a_rigid_rope_is_refused_where_it_would_push():
         MechanismEstimator(hoist(gravity=9.80665))
     report = type_of(hoist()).report(hoist(gravity=9.80665)).check()
     assert any("rope would have to push" in note for note in report.notes)
+    with pytest.raises(NoEquilibriumError, match="rope would have to push"):
+        type_of(hoist()).report(hoist(gravity=9.80665)).stiffness()
 
 
 @pytest.mark.parametrize("name", ["near_rigid", "task", "qp", "joint_position"])
