@@ -114,8 +114,9 @@ def fill_directions(mobility, output_solved, basis, inertia, solved, directions)
 
 @allocation_free
 def begin_look(equations, size, effort, inertia, solved, directions, steps, rows, held, base):
-    """Fill what a look begins with: directions (k, nv) and steps (k,) along them, efforts (a,) that hold, and the output's
-    acceleration (k,) under these. Returns whether there are directions. `equations` are what `TightCables` has kept."""
+    """Fill what a look begins with: directions (k, nv) and steps (k,) along them, efforts (a,) that hold, and the
+    output's acceleration (k,) under these. Returns whether there are directions. `equations` are what `TightCables`
+    has kept."""
     _, _, _, reduction, tight = taken(equations)
     basis = reduction.basis
     if not fill_directions(tight.mobility, tight.output_solved, basis, inertia, solved, directions):

@@ -58,7 +58,8 @@ def start_up_steps(plant, step, goal, pace, zeroes, holds, tolerance, count, sta
     """Up to `count` steps in place; returns (status, steps done, whether it is at rest).
 
     goal (m,) m: rest lengths to come to, by at most pace (m,) m in each step. zeroes: velocities at peaks of kinetic
-    energy. holds: friction that holds a foot counts as a force at rest, too. state (3,): kinetic energy of the last step [J], peaks, residual of the last look [N].
+    energy. holds: friction that holds a foot counts as a force at rest, too. state (3,): kinetic energy of the last
+    step [J], peaks, residual of the last look [N].
     """
     network, work, no_set_points = plant.network, plant.work, state[:0]
     nodes, velocities, rest_lengths = plant.nodes, plant.velocities, plant.rest_lengths
