@@ -145,7 +145,7 @@ def exported(name: str, members: int) -> None:
     for who, run, integrators, fine in programs:
         exact, _ = run("rk4", fine)
         for integrator in integrators:
-            for step in (2e-3, 1e-3, 5e-4, 2e-4, 1e-4):
+            for step in (1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4):
                 try:
                     found, used = run(integrator, step)
                 except TensegrityError:

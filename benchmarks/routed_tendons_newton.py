@@ -20,6 +20,7 @@ The bodies, masses, pulleys and points are newton's as it ships them. What diffe
   friction 0.4 (`grips`) sticks and slips in turns as its weights bounce, with the ratio e^(friction x wrap) where it
   slips; newton turns the pulley by a share of the cable's way even while the cable does not slip, as no law of friction
   says, and its distance from the law of Euler and Eytelwein has that in it.
+* Wheels on which newton's friction is 10 or 1000 never slip here; e^(10 x half a turn) is never reached.
 * Of the switch example, whose bodies have no mass, the error is that of the length of the cable.
 
 The reference is a third formulation, planar bodies on a spring that only pulls, integrated by DOP853 within

@@ -293,7 +293,7 @@ def test_what_the_regularised_loss_of_a_gear_changes_falls_with_its_speed():
     off = []
     for speed in (1e-2, 1e-3):
         geared = pendulum(f"{{friction_speed: {speed}}}", more=GEARED)
-        simulation = Simulation(geared, time_step=2e-5, start=[0.0])
+        simulation = Simulation(geared, time_step=1e-4, start=[0.0])
         simulation.command("effort", {"hinge": 0.5})
         simulation.advance(duration=0.05)
         off.append(simulation.state.v[0] - 0.05 * 0.5 * 0.7 / INERTIA)

@@ -194,6 +194,8 @@ WRONG = [
     ("length: in", "length: kg", 4, "units.length", ["unit of mass"]),
     ("length: in", "lenght: in", 4, "units.lenght", ["Did you mean 'length'?"]),
     ("kind: structure", "kind: structur", 1, "kind", ["Did you mean 'structure'?"]),
+    ("effort: 5", "effort: 5, efficiency: 0.8", 18, "actuators[1] (winch).efficiency", ["neither inertia nor"]),
+    ("effort: 5", "effort: 5, motor_friction: 1", 18, "actuators[1] (winch).motor_friction", ["neither inertia nor"]),
     ("drives: pull_left", "drives: mast", 17, "actuators[0] (mast).position", ["the start of mast", "outside"]),
     ("drives: pull_left", "drives: back", 17, "actuators[0] (back).drives", ["pull_left, pull_right"]),
     ("drives: pull_left", "drives: pull_right", 18, "actuators[1] (winch)", ["driven by actuator pull_right already"]),

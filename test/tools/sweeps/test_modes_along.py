@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from tensegrity_dynamics import TensegrityError, load_robot, parse_robot
 from tensegrity_dynamics.robots.robot_types import type_of
+from tensegrity_tools.cli import app
 from tensegrity_tools.sweeps.axes import read_axis
 from tensegrity_tools.sweeps.modes_along import modes_along
 
@@ -53,3 +56,17 @@ def test_a_structure_at_home_has_the_modes_of_check():
     own = type_of(robot).report(robot).modes().figures["modes"]
     ours, theirs = ([mode["frequency_Hz"] for mode in modes] for modes in (there["modes"], own))
     assert ours == pytest.approx(theirs, rel=1e-6)
+
+
+def test_the_command_says_them_for_programs_and_asks_for_both_options(tmp_path, capsys):
+    path = tmp_path / "lift.yaml"
+    path.write_text(LIFT, encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        app(["check", str(path), "--modes", "--along", "z=-5cm:5cm:2", "--json"])
+    assert not ended.value.code
+    low, high = (each["modes"][0]["frequency_Hz"] for each in json.loads(capsys.readouterr().out)["path"])
+    assert low < high
+    with pytest.raises(SystemExit) as ended:
+        app(["check", str(path), "--along", "z=-5cm:5cm:2"])
+    assert ended.value.code
+    assert "--along says where --modes are asked; give both" in capsys.readouterr().err
