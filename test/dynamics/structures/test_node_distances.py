@@ -189,9 +189,9 @@ def test_distances_and_positions_move_within_1e_9(pairs: str) -> None:
     model = NodeDistanceModel(structure, all_pairs(6) if pairs == "all" else None)
     speed = 0.3 * np.random.default_rng(2).normal(size=(6, 3))
     methods = ("applied", "multipliers") if pairs == "all" else ("applied",)
-    _, nodes = model.simulate_positions(structure.nodes, speed, 0.2, points=3)
+    _, nodes = model.simulate_positions(structure.nodes, speed, 0.1, points=3)
     for method in methods:
-        motion = model.simulate(structure.nodes, speed, 0.2, method=method, points=3)
+        motion = model.simulate(structure.nodes, speed, 0.1, method=method, points=3)
         np.testing.assert_allclose(motion.nodes, nodes, atol=1e-9)
 
 
