@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from tensegrity.msg import ActuatorCommand
 
+from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.robots.robot_types import type_of
@@ -17,12 +18,7 @@ from tensegrity_dynamics.ros.state_decoding import coordinate_record, record_of,
 
 from ..controller import Command, RobotState
 
-MODES = {
-    "position": ActuatorCommand.POSITION,
-    "velocity": ActuatorCommand.VELOCITY,
-    "effort": ActuatorCommand.EFFORT,
-    "impedance": ActuatorCommand.IMPEDANCE,
-}
+MODES = {each.value: getattr(ActuatorCommand, each.name) for each in Mode}
 
 
 def command_message(command: Command, source: str, session: int, period: float) -> ActuatorCommand:

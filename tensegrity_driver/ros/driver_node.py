@@ -41,12 +41,7 @@ from ..safety.faults import Fault, Reaction
 from ..safety.safety_layer import SafetyStep
 from .driver_messages import DriverMessages
 
-MODES = {
-    ActuatorCommand.POSITION: Mode.POSITION,
-    ActuatorCommand.VELOCITY: Mode.VELOCITY,
-    ActuatorCommand.EFFORT: Mode.EFFORT,
-    ActuatorCommand.IMPEDANCE: Mode.IMPEDANCE,
-}
+MODES = {getattr(ActuatorCommand, each.name): each for each in Mode}
 DEACTIVATE = ("hold", "torque off")
 TRIES, BETWEEN = 5, 1.0
 """How often a bus that refuses is asked when the node starts, and s of wall time in between: a supply may come up with

@@ -8,11 +8,9 @@ from functools import cache, partial
 from types import CodeType
 from typing import Any, TypeVar
 
-import llvmlite.binding
 import numba
 import numpy as np
 from numba.core.ccallback import CFunc
-from numba.core.compiler import Compiler
 from numba.core.imputils import impl_ret_borrowed
 from numba.extending import NativeValue, intrinsic, models, overload, register_model, typeof_impl, unbox
 from numba.np import arrayobj
@@ -96,41 +94,11 @@ def _without_wrapper(function: Any, result: Any) -> Any:
 
     options["no_cpython_wrapper"] = True
     result.add_overload = keep
-    result._compiler.pipeline_class = _PartCompiler
     result._compile_for_args = call_from_python
     store = getattr(getattr(result, "_cache", None), "_cache_file", None)
     if store is not None:  # what was kept of the same function with an entry for Python, or without one, is another one
         store._source_stamp += " for compiled callers"
     return result
-
-
-class _PartCompiler(Compiler):
-    """Compiles what nobody calls but compiled code, which takes it in before machine code is made of it.
-
-    numba makes machine code of it, too: a sixth of all compilation, for an address that nobody asks for.
-    """
-
-    def compile_extra(self, function: Any) -> Any:
-        library = self.state.targetctx.codegen().create_library(function.__qualname__)
-        library.enable_object_caching()
-        library._finalize_final_module = partial(self._leave_to_callers, library, library._finalize_final_module)
-        self.state.library = library
-        return super().compile_extra(function)
-
-    def _leave_to_callers(self, library: Any, finalize: Callable[[], None]) -> None:
-        """Keep the optimised code for those that call it; the program itself gets the environments of functions."""
-        whole = library._final_module
-        library._finalize_dynamic_globals()
-        for each in whole.functions:
-            if not each.is_declaration and each.linkage == llvmlite.binding.Linkage.external:
-                each.linkage = "linkonce_odr"
-        library._shared_module = whole
-        rest = library.create_ir_module(library.name)
-        for variable in whole.global_variables:
-            if variable.name.startswith("_ZN08NumbaEnv"):
-                self.state.targetctx.declare_env_global(rest, variable.name)
-        library._final_module = llvmlite.binding.parse_assembly(str(rest))
-        finalize()
 
 
 class QuickCall:

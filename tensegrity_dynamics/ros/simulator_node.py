@@ -42,14 +42,7 @@ IMPLICIT_STEP = 1e-3
 """s, longest step of the implicit method where it is chosen for its pace."""
 LOCKSTEP_STEP = 2e-5
 """s, explicit steps below which lock-step takes the implicit method."""
-MODES = {
-    ActuatorCommand.POSITION: Mode.POSITION,
-    ActuatorCommand.VELOCITY: Mode.VELOCITY,
-    ActuatorCommand.EFFORT: Mode.EFFORT,
-    ActuatorCommand.IMPEDANCE: Mode.IMPEDANCE,
-}
-
-
+MODES = {getattr(ActuatorCommand, each.name): each for each in Mode}
 LEAST_PACE, PACE_PERIODS = 0.95, 50
 """Part of the desired pace below which the simulator says so, and the periods that it is judged over."""
 

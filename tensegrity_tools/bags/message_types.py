@@ -68,15 +68,6 @@ class MessageTypes:
             )
         return self._definitions[name]
 
-    def all_of(self, package: str) -> list[str]:
-        """Names of all types of a package that can be published, those of feedback of its actions too."""
-        names = []
-        for prefix in self._prefixes:
-            share = prefix / "share" / package
-            names += [f"{package}/msg/{path.stem}" for path in share.glob("msg/*.msg")]
-            names += [f"{package}/action/{path.stem}_FeedbackMessage" for path in share.glob("action/*.action")]
-        return sorted(set(names))
-
     def _own_text(self, name: str) -> str:
         package, kind, short = _split(name)
         if kind == "msg":

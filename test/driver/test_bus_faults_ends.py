@@ -245,7 +245,7 @@ def test_tendons_that_are_all_wound_in_for_long_stay_below_their_ceilings(servos
         cell.run(5)
         cell.mode = Mode.VELOCITY
         cell.goals = dict.fromkeys((name for name in cell.driver.spools if name.startswith("saddle")), -0.015)
-        cell.run(350)
+        cell.run(220)
         assert 0.85 < cell.worst_tension <= 1.0
 
 

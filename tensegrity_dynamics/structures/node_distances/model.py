@@ -16,7 +16,7 @@ from scipy.linalg import lu_factor, lu_solve
 
 from ...errors import TensegrityError, unknown_name
 from ..structure import Structure
-from .constraints import cycle_matrix, orthonormal_basis
+from .constraints import orthonormal_basis
 from .forces import make_elasticity
 from .inertia import apply_inverse, checked_masses, pair_masses
 from .pairs import Pairs, connected_pairs
@@ -101,10 +101,6 @@ class NodeDistanceModel:
         assert self._basis is not None
         right = np.vstack((forces, np.zeros((self._basis.shape[1], 3))))
         return np.asarray(lu_solve(self._factors, right)[: len(self.pairs)])
-
-    def use_cycles(self) -> None:
-        """The multipliers belong to cycles of the graph: whole numbers, and no orthonormal basis is computed."""
-        self.use_basis(cycle_matrix(self.pairs).toarray())
 
     def centre(self, nodes: ArrayLike) -> NDArray[np.float64]:
         """(3,) centre of mass of nodes, or of their velocities."""

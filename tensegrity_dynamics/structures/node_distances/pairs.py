@@ -140,22 +140,11 @@ class Pairs:
         """(3 p,) delta (p, 3) as a vector in one of `ORDERS`."""
         return np.asarray(distances, dtype=np.float64).ravel()[self.vector_order(order)]
 
-    def from_vector(self, vector: ArrayLike, order: str = ORDERS[0]) -> NDArray[np.float64]:
-        """(p, 3) delta of a vector (3 p,)."""
-        delta = np.zeros(3 * len(self))
-        delta[self.vector_order(order)] = np.asarray(vector, dtype=np.float64)
-        return delta.reshape(-1, 3)
-
 
 def centre_matrix(masses: ArrayLike) -> sparse.csr_array:
     """J_c of (3.6), (3, 3 n): the centre of mass of the stacked node positions."""
     weights = np.asarray(masses, dtype=np.float64)
     return sparse.csr_array(sparse.kron(weights[None, :] / weights.sum(), sparse.eye_array(3)))
-
-
-def extended_matrix(pairs: Pairs, masses: ArrayLike, order: str = ORDERS[0]) -> sparse.csr_array:
-    """D with J_c below, (3 p + 3, 3 n): the D-bar of (3.6), of full column rank (Theorem 1)."""
-    return sparse.csr_array(sparse.vstack((pairs.map_matrix(order), centre_matrix(masses))))
 
 
 def all_pairs(count: int) -> Pairs:

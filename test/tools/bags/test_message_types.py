@@ -27,7 +27,12 @@ STANDARD = [
     "rcl_interfaces/msg/ParameterEvent", "rcl_interfaces/msg/Log", "std_msgs/msg/String",
     "visualization_msgs/msg/MarkerArray", "action_msgs/msg/GoalStatusArray", "lifecycle_msgs/msg/TransitionEvent",
 ]  # fmt: skip
-NAMES = [*TYPES.all_of("tensegrity"), *STANDARD]
+ROOT = Path(__file__).parents[3]
+NAMES = [
+    *(f"tensegrity/msg/{path.stem}" for path in sorted(ROOT.glob("msg/*.msg"))),
+    *(f"tensegrity/action/{path.stem}_FeedbackMessage" for path in sorted(ROOT.glob("action/*.action"))),
+    *STANDARD,
+]
 
 
 def filled(message: Any, number: int = 1) -> Any:
