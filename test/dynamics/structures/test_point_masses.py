@@ -155,7 +155,10 @@ def test_factor_within_its_envelope_equals_the_dense_one():
         i, j = structure.members[k]
         rows[c, 3 * i : 3 * i + 3], rows[c, 3 * j : 3 * j + 3] = work.units[c], -work.units[c]
     dense = rows @ np.kron(inverse_mass_matrix(network), np.eye(3)) @ rows.T
-    np.testing.assert_allclose(np.tril(work.factor), np.linalg.cholesky(dense), atol=1e-12)
+    root = np.sqrt(1.0 / np.diag(work.factor))
+    lower = np.tril(work.factor, -1) + np.eye(root.size)
+    np.testing.assert_allclose(lower * root, np.linalg.cholesky(dense), atol=1e-12)
+    np.testing.assert_allclose(np.tril(work.matrix, -1), np.tril(lower * root**2, -1), atol=1e-12)
 
 
 def test_projection_moves_only_along_the_bars_weighted_by_mass():
