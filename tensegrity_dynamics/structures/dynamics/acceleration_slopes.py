@@ -236,7 +236,8 @@ def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths,
 def add_bar_slopes(network, pattern, slopes, velocities, work, c, rates_begin, wide):
     """Add dJ' t of bar c to its ends' rows, and set its row of J Y - db + dJ a, without J Y yet."""
     k = network.bars[c]
-    i, j, length, push = network.members[k, 0], network.members[k, 1], work.lengths[k], work.multipliers[c]
+    i, j, shrink = network.members[k, 0], network.members[k, 1], 1.0 / work.lengths[k]
+    density = shrink * work.multipliers[c]
     f, e = pattern.sizes[0], pattern.sizes[1]
     along, square, pulled = 0.0, 0.0, 0.0
     for a in range(3):
@@ -260,19 +261,19 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rates_begin, w
             unit = work.units[c, b]
             relative = velocities[i, b] - velocities[j, b]
             apart = work.acceleration[i, b] - work.acceleration[j, b]
-            swing = (relative - along * unit) / length
-            turn = (apart - pulled * unit) / length - across / (length * length) * unit
+            swing = shrink * (relative - along * unit)
+            turn = shrink * (apart - pulled * unit - shrink * across * unit)
             if holds:
                 slopes.rates[rates_begin + at + b] += sign * (turn + 0.5 * stiff * unit + damp * swing)
-                slopes.rates[rates_begin + at_rate + b] += sign * (2.0 * relative / length + damp * unit)
+                slopes.rates[rates_begin + at_rate + b] += sign * (2.0 * shrink * relative + damp * unit)
             else:
-                slopes.rates[rates_begin + at + b] += sign * (turn - 2.0 * along * swing / length)
+                slopes.rates[rates_begin + at + b] += sign * (turn - 2.0 * shrink * along * swing)
                 slopes.rates[rates_begin + at_rate + b] += sign * 2.0 * swing
             for a in range(3):
                 entry = -work.units[c, a] * unit
                 if a == b:
                     entry += 1.0
-                entry *= sign * push / length
+                entry *= sign * density
                 if network.position[i] >= 0:
                     slopes.block[slopes.local[i] + a * wide + at + b] += entry
                 if network.position[j] >= 0:
@@ -281,8 +282,8 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rates_begin, w
     if chosen >= 0:
         slopes.rates[rates_begin + slopes.column_of[2 * f + 2 * e + chosen]] -= 1.0
         if holds:
-            slopes.rates[rates_begin + slopes.column_of[2 * f + chosen]] -= (stiff * goal + damp * moved) / length
-            slopes.rates[rates_begin + slopes.column_of[2 * f + e + chosen]] -= (2.0 * moved + damp * goal) / length
+            slopes.rates[rates_begin + slopes.column_of[2 * f + chosen]] -= shrink * (stiff * goal + damp * moved)
+            slopes.rates[rates_begin + slopes.column_of[2 * f + e + chosen]] -= shrink * (2.0 * moved + damp * goal)
 
 
 @inlined_part
