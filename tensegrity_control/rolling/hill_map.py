@@ -152,8 +152,8 @@ class HillMap(RollMap):
         return ""
 
     def learn_failure(self, stand: Stand, cable: int) -> None:
-        failed = Outcome(cable, stand.feet, np.zeros(2), 0.0, 0.0, np.inf, -np.inf, np.inf, True)
-        self._tried[(*self._key(stand), cable)] = failed
+        key = (*self._key(stand), cable)
+        self._tried[key] = Outcome(cable, stand.feet, np.zeros(2), 0.0, 0.0, np.inf, -np.inf, np.inf, True)
 
     def after(self, stand: Stand, roll: Outcome) -> Stand:
         return super().after(stand, roll) if roll.end is None else self.stand(roll.end)
