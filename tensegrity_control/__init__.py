@@ -15,6 +15,7 @@ from .motion_planning.output_planner import plan_output
 from .motion_planning.trajectory_tracking import LinearFeedbackTracker
 from .optimization.control_problem import FreeUnknowns, Inequalities, InputProblem, InputSolution
 from .optimization.input_optimizer import InputOptimizer
+from .optimization.mechanism_problem import mechanism_problem
 from .registry import make_controller
 from .trajectories.orientation import OrientationSpline
 from .trajectories.quintic import QuinticSpline, minimum_jerk
@@ -46,6 +47,7 @@ __all__ = [
     "inverse_kinematics",
     "load_trajectory",
     "make_controller",
+    "mechanism_problem",
     "minimum_jerk",
     "plan_output",
 ]

@@ -63,7 +63,7 @@ def scale_program(program, kept):  # type: ignore[no-untyped-def]
     The squared equations join the objective, 1/2 (A x - b)'R (A x - b), which changes no solution and makes the
     quadratic form definite wherever the solution is unique.
     """
-    (H, f, rows, low, high, column, row, weight), = taken(kept)
+    ((H, f, rows, low, high, column, row, weight),) = taken(kept)
     n, p, r = program.q.shape[0], program.b.shape[0], program.c_low.shape[0]
     heaviest, total = 0.0, 0.0
     for i in range(n):

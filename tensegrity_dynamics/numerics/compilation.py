@@ -17,6 +17,9 @@ from numba.np import arrayobj
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+PLAIN = bool(getattr(numba.config, "DISABLE_JIT", 0))
+"""Whether compilation is switched off."""
+
 _stamps: dict[int, str] = {}  # by id of the compiled function, all of which live as long as their modules
 
 
@@ -262,7 +265,7 @@ class Kept:
 
     def __init__(self, *values: Any) -> None:
         self.values = values
-        if not numba.config.DISABLE_JIT:
+        if not PLAIN:
             self._memory = np.zeros(int(_hand_over(0, values)), dtype=np.uint8)
             self.address = int(self._memory.ctypes.data)
             _hand_over(self.address, values)
@@ -327,7 +330,7 @@ def _taken_without_compilation(kept: Kept) -> tuple:
     return kept.values
 
 
-taken = _taken_without_compilation if numba.config.DISABLE_JIT else _load
+taken = _taken_without_compilation if PLAIN else _load
 """Within a compiled function: the values of a `Kept`."""
 
 

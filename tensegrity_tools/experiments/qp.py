@@ -19,6 +19,7 @@ from rich.console import Console
 from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.numerics.types import Array
 
 from ..output import table
@@ -34,6 +35,7 @@ SHORT = 0.1
 
 
 ROBOTS = ("manipulator", "single_strut")
+STATES = ("truth", "observer")
 QUANTITIES = {"period": "time"}
 
 
@@ -42,32 +44,41 @@ def run(
     robots: str | tuple[str, ...] = "manipulator, single_strut",
     moduli: str | tuple[float, ...] = near_rigid.MODULI,
     period: float = 1e-3,
+    state: str = "truth",
 ) -> dict[str, Any]:
     """Errors, tensions and torques.
 
     Args:
         share: of the document's time and length, for the manipulator. robots: names of `ROBOTS`, with commas between.
         moduli: Pa of the single strut's cables, or a text with units. period: s, of the single strut's control.
+        state: "truth" or "observer".
+
+    Raises:
+        TensegrityError: there is no such robot or state.
     """
     chosen, rows, struts = listed(robots, "robots", ROBOTS), [], []
+    if state not in STATES:
+        raise TensegrityError(unknown_name("state", state, STATES))
+    observer = state == "observer"
     if "manipulator" in chosen:
         rows = [
-            _row(path, held, share, actuation)
+            _row(path, held, share, actuation, observer=observer)
             for path in manipulator.PATHS
             for held, actuation in ((5e-3, "impedance"), (5e-3, "effort"), (1e-3, "impedance"))
         ]
-        rows += [_row("horizontal", 5e-3, SHORT, "impedance", delay=delay) for delay in (1, 2, 3)]
+        rows += [_row("horizontal", 5e-3, SHORT, "impedance", observer=observer, delay=delay) for delay in (1, 2, 3)]
         variants = Variants()
-        rows.append(_row("horizontal", 5e-3, SHORT, "impedance", plant=_stiffer(variants), label="E, masses + 10 %"))
+        plant = {"plant": _stiffer(variants), "label": "E, masses + 10 %"}
+        rows.append(_row("horizontal", 5e-3, SHORT, "impedance", observer=observer, **plant))
     if "single_strut" in chosen:
         struts = [
-            _strut(young, period, actuation)
+            _strut(young, period, actuation, observer)
             for young in quantities(moduli, "moduli", "stress") for actuation in ("impedance", "effort")
         ]  # fmt: skip
     return {"experiment": NAME, "floor_N": manipulator.FLOOR, "rows": rows, "single_strut": struts}
 
 
-def _strut(young: float, period: float, actuation: str) -> dict[str, Any]:
+def _strut(young: float, period: float, actuation: str, observer: bool) -> dict[str, Any]:
     """The single strut along the path of table 5.6."""
     part = f"single strut, {1e-6 * young:g} MPa, {actuation}"
     report(part)
@@ -78,7 +89,7 @@ def _strut(young: float, period: float, actuation: str) -> dict[str, Any]:
     points = near_rigid.waypoints(model)
     floor = near_rigid.STRESS * robot.mechanism.cables[0].area
     found = run_trajectory(
-        file, "qp", points, nodes=False, period=period, time_step=near_rigid.STEP,
+        file, "qp", points, nodes=False, period=period, time_step=near_rigid.STEP, observer=observer,
         parameters={"actuation": actuation, "floor": floor},
     )  # fmt: skip
     knots = np.array([(0.0, 0.0), *((point[0], point[1]) for _, point, _ in points)])
@@ -113,14 +124,15 @@ def _stiffer(variants: Variants) -> Any:
 
 
 def _row(
-    path: str, period: float, share: float, actuation: str, *, delay: int = 0, plant: Any = None, label: str = ""
-) -> dict[str, Any]:
+    path: str, period: float, share: float, actuation: str, *, observer: bool, delay: int = 0, plant: Any = None,
+    label: str = "",
+) -> dict[str, Any]:  # fmt: skip
     part = f"manipulator, {path}, {1e3 * period:g} ms, {actuation}, {delay} periods late, {label or 'as modelled'}"
     report(part)
     spline = manipulator.path(path, share)
     found: TrajectoryRun = run_trajectory(
         "manipulator", "qp", manipulator.waypoints(spline), nodes=False, period=period, time_step=1e-3, delay=delay,
-        plant=plant, parameters={"actuation": actuation},
+        observer=observer, plant=plant, parameters={"actuation": actuation},
     ).after(manipulator.SETTLED)  # fmt: skip
     reference = np.array([spline.value(min(float(time), spline.end)) for time in found.times])
     errors = np.linalg.norm(found.poses - reference, axis=1)

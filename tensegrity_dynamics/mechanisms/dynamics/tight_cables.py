@@ -167,7 +167,8 @@ def begin_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, 
 
 @allocation_free
 def tight_equations(kept, q, v, along, ahead, n, fresh):
-    """Fill the last of what is `kept` (`TightCables.kept`) for the rates v where q comes to `ahead` s later at the rates `along`; returns a status.
+    """Fill the last of what is `kept` (`TightCables.kept`) for the rates v where q comes to `ahead` s later at the
+    rates `along`; returns a status.
 
     Midway through the time for which a command is held the forces are those of its mean, to second order in that time.
     """

@@ -104,13 +104,6 @@ def test_what_is_kept_is_shared_with_its_owner_and_copied_with_it():
     assert np.array_equal(target, [70.0, -8.0])  # copies have written into arrays of their own
 
 
-def test_what_is_kept_under_other_types_is_another_argument():
-    whole, part = Kept(Record(np.ones(2), np.ones((2, 2))), 2.0, np.zeros(2)), Kept(np.ones(2))
-    add_to(whole, 1.0)
-    with pytest.raises(Exception, match="unpack|argument"):
-        add_to(part, 1.0)
-
-
 def test_a_part_of_compiled_functions_answers_python_too_after_its_callers_and_before():
     def double(x):
         return 2.0 * x

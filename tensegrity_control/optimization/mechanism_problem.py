@@ -1,0 +1,78 @@
+"""The control problem of a mechanism at one state, in one call: efforts for what its output shall do.
+
+With the driven cables tight everything is affine in the efforts u (`tight_cables`):
+
+    min  1/2 |u / u_max|^2 + 1/2 |(T - T_want) / T_want|^2    s.t.  b_0 + B u = y'',  T_low <= T_0 + T_1 u <= T_high
+
+(000, (3.2.5)-(3.2.8).) Limits of efforts are never broken, floors and ceilings of tensions yield last, tracking first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.robot import Robot
+
+from .control_problem import Inequalities, InputProblem, Task
+
+
+def mechanism_problem(
+    robot: Robot,
+    desired: ArrayLike,
+    q: ArrayLike | None = None,
+    v: ArrayLike | None = None,
+    *,
+    floor: ArrayLike | None = None,
+    ceiling: ArrayLike = np.inf,
+    level: ArrayLike | None = None,
+) -> InputProblem:
+    """The efforts of a robot's actuators that give its output an acceleration.
+
+    Args:
+        desired: (k,) m/s^2 and rad/s^2 along the axes that the output controls. q, v: (nq,), (nv,) state; None for the
+            start, at rest. floor, ceiling: N, of all driven cables or (c,) of each; None for the `minimum_tension` of
+            the robot file. level: N that is desired in them; None where the least efforts decide alone.
+
+    Raises:
+        TensegrityError: the robot is no such mechanism, an array has a wrong shape, or a level is not above zero.
+        InfeasibleControlError: a floor above its ceiling; names the cable.
+    """
+    equations = TightCables(robot)
+    start = np.array(robot.model.start)
+    q = _of_shape(start if q is None else q, start.shape, "q")
+    v = _of_shape(np.zeros(equations.mechanism.velocity_count) if v is None else v, equations.arrays.full[0].shape, "v")
+    tight = equations.update(q, v)
+    output, effort = robot.output, np.array([each.effort for each in robot.actuators])
+    target = _of_shape(desired, tight.output_0.shape, "desired") - tight.output_0
+    rows, tasks = None, ()
+    if equations.cables:
+        own = {each.drives: each.minimum_tension for each in robot.actuators}
+        shape = (len(equations.cables),)
+        low = np.broadcast_to([own[name] for name in equations.cables] if floor is None else floor, shape)
+        high, there = np.broadcast_to(ceiling, shape), tight.tension_0
+        for name, least, most in zip(equations.cables, low.tolist(), high.tolist(), strict=True):
+            if not least <= most:
+                raise InfeasibleControlError(
+                    f"cable {name} shall keep {least:g} N and at most {most:g} N; lower the floor or raise the ceiling."
+                )
+        rows = Inequalities(tight.tension_1, low - there, high - there, equations.cables)
+        if level is not None:
+            wanted = np.array(np.broadcast_to(level, shape), dtype=np.float64)
+            if not np.all(wanted > 0.0):
+                raise TensegrityError("level: give tensions above zero, in N.")
+            tasks = (Task(tight.tension_1 / wanted[:, None], (wanted - there) / wanted),)
+    return InputProblem(
+        tight.output_1, target, -effort, effort, weights=1.0 / effort, rows=rows, tasks=tasks,
+        names=[each.name for each in robot.actuators], tracked=output.controlled,  # type: ignore[union-attr]
+    )  # fmt: skip
+
+
+def _of_shape(given: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
+    array = np.array(given, dtype=np.float64)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise TensegrityError(f"{what} must be {shape} finite numbers; found shape {array.shape}.")
+    return array
