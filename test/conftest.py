@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import random
 import tempfile
@@ -81,6 +82,16 @@ def rank(item: pytest.Item) -> int:
         return 0
     folder = item.nodeid.split("/")[1:2]
     return 1 + (ORDER.index(folder[0]) if folder and folder[0] in ORDER else len(ORDER))
+
+
+def pytest_collection() -> None:
+    """What is collected stays to the end: nobody need look through it for garbage, now or while the tests run."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is long
