@@ -35,6 +35,8 @@ CLEARANCE = 0.3
 rolls differently from what level ground makes of it."""
 EVEN = 0.25
 """Part of the clearance up to which ground counts as even."""
+LEAST_RISE = 0.05
+"""Slope up to which a roll that fails is not put down to the slope."""
 BAR_STEP = 0.1
 """Of the structure's size, between the points of a bar that are looked at."""
 POSITION_STEP, TURN_STEP = 0.02, np.radians(2.0)
@@ -110,7 +112,7 @@ class HillMap(RollMap):
         if found is None or found.feet != stand.feet:
             return
         rise, above = self._rise(stand, roll), self._laid(stand, roll)[1]
-        if rise > 0.0 and above < EVEN * CLEARANCE * self.body.reader.size:
+        if rise > LEAST_RISE and above < EVEN * CLEARANCE * self.body.reader.size:
             self._too_steep[roll.kind] = min(rise, self._too_steep.get(roll.kind, np.inf))
 
     def rolls(self, stand: Stand, thorough: bool = False) -> Iterator[Outcome | None]:
@@ -225,13 +227,15 @@ class HillMap(RollMap):
         return path, above, where
 
     def _rise(self, stand: Stand, guess: Outcome) -> float:
-        """Slope of the plane through the feet along a roll; below zero downhill."""
+        """Slope along a roll of the planes through the feet before and after, the greater; below zero downhill."""
         assert guess.path is not None
         cosine, sine = np.cos(stand.heading), np.sin(stand.heading)
         own = np.array([[cosine, sine], [-sine, cosine]])
-        _, slope = self._plane(guess.path[0, list(stand.feet), :2] @ own + stand.position)
-        way = guess.shift @ own
-        return float(slope @ way) / float(np.linalg.norm(way))
+        way = guess.shift @ own / float(np.linalg.norm(guess.shift))
+        ends = ((guess.path[0], stand.feet), (guess.path[-1], guess.feet))
+        return max(
+            float(self._plane(nodes[list(feet), :2] @ own + stand.position)[1] @ way) for nodes, feet in ends
+        )  # fmt: skip
 
     def _plane(self, points: Array) -> tuple[float, Array]:
         """Height [m] at x = y = 0 and slope (2,) of the plane through the field at points (m, 2) m."""
