@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -42,13 +43,14 @@ def mechanism_problem(
         InfeasibleControlError: a floor above its ceiling; names the cable.
     """
     equations = TightCables(robot)
-    start = np.array(robot.model.start)
+    start = np.array(robot.model_as(MechanismModel).start)
     q = _of_shape(start if q is None else q, start.shape, "q")
     v = _of_shape(np.zeros(equations.mechanism.velocity_count) if v is None else v, equations.arrays.full[0].shape, "v")
     tight = equations.update(q, v)
     output, effort = robot.output, np.array([each.effort for each in robot.actuators])
     target = _of_shape(desired, tight.output_0.shape, "desired") - tight.output_0
-    rows, tasks = None, ()
+    rows: Inequalities | None = None
+    tasks: tuple[Task, ...] = ()
     if equations.cables:
         own = {each.drives: each.minimum_tension for each in robot.actuators}
         shape = (len(equations.cables),)
