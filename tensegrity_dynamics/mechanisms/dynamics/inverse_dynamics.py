@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import lsq_linear
 
 from ...errors import TensegrityError, unknown_name
 from ..mechanism import Mechanism
@@ -93,7 +92,9 @@ def inverse_dynamics(
 
 def _within(matrix: NDArray, target: NDArray, low: NDArray, high: NDArray) -> NDArray:
     """(d,) efforts within limits of which matrix (n, d) makes what is nearest to a target (n,), the least of these."""
+    from scipy.optimize import lsq_linear  # here, so that importing the package stays quick
+
     ridge = RIDGE * np.linalg.norm(matrix, 2)
-    stacked, wanted = np.vstack((matrix, ridge * np.eye(low.size))), np.concatenate((target, np.zeros(low.size)))
-    found = lsq_linear(stacked, wanted, (low, high), method="bvls", tol=1e-14, max_iter=100 + 20 * low.size)
+    rows, values = np.vstack((matrix, ridge * np.eye(low.size))), np.concatenate((target, np.zeros(low.size)))
+    found = lsq_linear(rows, values, (low, high), method="bvls", tol=1e-14, max_iter=100 + 20 * low.size)
     return np.clip(found.x, low, high)
