@@ -163,8 +163,8 @@ class HillMap(RollMap):
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _key(self, stand: Stand) -> tuple[object, ...]:
-        place = np.round(stand.position / POSITION_STEP).astype(int).tolist()
-        return (stand.feet, round(stand.heading / TURN_STEP) % round(2.0 * np.pi / TURN_STEP), *place)
+        cell = np.round(stand.position / POSITION_STEP).astype(int).tolist()
+        return (stand.feet, round(stand.heading / TURN_STEP) % round(2.0 * np.pi / TURN_STEP), *cell)
 
     def _hinders(self, stand: Stand, guess: Outcome) -> str:
         """Why a roll is left out, in words; "" where it is not."""
@@ -218,8 +218,8 @@ class HillMap(RollMap):
         path[..., :2] = path[..., :2] @ np.array([[cosine, sine], [-sine, cosine]]) + stand.position
         planes = [self._plane(path[k, list(feet), :2]) for k, feet in ((0, stand.feet), (-1, guess.feet))]
         middle = path[..., :2].mean(axis=1)
-        way = middle[-1] - middle[0]
-        done = np.clip((middle - middle[0]) @ way / max(float(way @ way), 1e-12), 0.0, 1.0)[:, None]
+        along = middle[-1] - middle[0]
+        done = np.clip((middle - middle[0]) @ along / max(float(along @ along), 1e-12), 0.0, 1.0)[:, None]
         before, beyond = (height + path[..., :2] @ slope for height, slope in planes)
         path[..., 2] += (1.0 - done) * before + done * beyond - self._lowest
         where = np.zeros(2)
@@ -231,10 +231,10 @@ class HillMap(RollMap):
         assert guess.path is not None
         cosine, sine = np.cos(stand.heading), np.sin(stand.heading)
         own = np.array([[cosine, sine], [-sine, cosine]])
-        way = guess.shift @ own / float(np.linalg.norm(guess.shift))
+        along = guess.shift @ own / float(np.linalg.norm(guess.shift))
         ends = ((guess.path[0], stand.feet), (guess.path[-1], guess.feet))
         return max(
-            float(self._plane(nodes[list(feet), :2] @ own + stand.position)[1] @ way) for nodes, feet in ends
+            float(self._plane(nodes[list(feet), :2] @ own + stand.position)[1] @ along) for nodes, feet in ends
         )  # fmt: skip
 
     def _plane(self, points: Array) -> tuple[float, Array]:
