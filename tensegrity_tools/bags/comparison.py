@@ -82,25 +82,30 @@ class Comparison:
     interpolated: bool = False
 
 
-def read_series(bag: Bag, topic: str) -> Series:
-    """Numbers of a topic. Messages without a time of their own take that of the bag; of equal stamps the last counts.
+def read_series(bag: Bag, topic: str) -> dict[str, Series]:
+    """Numbers of a topic by frame, since several sensors may share a topic; one without a name where frames have none.
 
-    Fields whose number of parts changes on the way are left out.
+    Messages without a time of their own take that of the bag; of equal stamps in a frame the last counts. Fields whose
+    number of parts changes on the way are left out.
     """
     decode, passed = bag.decoder(topic), RUN_FIELDS.get(bag.topics[topic].type, frozenset())
-    rows: dict[int, dict[str, list[float]]] = {}
+    frames: dict[str, dict[int, dict[str, list[float]]]] = {}
     for message in bag.messages([topic]):
         decoded = decode(message.data)
         stamp = stamp_of(decoded)
+        rows = frames.setdefault(str(getattr(getattr(decoded, "header", None), "frame_id", "")), {})
         rows[message.time - bag.start if stamp is None else stamp] = _numbers(decoded, passed)
+    return {frame: _series(rows) for frame, rows in sorted(frames.items())}
+
+
+def _series(rows: dict[int, dict[str, list[float]]]) -> Series:
+    """From the numbers by stamp, one or more."""
     stamps = np.array(sorted(rows), dtype=np.int64)
     fields = {}
-    if len(stamps):
-        first = rows[int(stamps[0])]
-        for name, values in first.items():
-            column = [rows[int(stamp)].get(name, []) for stamp in stamps]
-            if all(len(each) == len(values) for each in column):
-                fields[name] = np.array(column, dtype=np.float64).reshape(len(stamps), len(values))
+    for name, values in rows[int(stamps[0])].items():
+        column = [rows[int(stamp)].get(name, []) for stamp in stamps]
+        if all(len(each) == len(values) for each in column):
+            fields[name] = np.array(column, dtype=np.float64).reshape(len(stamps), len(values))
     return Series(stamps, fields)
 
 
@@ -145,12 +150,17 @@ def compare_bags(first: Bag, second: Bag) -> Comparison:
             result.only_first.append(name)
             result.only_second.append(name)
             continue
-        one, two = read_series(first, a[name]), read_series(second, b[name])
-        if not len(one.stamps) or not len(two.stamps):
-            continue
-        errors, interpolated = _compare(name, one, two)
-        result.interpolated = result.interpolated or interpolated
-        result.errors += errors
+        ones, twos = read_series(first, a[name]), read_series(second, b[name])
+        if len(ones) == len(twos) == 1:  # the same thing, whatever its frame is called
+            pairs = {name: (*ones.values(), *twos.values())}
+        else:
+            pairs = {f"{name} ({frame})": (ones[frame], twos[frame]) for frame in ones if frame in twos}
+            result.only_first += [f"{name} ({frame})" for frame in ones if frame not in twos]
+            result.only_second += [f"{name} ({frame})" for frame in twos if frame not in ones]
+        for title, (one, two) in pairs.items():
+            errors, interpolated = _compare(title, one, two)
+            result.interpolated = result.interpolated or interpolated
+            result.errors += errors
     return result
 
 

@@ -35,21 +35,23 @@ SAMPLE = Definition(NAME, TEXT, STORE.hash_rihs01(NAME))
 
 
 def sample(
-    stamp: int, value: Sequence[float] = (), word: str = "", quaternion: Sequence[float] = (0.0, 0.0, 0.0, 1.0)
-) -> bytes:
+    stamp: int, value: Sequence[float] = (), word: str = "", quaternion: Sequence[float] = (0.0, 0.0, 0.0, 1.0),
+    frame: str = "world",
+) -> bytes:  # fmt: skip
     """A serialised message; stamp in ns, quaternion xyzw."""
-    return bytes(STORE.serialize_cdr(sample_message(stamp, value, word, quaternion), NAME))
+    return bytes(STORE.serialize_cdr(sample_message(stamp, value, word, quaternion, frame), NAME))
 
 
 def sample_message(
-    stamp: int, value: Sequence[float] = (), word: str = "", quaternion: Sequence[float] = (0.0, 0.0, 0.0, 1.0)
-) -> Any:
+    stamp: int, value: Sequence[float] = (), word: str = "", quaternion: Sequence[float] = (0.0, 0.0, 0.0, 1.0),
+    frame: str = "world",
+) -> Any:  # fmt: skip
     """The same as an object."""
     import numpy as np
 
     types = STORE.types
     time = types["builtin_interfaces/msg/Time"](sec=stamp // 10**9, nanosec=stamp % 10**9)
-    header = types["std_msgs/msg/Header"](stamp=time, frame_id="world")
+    header = types["std_msgs/msg/Header"](stamp=time, frame_id=frame)
     x, y, z, w = quaternion
     turned = types["geometry_msgs/msg/Quaternion"](x=x, y=y, z=z, w=w)
     return types[NAME](header=header, value=np.array(value, dtype=np.float64), orientation=turned, word=word)

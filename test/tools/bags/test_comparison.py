@@ -75,6 +75,17 @@ def test_missing_messages_are_counted_and_topics_of_one_bag_named(tmp_path: Path
     assert found.only_first == []
 
 
+def test_sensors_that_share_a_topic_are_compared_each_with_itself(tmp_path: Path) -> None:
+    first = [("/imu", k, sample(k * STEP, [each + k], frame=f"rod_{each}")) for k in range(50) for each in (1, 3, 5)]
+    lost = [each for j, each in enumerate(first) if j != 89]  # of the last sensor at one stamp
+    errors, found = compared(tmp_path, first, lost)
+    assert {topic: each.missing for (topic, field), each in errors.items() if field == "value"} == {
+        "/imu (rod_1)": 0, "/imu (rod_3)": 0, "/imu (rod_5)": 1,
+    }  # fmt: skip
+    assert all(each.largest == 0.0 for each in errors.values())
+    assert not found.only_first
+
+
 def test_bags_without_a_common_topic_are_not_compared(tmp_path: Path) -> None:
     with pytest.raises(TensegrityError, match="no topic in common"):
         compared(tmp_path, [("/a", 0, sample(0))], [("/b", 0, sample(0))])
