@@ -2,7 +2,7 @@
 
 With the driven cables tight everything is affine in the efforts u (`tight_cables`):
 
-    min  1/2 |u / u_max|^2 + 1/2 |(T - T_want) / T_want|^2    s.t.  b_0 + B u = y'',  T_low <= T_0 + T_1 u <= T_high
+    min  1/2 |u / u_max|^2 + 1/2 |(T - T_level) / T_level|^2    s.t.  b_0 + B u = y'',  T_low <= T_0 + T_1 u <= T_high
 
 (000, (3.2.5)-(3.2.8).) Limits of efforts are never broken, floors and ceilings of tensions yield last, tracking first.
 """
@@ -53,9 +53,9 @@ def mechanism_problem(
     tasks: tuple[Task, ...] = ()
     if equations.cables:
         own = {each.drives: each.minimum_tension for each in robot.actuators}
-        shape = (len(equations.cables),)
-        low = np.broadcast_to([own[name] for name in equations.cables] if floor is None else floor, shape)
-        high, there = np.broadcast_to(ceiling, shape), tight.tension_0
+        count, there = len(equations.cables), tight.tension_0
+        low = _of_cables([own[name] for name in equations.cables] if floor is None else floor, count, "floor")
+        high = _of_cables(ceiling, count, "ceiling")
         for name, least, most in zip(equations.cables, low.tolist(), high.tolist(), strict=True):
             if not least <= most:
                 raise InfeasibleControlError(
@@ -63,10 +63,10 @@ def mechanism_problem(
                 )
         rows = Inequalities(tight.tension_1, low - there, high - there, equations.cables)
         if level is not None:
-            wanted = np.array(np.broadcast_to(level, shape), dtype=np.float64)
-            if not np.all(wanted > 0.0):
+            tension = _of_cables(level, count, "level")
+            if not np.all(tension > 0.0):
                 raise TensegrityError("level: give tensions above zero, in N.")
-            tasks = (Task(tight.tension_1 / wanted[:, None], (wanted - there) / wanted),)
+            tasks = (Task(tight.tension_1 / tension[:, None], (tension - there) / tension),)
     return InputProblem(
         tight.output_1, target, -effort, effort, weights=1.0 / effort, rows=rows, tasks=tasks,
         names=[each.name for each in robot.actuators], tracked=output.controlled,  # type: ignore[union-attr]
@@ -78,3 +78,11 @@ def _of_shape(given: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
     if array.shape != shape or not np.isfinite(array).all():
         raise TensegrityError(f"{what} must be {shape} finite numbers; found shape {array.shape}.")
     return array
+
+
+def _of_cables(given: ArrayLike, count: int, what: str) -> Array:
+    """(c,) from one number for all driven cables, or one of each."""
+    array = np.asarray(given, dtype=np.float64)
+    if array.shape not in ((), (count,)):
+        raise TensegrityError(f"{what} must be one tension or {count} of them, in N; found shape {array.shape}.")
+    return np.broadcast_to(array, (count,))

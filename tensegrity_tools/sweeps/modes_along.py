@@ -7,18 +7,15 @@ from typing import Any
 import numpy as np
 
 from tensegrity_control.inverse_kinematics.equilibrium_map import equilibrium_map
-from tensegrity_control.inverse_kinematics.ik_result import InverseKinematicsOptions
-from tensegrity_control.inverse_kinematics.pose_goal import PoseGoal
-from tensegrity_control.inverse_kinematics.reach import reach
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.linear_models.modes import mode_section
-from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
 from tensegrity_dynamics.robots.output_frame import AXES
 from tensegrity_dynamics.robots.report import Report, Section
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.structure import Structure
 
 from .axes import SweepAxis
+from .samples import reach_beside
 
 SHOWN = 6
 """Modes of each pose in a table."""
@@ -40,18 +37,13 @@ def modes_along(robot: Robot, axis: SweepAxis) -> Report:
     bars = isinstance(robot.model, Structure) and "bar" in robot.model.kinds
     equilibria = equilibrium_map(robot.model, robot, **({"rigid_bars": True} if bars else {}))
     home = equilibria.start()
-    preferred = InverseKinematicsOptions(preferred=home if isinstance(robot.model, Structure) else None)
     turning = axis.name.startswith("r")
     scale, unit = (180.0 / np.pi, "deg") if turning else (1e3, "mm")
     parts: list[Section | str] = []
     path: list[dict[str, Any]] = []
     last = home
     for value in axis.values:
-        moved = np.zeros(6)
-        moved[AXES.index(axis.name)] = value
-        turned = matrix_from_vector(moved[3:]) @ matrix_from_quaternion(home.pose[1])
-        goal = PoseGoal(home.pose[0] + moved[:3], quaternion_from_matrix(turned), robot.output)
-        found, why = reach(equilibria, last, home, goal, preferred)
+        found, why = reach_beside(equilibria, last, home, [AXES.index(axis.name)], [value])
         at = f"{axis.name} {scale * value:+.4g} {unit}"
         entry: dict[str, Any] = {"axis": axis.name, "offset": float(value), "reached": found is not None}
         path.append(entry)

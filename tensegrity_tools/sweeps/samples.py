@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from ruamel.yaml import YAML
 
 from tensegrity_control.inverse_kinematics.equilibrium_map import EquilibriumMap, equilibrium_map
@@ -158,16 +158,11 @@ def sample_chunk(plan: SweepPlan, number: int) -> dict[str, NDArray]:
     robot = equilibria.robot
     positions = np.full((count, len(robot.actuators)), np.nan)
     axes = [AXES.index(axis.name) for axis in plan.axes if axis.is_pose]
-    preferred = InverseKinematicsOptions(preferred=home if robot.kind == "structure" else None)
     last = home
     for k, offsets in enumerate(inner):
         found, why = home, ""
         if axes:
-            moved = np.zeros(6)
-            moved[axes] = offsets
-            turned = matrix_from_vector(moved[3:]) @ matrix_from_quaternion(home.pose[1])
-            goal = PoseGoal(home.pose[0] + moved[:3], quaternion_from_matrix(turned), robot.output)
-            found, why = reach(equilibria, last, home, goal, preferred)
+            found, why = reach_beside(equilibria, last, home, axes, offsets)
         if found is None:
             figures[k, 0], binding[k] = OUT_OF_REACH, why[:80]
             continue
@@ -176,6 +171,21 @@ def sample_chunk(plan: SweepPlan, number: int) -> dict[str, NDArray]:
         positions[k] = equilibria.positions(found)
         figures[k] = _figures(equilibria, found, plan.wrench)
     return {"figures": figures, "pose": poses, "positions": positions, "binding": binding}
+
+
+def reach_beside(
+    equilibria: EquilibriumMap[Any], last: Any, home: Any, axes: Sequence[int], offsets: ArrayLike
+) -> tuple[Any, str]:
+    """The equilibrium with the output moved from home by offsets [m, rad] along axes (indices of `AXES`), or None.
+
+    It is searched for from the `last` one found; beside it what stops the motion where it is out of reach.
+    """
+    moved, robot = np.zeros(6), equilibria.robot
+    moved[axes] = offsets
+    turned = matrix_from_vector(moved[3:]) @ matrix_from_quaternion(home.pose[1])
+    goal = PoseGoal(home.pose[0] + moved[:3], quaternion_from_matrix(turned), robot.output)
+    preferred = InverseKinematicsOptions(preferred=home if isinstance(robot.model, Structure) else None)
+    return reach(equilibria, last, home, goal, preferred)
 
 
 @lru_cache(maxsize=4)

@@ -127,15 +127,17 @@ def start_up(
         if value is not None and not (np.isfinite(value) and value >= 0.0):
             raise TensegrityError(f"{what} is {value}, must be a finite number, zero or more.")
     ground = structure.ground
-    holds = ground is not None and not (ground.slope == 0.0 and ground.hills is None)
-    if holds and ground is not None:
-        if ground.friction <= np.tan(ground.slope):
-            raise TensegrityError(
-                f"start-up: on a slope of {np.degrees(ground.slope):.4g} deg a friction of {ground.friction:g} holds "
-                f"nothing, so it never comes to rest; more than {np.tan(ground.slope):.3g} does."
-            )
+    steep = 0.0 if ground is None else abs(np.tan(ground.slope))
+    if ground is not None and steep > 0.0 and ground.friction <= steep and not structure.fixed.any():
+        raise TensegrityError(
+            f"start-up: on a slope of {np.degrees(ground.slope):.4g} deg a friction of {ground.friction:g} holds "
+            f"nothing, so it never comes to rest; more than {steep:.3g} does."
+        )
+    holds = False
+    if ground is not None and ground.friction > 0.0 and (ground.slope != 0.0 or ground.hills is not None):
         # on level ground feet slide until nothing pushes them
         structure = replace(structure, ground=replace(ground, friction_speed=STICKING * ground.friction_speed))
+        holds = True
     simulator = StructureSimulator(
         Robot(name=structure.kind, model=structure), time_step, "rattle",
         start=structure.nodes if start is None else start,

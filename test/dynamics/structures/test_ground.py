@@ -255,6 +255,13 @@ def test_start_up_ends_on_a_slope_where_friction_holds_the_feet() -> None:
         start_up(on(slope=np.radians(6.0), friction=0.1))
 
 
+def test_start_up_comes_to_rest_in_a_hollow_without_friction() -> None:
+    x = np.linspace(-2.0, 2.0, 21)
+    hollow = HeightField(0.1 * (x[:, None] ** 2 + x**2) - 0.2, np.array([-2.0, -2.0]), 0.2)
+    rest = start_up(on(hills=hollow, friction=0.0), tolerance=1e-3)
+    assert rest.residual <= 1e-3 and not rest.slack
+
+
 def test_friction_takes_nothing_on_ground_without_friction() -> None:
     simulation = Simulation(on(friction=0.0), 1e-4, "rattle", start=standing().nodes + [0, 0, 0.05])
     simulation.set_motion(np.tile([0.3, 0.0, 0.0], (12, 1)))
