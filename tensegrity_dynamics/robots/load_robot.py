@@ -5,6 +5,7 @@ Every error names file, line and field, what was found and what is allowed; all 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
@@ -243,6 +244,13 @@ def _check_tour(block: CommonBlock, built: BuiltModel, problems: Problems) -> No
         problems.add(("tour",), "goals need an output to move; add one under 'outputs'.")
         return
     for i, stop in enumerate(block.tour):
+        turned = math.hypot(*stop.turn)
+        if turned > math.pi * (1.0 + 1e-9):
+            problems.add(
+                ("tour", i, "turn"),
+                f"{math.degrees(turned):.6g} deg is more than half a turn, which no pose tells from less than half a turn the "
+                "other way. Numbers without a unit are rad; for degrees write '5 deg', or units: {angle: deg}.",
+            )
         for field, axes in (("move", ("x", "y", "z")), ("turn", ("rx", "ry", "rz"))):
             for k, axis in enumerate(axes):
                 controlled = built.outputs[0].controlled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -201,8 +202,17 @@ def _values(block: StructureFile, what: str, otherwise: float | None, problems: 
                 values[i] = value
                 break
         else:
-            problems.add(("members", i), f"no {what} is given, here or under defaults.{member.kind}; add one.")
+            hint = _distance_hint(block, member.nodes) if what == "rest_length" else ""
+            problems.add(("members", i), f"no {what} is given, here or under defaults.{member.kind}; add one{hint}.")
     return values
+
+
+def _distance_hint(block: StructureFile, nodes: Sequence[str]) -> str:
+    """What a missing rest length could be: the file already says how far apart the nodes are."""
+    if any(name not in block.nodes for name in nodes):
+        return ""
+    one, other = (np.array(block.nodes[name].position) for name in nodes)
+    return f" (its nodes are {np.linalg.norm(other - one):.6g} m apart), or a block `form`, which finds them"
 
 
 def _outputs(block: StructureFile, index: dict[str, int], problems: Problems) -> tuple[NodeFrame, ...]:

@@ -168,6 +168,8 @@ def test_angles_count_in_degrees_where_the_file_says_so() -> None:
     text = changed("{name: tip, nodes: {load: [0, 0, 0]}, controlled: [x, y]}", plate)
     text = text.replace("move: [1, 0, 0]", "turn: [0, 0, 90]").replace('"2 s"', "2")
     assert parse_robot(text).tour[0].turn == pytest.approx((0.0, 0.0, np.pi / 2))
+    with pytest.raises(RobotFileError, match=r"tour\[0\].*turn: 181 deg is more than half a turn.*units"):
+        parse_robot(text.replace("[0, 0, 90]", "[0, 0, 181]"))
 
 
 # -- what a wrong file gives ----------------------------------------------------------------------------------------
@@ -180,7 +182,7 @@ WRONG = [
     ("rest_length: 6", "rest_length: 1e999", 13, "members[0] (pull_left).rest_length", ["finite"]),
     ("rest_length: 6", "rest_length: true", 13, "members[0] (pull_left).rest_length", ["a length is needed", "True"]),
     ("rest_length: 6", "rest_lenght: 6", 13, "members[0] (pull_left).rest_lenght", ["Did you mean 'rest_length'?"]),
-    ("rest_length: 9, ", "", 15, "members[2] (mast)", ["no rest_length is given"]),
+    ("rest_length: 9, ", "", 15, "members[2] (mast)", ["no rest_length is given", "m apart", "`form`"]),
     ("stiffness: 1000, ", "", 15, "members[2] (mast)", ["no stiffness is given", "defaults.bar"]),
     ("kind: bar", "kind: rod", 15, "members[2] (mast).kind", ["'rod'", "'bar', 'tendon', 'spring'"]),
     ("[back, load]", "[bak, load]", 15, "members[2] (mast).nodes[0]", ["no node 'bak'", "Did you mean 'back'?"]),
