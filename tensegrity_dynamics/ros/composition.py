@@ -20,7 +20,7 @@ from ..ending import Ending
 from ..errors import TensegrityError
 from .attention import pause
 from .hand_over import HandOver
-from .robot_node import RobotNode, handle_waiting, run_in_ros
+from .robot_node import RobotNode, handle_waiting, run_in_ros, spare_collections
 
 
 class NodeFailure(Exception):
@@ -128,6 +128,7 @@ def run_composed(
     def work(executor: SingleThreadedExecutor, ending: Ending, release: ExitStack) -> None:
         composition = Composition(makes, may_end, arguments)
         release.callback(composition.close)
+        spare_collections()
         try:
             composition.spin(executor, ending)
         except NodeFailure as failure:
