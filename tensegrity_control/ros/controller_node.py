@@ -259,6 +259,7 @@ class ControllerNode(RobotNode):
             if self._stamp is not None and nanoseconds(message.header.stamp) < self._stamp:
                 self._planner.cancel("the simulation was reset")
             return
+        self._withheld = None  # answered after a newer one it would look like a reset, which forgets the goal
         stamp = nanoseconds(message.header.stamp)
         wall = time.monotonic()
         if stamp == self._stamp and self._answer is not None:
