@@ -192,7 +192,7 @@ def test_a_killed_controller_leads_to_a_safe_hold(system, lockstep):
     running.wait(lambda: "hold" in running.diagnosis("simulator"))
 
     def pass_a_second():
-        """Of the robot's time: on a busy machine spools brake for longer than a second. In lock-step it stands still."""
+        """Of the robot's time, which on a busy machine is slow; in lock-step it stands still."""
         since = seconds(watcher.tendons.header.stamp)
         if lockstep:
             watcher.spin(1.0)
