@@ -102,14 +102,14 @@ class Judge:
         multipliers = -np.linalg.lstsq(rows.T, force, rcond=1e-10)[0] if rows.size else np.zeros(0)
         return force + rows.T @ multipliers, multipliers, rows, gaps
 
-    def judge(self, away: float = 1e-3, seed: int = 0) -> Judgement:
+    def judge(self, away: float = 1e-3) -> Judgement:
         """The equilibrium found from a start `away` (m, rad) from the exported shape, along what is brought back."""
         qpos = self.start
         left, multipliers, rows, gaps = self.forces_left(qpos)
         exported = float(np.abs(left).max(initial=0.0))
         stiff = _stiff_motions(self.stiffness(qpos, multipliers), rows)[0]
         if stiff.shape[1]:
-            nudge = stiff @ np.random.default_rng(seed).normal(size=stiff.shape[1])
+            nudge = stiff @ np.random.default_rng(0).normal(size=stiff.shape[1])
             qpos = self.moved(qpos, away * nudge / np.abs(nudge).max())
         qpos = self._settled(qpos)
         left, multipliers, rows, gaps = self.forces_left(qpos)

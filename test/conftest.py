@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import os
 import random
-import tempfile
+import socket
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,17 +19,20 @@ ORDER = ("system", "control", "dynamics", "driver", "house", "tools")  # what co
 DOMAINS = range(20, 100)  # the numbers whose ports no Linux hands out to others
 
 
+CLAIMS: list[socket.socket] = []  # of this process, with which they end
+
+
 def claim_domain() -> int:
-    """A ROS domain that no other test process on this machine uses; the claim ends with this process."""
-    folder = Path(tempfile.gettempdir()) / "tensegrity_test_domains"
-    folder.mkdir(exist_ok=True)
+    """A ROS domain that no other test process uses, wherever that keeps its files: a claim is a name in the kernel's
+    network, as the ports of a domain are."""
     for domain in DOMAINS:
-        claim = os.open(folder / str(domain), os.O_RDWR | os.O_CREAT, 0o666)
+        claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
-            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(claim)
+            claim.bind(f"\0tensegrity_test_domain_{domain}")
+        except OSError:
+            claim.close()
         else:
+            CLAIMS.append(claim)
             return domain
     raise RuntimeError(f"all ROS domains from {DOMAINS[0]} to {DOMAINS[-1]} are in use by other tests")
 

@@ -34,8 +34,6 @@ def least_effort_equilibrium(
     goal: ArrayLike,
     strains: NDArray[np.int64],
     floor: ArrayLike,
-    *,
-    solver: str = DEFAULT_SOLVER,
 ) -> tuple[Array, Array]:
     """Position (nq,) and efforts (u,) of the equilibrium near a start.
 
@@ -51,7 +49,7 @@ def least_effort_equilibrium(
     size, inputs = model.index.size, model.drives.size
     q, u, target = np.array(start), np.array(effort, dtype=np.float64), np.asarray(goal, dtype=np.float64)
     rows, least = target.size, np.asarray(floor, dtype=np.float64)
-    qp = CheckedSolver(solver, Sizes(size + inputs, size + rows, 0))
+    qp = CheckedSolver(DEFAULT_SOLVER, Sizes(size + inputs, size + rows, 0))
     cost = np.diag(np.concatenate((np.full(size, TOWARDS), np.ones(inputs))))
     none = np.zeros(0)
     for _ in range(STEPS):

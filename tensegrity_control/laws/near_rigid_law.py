@@ -32,19 +32,15 @@ class NearRigidLaw:
     Args:
         robot: see `NearRigidModel`. tracked: names of the tracked coordinates.
         floor: strain (one, or one per cable) that stays the least. corrected: False takes the printed sign.
-        solver: of `optimization.solvers`.
     """
 
-    def __init__(
-        self, robot: Robot, tracked: Sequence[str], floor: ArrayLike, *, corrected: bool = True,
-        solver: str = DEFAULT_SOLVER,
-    ) -> None:  # fmt: skip
+    def __init__(self, robot: Robot, tracked: Sequence[str], floor: ArrayLike, *, corrected: bool = True) -> None:
         self.model = NearRigidModel(robot, tracked)
         cables, inputs = self.model.radii.size, len(self.model.drives)
         self.floor = np.broadcast_to(np.asarray(floor, dtype=np.float64), (cables,)).copy()
         self.sign = 1.0 if corrected else -1.0
         self.names = tuple(each.name for each in robot.actuators)
-        self._solver = CheckedSolver(solver, Sizes(inputs + cables, self.model.index.size, 0))
+        self._solver = CheckedSolver(DEFAULT_SOLVER, Sizes(inputs + cables, self.model.index.size, 0))
         self._cost = np.diag(np.concatenate((np.ones(inputs), np.zeros(cables))))
         self._free = np.full(inputs, np.inf)
 

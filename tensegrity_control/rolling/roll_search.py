@@ -33,14 +33,16 @@ AT_A_TIME = 20
 """Stands after which a caller may pause."""
 DETOUR, EXTRA = 1.5, 6
 """Rolls that are made to come within half a roll rather than a whole one: so many times the fewest, and some more."""
+MORE_ROLLS = 1
+"""Rolls beyond the fewest among which the nearest end is sought."""
 WORTH = 0.1
 """Of a roll: how much nearer to the goal each roll must lead, where half a roll cannot be reached."""
 CELL, TURN = 0.25, np.radians(10.0)
-"""Places nearer to each other than this part of a roll (and of the tolerance, where that is less than half a roll), on
+"""Positions nearer to each other than this part of a roll (and of the tolerance, where that is below half a roll), on
 the same face turned alike, count as one at first; by a quarter each time that nothing is found."""
 FINER = 0.25
 SAME = 0.02
-"""Of a roll, and rad, below which two ways lead to the same stand: as exact as rolls repeat."""
+"""Of a roll, and rad, below which two sequences of rolls lead to the same stand: as exact as rolls repeat."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +69,13 @@ class NearestStand:
 
 
 def search_rolls(
-    rolls: RollMap, start: Stand, goal: Array, tolerance: float | None = None, *, more: int = 1
+    rolls: RollMap, start: Stand, goal: Array, tolerance: float | None = None
 ) -> Iterator[RollPlan | None]:
     """Search: yields None after every run of the model and now and then, for a caller to pause, and the plan at last.
 
     Args:
         goal: (2,) m. tolerance: m; None for half a roll, the shortest there is from where it stands, or else the
             nearest position within a whole one.
-        more: rolls beyond the fewest among which the nearest end is sought.
 
     Raises:
         UnreachableGoalError: no cable tips the face, or no rolls lead to the goal; the nearest position is named, and
@@ -83,7 +84,7 @@ def search_rolls(
     last_run = rolls.runs + MAX_RUNS
     while True:
         plan = None
-        for plan in _search_once(rolls, start, np.asarray(goal, dtype=np.float64), tolerance, more):
+        for plan in _search_once(rolls, start, np.asarray(goal, dtype=np.float64), tolerance):
             if plan is None:
                 yield None
         assert plan is not None
@@ -104,9 +105,7 @@ def search_rolls(
         yield None
 
 
-def _search_once(
-    rolls: RollMap, start: Stand, goal: Array, tolerance: float | None, more: int
-) -> Iterator[RollPlan | None]:
+def _search_once(rolls: RollMap, start: Stand, goal: Array, tolerance: float | None) -> Iterator[RollPlan | None]:
     """As `search_rolls`, with what is known of the rolls now."""
     words = rolls.body.face_words
     first: list[Outcome] = []
@@ -128,7 +127,7 @@ def _search_once(
     most_rolls = DETOUR * away / stride + EXTRA if tolerance is None else np.inf
     for bound, levels in ((most_rolls, 2), (np.inf, rolls.finest)) if tolerance is None else ((np.inf, rolls.finest),):
         for level in range(levels):
-            search = _Search(rolls, start, goal, allowed, more, stride, level, bound, MAX_STANDS - looked)
+            search = _Search(rolls, start, goal, allowed, stride, level, bound, MAX_STANDS - looked)
             yield from search.run()
             if search.plan is not None:
                 yield search.plan
@@ -163,10 +162,10 @@ class _Search:
     """
 
     def __init__(
-        self, rolls: RollMap, start: Stand, goal: Array, allowed: float, more: int, stride: float, level: int,
+        self, rolls: RollMap, start: Stand, goal: Array, allowed: float, stride: float, level: int,
         most_rolls: float, most: int,
     ) -> None:  # fmt: skip
-        self._rolls, self._start, self._goal, self._allowed, self._more = rolls, start, goal, allowed, more
+        self._rolls, self._start, self._goal, self._allowed = rolls, start, goal, allowed
         self._stride, self._thorough, self._most_rolls, self._most = stride, level > 0, most_rolls, most
         part = FINER**level
         self._cell = part * min(CELL * stride, 0.5 * allowed if allowed > 0.0 else np.inf)
@@ -192,7 +191,7 @@ class _Search:
         while queue and self.count < self._most:
             _, distance, _, depth, stand, path = heapq.heappop(queue)
             left = depth + max(0.0, distance - self._allowed) / self._stride
-            fewest = np.inf if self.plan is None else len(self.plan.rolls) + self._more
+            fewest = np.inf if self.plan is None else len(self.plan.rolls) + MORE_ROLLS
             if left > fewest:
                 break
             if left > self._most_rolls:

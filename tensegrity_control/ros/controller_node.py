@@ -37,6 +37,7 @@ from tensegrity_dynamics.ros.geometry_messages import (
     fill_twist,
     nanoseconds,
     pose_from_message,
+    state_pose,
     time_message,
     wrench_from_message,
 )
@@ -259,6 +260,7 @@ class ControllerNode(RobotNode):
             if self._stamp is not None and nanoseconds(message.header.stamp) < self._stamp:
                 self._planner.cancel("the simulation was reset")
             return
+        self._withheld = None  # answered after a newer one it would look like a reset, which forgets the goal
         stamp = nanoseconds(message.header.stamp)
         wall = time.monotonic()
         if stamp == self._stamp and self._answer is not None:
@@ -372,7 +374,7 @@ class ControllerNode(RobotNode):
             off = ""
             with suppress(TensegrityError):  # where there is no reference, which the command has said
                 held = self._controller.reference(self._now).pose
-                off = self._resting.look(self._now, status, held, pose_from_message(message.output_pose))
+                off = self._resting.look(self._now, status, held, state_pose(message))
             self._off = slot, off
         return self._off[1]
 
@@ -553,7 +555,7 @@ class ControllerNode(RobotNode):
         try:
             self._ready(whole=True)
             goal = self._goals(request.target.header.frame_id, [0.0], [pose_asked(request)])[0][1]
-            here = None if self._state is None else pose_from_message(self._state.output_pose)
+            here = None if self._state is None else state_pose(self._state)
             ignored = "" if here is None else goal.note(here)
             profile = request.profile or "minimum_jerk"
             accepted = await self._planned(self._planner.goal(self._controller, goal, request.duration, profile))
@@ -753,7 +755,7 @@ class ControllerNode(RobotNode):
         if self._running is None or self._ended is None or self._ended.done():
             return
         status = self._controller.status(self._now)
-        planned, pose = self._controller.reference(self._now).pose, pose_from_message(message.output_pose)
+        planned, pose = self._controller.reference(self._now).pose, state_pose(message)
         if pose is not None:
             error = pose_error(planned, pose)
             feedback = FollowTrajectory.Feedback(
@@ -766,7 +768,7 @@ class ControllerNode(RobotNode):
 
     def _errors(self, goal: Any) -> tuple[float, float]:
         """Distance [m] and angle [rad] from the last state to a goal; a goal without orientation counts no angle."""
-        actual = None if self._state is None else pose_from_message(self._state.output_pose)
+        actual = None if self._state is None else state_pose(self._state)
         target: Pose | None = pose_from_message(goal)
         if actual is None:
             return float("nan"), float("nan")

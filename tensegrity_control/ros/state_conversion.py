@@ -13,7 +13,7 @@ from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.robots.robot_types import type_of
-from tensegrity_dynamics.ros.geometry_messages import pose_from_message, pose_from_values
+from tensegrity_dynamics.ros.geometry_messages import pose_from_values, state_pose
 from tensegrity_dynamics.ros.state_decoding import coordinate_record, record_of, state_names, state_record
 
 from ..controller import Command, RobotState
@@ -79,7 +79,7 @@ class StateReader:
             at = inside.output_pose
             pose = None if at is None else pose_from_values(*(tuple(np.asarray(each).tolist()) for each in at))
             return RobotState(pose=pose, q=decoded.configuration.copy(), v=decoded.velocity.copy())
-        pose = pose_from_message(state.output_pose)
+        pose = state_pose(state)
         if not (len(state.q) or state.coordinate_name):
             with suppress(TensegrityError):  # the pose alone will do for most
                 record = state_record(state, self._codec.layout)

@@ -13,10 +13,11 @@ import select
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import NoReturn
 
 from tensegrity_dynamics import load_robot
-from tensegrity_dynamics.ending import Ending, leave_now
+from tensegrity_dynamics.ending import Ending, end_within, leave_now
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..bus.control_tables import MODELS
@@ -29,6 +30,8 @@ SWITCH_INTERVAL_S = 0.0005
 SILENCE_S, LONGEST_END_S = 0.2, 0.8
 """How long nobody must have sent anything before the ports are removed, and for how long that is waited for [s]; below
 the time after which an end is broken off."""
+CLOSING_S = 30.0
+"""Time [s] that the removal of the ports may take; then the process ends all the same."""
 DEFAULT_MODELS = {1: "AX-12A", 2: "XM430-W350"}
 """Servo models where only a protocol is chosen."""
 
@@ -127,18 +130,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     stop, wake = os.pipe()
     status = 0
-    with Ending() as ending:  # a start that takes long is broken off
-        ending.when_asked(lambda: os.write(wake, b"."))
-        try:
-            with start(options) as robot:
+    with ExitStack() as ports:  # removed after the ending, which would break that off on a busy computer
+        with Ending() as ending:  # a start that takes long is broken off
+            ending.when_asked(lambda: os.write(wake, b"."))
+            try:
+                robot = ports.enter_context(start(options))
                 print(f"servos {robot.servo_port}")
                 if robot.board_port is not None:
                     print(f"potentiometers {robot.board_port}")
                 print("ready", flush=True)
                 serve(robot, stop)
-        except TensegrityError as error:
-            print(f"error: {error}", file=sys.stderr)
-            status = 1
+            except TensegrityError as error:
+                print(f"error: {error}", file=sys.stderr)
+                status = 1
+        end_within(CLOSING_S, status)
     leave_now(status)
 
 

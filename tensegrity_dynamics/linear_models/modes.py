@@ -153,12 +153,12 @@ def shares(names: Sequence[str], energies: NDArray[np.float64]) -> dict[str, flo
     return {names[k]: float(energies[k] / total) for k in order if energies[k] > 1e-3 * total}
 
 
-def main_parts(parts: Mapping[str, float], limit: int = 2) -> str:
+def main_parts(parts: Mapping[str, float]) -> str:
     """The parts that hold half of the kinetic energy, or the largest ones of many."""
     chosen: list[str] = []
     total = 0.0
     for name, share in parts.items():
-        if total >= 0.5 or len(chosen) == limit:
+        if total >= 0.5 or len(chosen) == 2:
             break
         chosen.append(name)
         total += share

@@ -8,7 +8,7 @@ force on the output bends it by C, all axes free to follow; S holds those of its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -125,7 +125,7 @@ def stiffness_of(compliance: NDArray[np.float64], rows: NDArray[np.int64]) -> ND
     return np.asarray(np.linalg.inv(part), dtype=np.float64)
 
 
-def stiffness_report(name: str, description: str, found: OutputStiffness, at: str, notes: Sequence[str] = ()) -> Report:
+def stiffness_report(name: str, description: str, found: OutputStiffness, at: str) -> Report:
     """The stiffness of an output for people and programs; at: the state that it belongs to."""
     units = ["N" if axis in "xyz" else "N m" for axis in found.axes]
     per = [f"{axis} {'m' if axis in 'xyz' else 'rad'}" for axis in found.axes]
@@ -161,7 +161,7 @@ def stiffness_report(name: str, description: str, found: OutputStiffness, at: st
         ("manipulability", f"{found.manipulability:.4g} (turning measured at {found.reach:.3g} m)"),
     ]
     parts.append(Section(f"what the actuators do to {found.output}", ("", ""), input_rows))
-    warnings = list(notes)
+    warnings = []
     if found.rank < len(found.axes):
         warnings.append(f"its actuators move {found.rank} of the {len(found.axes)} axes that its output controls.")
     return Report(

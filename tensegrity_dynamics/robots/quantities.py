@@ -11,10 +11,10 @@ from ..errors import TensegrityError, unknown_name
 from .units import BaseUnits
 
 
-def read_quantity(text: str, kind: str, what: str, units: BaseUnits | None = None) -> float:
-    """A number in SI; plain ones are in the given units. Raises TensegrityError that names `what`."""
+def read_quantity(text: str, kind: str, what: str) -> float:
+    """A number in SI; plain ones are SI. Raises TensegrityError that names `what`."""
     try:
-        return (units or BaseUnits()).to_si(text.strip(), kind)
+        return BaseUnits().to_si(text.strip(), kind)
     except ValueError as error:
         raise TensegrityError(f"{what} {text!r}: {error}.") from None
 

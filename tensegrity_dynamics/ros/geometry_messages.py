@@ -38,16 +38,29 @@ def pose_from_message(message: Any) -> Pose | None:
 
     None where it is not finite, has no orientation, or was never set: nobody means exactly the world's own frame.
     """
+    position, quaternion = _values(message)
+    if quaternion == (1.0, 0.0, 0.0, 0.0) and position == (0.0, 0.0, 0.0):
+        return None
+    return pose_from_values(position, quaternion)
+
+
+def state_pose(state: Any) -> Pose | None:
+    """Pose of the output in a StructureState, which may be the world's own frame; None where it has none.
+
+    Where an output is named but has no pose, the orientation of the message is zero.
+    """
+    return pose_from_values(*_values(state.output_pose)) if state.output_name else pose_from_message(state.output_pose)
+
+
+def _values(message: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
     at, turn = message.position, message.orientation
-    return pose_from_values((at.x, at.y, at.z), (turn.w, turn.x, turn.y, turn.z))
+    return (at.x, at.y, at.z), (turn.w, turn.x, turn.y, turn.z)
 
 
 def pose_from_values(position: tuple[float, ...], quaternion: tuple[float, ...]) -> Pose | None:
-    """As `pose_from_message`, of x, y, z and of w, x, y, z."""
+    """A pose of x, y, z and of w, x, y, z; None where it is not finite or has no orientation."""
     norm = math.sqrt(sum(part * part for part in quaternion))
     if not all(map(math.isfinite, (*position, norm))) or norm < 1e-6:
-        return None
-    if quaternion == (1.0, 0.0, 0.0, 0.0) and position == (0.0, 0.0, 0.0):
         return None
     return np.array(position), np.array(quaternion) / norm
 

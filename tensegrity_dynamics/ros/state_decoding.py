@@ -12,7 +12,7 @@ from ..robots.layout import RobotLayout
 from ..robots.robot import Robot
 from ..robots.robot_types import type_of
 from ..robots.state_record import DecodedState, StateRecord
-from .geometry_messages import pose_from_message
+from .geometry_messages import state_pose
 
 W_FIRST = [6, 3, 4, 5]
 """Columns of a body's pose that are its quaternion wxyz; ROS has w last."""
@@ -80,7 +80,7 @@ def state_record(message: Any, layout: RobotLayout | None = None) -> StateRecord
         q=np.array(message.q, dtype=np.float64),
         v=np.array(message.v, dtype=np.float64),
         output_name=message.output_name,
-        output_pose=pose_from_message(message.output_pose),
+        output_pose=state_pose(message),
         output_twist=np.array(
             (twist.linear.x, twist.linear.y, twist.linear.z, twist.angular.x, twist.angular.y, twist.angular.z)
         ),

@@ -51,6 +51,7 @@ def state_message(record: StateRecord, stamp: Time, source: str) -> StructureSta
             message.coordinate_name = list(record.coordinate_name)
         message.q, message.v = numbers(record.q), numbers(record.v)
     message.output_name = record.output_name
+    message.output_pose.orientation.w = 0.0  # none, unlike the world's own frame
     if record.output_pose is not None:
         fill_pose(message.output_pose, *record.output_pose)
     if record.output_twist is not None:
@@ -171,7 +172,6 @@ class StateBuffer:
             assert self._numbers[field].tolist() == values
         if record.output_pose is None:
             self._numbers["output_pose"][:] = 0.0
-            self._numbers["output_pose"][6] = 1.0  # as a message is made
         if record.output_twist is None:
             self._numbers["output_twist"][:] = 0.0
 

@@ -284,7 +284,7 @@ def motion(shape: StructureEquilibrium) -> str:
     return f"{shape.output.name} {' and '.join(main)}"
 
 
-def read_lengths(items: Sequence[str], robot: Robot, option: str = "--length") -> dict[str, float]:
+def read_lengths(items: Sequence[str], robot: Robot) -> dict[str, float]:
     """Lengths [m] by member name from texts such as "draw_1=8.3 in"; names of actuators count too.
 
     Raises:
@@ -295,19 +295,19 @@ def read_lengths(items: Sequence[str], robot: Robot, option: str = "--length") -
     for item in items:
         name, equals, value = (part.strip() for part in item.partition("="))
         if not equals:
-            raise TensegrityError(f"{option} {item!r}: write NAME=LENGTH, for example draw_1=0.21 or draw_1=8.3in.")
+            raise TensegrityError(f"--length {item!r}: write NAME=LENGTH, for example draw_1=0.21 or draw_1=8.3in.")
         member = drives.get(name, name)
         if member not in robot.structure.member_names:
-            raise TensegrityError(f"{option} {item!r}: " + unknown_name("member", name, robot.structure.member_names))
+            raise TensegrityError(f"--length {item!r}: " + unknown_name("member", name, robot.structure.member_names))
         if member in result:
-            raise TensegrityError(f"{option} {item!r}: {name} is given twice.")
-        result[member] = read_quantity(value, "length", f"{option} {item!r}:")
+            raise TensegrityError(f"--length {item!r}: {name} is given twice.")
+        result[member] = read_quantity(value, "length", f"--length {item!r}:")
         if result[member] <= 0.0:
-            raise TensegrityError(f"{option} {item!r}: a length must be above zero.")
+            raise TensegrityError(f"--length {item!r}: a length must be above zero.")
     return result
 
 
-def read_forces(items: Sequence[str], robot: Robot, option: str = "--force") -> dict[str, Any]:
+def read_forces(items: Sequence[str], robot: Robot) -> dict[str, Any]:
     """Forces (3,) N by node name from texts such as "top_1=0,0,-5N"; several on one node add up.
 
     Raises:
@@ -317,10 +317,10 @@ def read_forces(items: Sequence[str], robot: Robot, option: str = "--force") -> 
     for item in items:
         name, equals, value = (part.strip() for part in item.partition("="))
         if not equals:
-            raise TensegrityError(f"{option} {item!r}: write NODE=X,Y,Z, for example {name}=0,0,-5N.")
+            raise TensegrityError(f"--force {item!r}: write NODE=X,Y,Z, for example {name}=0,0,-5N.")
         if name not in robot.structure.node_names:
-            raise TensegrityError(f"{option} {item!r}: " + unknown_name("node", name, robot.structure.node_names))
-        result[name] = result.get(name, np.zeros(3)) + read_vector(value, option, kind="force")
+            raise TensegrityError(f"--force {item!r}: " + unknown_name("node", name, robot.structure.node_names))
+        result[name] = result.get(name, np.zeros(3)) + read_vector(value, "--force", kind="force")
     return result
 
 

@@ -294,9 +294,9 @@ class _Parts:
 
 def _errors(state: Any, reference: Any) -> tuple[float, float]:
     """mm and degrees between the output and its reference."""
-    from tensegrity_dynamics.ros.geometry_messages import pose_from_message
+    from tensegrity_dynamics.ros.geometry_messages import pose_from_message, state_pose
 
-    pose = pose_from_message(state.output_pose)
+    pose = state_pose(state)
     topics_read = None if reference is None else pose_from_message(reference.pose)
     if pose is None or topics_read is None:
         return float("nan"), float("nan")

@@ -107,7 +107,7 @@ def _kinematic(period: float, nodes: bool) -> dict[str, Any]:
         "time_s": own["time_s"],
         "error_m": own["error_m"],
     }
-    return _compared(result, first, "kinematic", GOAL, options) if nodes else result
+    return _compared(result, "kinematic", GOAL, options) if nodes else result
 
 
 def _computed_torque(nodes: bool) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _computed_torque(nodes: bool) -> dict[str, Any]:
     }  # fmt: skip
     first = run_trajectory(NAME, "computed_torque", GOAL, nodes=False, **options)
     result = _errors(first)
-    return _compared(result, first, "computed_torque", GOAL, options) if nodes else result
+    return _compared(result, "computed_torque", GOAL, options) if nodes else result
 
 
 def _errors(run: TrajectoryRun, path: Trajectory | None = None) -> dict[str, Any]:
@@ -133,11 +133,10 @@ def _errors(run: TrajectoryRun, path: Trajectory | None = None) -> dict[str, Any
 
 
 def _compared(
-    result: dict[str, Any], first: TrajectoryRun, controller: str, waypoints: Any, options: dict[str, Any],
+    result: dict[str, Any], controller: str, waypoints: Any, options: dict[str, Any],
     robot: Path | str = NAME, path: Trajectory | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The result with what comes through the nodes, twice."""
-    report(f"{controller} through the nodes, twice")
     report(f"{controller} through the nodes, twice")
     runs = [run_trajectory(robot, controller, waypoints, nodes=True, **options) for _ in range(2)]
     error = _errors(runs[0], path)["largest_error_m"]
@@ -217,7 +216,7 @@ def _controlled(mode: Array, gains: tuple[float, ...], nodes: bool) -> dict[str,
     path = crossing_trajectory(kinematics, CROSSING, CROSSING_TIMES, mode)  # as the controller plans it by itself
     first = run_trajectory(robot, "computed_torque", waypoints, nodes=False, **options)
     result = _errors(first, path)
-    return _compared(result, first, "computed_torque", waypoints, options, robot, path) if nodes else result
+    return _compared(result, "computed_torque", waypoints, options, robot, path) if nodes else result
 
 
 def _followed(

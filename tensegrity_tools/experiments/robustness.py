@@ -167,16 +167,14 @@ class Sensors:
         return bool(self.random.random() >= self.case.lost)
 
 
-def run_case(
-    case: Case, robot_name: str = "manipulator", parameters: Mapping[str, Any] | None = None, seed: int = 7
-) -> dict[str, Any]:
+def run_case(case: Case, robot_name: str = "manipulator", seed: int = 7) -> dict[str, Any]:
     """One run: errors in m, least tension in parts of the floor, and why it was lost, if it was."""
     robot, plant = load_robot(robot_name), plant_of(robot_name, case)
     natural = Simulation(plant)
     steps = max(1, int(np.ceil(PERIOD / min(natural.time_step, 1e-3) - 1e-9)))
     simulation, sensors = Simulation(plant, PERIOD / steps), Sensors(case, np.random.default_rng(seed))
     estimator = make_estimator(robot, observer=True) if case.state == "observer" else None
-    control, loads = make_controller("qp", robot, period=PERIOD, **(parameters or {})), ExternalLoads(robot)
+    control, loads = make_controller("qp", robot, period=PERIOD), ExternalLoads(robot)
     floor = np.array([each.minimum_tension for each in robot.actuators])
     body, rows = robot.output.body, robot.output.rows  # type: ignore[attr-defined]
     rows, frame = rows[rows < 3], robot.output.frame  # type: ignore[attr-defined]

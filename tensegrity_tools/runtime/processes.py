@@ -22,14 +22,9 @@ from .node_graph import NodeDescription, NodeGraph, ProcessDescription
 
 
 class NodeProcesses:
-    """A set of node processes that end with this one.
+    """A set of node processes that end with this one."""
 
-    Args:
-        environment: variables on top of this process's own.
-    """
-
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        self._environment = {**os.environ, **(environment or {})}
+    def __init__(self) -> None:
         self._folder = temporary_folder("nodes")
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -52,7 +47,6 @@ class NodeProcesses:
         with self.log_path(name).open("wb") as log:
             self.running[name] = subprocess.Popen(
                 [sys.executable, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                env=self._environment,
                 start_new_session=True, preexec_fn=_begin_node,
             )  # fmt: skip
 

@@ -23,7 +23,7 @@ from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.output_frame import Pose
-from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_message, seconds
+from tensegrity_dynamics.ros.geometry_messages import fill_pose, seconds, state_pose
 from tensegrity_dynamics.ros.robot_node import ANSWERED, LATCHED, handle_waiting
 
 PLANNING = 120.0
@@ -183,7 +183,7 @@ class Watcher:
     @property
     def pose(self) -> Pose:
         """Pose of the output frame. Raises TensegrityError before the first state."""
-        pose = None if self.state is None else pose_from_message(self.state.output_pose)
+        pose = None if self.state is None else state_pose(self.state)
         if pose is None:
             raise TensegrityError(
                 "no state of the robot has come yet; is it running? Start it with `tensegrity up sim`."

@@ -143,17 +143,15 @@ class NodesRun:
     accepted: str
 
 
-def roll_through_nodes(
-    robot: Path | str, position: Array, *, state: str = "truth", duration: float, controller: str = "rolling"
-) -> NodesRun:
-    """Roll to a position (2,) m in lock-step, for so many seconds of the robot's time.
+def roll_through_nodes(robot: Path | str, position: Array, *, duration: float) -> NodesRun:
+    """Roll to a position (2,) m in lock-step from truth, for so many seconds of the robot's time.
 
     Raises:
         TensegrityError: ROS is missing, a node ends, or the goal is refused.
     """
     with ros_domain():
         watching = Watching(markers=False, view=False)
-        graph = simulation_graph(str(robot), controller=controller, state=state, lockstep=True, watching=watching)
+        graph = simulation_graph(str(robot), controller="rolling", state="truth", lockstep=True, watching=watching)
         graph = graph.with_parameters("simulator", paused=True)
         nodes, listener = NodeProcesses(), None
         try:

@@ -29,6 +29,7 @@ def test_a_record_says_what_its_message_says_to_the_last_bit(name):
         record, replace(record, output_pose=None), replace(record, converged=False),
         replace(record, output_pose=(position, 2.0 * quaternion)),
         replace(record, output_pose=(position, 0.0 * quaternion)),
+        replace(record, output_pose=(0.0 * position, np.array([1.0, 0.0, 0.0, 0.0]))),  # in the world's own frame
     ):  # fmt: skip
         inside, whole = InsideState(other, stamp, "x"), state_message(other, stamp, "x")
         reader.check(inside)
@@ -36,6 +37,8 @@ def test_a_record_says_what_its_message_says_to_the_last_bit(name):
         for field in ("q", "v", "nodes"):
             np.testing.assert_array_equal(getattr(mine, field), getattr(theirs, field))
         assert (mine.pose is None) == (theirs.pose is None)
+        has_pose = other.converged and other.output_pose is not None and other.output_pose[1].any()
+        assert (mine.pose is not None) == has_pose
         for one, another in zip(mine.pose or (), theirs.pose or (), strict=True):
             np.testing.assert_array_equal(one, another)
     if mine.q is not None:

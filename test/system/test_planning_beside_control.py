@@ -168,6 +168,21 @@ def test_a_plan_that_never_ends_keeps_neither_the_control_nor_stop_and_hold_wait
         assert made.give_state() == 1
 
 
+def test_a_state_that_a_plan_withheld_is_not_answered_after_a_newer_one():
+    """It would look like a reset of the simulation, and the goal that was accepted would be forgotten."""
+    with cell("three_prism", lockstep=True) as made:
+        answer = made.ask((0.0, 0.0, 0.001))
+        made.spin_until(lambda: made.node._planner.busy)
+        assert made.give_state(PERIOD) == 0
+        made.spin_until(answer.done)
+        assert answer.result().accepted, answer.result().reason
+        # before the executor has come to the withheld state it is sent again, answered, and followed by the next one
+        assert [made.give_state(PERIOD), made.give_state()] == [1, 1]
+        for _ in range(2):  # rounds of the executor, of which each begins with the newest task
+            made.spin_until(made.executor.create_task(lambda: None).done)
+        assert made.phase == "moving" and made.node.now == pytest.approx(2e-9 * PERIOD)
+
+
 def test_a_second_goal_is_refused_at_once_and_a_later_one_planned():
     with cell("three_prism") as made:
         real = made.node._controller.plan_goal

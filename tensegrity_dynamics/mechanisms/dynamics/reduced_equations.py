@@ -8,7 +8,6 @@ With a = G w' + g, K G = 0 and K g = k, and with the bias that the printed right
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,9 +32,9 @@ class ReducedEquations:
     full: Equations
 
 
-def reduced_equations(mechanism: Mechanism, q: NDArray, v: NDArray, *, prefer: Sequence[str] = ()) -> ReducedEquations:
+def reduced_equations(mechanism: Mechanism, q: NDArray, v: NDArray) -> ReducedEquations:
     """The equations of motion in independent coordinates (000, 1.2.35 and 1.2.36). Arguments and errors as above."""
-    coordinates = independent_coordinates(mechanism, q, v, prefer=prefer)
+    coordinates = independent_coordinates(mechanism, q, v)
     full = equations(mechanism, q, v)
     basis = coordinates.basis
     bias = basis.T @ (full.mass @ coordinates.offset + full.bias - full.passive)

@@ -220,7 +220,7 @@ class LoopKinematics:
         offset = self._reduction.offset.copy()
         missing = np.asarray(active_acceleration, dtype=float) - offset[self._active]
         acceleration = offset + first.motion @ missing
-        return v, acceleration, first.output @ acceleration + self._output_bias(v)
+        return v, acceleration, first.output @ acceleration + self._output_bias()
 
     def from_output(
         self, q: NDArray, rate: ArrayLike, acceleration: ArrayLike
@@ -240,7 +240,7 @@ class LoopKinematics:
         self._evaluate(q, v)
         basis = self._basis()
         offset = self._reduction.offset.copy()
-        missing = np.asarray(acceleration, dtype=float) - self._output_bias(v) - self._output_jacobian() @ offset
+        missing = np.asarray(acceleration, dtype=float) - self._output_bias() - self._output_jacobian() @ offset
         return v, offset + basis @ (inverse @ missing)
 
     def free_motion(self, q: NDArray) -> tuple[NDArray[np.float64], float]:
@@ -291,7 +291,7 @@ class LoopKinematics:
         full[3:, self._carrying] = moving[:, :3].T
         return full[self._rows]
 
-    def _output_bias(self, v: NDArray) -> NDArray[np.float64]:
+    def _output_bias(self) -> NDArray[np.float64]:
         """Acceleration of the output that needs no acceleration of coordinates, at the state evaluated last."""
         _, position = self._pose()
         velocity, acceleration = self._work.velocity[self._body], self._work.acceleration[self._body]

@@ -277,7 +277,7 @@ def draw_path(elements, first, count, rotation, state, result, scratch):
 
 
 @for_compiled_callers
-def pass_clear(elements, i, j, rotation, state, length, scratch):
+def pass_clear(elements, i, j, rotation, state, scratch):
     """Fill what the elements between i and j hold, which the straight cable from i to j does not touch."""
     a = state[i]
     for e in range(i + 1, j):
@@ -316,7 +316,7 @@ def trace(elements, first, count, q, v, rotation, position, velocity, state, res
         length = 0.0
         for k in range(3):
             length += (state[j, W_ENTRY + k] - state[i, W_EXIT + k]) * state[i, W_OUT + k]
-        pass_clear(elements, i, j, rotation, state, length, scratch)
+        pass_clear(elements, i, j, rotation, state, scratch)
         line_rates(elements, i, j, velocity, state, length, scratch)
         for e in range(i, j):
             # a line that passes clear of pulleys is one of several strands there, which share their tension

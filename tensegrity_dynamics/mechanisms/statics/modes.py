@@ -18,7 +18,6 @@ from ...linear_models.modes import Mode, find_modes, main_parts, motion_words, s
 from ..body_frame import BodyFrame
 from ..dynamics.equations_of_motion import evaluate
 from ..kinematics.independent_coordinates import wrench_jacobian
-from ..mechanism import Mechanism
 from ..routing.columns import COUNT, FIRST, HOLDS, LINE_MASS, LOOP_ROW, REST_NOW, STIFFNESS, STRAIN, STRAIN_RATE
 from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 
@@ -107,7 +106,7 @@ def mechanism_modes(
     cable_names = [cable.name for cable in mechanism.cables] + [route.name for route in mechanism.routes]
 
     def describe(mode: Mode) -> Mode:
-        parts = shares(heavy, np.array([_kinetic(mechanism, name, mode) for name in heavy]))
+        parts = shares(heavy, np.array([_kinetic(name, mode) for name in heavy]))
         strain = np.abs(gradients @ (back @ mode.shape)) ** 2
         energy = weights * strain
         energies = np.concatenate((np.where(energy > 1e-12 * weights, energy, 0.0), routed(mode.shape)))
@@ -120,7 +119,7 @@ def mechanism_modes(
                 words = f"{output.name} {motion_words(twist, reach)}; {words}"
         return replace(mode, what=words, parts=parts, cables=cables)
 
-    def _kinetic(mechanism: Mechanism, name: str, mode: Mode) -> float:
+    def _kinetic(name: str, mode: Mode) -> float:
         rate, body = jacobians[name] @ mode.shape, bodies[name]
         spin = turned[name].T @ rate[:3]
         turning = float(np.real(np.conj(spin) @ body.inertia @ spin))

@@ -294,7 +294,7 @@ def add_row(target, source, factor):
 
 
 @inlined_part
-def solve_bars(network, pattern, slopes, work, g, wide):
+def solve_bars(pattern, slopes, work, g, wide):
     """Turn the rows of J Y - db + dJ a of a group into multipliers, with the factor in work."""
     begin, count = pattern.bar_start[g], pattern.bar_start[g + 1] - pattern.bar_start[g]
     for c in range(count):
@@ -377,7 +377,7 @@ def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes)
                         row = slopes.local[node] + a * wide
                         factor = sign * work.units[first_bar + c, a]
                         add_row(rates[c * wide : (c + 1) * wide], solved[row : row + wide], factor)
-        solve_bars(network, pattern, slopes, work, g, wide)
+        solve_bars(pattern, slopes, work, g, wide)
         for c in range(bars):
             for end in range(2):
                 node, sign = network.members[network.bars[first_bar + c], end], 2.0 * end - 1.0

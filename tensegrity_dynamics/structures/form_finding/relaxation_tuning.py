@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError
 from ...robots.robot import Robot
@@ -43,9 +43,6 @@ def tune_relaxation(
     robot: Robot | Structure,
     *,
     threshold: float,
-    norm: str = "component",
-    start: ArrayLike | None = None,
-    forces: ArrayLike | None = None,
     pairs: tuple[tuple[float, float], ...] = (),
     maximum_iterations: int = 50_000,
     maximum_evaluations: int = 200,
@@ -53,9 +50,7 @@ def tune_relaxation(
     """The pair (delta, epsilon) with which relaxation reaches the threshold soonest.
 
     Args:
-        threshold: N, see `norm` of `relax`.
-        start: (n, 3) m, by default the structure's own nodes; a pair is tuned for one start.
-        forces: (n, 3) N without weight.
+        threshold: N, largest component of force that may be left. A pair is tuned for the structure's own nodes.
         pairs: further (delta, epsilon) to search from, besides the default one and a swinging one.
         maximum_iterations: a pair that takes more counts as failed.
         maximum_evaluations: relaxations per pair searched from.
@@ -70,8 +65,8 @@ def tune_relaxation(
         if not (np.isfinite(delta) and delta > 0.0 and 0.0 < epsilon < 2.0):
             raise TensegrityError(f"pair ({delta}, {epsilon}): delta must be above zero, epsilon between 0 and 2.")
     solver = StructureEquilibriumSolver(structure)
-    total, first = solver.total_forces(forces, None), solver.start_nodes(start)
-    goal = solver.solve(forces=forces, start=first).nodes
+    total, first = solver.total_forces(None, None), solver.start_nodes(None)
+    goal = solver.solve(start=first).nodes
     largest, bound = largest_stiffness(structure, goal), stiffness_bound(structure)
     near = 0.1 * float(np.ptp(goal, axis=0).max())
     tried: dict[tuple[float, float], float] = {}
@@ -80,7 +75,7 @@ def tune_relaxation(
         try:
             nodes, iterations, _ = relax(
                 structure, total, first, threshold,
-                delta=delta, epsilon=epsilon, norm=norm, maximum_iterations=maximum_iterations,
+                delta=delta, epsilon=epsilon, maximum_iterations=maximum_iterations,
             )  # fmt: skip
         except (NoEquilibriumError, TensegrityError):
             return None

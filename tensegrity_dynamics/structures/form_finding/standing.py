@@ -311,7 +311,7 @@ class StandingSolver:
         if rigid.shape[1] and not held.size:
             without = rigid
         elif rigid.shape[1] and ground.friction == 0.0 and ground.hills is None:
-            without = rigid @ null_space(_off_the_plane(structure, nodes, ground.normal) @ rigid, 1e-9)
+            without = rigid @ null_space(_off_the_plane(structure, ground.normal) @ rigid, 1e-9)
         if self._bars.size:
             normals = bar_directions(nodes, structure, self._bars)
             without = np.linalg.qr(np.hstack((without, normals.T)))[0]
@@ -347,9 +347,6 @@ def feet(push: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.flatnonzero(push > 1e-6 * float(push.max(initial=0.0)))
 
 
-def _off_the_plane(structure: Structure, nodes: NDArray, normal: NDArray) -> NDArray[np.float64]:
+def _off_the_plane(structure: Structure, normal: NDArray) -> NDArray[np.float64]:
     """(n', f): change of the distance from a plane of each free node, over the free coordinates."""
-    rows = np.zeros((structure.free.size // 3, structure.free.size))
-    for k in range(rows.shape[0]):
-        rows[k, 3 * k : 3 * k + 3] = normal
-    return rows
+    return np.kron(np.eye(structure.free.size // 3), normal)

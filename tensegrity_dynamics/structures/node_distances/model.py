@@ -152,12 +152,11 @@ class NodeDistanceModel:
         velocities: ArrayLike,
         duration: float,
         *,
-        rest: NDArray[np.float64] | None = None,
         tolerance: float = 1e-12,
         points: int = 50,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Times (k,) and nodes (k, n, 3) by (2.4), in node positions, with forces of the members between nodes."""
-        structure, lengths = self.structure, self.structure.rest_lengths if rest is None else rest
+        structure, lengths = self.structure, self.structure.rest_lengths
         first, second = structure.members[:, 0], structure.members[:, 1]
 
         def accelerate(positions: NDArray[np.float64]) -> NDArray[np.float64]:

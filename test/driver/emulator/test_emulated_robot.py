@@ -491,10 +491,19 @@ def test_with_the_clock_the_world_moves_by_itself_and_not_by_hand(robot) -> None
         master.close()
 
 
+SLOW_END = """
+import time
+from tensegrity_driver.emulator import __main__ as program
+close = program.EmulatedRobot.close
+program.EmulatedRobot.close = lambda robot: (time.sleep(1.2), close(robot))  # as on a busy computer
+program.main()
+"""
+
+
 @pytest.mark.system
 def test_the_process_serves_ports_takes_faults_and_leaves_nothing_behind(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "tensegrity_driver.emulator", "tensebot", "--directory", str(tmp_path), "--no-wire"],
+        [sys.executable, "-c", SLOW_END, "tensebot", "--directory", str(tmp_path), "--no-wire"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).resolve().parents[3],
     )  # fmt: skip
     try:
