@@ -54,11 +54,11 @@ PARTS = {
 """Rows of the table: file and function; those within others count in both."""
 
 
-def processor_time(nodes):
+def processor_time(processes):
     """s of processor time by process."""
     ticks = os.sysconf("SC_CLK_TCK")
     found = {}
-    for name, process in nodes.running.items():
+    for name, process in processes.items():
         with open(f"/proc/{process.pid}/stat") as file:
             fields = file.read().rsplit(")", 1)[1].split()
         found[name] = (int(fields[11]) + int(fields[12])) / ticks
@@ -73,10 +73,10 @@ def run(graph, seconds):
     try:
         if not watcher.wait_until(lambda: "controller" in watcher.diagnostics and watcher.time > 0.5, 300.0):
             raise SystemExit("the nodes did not start")
-        before, began, start = processor_time(nodes), time.perf_counter(), watcher.time
+        before, began, start = processor_time(nodes.running), time.perf_counter(), watcher.time
         watcher.spin(seconds)
         moved = watcher.time - start
-        periods, after = moved / graph.choice.period, processor_time(nodes)
+        periods, after = moved / graph.choice.period, processor_time(nodes.running)
         each = {name: 1e3 * (after[name] - before[name]) / periods for name in after}
         return {
             "simulated_seconds_per_second": moved / (time.perf_counter() - began),

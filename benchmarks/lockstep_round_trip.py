@@ -4,7 +4,10 @@
         [--controller task] [--period 0.005]
 
 The ping-pong bounces one StructureState of the robot between two processes; the period is simulator -> estimator ->
-controller -> simulator, with all they compute and publish besides. Both are wall time per round, from counts.
+controller -> simulator, with all they compute and publish besides. The relay is three processes that send each other
+JointState, StructureState and ActuatorCommand of the same sizes and do nothing else: what rclpy and its executor take.
+All are wall time per round, from counts, and processor time of all three processes, which other work on the machine
+touches less. What the nodes compute is that of one process for all, in processor time.
 """
 
 from __future__ import annotations
@@ -17,9 +20,11 @@ import sys
 import time
 
 import rclpy
+from lockstep_period import processor_time, profile
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from tensegrity.msg import StructureState
+from sensor_msgs.msg import JointState
+from tensegrity.msg import ActuatorCommand, StructureState
 
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.estimation import make_estimator
@@ -33,49 +38,79 @@ from tensegrity_tools.runtime.robot_client import Watcher
 
 HOPS = 3
 """Messages of a period: simulator to estimator to controller to simulator, one and a half round trips."""
+QUIET = 10
+"""Waits of 0.1 s without a message after which none is on its way."""
 
 
-def echo():
-    """The other process of the ping-pong."""
+RELAY = (JointState, StructureState, ActuatorCommand)
+
+
+def messages(robot):
+    """One message of each kind, with as many numbers as those of the robot have."""
+    record = type_of(robot).codec(robot).encode(make_estimator(robot).solve({}))
+    names, joints = [each.name for each in robot.actuators], list(Simulation(robot).observe_sensors().positions)
+    values, read = [0.0] * len(names), [0.0] * len(joints)
+    return (
+        JointState(name=joints, position=read, velocity=read, effort=read),
+        state_message(record, time_message(0), "benchmark"),
+        ActuatorCommand(source="benchmark", mode=ActuatorCommand.EFFORT, name=names, value=values),
+    )
+
+
+def answer_all(robot, taken, sent, own):
+    """A process that answers every message of kind `taken` with one of kind `sent`."""
     rclpy.init()
-    node = Node("echo")
-    back = node.create_publisher(StructureState, "pong", STATE)
-    node.create_subscription(StructureState, "ping", back.publish, STATE)
+    node = Node(f"relay_{own}")
+    publisher, message = node.create_publisher(RELAY[sent], f"round_{own}", STATE), messages(load_robot(robot))[sent]
+    node.create_subscription(RELAY[taken], f"round_{own - 1}", lambda _: publisher.publish(message), STATE)
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     executor.spin()
 
 
-def ping_pong(robot, seconds):
-    """Rounds per second of a bare ping-pong."""
-    other = subprocess.Popen([sys.executable, __file__, "--echo"])
-    node = Node("ping")
-    record = type_of(robot).codec(robot).encode(make_estimator(robot).solve({}))
-    message = state_message(record, time_message(0), "benchmark")
-    rounds = 0
-    publisher = node.create_publisher(StructureState, "ping", STATE)
+def rounds_per_second(robot, kinds, seconds):
+    """Rounds per second of messages that do nothing, by as many processes, and s of processor time of a round.
 
-    def answer(received):
+    Args:
+        kinds: of the message that each sends, this one first.
+    """
+    hops = zip(kinds, kinds[1:], range(1, len(kinds)), strict=False)
+    others = [
+        subprocess.Popen([sys.executable, __file__, "--robot", robot, "--answer", *map(str, each)]) for each in hops
+    ]
+    node, rounds, going = Node("relay_0"), 0, True
+    publisher, message = node.create_publisher(RELAY[kinds[0]], "round_0", STATE), messages(load_robot(robot))[kinds[0]]
+
+    def answer(_):
         nonlocal rounds
         rounds += 1
-        publisher.publish(received)
+        if going:
+            publisher.publish(message)
 
-    node.create_subscription(StructureState, "pong", answer, STATE)
+    node.create_subscription(RELAY[kinds[-1]], f"round_{len(kinds) - 1}", answer, STATE)
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
-        while rounds == 0:  # until both know each other
+        while rounds == 0:  # until all know each other
             publisher.publish(message)
             executor.spin_once(timeout_sec=0.2)
-        # several first messages may be on their way: let one survive
-        flying = rounds
-        begin, start = time.perf_counter(), rounds
+        going, quiet = False, 0  # several may be on their way: let them end, and send one
+        while quiet < QUIET:
+            before = rounds
+            executor.spin_once(timeout_sec=0.1)
+            quiet = quiet + 1 if before == rounds else 0
+        going = True
+        publisher.publish(message)
+        running = dict(enumerate(others))
+        begin, start, before = time.perf_counter(), rounds, sum(processor_time(running).values()) + time.process_time()
         while time.perf_counter() - begin < seconds:
             executor.spin_once(timeout_sec=0.5)
-        return (rounds - start) / (time.perf_counter() - begin) / max(1, flying)
+        spent = sum(processor_time(running).values()) + time.process_time() - before
+        return (rounds - start) / (time.perf_counter() - begin), spent / (rounds - start)
     finally:
-        other.kill()
-        other.wait()
+        for each in others:
+            each.kill()
+            each.wait()
         executor.shutdown()
         node.destroy_node()
 
@@ -93,7 +128,7 @@ def physics(robot, period, seconds):
 
 
 def lockstep(options):
-    """Control periods per second of the real nodes, and the period [s]."""
+    """Control periods per second of the real nodes, s of processor time of all of them in one, and its length [s]."""
     seconds = options.seconds
     graph = simulation_graph(
         options.robot, controller=options.controller, control_period=options.period, lockstep=True,
@@ -106,9 +141,11 @@ def lockstep(options):
         ready = lambda: "controller" in watcher.diagnostics and watcher.time > 1.0  # noqa: E731
         if not watcher.wait_until(ready, 120.0):
             raise SystemExit("the nodes did not start")
-        begin, start = time.perf_counter(), watcher.time
+        begin, start, before = time.perf_counter(), watcher.time, sum(processor_time(nodes.running).values())
         watcher.spin(seconds)
-        return (watcher.time - start) / graph.choice.period / (time.perf_counter() - begin), graph.choice.period
+        periods = (watcher.time - start) / graph.choice.period
+        spent = (sum(processor_time(nodes.running).values()) - before) / periods
+        return periods / (time.perf_counter() - begin), spent, graph.choice.period
     finally:
         watcher.close()
         nodes.stop()
@@ -121,23 +158,30 @@ def main():
     parser.add_argument("--robot", default="tensebot")
     parser.add_argument("--controller", default="")
     parser.add_argument("--period", type=float, default=0.02)
-    parser.add_argument("--echo", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--answer", nargs=3, type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.echo:
-        echo()
+    if options.answer:
+        answer_all(options.robot, *options.answer)
         return
     os.environ.update(own_domain())
-    periods, period = lockstep(options)
+    periods, spent, period = lockstep(options)
     rclpy.init()
-    robot = load_robot(options.robot)
-    bare = ping_pong(robot, options.seconds)
+    (bare, _), (relay, relayed) = (
+        rounds_per_second(options.robot, kinds, options.seconds) for kinds in ((1, 1), (0, 1, 2))
+    )
     rclpy.try_shutdown()
-    steps = physics(robot, period, min(2.0, options.seconds))
+    steps = physics(load_robot(options.robot), period, min(2.0, options.seconds))
+    nodes = simulation_graph(
+        options.robot, controller=options.controller, control_period=options.period, lockstep=True,
+        watching=Watching(markers=False, view=False),
+    )  # fmt: skip
+    computed, _ = profile(nodes, 300)
     least = HOPS / 2.0 / bare + steps
     figures = {
-        "robot": options.robot, "period_ms": 1e3 / periods, "ping_pong_ms": 1e3 / bare, "physics_ms": 1e3 * steps,
-        "least_ms": 1e3 * least, "times_the_least": 1.0 / periods / least,
+        "robot": options.robot, "period_ms": 1e3 / periods, "ping_pong_ms": 1e3 / bare, "relay_ms": 1e3 / relay,
+        "physics_ms": 1e3 * steps, "least_ms": 1e3 * least, "times_the_least": 1.0 / periods / least,
         "simulated_seconds_per_second": period * periods,
+        "processor_ms": {"period": 1e3 * spent, "relay": 1e3 * relayed, "one process": computed},
     }  # fmt: skip
     if options.json:
         print(json.dumps(figures, indent=2))
@@ -147,6 +191,12 @@ def main():
     print(
         f"{figures['times_the_least']:.2f} times {HOPS} bare messages and the physics; "
         f"{figures['simulated_seconds_per_second']:.2f} simulated seconds per second"
+    )
+    print(f"an empty relay of the {HOPS} messages: {figures['relay_ms']:.2f} ms")
+    rest = 1e3 * (spent - relayed) - computed
+    print(
+        f"processor time of a period: {1e3 * spent:.2f} ms; of it an empty relay {1e3 * relayed:.2f}, what the nodes "
+        f"compute and convert, in one process, {computed:.2f}, further messages and waits {rest:.2f}"
     )
 
 

@@ -79,9 +79,9 @@ def unreachable_goal(
     error = list(zip(axes, goal.error(nearest.pose), strict=True))
     moved = [value for axis, value in error if not axis.startswith("r")]
     turned = [value for axis, value in error if axis.startswith("r")]
-    short = [f"{1e3 * float(np.linalg.norm(moved)):.3g} mm"] if moved else []
-    short += [f"{np.degrees(float(np.linalg.norm(turned))):.3g} deg"] if turned else []
-    position, quaternion = (", ".join(f"{value:.4f}" for value in part) for part in nearest.pose)
+    short = [f"{round(1e3 * float(np.linalg.norm(moved)), 6):.5g} mm"] if moved else []
+    short += [f"{round(np.degrees(float(np.linalg.norm(turned))), 6):.5g} deg"] if turned else []
+    position, quaternion = (", ".join(f"{round(value, 4) + 0.0:.4f}" for value in part) for part in nearest.pose)
     where = f"position ({position}) m" + (f", quaternion ({quaternion})" if turned else "")
     reasons = [limits.describe(row, values[row]) for row in rows]
     return UnreachableGoalError(

@@ -3,7 +3,8 @@
 rclpy's executor collects all entities of a node anew whenever it waits. Most of them are nothing that a control period
 waits for: services of parameters, descriptions of types, lifecycle, actions, and for every publisher and subscription
 some that tell of peers whose quality of service or type does not fit. With all of them one wait of the controller costs
-as much as its control law. The groups here hide them from the executor while the node looks at messages alone.
+as much as its control law. They are hidden from the executor while the node looks at messages alone: events by the
+node (`RobotNode.waitables`), the rest by its group.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup, ReentrantCallbackGroup
-from rclpy.waitable import Waitable
 
 LOOK, LONGEST_LOOK = 0.03, 0.2
 """s of wall time after which a node looks at everything, while messages flow; else it always does."""
@@ -28,23 +28,14 @@ class Attention:
     """Whether a node looks at `everything` or at messages and short timers alone.
 
     Attributes:
-        prompt: group of what is always looked at, any number at a time, events of the middleware excepted.
+        prompt: group of what is always looked at, any number at a time.
         patient: group of the rest, one at a time.
         taken: messages so far.
     """
 
     def __init__(self) -> None:
         self.everything, self.taken = True, 0
-        self.prompt, self.patient = _Prompt(self), _Patient(self)
-
-
-class _Prompt(ReentrantCallbackGroup):
-    def __init__(self, attention: Attention) -> None:
-        super().__init__()
-        self._attention = attention
-
-    def can_execute(self, entity: Any) -> bool:
-        return self._attention.everything or not isinstance(entity, Waitable)
+        self.prompt, self.patient = ReentrantCallbackGroup(), _Patient(self)
 
 
 class _Patient(MutuallyExclusiveCallbackGroup):

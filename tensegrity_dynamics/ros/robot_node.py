@@ -13,7 +13,7 @@ import inspect
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NoReturn
 
@@ -30,6 +30,7 @@ from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from rclpy.time_source import CLOCK_TOPIC
+from rclpy.waitable import Waitable
 
 from ..command_streams import publisher_names
 from ..ending import Ending, end_within, leave_now
@@ -99,6 +100,11 @@ class RobotNode(Node):
         """Of what this node need not look at each time it waits, rclpy's own services and events among it."""
         return self.attention.patient
 
+    @property
+    def waitables(self) -> Iterator[Waitable]:
+        """As rclpy's, for its executor; while this node looks at messages alone none, so that they cost nothing."""
+        return super().waitables if self.attention.everything else iter(())
+
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
         """Handle what comes until the end is asked for."""
         attention = self.attention
@@ -147,7 +153,7 @@ class RobotNode(Node):
 
     def destroy_node(self) -> None:
         """As rclpy's, which leaves actions alone: then the others would see this node until its process is gone."""
-        for each in [each for each in self.waitables if isinstance(each, (ActionClient, ActionServer))]:
+        for each in [each for each in super().waitables if isinstance(each, (ActionClient, ActionServer))]:
             each.destroy()
         super().destroy_node()
 

@@ -70,7 +70,7 @@ def follow(
     with watching(namespace) as watcher:
         from ..runtime.follower import ARRIVED, Follower
 
-        if not watcher.wait_until(lambda: watcher.state is not None, 5.0):
+        if not watcher.wait_for_robot(lambda: watcher.state is not None):
             raise TensegrityError("no robot is running; start one with `tensegrity up`.")
         follower = Follower(watcher)
         try:

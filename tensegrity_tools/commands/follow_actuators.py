@@ -48,7 +48,7 @@ def follow_actuators(
     with watching(namespace) as watcher:
         from ..runtime.actuator_follower import ActuatorFollower
 
-        if not watcher.wait_until(lambda: watcher.state is not None, 5.0):
+        if not watcher.wait_for_robot(lambda: watcher.state is not None):
             raise TensegrityError("no robot is running; start one with `tensegrity up`.")
         follower = ActuatorFollower(watcher)
         try:

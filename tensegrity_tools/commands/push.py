@@ -31,7 +31,7 @@ def push(
     zero = np.zeros(3)
     forces, moments = zero if forces is None else forces, zero if moments is None else moments
     with watching(namespace) as watcher:
-        if not watcher.wait_until(lambda: watcher.truth is not None and any(watcher.load_names), 5.0):
+        if not watcher.wait_for_robot(lambda: watcher.truth is not None and any(watcher.load_names)):
             raise TensegrityError("no simulator is running; start one with `tensegrity up sim ROBOT`.")
         bodies, nodes = watcher.load_names
         names = (*bodies, *nodes)

@@ -67,7 +67,7 @@ def goal(
     turned = read_vector(quaternion, "--quaternion", 4)
     with watching(namespace) as watcher:
         if relative or wait:
-            watcher.wait_until(lambda: watcher.state is not None, 5.0)
+            watcher.wait_for_robot(lambda: watcher.state is not None)
             moved = moved + watcher.pose[0] if relative else moved
         answer = watcher.send_goal(moved, turned, duration)
         if not answer.accepted:
@@ -86,7 +86,8 @@ def goal(
 def status(namespace: NamespaceOption = "", as_json: JsonOption = False) -> None:
     """What the running robot does."""
     with watching(namespace) as watcher:
-        watcher.wait_until(lambda: watcher.state is not None and len(watcher.diagnostics) > 2, 4.0)
+        watcher.wait_for_robot(lambda: watcher.state is not None)
+        watcher.wait_until(lambda: len(watcher.diagnostics) > 2, 3.0)
         pose, pulls = watcher.pose, watcher.tensions
         figures = {
             "time_s": watcher.time,

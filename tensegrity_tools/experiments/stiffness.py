@@ -8,6 +8,7 @@ it stands the same stiffness by derivatives (`tensegrity check --stiffness`).
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from ..output import table
 from ._progress import figures, report
 
 DESCRIPTION = "a stiffness of the output held by self-stress while the pose moves, against equilibria under load"
+MAST = str(Path(__file__).resolve().parents[2] / "examples" / "soft_mast.yaml")
+"""Of the checkout, in whatever folder one works."""
 QUANTITIES = {"move": "length", "stiffness": "stiffness", "ceiling": "force", "duration": "time", "period": "time"}
 FORCE = 1e-2
 """N of the differences, each way."""
@@ -101,7 +104,7 @@ def one_run(
 
 
 def run(
-    robot: str = "examples/soft_mast.yaml",
+    robot: str = MAST,
     stiffness: float = 53.0,
     direction: tuple[float, ...] = (1.0, 0.5, 0.0),
     move: tuple[float, ...] = (0.2, 0.1, 0.0, 0.1, 0.2, 0.0),

@@ -168,6 +168,14 @@ class Watcher:
             self.spin_once()
         return True
 
+    def wait_for_robot(self, condition: Callable[[], bool]) -> bool:
+        """As `wait_until`, for what a running robot says at once: 5 s, and 25 s more where one is there on a busy
+        machine."""
+        if self.wait_until(condition, 5.0):
+            return True
+        there = any(self.node.count_publishers(topic) for topic in ("simulator/truth", "structure_state"))
+        return there and self.wait_until(condition, 25.0)
+
     # -- what was heard -------------------------------------------------------------------------------------------
 
     @property

@@ -118,7 +118,10 @@ def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, fol
         *(f'<h2>{html.escape(title)}</h2><img alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
           for title, data in pictures),
     ]  # fmt: skip
-    head = f'<!doctype html><meta charset="utf-8"><title>{html.escape(name)}: sweep</title><style>{STYLE}</style>'
+    head = (
+        '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(name)}: sweep</title><style>{STYLE}</style>"
+    )
     page = head + "".join(body)
     try:
         (folder / "report.html").write_text(page, encoding="utf-8")

@@ -54,7 +54,8 @@ def status_html(
     warnings = list(notes) + list(state.notes)
     if not state.converged:
         warnings.append("the estimate of the configuration has not converged; do not rely on it")
-    return _table(rows) + _boxes(state.errors, ERROR) + _boxes(tuple(warnings), WARNING)
+    # what stops the robot comes first, so that a phone shows all of it
+    return _boxes(state.errors, ERROR) + _table(rows) + _boxes(tuple(warnings), WARNING)
 
 
 def legend_html(full_scale: float, cell: float, unit: LengthUnit) -> str:

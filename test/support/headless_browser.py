@@ -61,7 +61,8 @@ class HeadlessBrowser:
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         try:
-            self._socket = connect(self._page_address(), max_size=2**26, open_timeout=30)
+            # no pings: a browser on a busy machine may be silent for long and live
+            self._socket = connect(self._page_address(), max_size=2**26, open_timeout=30, ping_interval=None)
             self._count = 0
             for domain in ("Page", "Network", "Runtime", "Log"):
                 self._send(f"{domain}.enable")
