@@ -293,7 +293,7 @@ def friction_parts(robot: Robot, shape: MechanismEquilibrium) -> list[Section | 
     rubbing = [route for route in model.routes if route.rubs]
     if not rubbing or not robot.outputs:
         return []
-    title, heads = "friction of routed cables: where the output may rest about the pose without it", ("", "")
+    title, heads = "friction of routed cables: about how far it may hold the output off", ("", "")
     if any(route.rigid for route in rubbing):
         return [Section(title, heads, [("not stated", "rigid cables: what slips there follows from the motion alone")])]
     try:

@@ -4,7 +4,8 @@ are a set, and which of them a robot comes to depends on how it came.
 Every contact may bear any ratio of strains from e^-(friction x wrap) to e^(friction x wrap). The ends of the set are
 sought where all contacts are at one of these two bounds: from where all slip one way, and the other way, each is turned
 round, which tells how it moves the output, and for either end of either controlled axis all are put to the bound that
-moves it there. Ends are exact where the output answers to every contact in one sense, whatever the others do.
+moves it there. Ends are exact where the output answers to every contact in one sense, whatever the others do; else a
+shape with a contact between its bounds may lie some percent further out.
 """
 
 from __future__ import annotations
