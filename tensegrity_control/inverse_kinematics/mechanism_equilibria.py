@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from tensegrity_dynamics.mechanisms.kinematics.configuration_space import config
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
+from tensegrity_dynamics.mechanisms.statics.friction_band import sliding_freely
 from tensegrity_dynamics.mechanisms.statics.modes import mechanism_modes
 from tensegrity_dynamics.mechanisms.statics.output_stiffness import output_compliance
 from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
@@ -82,8 +83,9 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
 
     Args:
         robot: a mechanism with actuators and an output.
-        shapes_only: no plan is made, so that cables may be rigid and have friction on their routes: a shape is then
-            that which a way straight from the start of the file leads to.
+        shapes_only: no plan is made. Block cables may be rigid, and shapes are those that a way straight from the start
+            of the file leads to, with friction. Plans let routed cables slide freely over guides: with friction shapes
+            are a set about that one (`FrictionBand`), and which of them it comes to depends on how it came.
 
     Attributes:
         joints: (a,) names of the actuated joints.
@@ -100,6 +102,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         self.robot, self.model = robot, robot.model_as(MechanismModel)
         if not shapes_only:
             self.model.need_elastic_cables("a plan that keeps tensions", routed=True)
+            self.model = replace(self.model, mechanism=sliding_freely(self.model.mechanism))
         self.output: BodyFrame = robot.output  # type: ignore[assignment]
         self.joints = self.model.driven_joints(robot.actuators)
         starts = [self.model.start[self.model.mechanism.positions_of(name)][0] for name in self.joints]

@@ -72,18 +72,13 @@ class MechanismModel(ShortRepr, RobotModel):
     def need_elastic_cables(self, what: str, *, routed: bool = False) -> None:
         """Raise TensegrityError where a cable is rigid; `what` needs the strains of all of them.
 
-        Routed cables are none of the coordinates; `routed` allows those without friction.
+        Routed cables are none of the coordinates; `routed` allows them.
         """
         for route in self.routes:
             if not routed:
                 raise TensegrityError(
                     f"cable {route.name} is routed, and {what} needs cables whose strains are coordinates; take the "
                     "controller joint_position, or drive the robot by hand (`tensegrity simulate`)."
-                )
-            if route.rubs:
-                raise TensegrityError(
-                    f"cable {route.name} has friction on its route, so that its shapes depend on how they were "
-                    f"reached, and {what} needs shapes that do not; plan without friction (friction: 0)."
                 )
         for entry in self.entries:
             if entry.variant == "rigid":

@@ -35,6 +35,7 @@ from .loads import Load, Payload
 from .mechanism_model import MechanismModel
 from .mode_report import singularity_rows
 from .statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
+from .statics.friction_band import FrictionBand
 from .statics.modes import mechanism_modes
 from .statics.output_stiffness import output_stiffness
 
@@ -84,6 +85,7 @@ class MechanismReport(RobotReport):
         if rest is not None:
             parts.append(Section("shape at rest, actuators at their start", ("", ""), _shape_rows(rest)))
             parts += _route_parts(rest.equilibrium) + _ground_parts(rest.equilibrium)
+            parts += friction_parts(robot, rest.equilibrium)
         if robot.actuators:
             heads = ("actuator", "motion", "limits", "effort at rest", "effort limit", "largest rate")
             parts.append(Section("actuators", heads, self._actuator_rows(rest)))
@@ -285,6 +287,28 @@ def _route_parts(shape: MechanismEquilibrium) -> list[Section | str]:
     return [Section("routed cables", heads, rows)] if rows else []
 
 
+def friction_parts(robot: Robot, shape: MechanismEquilibrium) -> list[Section | str]:
+    """How far friction of routed cables may hold the output off, for people; nothing where none rubs."""
+    model = robot.model_as(MechanismModel)
+    rubbing = [route for route in model.routes if route.rubs]
+    if not rubbing or not robot.outputs:
+        return []
+    title, heads = "friction of routed cables: about how far it may hold the output off", ("", "")
+    if any(route.rigid for route in rubbing):
+        return [Section(title, heads, [("not stated", "rigid cables: what slips there follows from the motion alone")])]
+    try:
+        found = FrictionBand(model, model.driven_joints(robot.actuators)).bounds(shape.q, robot.output)
+    except NoEquilibriumError as error:
+        return [Section(title, heads, [("not found", str(error))])]
+    (position, _), (low, high) = found
+    rows = [("without friction", millimetres(position))]
+    for k, axis in enumerate(("x", "y", "z", "rx", "ry", "rz")):
+        if axis in robot.output.controlled:
+            size, unit = (1e3, "mm") if k < 3 else (180.0 / np.pi, "deg")
+            rows.append((f"{robot.output.name} {axis}", f"{size * low[k]:+.3g} to {size * high[k]:+.3g} {unit}"))
+    return [Section(title, heads, rows)]
+
+
 def _ground_parts(shape: MechanismEquilibrium) -> list[Section | str]:
     """What the ground carries at an equilibrium for people; nothing where nothing touches."""
     rows = [
@@ -389,4 +413,4 @@ def equilibrium_parts(
     sections: list[Section | str] = [Section(title, ("", ""), rows)]
     if lines:
         sections.append(Section("actuators", heads, lines))
-    return [*sections, *_route_parts(shape), *_ground_parts(shape)]
+    return [*sections, *_route_parts(shape), *_ground_parts(shape), *friction_parts(robot, shape)]

@@ -188,9 +188,13 @@ class SimulatorNode(RobotNode):
             steps = f"{explicit.integrator} in steps of {1e6 * explicit.time_step:.3g} us"
             why = f"{steps} reaches {reached:.2g} of real time"
         substeps = max(1, -(-self._period // round(IMPLICIT_STEP * 1e9)))
-        implicit = Simulation(
-            explicit.robot, period / substeps, "implicit", rigid_bars=bool(self.get_parameter("rigid_bars").value)
-        )
+        rigid = bool(self.get_parameter("rigid_bars").value)
+        try:
+            implicit = Simulation(explicit.robot, period / substeps, "implicit", rigid_bars=rigid)
+        except TensegrityError as error:
+            self._choice = f"{why}; {error}"
+            self.get_logger().warning(self._choice)
+            return
         faster = 1.0 if self._lockstep else pace(implicit, substeps)
         if faster > reached:
             self._simulation, self._substeps = implicit, substeps

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import BEFORE, CABLE_COLUMNS, ELEMENT_COLUMNS, HOLDS
+from .columns import BEFORE, CABLE_COLUMNS, ELEMENT_COLUMNS, FRICTION, HOLDS, REST, TURNING_Q
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +34,28 @@ class PlacedRoute:
         """Rows at which a strand begins: the first, and every contact that holds the cable."""
         inner = np.flatnonzero(self.elements[:-1, HOLDS])
         return np.union1d([0], inner)
+
+    @property
+    def rubbing(self) -> NDArray[np.int64]:
+        """Rows of the contacts over which it can slip against friction."""
+        friction = self.elements[1:-1, FRICTION]
+        return 1 + np.flatnonzero((friction > 0.0) & np.isfinite(friction))
+
+    def sliding_freely(self) -> PlacedRoute:
+        """The cable without friction on what does not turn with it; over joints it sticks and slips as before."""
+        guides = [e for e in self.rubbing.tolist() if self.elements[e, TURNING_Q] < 0.0]
+        if not guides:
+            return self
+        rows, before = np.array(self.elements), 0
+        rows[guides, FRICTION] = rows[guides, HOLDS] = 0.0
+        for e in range(1, len(rows)):
+            rows[e, BEFORE] = before
+            if e in guides:
+                rows[before, REST] += rows[e, REST]
+                rows[e, REST] = 1.0
+            elif rows[e, HOLDS]:
+                before = e
+        return replace(self, elements=rows)
 
 
 def rigid_row_count(routes: Sequence[PlacedRoute]) -> int:

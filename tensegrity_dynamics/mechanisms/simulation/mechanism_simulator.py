@@ -63,7 +63,7 @@ from ..workspace import make_stage_workspace, make_workspace
 from .actuation import BROKEN_ROUTE, PAST_END, Drives, Ends, drive, load_gears, make_drives, servo_torques
 from .adaptive import integrate
 from .powers import powers_of
-from .rigid_routes import RigidRoutes, Stepper, refuse_adaptive
+from .rigid_routes import RigidRoutes, Stepper, refuse_adaptive, refuse_implicit
 
 SOFTEST_HOLD = 0.01
 """Part of its position range by which the feed-forward of an impedance may bend it where it is to hold; softer ones
@@ -159,6 +159,8 @@ class MechanismSimulator(Simulator):
         self._strands = RigidRoutes(self._mechanism, self._flat, self._work)
         if integrator == "adaptive":
             refuse_adaptive(self._mechanism)
+        elif integrator == "implicit":
+            refuse_implicit(self._mechanism)
         self._effort = np.zeros(self._mechanism.velocity_count)
         self._works, self._powers, self._steps = np.zeros(5), np.zeros(4), 0
         self.events: list[tuple[float, str, str]] = []

@@ -1,0 +1,138 @@
+"""How far friction of routed cables may hold an output off the pose that it has without: shapes at rest with friction
+are a set, and which of them a robot comes to depends on how it came.
+
+Every contact may bear any ratio of strains from e^-(friction x wrap) to e^(friction x wrap). The ends of the set are
+sought where all contacts are at one of these two bounds: from where all slip one way, and the other way, each is turned
+round, which tells how it moves the output, and for either end of either controlled axis all are put to the bound that
+moves it there. Ends are exact where the output answers to every contact in one sense, whatever the others do; else a
+shape with a contact between its bounds may lie some percent further out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import NoEquilibriumError
+from ...robots.output_frame import Pose, pose_error
+from ..body_frame import BodyFrame
+from ..body_poses import BodyPoses
+from ..dynamics.equations_of_motion import evaluate
+from ..mechanism import Mechanism
+from ..mechanism_model import MechanismModel
+from ..route_readings import with_slips
+from ..routing.columns import FIRST, LENGTH, REST_NOW, TOUCHES, TRIAL
+from ..workspace import make_workspace
+from .equilibrium_solver import MechanismEquilibriumSolver
+
+BEYOND = 0.05
+"""Strain from strand to strand from which a contact slips back to its bound."""
+MOST_ROUNDS, SETTLED = 200, 1e-9
+"""Rounds in which a shape with all contacts at their bounds is found, and rad or m by which the last one moves it."""
+
+
+def sliding_freely(mechanism: Mechanism) -> Mechanism:
+    """The mechanism whose routed cables slide freely over guides; over joints that turn they stick as before."""
+    routes = tuple(route.sliding_freely() for route in mechanism.routes)
+    if all(a is b for a, b in zip(routes, mechanism.routes, strict=True)):
+        return mechanism
+    return replace(mechanism, routes=routes)
+
+
+class FrictionBand:
+    """Bounds on the pose of an output that rests with friction, for actuators held where they are.
+
+    Args:
+        model: with routed cables that rub and stretch. held: joints of the actuators.
+    """
+
+    def __init__(self, model: MechanismModel, held: Sequence[str]) -> None:
+        self._model, self._held = model, tuple(held)
+        self._free = replace(model, mechanism=sliding_freely(model.mechanism))
+        self._poses, self._work = BodyPoses(model), make_workspace(model.mechanism.flat)
+        self._still = np.zeros(model.mechanism.velocity_count)
+        flat = model.mechanism.flat
+        self._contacts = [
+            int(cable[FIRST]) + int(e)
+            for cable, route in zip(flat.routed_cables, model.mechanism.routes, strict=True)
+            for e in (() if route.rigid else route.rubbing)
+        ]
+
+    def bounds(self, q: NDArray[np.float64], output: BodyFrame) -> tuple[Pose, NDArray[np.float64]]:
+        """The pose without friction, and (2, 6) m and rad by which friction may hold it off that, sought along the axes
+        that the output controls, about world axes.
+
+        Args:
+            q: (nq,) with the actuators where they are, near the shape.
+
+        Raises:
+            NoEquilibriumError: there is no shape without friction, or none with it.
+        """
+        middle = MechanismEquilibriumSolver(self._free.mechanism, self._held).solve(q)
+        pose = self._pose(middle.q, output)
+        self._look(middle.q)
+        touching = [k for k, row in enumerate(self._contacts) if self._state[row, TOUCHES] != 0.0]
+        if not touching:
+            return pose, np.zeros((2, 6))
+
+        def off(signs: NDArray[np.float64]) -> NDArray[np.float64]:
+            """(6,) how far off the pose it rests where every contact slips towards one side."""
+            return pose_error(self._pose(self._at_bounds(middle.q, signs), output), pose)
+
+        found: dict[bytes, NDArray[np.float64]] = {}
+
+        def keep(signs: NDArray[np.float64]) -> NDArray[np.float64]:
+            if signs.tobytes() not in found:
+                found[signs.tobytes()] = off(signs)
+            return found[signs.tobytes()]
+
+        for all_alike in (np.ones(len(self._contacts)), -np.ones(len(self._contacts))):
+            moves = np.zeros((all_alike.size, 6))
+            for k in touching:
+                turned = np.where(np.arange(all_alike.size) == k, -all_alike, all_alike)
+                moves[k] = all_alike[k] * (keep(all_alike) - keep(turned))
+            for axis in output.rows:
+                for sense in (1.0, -1.0):
+                    keep(np.where(sense * moves[:, axis] >= 0.0, 1.0, -1.0))
+        ends = np.array([np.zeros(6), *found.values()])
+        return pose, np.array([ends.min(axis=0), ends.max(axis=0)])
+
+    def _look(self, q: NDArray[np.float64]) -> None:
+        evaluate(self._model.mechanism.flat, np.ascontiguousarray(q), self._still, self._work)
+        self._state = np.array(self._work.route_state)
+
+    def _pose(self, q: NDArray[np.float64], output: BodyFrame) -> Pose:
+        return self._poses.update(q).output(output)[0]
+
+    def _at_bounds(self, q: NDArray[np.float64], signs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(nq,) the shape at rest near q where each contact has slipped back to its bound from beyond it."""
+        for _ in range(MOST_ROUNDS):
+            self._look(q)
+            mechanism = with_slips(self._model.mechanism, self._slip(signs))
+            shape = MechanismEquilibriumSolver(mechanism, self._held).solve(q)
+            moved, q = float(np.max(np.abs(shape.q - q))), shape.q
+            if moved <= SETTLED:
+                return q
+        raise NoEquilibriumError("no shape was found in which all contacts of the cables slip to one side.")
+
+    def _slip(self, signs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(e,) m that has to have slipped at every element so that all are beyond their bounds at the last look."""
+        flat, state = self._model.mechanism.flat, self._state
+        slip = np.array(state[:, TRIAL])
+        touching = [state[row, TOUCHES] != 0.0 for row in self._contacts]
+        beyond = {row: sign for row, sign, on in zip(self._contacts, signs, touching, strict=True) if on}
+        for cable, route in zip(flat.routed_cables, self._model.mechanism.routes, strict=True):
+            begins = (int(cable[FIRST]) + route.holding).tolist()
+            while begins:
+                end = next((k for k in range(1, len(begins)) if begins[k] not in beyond), len(begins))
+                group, begins = begins[:end], begins[end:]
+                lengths, rests = state[group, LENGTH], state[group, REST_NOW]
+                levels = BEYOND * np.cumsum([0.0, *(beyond[row] for row in group[1:])])
+                desired = lengths / (1.0 + levels - levels.min())
+                desired *= rests.sum() / desired.sum()
+                passed = np.cumsum(rests - desired)
+                slip[group[1:]] = state[group[1:], TRIAL] + passed[:-1]
+        return slip
