@@ -3,6 +3,8 @@
 A handler that raises does so wherever the interpreter happens to be. In C code that calls back into Python, such as the
 conversion of a message, the exception comes out as another one, is printed and lost, or ends the process. So the
 handlers here only take note and wake whoever waits. What still goes on after a while is broken off by an exception.
+Where no exception can come through either, because a library waits in C for what never happens, a thread that needs no
+interpreter ends the process after `LAST`, with status 1 and a line for each call that it was in.
 
 This module is imported first of all and needs nothing but the standard library.
 """
@@ -10,6 +12,7 @@ This module is imported first of all and needs nothing but the standard library.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import select
 import signal
@@ -21,6 +24,8 @@ from typing import Any, NoReturn
 
 GRACE = 1.0
 """s that what is going on when the signal comes may take to its own end."""
+LAST = 30.0
+"""s from the signal until the process is ended, whatever holds it."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -88,12 +93,14 @@ class Ending:
     Args:
         grace: s from the signal until KeyboardInterrupt is raised in what still goes on, and again until it ends.
             Larger leaves more time to what is under way, such as a callback; smaller ends a long computation sooner.
+        last: s from the signal until the process is ended though it does not come back from C code.
     """
 
-    def __init__(self, grace: float = GRACE) -> None:
-        self._grace, self._open = grace, True
+    def __init__(self, grace: float = GRACE, last: float = LAST) -> None:
+        self._grace, self._last, self._open = grace, last, True
         self._wake: Callable[[], Any] = lambda: None
         self.asked = 0
+        self._limited = False
         self.broke_off = False
 
     def __enter__(self) -> Ending:
@@ -117,6 +124,7 @@ class Ending:
     ) -> bool:
         self._open = False  # first of all: from here on `_break_off` raises nothing
         signal.setitimer(signal.ITIMER_REAL, 0.0)
+        faulthandler.cancel_dump_traceback_later()
         for each in (*SIGNALS, signal.SIGALRM):
             signal.signal(each, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
@@ -154,6 +162,9 @@ class Ending:
         while numbers := os.read(self._reader, 64):
             self.asked = self.asked or next((each for each in numbers if each in SIGNALS), 0)
             if self.asked:
+                if not self._limited and self._open:
+                    self._limited = True
+                    _end_for_sure(self._last)
                 os.write(self._alarm, b".")
                 self._wake()
 
@@ -167,6 +178,12 @@ def end_within(duration: float, status: int) -> None:
     """End the process with this exit status after so many seconds of closing, whatever then still hangs."""
     signal.signal(signal.SIGALRM, lambda *_: os._exit(status))
     signal.setitimer(signal.ITIMER_REAL, duration)
+    _end_for_sure(duration + 1.0)
+
+
+def _end_for_sure(duration: float) -> None:
+    """End the process with status 1 after so many seconds, even while C code holds the interpreter."""
+    faulthandler.dump_traceback_later(duration, exit=True, file=sys.__stderr__ or 2)
 
 
 def leave(ending: Ending, status: int) -> None:

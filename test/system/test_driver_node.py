@@ -16,6 +16,7 @@ from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from sensor_msgs.msg import JointState, TimeReference  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 from tensegrity.srv import Calibrate  # noqa: E402
@@ -24,7 +25,7 @@ from tensegrity_driver.ros.driver_node import DriverNode  # noqa: E402
 from tensegrity_dynamics import load_robot  # noqa: E402
 from tensegrity_dynamics.errors import TensegrityError  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import nanoseconds  # noqa: E402
-from tensegrity_dynamics.ros.robot_node import COMMAND, STATE  # noqa: E402
+from tensegrity_dynamics.ros.robot_node import COMMAND, LATCHED, STATE, STOPPED, stop_in_words  # noqa: E402
 
 ROBOT = load_robot("tensebot")
 
@@ -325,7 +326,11 @@ def test_an_emergency_stop_latches_until_it_is_released(bench):
     running = bench()
     running.goals = {"draw_1": 0.19}
     running.cycles(20)
+    told: list[String] = []
+    running.tester.create_subscription(String, STOPPED, told.append, LATCHED)
+    running.wait(lambda: told and told[-1].data == "")
     assert running.call(Trigger, "emergency_stop").success
+    running.wait(lambda: told[-1].data == stop_in_words("driver", "called by service"))
     running.cycles(20)
     stands = running.link.lengths["draw_1"]
     running.cycles(20)
@@ -335,6 +340,7 @@ def test_an_emergency_stop_latches_until_it_is_released(bench):
     answer = running.call(Trigger, "driver/release")
     assert answer.success
     assert "emergency_stop" in answer.message
+    running.wait(lambda: told[-1].data == "")
     assert running.change(Transition.TRANSITION_ACTIVATE).success
     running.cycles(50)
     assert running.link.lengths["draw_1"] == pytest.approx(stands, abs=3e-4)
