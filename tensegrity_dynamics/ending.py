@@ -18,6 +18,7 @@ import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
@@ -26,6 +27,8 @@ GRACE = 1.0
 """s that what is going on when the signal comes may take to its own end."""
 LAST = 30.0
 """s from the signal until the process is ended, whatever holds it."""
+LOOK_AT_CLOCK = 0.1
+"""s between two looks at whether the computer's clock was set back, and by how much at least."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -136,7 +139,9 @@ class Ending:
         return bool(self.asked)
 
     def when_asked(self, wake: Callable[[], Any]) -> None:
-        """Call `wake` in another thread when the signal comes, for a main thread that waits in C code."""
+        """Call `wake` in another thread when the signal comes, for a main thread that waits in C code; and where
+        somebody has set the computer's clock back, since a middleware may wait for a time of that clock, and would now
+        wait for as much longer."""
         self._wake = wake
 
     def check(self) -> None:
@@ -159,7 +164,17 @@ class Ending:
         threading.excepthook = lambda _: None
 
     def _listen(self) -> None:
-        while numbers := os.read(self._reader, 64):
+        before = _lead_of_clock()
+        while True:
+            if not select.select([self._reader], [], [], LOOK_AT_CLOCK)[0]:
+                lead = _lead_of_clock()
+                if lead < before - LOOK_AT_CLOCK:
+                    with contextlib.suppress(Exception):  # at the end there may be nobody left to wake
+                        self._wake()
+                before = lead
+                continue
+            if not (numbers := os.read(self._reader, 64)):
+                return
             self.asked = self.asked or next((each for each in numbers if each in SIGNALS), 0)
             if self.asked:
                 if not self._limited and self._open:
@@ -172,6 +187,11 @@ class Ending:
         if self._open and (frame is None or frame.f_code is not Ending.__exit__.__code__):
             self.broke_off = True
             raise KeyboardInterrupt
+
+
+def _lead_of_clock() -> float:
+    """s that the computer's clock is ahead of one that nobody sets."""
+    return time.time() - time.monotonic()
 
 
 def end_within(duration: float, status: int) -> None:

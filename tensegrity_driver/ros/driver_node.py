@@ -239,14 +239,14 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         assert driver is not None
         self._robot_clock.begin()
         try:
-            driver.begin(lambda: 1e-9 * self._now)
+            driver.begin(self._begins)
         except TensegrityError as error:
             return self._refuse("activated", error)
         self._tries = 0
         if self._stopped is not None:
             driver.stop(self._stopped)
         self._active, self._failed = True, None
-        self._last, self._answered, self._commanded = steady_time(), time.monotonic(), False
+        self._answered, self._commanded = time.monotonic(), False
         self._state = None  # one of before tells nothing
         tick = 0.02 if self._lockstep else driver.period
         work = self._tick_lockstep if self._lockstep else self._cycle
@@ -322,6 +322,11 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             return self._ticks * self._tick
         return self._robot_clock.now
 
+    def _begins(self) -> float:
+        """The time [s] from which on the first cycle counts."""
+        self._last = steady_time()
+        return 1e-9 * (self._now if self._lockstep else self._robot_clock.at(self._last))
+
     def _cycle(self) -> None:
         """Run one bus cycle and publish its state."""
         driver, messages = self._driver, self._messages
@@ -334,7 +339,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             if self._lockstep:
                 period = driver.period
                 self._ticks += 1
-            self._stamp = self._now
+            # one look at the clock for both: a process that stands still between two looks finds no jump of the clock
+            self._stamp = self._now if self._lockstep else self._robot_clock.at(wall)
             if not self._lockstep:
                 driver.see_publishers(self.command_publishers())
             step = driver.run(period, 1e-9 * self._stamp)
