@@ -37,7 +37,11 @@ class RobotClock:
     @property
     def now(self) -> int:
         """Present time of the robot."""
-        return self._steady() + self._offset
+        return self.at(self._steady())
+
+    def at(self, steady: int) -> int:
+        """Time of the robot at a time of the steady clock."""
+        return steady + self._offset
 
     @property
     def set_by(self) -> int:

@@ -3,6 +3,8 @@
 A handler that raises does so wherever the interpreter happens to be. In C code that calls back into Python, such as the
 conversion of a message, the exception comes out as another one, is printed and lost, or ends the process. So the
 handlers here only take note and wake whoever waits. What still goes on after a while is broken off by an exception.
+Where no exception can come through either, because a library waits in C for what never happens, a thread that needs no
+interpreter ends the process after `LAST`, with status 1 and a line for each call that it was in.
 
 This module is imported first of all and needs nothing but the standard library.
 """
@@ -10,17 +12,23 @@ This module is imported first of all and needs nothing but the standard library.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 GRACE = 1.0
 """s that what is going on when the signal comes may take to its own end."""
+LAST = 30.0
+"""s from the signal until the process is ended, whatever holds it."""
+LOOK_AT_CLOCK = 0.1
+"""s between two looks at whether the computer's clock was set back, and by how much at least."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -88,12 +96,14 @@ class Ending:
     Args:
         grace: s from the signal until KeyboardInterrupt is raised in what still goes on, and again until it ends.
             Larger leaves more time to what is under way, such as a callback; smaller ends a long computation sooner.
+        last: s from the signal until the process is ended though it does not come back from C code.
     """
 
-    def __init__(self, grace: float = GRACE) -> None:
-        self._grace, self._open = grace, True
+    def __init__(self, grace: float = GRACE, last: float = LAST) -> None:
+        self._grace, self._last, self._open = grace, last, True
         self._wake: Callable[[], Any] = lambda: None
         self.asked = 0
+        self._limited = False
         self.broke_off = False
 
     def __enter__(self) -> Ending:
@@ -117,6 +127,7 @@ class Ending:
     ) -> bool:
         self._open = False  # first of all: from here on `_break_off` raises nothing
         signal.setitimer(signal.ITIMER_REAL, 0.0)
+        faulthandler.cancel_dump_traceback_later()
         for each in (*SIGNALS, signal.SIGALRM):
             signal.signal(each, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
@@ -128,7 +139,9 @@ class Ending:
         return bool(self.asked)
 
     def when_asked(self, wake: Callable[[], Any]) -> None:
-        """Call `wake` in another thread when the signal comes, for a main thread that waits in C code."""
+        """Call `wake` in another thread when the signal comes, for a main thread that waits in C code; and where
+        somebody has set the computer's clock back, since a middleware may wait for a time of that clock, and would now
+        wait for as much longer."""
         self._wake = wake
 
     def check(self) -> None:
@@ -151,9 +164,22 @@ class Ending:
         threading.excepthook = lambda _: None
 
     def _listen(self) -> None:
-        while numbers := os.read(self._reader, 64):
+        before = _lead_of_clock()
+        while True:
+            if not select.select([self._reader], [], [], LOOK_AT_CLOCK)[0]:
+                lead = _lead_of_clock()
+                if lead < before - LOOK_AT_CLOCK:
+                    with contextlib.suppress(Exception):  # at the end there may be nobody left to wake
+                        self._wake()
+                before = lead
+                continue
+            if not (numbers := os.read(self._reader, 64)):
+                return
             self.asked = self.asked or next((each for each in numbers if each in SIGNALS), 0)
             if self.asked:
+                if not self._limited and self._open:
+                    self._limited = True
+                    _end_for_sure(self._last)
                 os.write(self._alarm, b".")
                 self._wake()
 
@@ -163,10 +189,21 @@ class Ending:
             raise KeyboardInterrupt
 
 
+def _lead_of_clock() -> float:
+    """s that the computer's clock is ahead of one that nobody sets."""
+    return time.time() - time.monotonic()
+
+
 def end_within(duration: float, status: int) -> None:
     """End the process with this exit status after so many seconds of closing, whatever then still hangs."""
     signal.signal(signal.SIGALRM, lambda *_: os._exit(status))
     signal.setitimer(signal.ITIMER_REAL, duration)
+    _end_for_sure(duration + 1.0)
+
+
+def _end_for_sure(duration: float) -> None:
+    """End the process with status 1 after so many seconds, even while C code holds the interpreter."""
+    faulthandler.dump_traceback_later(duration, exit=True, file=sys.__stderr__ or 2)
 
 
 def leave(ending: Ending, status: int) -> None:

@@ -23,6 +23,7 @@ from geometry_msgs.msg import PoseStamped, Quaternion, WrenchStamped
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.task import Future
 from sensor_msgs.msg import JointState, TimeReference
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from tensegrity.action import FollowTrajectory
 from tensegrity.msg import ActuatorCommand, Goal, Reference, StructureState, TendonState
@@ -44,10 +45,12 @@ from tensegrity_dynamics.ros.geometry_messages import (
 from tensegrity_dynamics.ros.robot_node import (
     COMMAND,
     ERROR,
+    FREE,
     LATCHED,
     NEWEST,
     OK,
     STATE,
+    STOPPED,
     WARN,
     WORLD,
     WRENCHES,
@@ -165,6 +168,8 @@ class ControllerNode(RobotNode):
         self._spacings: deque[int] = deque(maxlen=SPACINGS)
         self._running: Any = None  # goal handle of follow_trajectory, with the future that ends it
         self._ended: Future | None = None
+        self._robot_stopped = ""
+        self.create_subscription(String, STOPPED, self._take_stop, LATCHED)
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
         self._asked = GoalAnnouncer(self, lambda: self._stamp)
@@ -232,6 +237,36 @@ class ControllerNode(RobotNode):
         self._recent.append(message)
         if self._stamp is None and self._state is not None:
             self._control(self._state)
+
+    def _take_stop(self, message: String) -> None:
+        """Whoever moves the robot says that it holds it, and what was asked for is over; or that it follows commands
+        again, and what is asked for from now on begins where the robot stands."""
+        before, self._robot_stopped = self._robot_stopped, message.data
+        if self._robot_stopped == before:
+            return
+        if self._robot_stopped:
+            self._planner.cancel(self._robot_stopped)
+            self._finish(False, self._robot_stopped)
+            self._door.break_off(self._now, self._robot_stopped)
+            self._asked.trigger(Goal.STOP, True, self._robot_stopped)
+            return
+        if self._state is not None:
+            self._stand_here(self._state)
+        self._asked.trigger(Goal.HOLD, True, FREE)
+
+    def _stand_here(self, state: StructureState) -> None:
+        """Forget every motion and hold where the robot is; where that cannot be, until `hold` is called."""
+        self._door.forget("the robot was held")
+        stopped = self._controller.status(self._now).phase == "stopped"
+        try:
+            if not self._planner.rests:
+                raise TensegrityError("a plan was being given up when the robot was released.")
+            self._controller.reset(self._now, self._reader.read(state, self._joints))
+            if stopped:
+                self._controller.stop(self._now)
+        except TensegrityError as error:
+            self._failed = self._failed or str(error)
+        self._answer = None
 
     def _keep_timing(self, message: TimeReference) -> None:
         if message.source == self.get_name():
@@ -677,6 +712,8 @@ class ControllerNode(RobotNode):
             raise TensegrityError("no structure_state has come yet; start the simulator or driver and the estimator.")
         if whole and self._failed is not None:
             raise TensegrityError(f"the actuators hold, call hold to go on: {self._failed}")
+        if whole and self._robot_stopped:
+            raise TensegrityError(f"{self._robot_stopped}.")
         if self._door.moving and not among_actuators:
             raise TensegrityError("the actuators follow a trajectory; wait for its end, or call hold first.")
 

@@ -21,6 +21,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState, TimeReference
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from tensegrity.msg import ActuatorCommand, TendonState
 from tensegrity.srv import Calibrate
@@ -31,7 +32,19 @@ from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.ros.command_decoding import message_values
 from tensegrity_dynamics.ros.geometry_messages import nanoseconds, time_message
 from tensegrity_dynamics.ros.robot_description import DescriptionPublisher
-from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, OK, STATE, WARN, RobotNode, run_node
+from tensegrity_dynamics.ros.robot_node import (
+    COMMAND,
+    ERROR,
+    HELD,
+    LATCHED,
+    OK,
+    STATE,
+    STOPPED,
+    WARN,
+    RobotNode,
+    run_node,
+    stop_in_words,
+)
 
 from ..driver import Driver, open_driver
 from ..hardware.hardware import Hardware
@@ -138,6 +151,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._timing = self.create_publisher(TimeReference, "command_timing", STATE)
         self._taken: TimeReference | None = None  # the newest command that has not been sent to the servos
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE) if self._lockstep else None
+        self._stop_teller, self._told_stop = self.create_publisher(String, STOPPED, LATCHED), "?"
+        self._tell_stop()
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
         self.create_service(Trigger, "emergency_stop", self._emergency_stop, callback_group=self.attention.prompt)
         self.create_service(Trigger, "~/release", self._release)
@@ -224,14 +239,14 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         assert driver is not None
         self._robot_clock.begin()
         try:
-            driver.begin(lambda: 1e-9 * self._now)
+            driver.begin(self._begins)
         except TensegrityError as error:
             return self._refuse("activated", error)
         self._tries = 0
         if self._stopped is not None:
             driver.stop(self._stopped)
         self._active, self._failed = True, None
-        self._last, self._answered, self._commanded = steady_time(), time.monotonic(), False
+        self._answered, self._commanded = time.monotonic(), False
         self._state = None  # one of before tells nothing
         tick = 0.02 if self._lockstep else driver.period
         work = self._tick_lockstep if self._lockstep else self._cycle
@@ -307,6 +322,11 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             return self._ticks * self._tick
         return self._robot_clock.now
 
+    def _begins(self) -> float:
+        """The time [s] from which on the first cycle counts."""
+        self._last = steady_time()
+        return 1e-9 * (self._now if self._lockstep else self._robot_clock.at(self._last))
+
     def _cycle(self) -> None:
         """Run one bus cycle and publish its state."""
         driver, messages = self._driver, self._messages
@@ -319,7 +339,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             if self._lockstep:
                 period = driver.period
                 self._ticks += 1
-            self._stamp = self._now
+            # one look at the clock for both: a process that stands still between two looks finds no jump of the clock
+            self._stamp = self._now if self._lockstep else self._robot_clock.at(wall)
             if not self._lockstep:
                 driver.see_publishers(self.command_publishers())
             step = driver.run(period, 1e-9 * self._stamp)
@@ -370,6 +391,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     def _report_step(self, step: SafetyStep) -> None:
         """Log new faults and report the state of the driver."""
         self._faults, self._reactions = step.faults, dict(step.reactions)
+        self._tell_stop()
         for fault in step.new:
             self.get_logger().error(fault.line)
         for note in step.notes:
@@ -449,16 +471,30 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
 
     def _emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         self._stopped = "called by service"
+        self._tell_stop()
         if self._driver is not None:
             self._driver.stop(self._stopped)
         response.success, response.message = True, "the servos hold until driver/release is called"
         return response
+
+    def _tell_stop(self) -> None:
+        """Say, once, that nothing moves until a release: for an emergency stop, or a fault that stays."""
+        driver, text = self._driver, stop_in_words("driver", self._stopped)
+        for fault in driver.faults if driver is not None and not text else ():
+            safety = driver.settings.safety
+            if fault.kind in safety.latched and safety.reaction(fault.kind) is not Reaction.WARN:
+                text = HELD + fault.line
+                break
+        if text != self._told_stop:
+            self._told_stop = text
+            self._stop_teller.publish(String(data=text))
 
     def _release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         """End the emergency stop and clear the faults whose causes have gone."""
         driver = self._driver
         was_stopped, self._stopped = self._stopped is not None, None
         if driver is None:
+            self._tell_stop()
             response.success, response.message = True, "released; the driver is not configured"
             return response
         driver.release_stop(1e-9 * self._now)
@@ -469,6 +505,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         except TensegrityError as error:
             response.message = str(error)
             return response
+        self._tell_stop()
         texts = [f"cleared {fault.kind.value}" + (f" of {fault.tendon}" if fault.tendon else "") for fault in cleared]
         response.success = bool(cleared) or was_stopped
         response.message = "; ".join(texts) or ("released" if was_stopped else "there was nothing to release")

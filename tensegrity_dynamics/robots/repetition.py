@@ -26,7 +26,7 @@ from .schema import Block, CommonBlock, RepeatBlock
 from .units import BaseUnits
 from .yaml_source import YamlSource
 
-MAX_PARTS = 1_000_000  # of one file: far above any robot, far below what fills the memory
+MAX_PARTS = 50_000  # of one file: far above any robot, and read within some seconds of processor time
 MAX_NESTING = 4  # repetitions inside repetitions
 
 Path = tuple[Any, ...]

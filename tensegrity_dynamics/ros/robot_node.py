@@ -48,6 +48,9 @@ SENSORS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
 """Of IMUs; several tell in every period."""
 COMMAND = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+STOPPED = "stopped"
+"""Latched topic of whoever moves the robot: `HELD`, why, and what ends it; an empty text where it follows commands."""
+HELD, FREE = "the robot is held: ", "the robot is no longer held: holding where it stands"
 WORLD = "world"
 ANSWERED = "its state is answered"
 """How a simulator that stands still in lock-step ends its answer to `set_paused` once its followers do, too."""
@@ -378,6 +381,13 @@ class RobotNode(Node):
         array = DiagnosticArray(status=[status])
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
+
+
+def stop_in_words(node: str, reason: str | None) -> str:
+    """What a node tells on `STOPPED` where its emergency stop holds for a reason, or does not (None)."""
+    if reason is None:
+        return ""
+    return f"{HELD}emergency stop ({reason}); when it is safe call {node}/release, then ask again"
 
 
 def heard(publisher: Any) -> bool:

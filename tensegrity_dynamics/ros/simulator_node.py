@@ -19,6 +19,7 @@ from typing import Any
 from geometry_msgs.msg import WrenchStamped
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Imu, JointState, TimeReference
+from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from tensegrity.msg import ActuatorCommand, StructureState, TendonState
 
@@ -33,7 +34,23 @@ from .command_decoding import message_values
 from .geometry_messages import nanoseconds, time_message, wrench_from_message
 from .imu_messages import imu_message, is_due
 from .robot_description import DescriptionPublisher
-from .robot_node import ANSWERED, COMMAND, ERROR, OK, SENSORS, STATE, WARN, WORLD, WRENCHES, RobotNode, heard, run_node
+from .robot_node import (
+    ANSWERED,
+    COMMAND,
+    ERROR,
+    LATCHED,
+    OK,
+    SENSORS,
+    STATE,
+    STOPPED,
+    WARN,
+    WORLD,
+    WRENCHES,
+    RobotNode,
+    heard,
+    run_node,
+    stop_in_words,
+)
 from .state_encoding import StateBuffer, publish_state
 
 PACE_MARGIN = 1.2
@@ -150,6 +167,8 @@ class SimulatorNode(RobotNode):
         self._imu = self.create_publisher(Imu, "imu", SENSORS) if self._imus else None
         self._timing = self.create_publisher(TimeReference, "command_timing", STATE)
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE)
+        self._stop_teller = self.create_publisher(String, STOPPED, LATCHED)
+        self._tell_stop()
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
         self.create_subscription(WrenchStamped, "external_wrench", self._external_wrench, WRENCHES)
         self.create_service(Trigger, "~/reset", self._reset)
@@ -442,13 +461,18 @@ class SimulatorNode(RobotNode):
 
     def _emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         self._gate.stop("called by service")
+        self._tell_stop()
         self._hold()
         response.success, response.message = True, "the actuators hold until simulator/release is called"
         return response
 
+    def _tell_stop(self) -> None:
+        self._stop_teller.publish(String(data=stop_in_words("simulator", self._gate.stopped)))
+
     def _release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         try:
             self._gate.release(self._now)
+            self._tell_stop()
             response.success = True
             response.message = "released: the actuators hold until the next goal or `hold` of the controller"
         except TensegrityError as error:

@@ -23,6 +23,7 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.action import ActionClient
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from tensegrity.action import FollowActuators, FollowTrajectory
 from tensegrity.msg import ActuatorCommand, Goal, Playback, Reference, StructureState
@@ -30,7 +31,7 @@ from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.ending import Ending
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.ros.robot_node import ERROR, LATCHED, OK, RobotNode, run_node
+from tensegrity_dynamics.ros.robot_node import ERROR, FREE, HELD, LATCHED, OK, STOPPED, RobotNode, run_node
 
 from ..bags.contents import PARAMETERS, ROBOT_FILE, ROBOT_LAYOUT, read_contents
 from ..bags.decoding import first_difference, largest_difference, stamp_of
@@ -243,6 +244,7 @@ class PlayerNode(RobotNode):
             Goal.HOLD: self.create_client(Trigger, "hold"),
             Goal.STOP: self.create_client(Trigger, "stop"),
         }
+        self._stop_teller = self.create_publisher(String, STOPPED, LATCHED)
         self._action = ActionClient(self, FollowTrajectory, "follow_trajectory")
         self._actuator_action = ActionClient(self, FollowActuators, "follow_actuators")
         self._setters = {
@@ -348,6 +350,8 @@ class PlayerNode(RobotNode):
             sent.add_done_callback(self._took)
         elif goal.request == Goal.CANCEL and self._handle is not None:
             self._handle.cancel_goal_async()
+        elif goal.reason == FREE or goal.reason.startswith(HELD):  # told by whoever moved the robot
+            self._stop_teller.publish(String(data="" if goal.reason == FREE else goal.reason))
         else:
             self._doors[Goal.STOP if goal.request == Goal.STOP else Goal.HOLD].call_async(Trigger.Request())
         self._until(lambda: bool(answers), "the controller has not answered a goal")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import pytest
@@ -16,15 +17,17 @@ from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from sensor_msgs.msg import JointState, TimeReference  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 from tensegrity.srv import Calibrate  # noqa: E402
 
 from tensegrity_driver.ros.driver_node import DriverNode  # noqa: E402
+from tensegrity_driver.safety.faults import FaultKind  # noqa: E402
 from tensegrity_dynamics import load_robot  # noqa: E402
 from tensegrity_dynamics.errors import TensegrityError  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import nanoseconds  # noqa: E402
-from tensegrity_dynamics.ros.robot_node import COMMAND, STATE  # noqa: E402
+from tensegrity_dynamics.ros.robot_node import COMMAND, LATCHED, STATE, STOPPED, stop_in_words  # noqa: E402
 
 ROBOT = load_robot("tensebot")
 
@@ -284,6 +287,16 @@ def test_a_computer_clock_that_is_set_stops_nothing_and_is_said(bench, jump):
     assert 0 < nanoseconds(rig.joints.header.stamp) - before < 600e9
 
 
+def test_a_process_that_stands_still_between_two_looks_at_the_clock_finds_no_jump_of_it(bench):
+    rig = bench(lockstep=False, overrun=1000.0)
+    rig.wait(lambda: rig.joints is not None and rig.count > 2)
+    clock, looks, count = rig.node._robot_clock, itertools.count(1), rig.count
+    steady = clock._steady
+    clock._steady = lambda: steady() + next(looks) * 10**9  # each further look comes a second later
+    rig.wait(lambda: rig.count > count + 5)
+    assert rig.state == "active" and FaultKind.CLOCK_JUMP not in {each.kind for each in rig.node._driver.faults}
+
+
 def test_it_says_of_each_command_from_when_on_it_acts(bench):
     """In lock-step the servos get it in the cycle that it begins."""
     running, acted = bench(), []
@@ -321,6 +334,17 @@ def test_a_second_source_is_refused_while_the_first_one_commands(bench):
     running.wait(lambda: "intruder" in running.statuses.get("driver: bus", DiagnosticStatus()).message)
     running.cycles(200)
     assert running.link.lengths["draw_1"] == pytest.approx(0.21, abs=3e-4)
+
+
+def test_an_emergency_stop_is_told_until_it_is_released(bench):
+    running, told = bench(), []
+    running.tester.create_subscription(String, STOPPED, told.append, LATCHED)
+    running.wait(lambda: told and told[-1].data == "")
+    assert running.call(Trigger, "emergency_stop").success
+    running.wait(lambda: told[-1].data == stop_in_words("driver", "called by service"))
+    running.wait(lambda: running.says("emergency stop"))
+    assert running.call(Trigger, "driver/release").success
+    running.wait(lambda: told[-1].data == "")
 
 
 def test_an_emergency_stop_latches_until_it_is_released(bench):

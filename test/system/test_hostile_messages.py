@@ -36,7 +36,7 @@ from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import time_message  # noqa: E402
 from tensegrity_dynamics.ros.markers_node import MarkersNode  # noqa: E402
 from tensegrity_dynamics.ros.paced_node import PacedNode  # noqa: E402
-from tensegrity_dynamics.ros.robot_node import COMMAND, RobotNode  # noqa: E402
+from tensegrity_dynamics.ros.robot_node import COMMAND, STOPPED, RobotNode  # noqa: E402
 from tensegrity_dynamics.ros.simulator_node import SimulatorNode  # noqa: E402
 from tensegrity_tools.ros.view_node import ViewNode  # noqa: E402
 
@@ -111,7 +111,14 @@ class Attack:
             self.targets.append(self._follow)
 
     def _topic(self, subscription: Any) -> Any:
-        return lambda: subscription.callback(self.messages.make(subscription.msg_type))
+        kind = subscription.msg_type
+
+        def send() -> None:
+            subscription.callback(self.messages.make(kind))
+            if subscription.topic_name.endswith(STOPPED):  # else every goal from here on is refused at once
+                subscription.callback(kind())
+
+        return send
 
     def _service(self, service: Any) -> Any:
         kind = service.srv_type
@@ -392,9 +399,14 @@ def test_pauses_resets_and_stops_in_any_order_leave_a_simulator_that_obeys():
             node._tick()
         for name in names:
             assert abs(node._seen.positions[name] - start[name] + 1e-3) < 1e-5
+        told: list[str] = []
+        node._stop_teller.publish = lambda message: told.append(message.data)
         call("emergency_stop")
+        assert "call simulator/release, then ask again" in told[-1]
         held = dict(node._seen.positions)
         for _ in range(50):
             send(1e-3)
             node._tick()
         assert all(abs(node._seen.positions[name] - held[name]) < 1e-6 for name in names)
+        call("release")
+        assert told[-1] == ""

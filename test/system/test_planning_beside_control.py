@@ -19,10 +19,13 @@ from patience import PATIENCE_S
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
 
+from builtin_interfaces.msg import Duration  # noqa: E402
 from geometry_msgs.msg import Pose, PoseStamped  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
+from tensegrity.action import FollowActuators, FollowTrajectory  # noqa: E402
 from tensegrity.srv import SetGoalPose  # noqa: E402
 
 from tensegrity_control.cancellation import PlanCancelledError, checkpoint  # noqa: E402
@@ -31,6 +34,7 @@ from tensegrity_control.ros.controller_node import ControllerNode  # noqa: E402
 from tensegrity_dynamics import Simulation, load_robot  # noqa: E402
 from tensegrity_dynamics.robots.robot_types import type_of  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import fill_pose, time_message  # noqa: E402
+from tensegrity_dynamics.ros.robot_node import stop_in_words  # noqa: E402
 from tensegrity_dynamics.ros.state_encoding import state_message  # noqa: E402
 
 PERIOD = 10_000_000  # ns
@@ -284,3 +288,77 @@ def test_a_storm_of_goals_cancels_stops_and_resets_leaves_a_controller_that_work
         last = made.ask((0.0, 0.0, 0.0005))
         made.spin_until(last.done)
         assert last.result().accepted, last.result().reason
+
+
+HELD_BY_A_STOP = String(data=stop_in_words("driver", "called by service"))
+
+
+class Asked:
+    """What an action server hands to its callback."""
+
+    def __init__(self, request: Any) -> None:
+        self.request, self.is_cancel_requested, self.goal_id = request, False, 0
+
+    def abort(self) -> None:
+        self.request = None
+
+
+@pytest.mark.parametrize("controller", ["", "qp"])  # the second one takes streams of goals
+def test_while_an_emergency_stop_holds_every_door_refuses_goals_and_says_what_to_do(controller):
+    with cell("manipulator" if controller else "three_prism", controller) as made:
+        node = made.node
+        node._take_stop(HELD_BY_A_STOP)
+        pose = fill_pose(Pose(), made.home[0] - [0, 0, 0.001], 4 * [0.0])
+        asked = made.ask((0.0, 0.0, -0.001))
+        posed, actuated = Asked(FollowTrajectory.Goal(waypoint=[pose])), Asked(FollowActuators.Goal())
+        followed = made.executor.create_task(node._follow(posed))
+        posed.request.time_from_start = [Duration(sec=2)]
+        driven = made.executor.create_task(node._door._follow(actuated))
+        node._take_goal_pose(PoseStamped(pose=pose))
+        made.spin_until(lambda: asked.done() and followed.done() and driven.done() and node._stream_refused)
+        for reason in (asked.result().reason, followed.result().reason, driven.result().reason, node._stream_refused):
+            assert reason == f"{HELD_BY_A_STOP.data}."
+            assert "call driver/release, then ask again" in reason
+        node._take_stop(String())
+        again = made.ask((0.0, 0.0, -0.001))
+        made.spin_until(again.done)
+        assert again.result().accepted
+
+
+@pytest.mark.parametrize("asked_for", ["hold", "goal"])
+def test_after_a_release_a_robot_goes_on_from_where_it_stands_and_not_from_where_it_would_have_been(asked_for):
+    """The robot of the cell does not move, as one whose emergency stop came at the beginning of its motion."""
+    with cell("three_prism") as made:
+        asked = made.ask((0.0, 0.0, -0.005))
+        made.spin_until(asked.done)
+        made.give_state()
+        made.node._take_stop(HELD_BY_A_STOP)
+        while made.phase == "moving":
+            made.give_state()
+        ahead = dict(zip(made.commands[-1].name, made.commands[-1].value, strict=True))
+        stands = made._seen.positions
+        assert max(abs(ahead[name] - stands[name]) for name in stands) > 1e-3
+        made.node._take_stop(String())
+        session = made.node._session
+        made.give_state()
+        assert made.node._session == session  # what it sends on its own accord belongs to before
+        if asked_for == "hold":
+            assert made.call("hold").success
+        else:
+            asked = made.ask((0.0, 0.0, -0.005))
+            made.spin_until(asked.done)
+            assert asked.result().accepted
+        made.give_state()
+        assert made.node._session != session
+        sent = dict(zip(made.commands[-1].name, made.commands[-1].value, strict=True))
+        assert max(abs(sent[name] - stands[name]) for name in stands) < 1e-6
+
+
+def test_a_plan_that_is_made_when_the_robot_is_stopped_is_given_up():
+    with cell("three_prism") as made:
+        plan = EndlessPlan(made)
+        asked = made.ask((0.0, 0.0, -0.005))
+        made.spin_until(plan.began.is_set)
+        made.node._take_stop(HELD_BY_A_STOP)
+        made.spin_until(asked.done)
+        assert not asked.result().accepted and HELD_BY_A_STOP.data in asked.result().reason
