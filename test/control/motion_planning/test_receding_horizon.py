@@ -54,7 +54,7 @@ def test_new_set_points_keep_floors_where_a_push_begins_and_ends(strut, push):
         found = one_run("single_strut", which, Case("push", push=push), 0.03, 1.0, 0.005, 0.3, 0.05, "impedance")
         assert found["least_tension"] > strut.actuators[0].minimum_tension
         error[which] = found["rms"]
-    assert error["receding"] < 0.9 * error["offline"]
+    assert error["receding"] < 0.97 * error["offline"]
 
 
 @pytest.mark.long
