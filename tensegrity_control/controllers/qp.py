@@ -363,6 +363,8 @@ class QPController(SampledController):
         self._answer, self._late, self._more_late = AnswerDelay(self._rows.size), 0.0, 0.0
         self._planned, self._fastest = np.zeros(self._rows.size), np.ones(self._rows.size)
         self._given_up, self._in_time_since, self._anew = "", np.inf, False
+        self._bound_for: Pose | None = None  # where a motion led on whose way the loop was given up
+        self._seen_at = 0.0
         self._limits = self._turn_limits = (1.0, 1.0)
         self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
         self._stands = False  # whether actuators that hold their positions hold the robot
@@ -438,6 +440,7 @@ class QPController(SampledController):
         self._ages.extend([0.0] * USUAL)
         self._answer.forget()
         self._more_late, self._given_up, self._in_time_since, self._anew = 0.0, "", np.inf, False
+        self._bound_for, self._seen_at = None, time
         self.equations.work.load[:] = self._loads
         self.equations.update(q, 0.0 * v)
         self._set_output_limits()
@@ -579,14 +582,14 @@ class QPController(SampledController):
         tracker: OutputPath = planned.tracker
         if not isinstance(tracker.motion, OnlineMotion):
             accepted = super().begin(now, planned)
-            self._note, self._stuck, self._given_up = "", 0.0, ""
+            self._note, self._stuck, self._given_up, self._bound_for = "", 0.0, "", None
             return accepted
         self._ready()
         if planned.version != self._version:
             raise TensegrityError("another command came while the motion was planned; send it again.")
         motion = tracker.motion
         self._refuse_faster(motion.value(motion.end) - motion.value(motion.start))
-        self._note, self._stuck, self._given_up = "", 0.0, ""
+        self._note, self._stuck, self._given_up, self._bound_for = "", 0.0, "", None
         self._motions = [(PathClock(now, planned.duration), tracker)]
         self._goal, self._began = planned.goal, now
         self._version += 1
@@ -607,11 +610,14 @@ class QPController(SampledController):
             return self._blind_command(time)
         assert state is not None and state.q is not None and state.v is not None
         acts, lead = time + max(0.0, state.age) + self._more_late, self._lead
+        since, self._seen_at = max(time - self._seen_at, self.period), time
         if acts - time > (1.0 + 1e-6) * lead and self._last_command is not None:
             return self._braking_command(time, acts)
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
         self._late = acts - time
         self._ages.append(self._late)
+        if self._given_up:
+            self._space(since)
         self._growth.affords = HeldGrowth.afforded(
             self._holds, sorted(self._ages)[len(self._ages) // 2], self._bandwidth
         )
@@ -759,12 +765,18 @@ class QPController(SampledController):
         self._given_up, self._in_time_since, self._given_up_for_good = why, np.inf, for_good
         self._note = f"braked, and held by the actuators' impedances alone: {why}"
         self._stuck = self._more_late = 0.0  # nothing measures while nothing is commanded
+        self._bound_for = self._goal if isinstance(self._motions[-1][1].motion, OnlineMotion) else None
         self._version += 1
+
+    def hold(self, now: float) -> None:
+        self._bound_for = None
+        super().hold(now)
 
     def _impedance_command(self, time: float, acts: float, q: Array, v: Array) -> Command:
         """Actuators that brake and stay; the reference stays where the output is, and what asks for more is refused.
 
-        Where the delay of commands was the reason, and it has gone for `FORGETTING`, the loop takes over again.
+        Where the delay of commands was the reason, and it has gone for `FORGETTING`, the loop takes over again, and the
+        output goes on to where it was bound for.
         """
         gains, last = self._impedance, self._last_command
         assert gains is not None
@@ -774,7 +786,7 @@ class QPController(SampledController):
             self._last_command, self._last_time, self._last_acts = last, time, acts
         tracker = self._hold_tracker(RobotState(q=q, v=v))
         self._motions = [(PathClock(time, 0.0), tracker)]
-        self._goal = self._reference(tracker, Progress(0.0, 0.0, 0.0)).pose
+        self._goal = self._bound_for or self._reference(tracker, Progress(0.0, 0.0, 0.0)).pose
         self._anew, blind = True, self.blind
         command = self._braking_command(time, acts)
         self.blind = blind
@@ -797,6 +809,14 @@ class QPController(SampledController):
         self._more_late, self._rate_seen, self._latest = 0.0, None, self.period
         self._last_time = self._last_acts = time - self.period
         self._space(*[self.period] * SPACINGS)
+        if self._bound_for is None or self._phase == "stopped":
+            return
+        self._at = q
+        try:
+            self.begin(time, self.plan_goal(time, PoseGoal(*self._bound_for, self.robot.output)))
+        except TensegrityError as error:
+            self._note = f"stays where impedances held it: {error}"
+            self._goal = self._reference(self._motions[-1][1], Progress(0.0, 0.0, 0.0)).pose
 
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""

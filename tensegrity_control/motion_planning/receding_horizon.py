@@ -14,6 +14,10 @@ same quadratic program. What they add is f, and the equations where the robot is
 Where the actuators close impedances of their own, nothing else acts between two plans: deviations go by the equations
 with these loops closed, and a new plan is their new positions, rates and efforts: a slow feedback on a loop that no
 late computer upsets.
+
+A new plan begins with a jolt on the cables, for a push that is gone again as well. Of what it changes that part is
+taken, of `PARTS`, the largest with which floors of tensions are kept; if there is none, that with which the least
+tension is the highest.
 """
 
 from __future__ import annotations
@@ -38,6 +42,12 @@ LINEARIZATIONS = 4
 """Pieces between linearisations over the horizon."""
 LEARNED = 0.1
 """Part of what rates were off in a period by which unknown accelerations are changed."""
+PARTS = (1.0, 0.5, 0.25, 0.125, 0.0)
+"""Of what a new plan changes, which are looked at."""
+JOLT = 6
+"""Periods after its beginning in which tensions are looked at, and again after as many."""
+FORESEEN = 0.5
+"""Part of what a new plan does to tensions that is foreseen at least."""
 LEAST_ROWS = 8
 """Periods of the plan that must be left to plan them anew."""
 
@@ -72,6 +82,8 @@ class RecedingHorizon:
         self.times: list[float] = []
         self._seen: tuple[int, Array] | None = None
         self._impedance = impedance
+        floors = {each.drives: each.minimum_tension for each in model.robot.actuators}
+        self._floor = np.array([floors.get(name, 0.0) for name in model.robot.model.tension_names])
         self._with_loops: tuple[Array, Array] | None = None
         self._reckoned: list[tuple[TrackingPlan, Array]] = []  # the last plans, and f in each
 
@@ -146,12 +158,31 @@ class RecedingHorizon:
             defects_of(moved, states, drifts) + drifts @ lasting, model.errors_along(moved, self._targets[here]), start,
             value @ (states[-1] - self.first.states[last]),
         )  # fmt: skip
-        states, inputs = states + deviations, inputs + changes
+        part = self._kept_part(plan.positions[first], states, deviations)
+        states, inputs = states + part * deviations, inputs + part * changes
         found = model.outputs_along(plan.positions[first], states, inputs)
         whole = [np.array(each) for each in (plan.states, plan.inputs, plan.gains, plan.positions)]
         for rows, new in zip(whole, (states, inputs, ahead.gains, found.positions), strict=True):
             rows[here] = new
         self.times.append(process_time() - began)
         made = replace(plan, states=whole[0], inputs=whole[1], gains=whole[2], positions=whole[3])
-        self._reckoned = [*self._reckoned[-1:], (made, unknown)]
+        before = self._reckons(plan)
+        self._reckoned = [*self._reckoned[-1:], (made, before + part * (unknown - before))]
         return made
+
+    def _kept_part(self, q: Array, states: Array, deviations: Array) -> float:
+        """The part of deviations (k, 2n) from states (k, 2n), near q (nq,), with which floors are kept; see the
+        module."""
+        at, best = np.append(np.arange(min(JOLT, len(states))), np.arange(2 * JOLT, len(states), JOLT)), (-np.inf, 0.0)
+        for part in PARTS:
+            least = self._least(q, states[at] + part / FORESEEN * deviations[at])
+            if least >= 0.0:
+                return part
+            best = max(best, (least, part))
+        return best[1]
+
+    def _least(self, q: Array, states: Array) -> float:
+        """N by which the least tension at states (k, 2n), near q (nq,), is above its floor."""
+        count = self.model.index.size
+        tensions = [self.model.state_at(q, each[:count], each[count:])[2] for each in states]
+        return float(np.min(np.array(tensions) - self._floor))

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
+from tensegrity_control.tension_floor import TensionFloor
 from tensegrity_control.trajectories.quintic import minimum_jerk
 from tensegrity_dynamics import Robot, Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
@@ -83,7 +84,7 @@ def one_run(
     body, frame = robot.output.body, robot.output.frame  # type: ignore[attr-defined]
     rows = robot.output.rows[robot.output.rows < 3]  # type: ignore[attr-defined]
 
-    row: dict[str, Any] = {"controller": which, "case": case.name, "lost": ""}
+    row: dict[str, Any] = {"controller": which, "case": case.name, "lost": "", "floor": ""}
     control.reset(0.0, RobotState.of(simulation))
     here = np.array(control.reference(0.0).pose[0])
     still = np.array(list(simulation.observe().efforts.values()))
@@ -93,7 +94,8 @@ def one_run(
     accepted = control.set_goal(0.0, target, duration=duration)
     planned = process_time() - began
     line = minimum_jerk(0.0, accepted.duration, here, target)
-    errors, efforts, tensions, took = [], [], [], []
+    errors, efforts, took = [], [], []
+    lowest: dict[str, tuple[float, float]] = {}
     for k in range(round((accepted.duration + AFTER) / period)):
         time = k * period
         seen = simulation.observe()
@@ -114,12 +116,15 @@ def one_run(
         seen = simulation.observe()
         errors.append(float(np.linalg.norm((seen.pose[0] - line.value(time + period))[rows])))
         efforts.append(np.array(list(seen.efforts.values())) - still)
-        tensions.append(min(seen.tensions.values(), default=np.nan))
+        for name, tension in seen.tensions.items():
+            lowest[name] = min(lowest.get(name, (np.inf, 0.0)), (tension, time + period))
     replanning = getattr(control, "_replanning", None)
     again = took if replanning is None else replanning.times
     return row | {
         "worst": max(errors), "rms": float(np.sqrt(np.mean(np.square(errors)))), "end": errors[-1],
-        "effort": float(np.sqrt(np.mean(np.square(efforts)))), "least_tension": float(np.min(tensions)),
+        "effort": float(np.sqrt(np.mean(np.square(efforts)))),
+        "least_tension": min((least for least, _ in lowest.values()), default=np.nan),
+        "floor": TensionFloor(robot).worst(lowest),
         "planning": planned, "again": 0.0 if which == "offline" else float(np.median(again)),
         "new_plans": 0 if replanning is None else replanning.made, "duration": accepted.duration,
     }  # fmt: skip
@@ -175,5 +180,5 @@ def render(result: dict[str, Any], console: Console) -> None:
     columns = ("controller", "case", "worst mm", "rms mm", "end mm", "effort", "least N", "plan ms", "again ms")
     console.print(table(f"the same motion of {result['robot']}", columns, rows))
     for each in result["runs"]:
-        if each["lost"]:
-            console.print(f"{each['controller']}, {each['case']}: {each['lost']}")
+        if said := each["lost"] or each["floor"]:
+            console.print(f"{each['controller']}, {each['case']}: {said}")

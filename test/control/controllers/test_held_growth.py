@@ -136,3 +136,26 @@ def test_commands_that_are_told_to_come_too_late_for_the_loop_leave_the_arm_to_i
     arrival = loop.control.set_goal(loop.stamp, here + np.array([0.005, 0.0, 0.0])).duration
     loop.run(arrival + 0.5)
     assert np.linalg.norm(loop.simulation.observe().pose[0] - here - (0.005, 0.0, 0.0)) < 5e-4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("delays", [Delays(commands=(4, 4), latency="nominal"), Delays(commands=(2, 2), busy=(5, 5))])
+@pytest.mark.parametrize("held", [False, True])
+def test_a_goal_on_whose_way_commands_came_too_late_is_reached_when_they_are_in_time_again(delays, held):
+    robot = thin_arm()
+    loop = DelayedLoop(robot, make_controller("qp", robot), 0.005)
+    loop.run(1.5)
+    goal = loop.simulation.observe().pose[0] + np.array([0.02, 0.0, 0.0])
+    arrival = loop.control.set_goal(loop.stamp, goal).duration
+    loop.run(0.5 * arrival)
+    loop.set_delays(delays)
+    loop.run(1.5)
+    here = loop.simulation.observe().pose[0]
+    assert "held by the actuators' impedances alone" in " ".join(loop.control.relaxed())
+    assert np.linalg.norm(here - goal) > 5e-3
+    if held:
+        loop.control.hold(loop.stamp)  # then it is bound for nowhere any more
+    loop.set_delays(Delays())
+    loop.run(arrival + 2.0)
+    assert not loop.control.relaxed() and loop.least() > 0.9
+    np.testing.assert_allclose(loop.simulation.observe().pose[0], here if held else goal, atol=1e-4)

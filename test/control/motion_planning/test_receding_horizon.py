@@ -46,6 +46,18 @@ def test_new_set_points_of_impedances_lessen_what_nobody_told(case):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("push", [5.0, 10.0])
+def test_new_set_points_keep_floors_where_a_push_begins_and_ends(strut, push):
+    """Taken over at once they let a cable fall to 0.5 N for a period, of a floor of 20 N."""
+    error = {}
+    for which in ("offline", "receding"):
+        found = one_run("single_strut", which, Case("push", push=push), 0.03, 1.0, 0.005, 0.3, 0.05, "impedance")
+        assert found["least_tension"] > strut.actuators[0].minimum_tension
+        error[which] = found["rms"]
+    assert error["receding"] < 0.97 * error["offline"]
+
+
+@pytest.mark.long
 def test_new_plans_lessen_the_error_that_an_unknown_push_makes():
     case = Case("push", push=5.0)
     error = {}

@@ -11,6 +11,7 @@ from hardware_loop import Clockwork, hardware_loop, measured
 from tensegrity_control.resting_error import SETTLING
 from tensegrity_driver.safety.faults import FaultKind
 from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.late_messages import LateMessages
 
 MANIPULATOR, TENSEBOT = load_robot("manipulator"), load_robot("tensebot")
 ON_BOARD = replace(TENSEBOT, servos={**TENSEBOT.servos, "position_loop": "board"})
@@ -96,3 +97,19 @@ def test_uneven_cycles_that_were_seen_before_a_tour_slacken_no_tendon_wherever_t
         assert len(loop.tour()) == 5
         assert not loop.faults
         assert loop.lowest > 0.0  # 1.3 N of 5 for a moment
+
+
+def test_a_goal_on_whose_way_the_computer_was_too_busy_is_reached_when_it_is_idle_again() -> None:
+    with hardware_loop(MANIPULATOR, "qp", period=0.02) as loop:
+        goal = loop.emulated.observe().pose[0] + (0.0, 0.0, -0.1)
+        duration = loop.send((goal, None)).duration
+        loop.run(0.55 * duration)
+        since = loop.time - loop.began
+        freezes = tuple((since + 0.08 * k, 0.06) for k in range(25))  # every fourth cycle is answered
+        loop.clockwork, loop.late = replace(loop.clockwork, freezes=freezes), LateMessages(3, 5, 0)
+        loop.run(2.0)
+        assert "held by the actuators' impedances alone" in " ".join(loop.control.relaxed())
+        loop.late = LateMessages(0, 0, 0)
+        loop.run(duration + SETTLING)
+        assert not loop.faults and loop.lowest > 5.0  # the floor of the manipulator
+        assert np.linalg.norm(loop.emulated.observe().pose[0] - goal) < 1e-3
