@@ -480,11 +480,10 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     def _tell_stop(self) -> None:
         """Say, once, that nothing moves until a release: for an emergency stop, or a fault that stays."""
         driver, text = self._driver, stop_in_words("driver", self._stopped)
-        for fault in driver.faults if driver is not None and not text else ():
+        if driver is not None and not text:
             safety = driver.settings.safety
-            if fault.kind in safety.latched and safety.reaction(fault.kind) is not Reaction.WARN:
-                text = HELD + fault.line
-                break
+            stay = (each for each in driver.faults if each.kind in safety.latched)
+            text = next((HELD + each.line for each in stay if safety.reaction(each.kind) is not Reaction.WARN), "")
         if text != self._told_stop:
             self._told_stop = text
             self._stop_teller.publish(String(data=text))

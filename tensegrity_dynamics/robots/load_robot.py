@@ -248,7 +248,7 @@ def _check_tour(block: CommonBlock, built: BuiltModel, problems: Problems) -> No
         if turned > math.pi * (1.0 + 1e-9):
             problems.add(
                 ("tour", i, "turn"),
-                f"{math.degrees(turned):.6g} deg is more than half a turn, which no pose tells from less than half a turn the "
+                f"{math.degrees(turned):.6g} deg is more than half a turn, which no pose tells from a shorter turn the "
                 "other way. Numbers without a unit are rad; for degrees write '5 deg', or units: {angle: deg}.",
             )
         for field, axes in (("move", ("x", "y", "z")), ("turn", ("rx", "ry", "rz"))):
