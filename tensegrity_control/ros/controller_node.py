@@ -534,6 +534,7 @@ class ControllerNode(RobotNode):
             value=command.values.tolist(),
         )  # fmt: skip
         message.header.stamp, message.header.frame_id = stamp, WORLD
+        message.goal.orientation.w = 0.0  # none, unlike the world's own frame
         if status.goal is not None:
             fill_pose(message.goal, *status.goal)
         if not self._door.moving:  # actuators alone know of no pose

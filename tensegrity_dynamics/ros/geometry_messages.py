@@ -44,12 +44,18 @@ def pose_from_message(message: Any) -> Pose | None:
     return pose_from_values(position, quaternion)
 
 
+def stated_pose(message: Any) -> Pose | None:
+    """As `pose_from_message`, of a message whose orientation is zero where there is no pose: the world's own frame is
+    one."""
+    return pose_from_values(*_values(message))
+
+
 def state_pose(state: Any) -> Pose | None:
     """Pose of the output in a StructureState, which may be the world's own frame; None where it has none.
 
     Where an output is named but has no pose, the orientation of the message is zero.
     """
-    return pose_from_values(*_values(state.output_pose)) if state.output_name else pose_from_message(state.output_pose)
+    return (stated_pose if state.output_name else pose_from_message)(state.output_pose)
 
 
 def _values(message: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:

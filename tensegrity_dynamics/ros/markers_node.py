@@ -31,7 +31,7 @@ from ..visualization.mount import BASE_LINK, Mount, parse_mount
 from ..visualization.picture import make_picture
 from ..visualization.trace import Trace
 from ..visualization.urdf import make_urdf
-from .geometry_messages import fill_pose, pose_from_message, seconds
+from .geometry_messages import fill_pose, pose_from_message, seconds, stated_pose
 from .goal_marker import GoalMarker
 from .paced_node import PacedNode
 from .robot_node import LATCHED, OK, WARN, WORLD, heard, run_node
@@ -158,7 +158,7 @@ class MarkersNode(PacedNode):
         if problem is not None:
             self.set_status(WARN, f"a state is not drawn: {problem}")
             return
-        goal = pose_from_message(self._reference.goal) if self._reference is not None else None
+        goal = stated_pose(self._reference.goal) if self._reference is not None else None
         refused, reason = self._refused()
         snapshot = self._picture.at(configuration)
         contacts = self._picture.contact_lines(configuration, decoded.velocity)

@@ -294,10 +294,10 @@ class _Parts:
 
 def _errors(state: Any, reference: Any) -> tuple[float, float]:
     """mm and degrees between the output and its reference."""
-    from tensegrity_dynamics.ros.geometry_messages import pose_from_message, state_pose
+    from tensegrity_dynamics.ros.geometry_messages import state_pose, stated_pose
 
     pose = state_pose(state)
-    topics_read = None if reference is None else pose_from_message(reference.pose)
+    topics_read = None if reference is None else stated_pose(reference.pose)
     if pose is None or topics_read is None:
         return float("nan"), float("nan")
     error = pose_error(topics_read, pose)
@@ -307,11 +307,11 @@ def _errors(state: Any, reference: Any) -> tuple[float, float]:
 def _goal_points(picture: Picture, reference: Any) -> list[float]:
     """Corners and axes of the goal, flat, NaN where there is none."""
     from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
-    from tensegrity_dynamics.ros.geometry_messages import pose_from_message
+    from tensegrity_dynamics.ros.geometry_messages import stated_pose
 
     corners = picture.goal_corners
     patched = len(corners) >= 3
-    goal = None if reference is None else pose_from_message(reference.goal)
+    goal = None if reference is None else stated_pose(reference.goal)
     count = 4 + (len(corners) if patched else 0)
     if goal is None:
         return [float("nan")] * (3 * count)

@@ -25,7 +25,7 @@ from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
-from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_message, seconds
+from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_message, seconds, stated_pose
 from tensegrity_dynamics.ros.paced_node import PacedNode
 from tensegrity_dynamics.ros.robot_node import ERROR, LATCHED, OK, WARN, WORLD, run_node
 from tensegrity_dynamics.ros.state_decoding import StateDecoder
@@ -167,7 +167,7 @@ class ViewNode(PacedNode):
             time=now,
             configuration=configuration,
             tensions=tensions,
-            goal=pose_from_message(reference.goal) if reference is not None else None,
+            goal=stated_pose(reference.goal) if reference is not None else None,
             mode=reference.mode if reference is not None else "",
             source=message.source,
             real_time_factor=self._real_time_factor(now),

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_message, seconds, state_pose
+from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_message, seconds, state_pose, stated_pose
 
 
 def test_unset_pose_is_no_goal():
@@ -21,6 +21,7 @@ def test_unset_pose_is_no_goal():
     # an output may well stand in the world's own frame
     states = [SimpleNamespace(output_name=name, output_pose=message(w)) for name in ("", "hand") for w in (0.0, 1.0)]
     assert [state_pose(state) is None for state in states] == [True, True, True, False]
+    assert stated_pose(message(0.0)) is None and stated_pose(message(1.0)) is not None
     assert pose_from_message(message(1.0, np.nan)) is None
     position, quaternion = pose_from_message(fill_pose(message(0.0), [1.0, 2.0, 3.0], [0.0, 0.0, 1.0, 0.0]))
     np.testing.assert_array_equal(position, [1.0, 2.0, 3.0])
