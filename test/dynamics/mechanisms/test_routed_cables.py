@@ -312,17 +312,21 @@ def test_goals_are_planned_for_a_winch():
     assert found.positions["drumJt"] == pytest.approx(-0.44, abs=0.01)
 
 
-def test_controllers_of_torques_and_plans_with_friction_refuse_routed_cables_by_name():
+def test_controllers_of_torques_refuse_routed_cables_by_name_and_plans_let_them_slide():
     from tensegrity_control import inverse_kinematics
     from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
 
     with pytest.raises(TensegrityError, match=r"cable rope is routed.*joint_position"):
         NearRigidModel(hoist())
-    rubbing = routing.DRUM.format(wound=14.5) + ACTUATORS
-    guide = "{body: world, at: [0, 0, -1], axis: [0, 1, 0], radius: 0.05, friction: 0.2, may_be_clear: true}"
-    rubbing = rubbing.replace("      {body: load, at", f"      {guide}, {{body: load, at")
-    with pytest.raises(TensegrityError, match="cable rope has friction"):
-        inverse_kinematics(parse_robot(rubbing, "here"), position=[0.05, 0.0, -19.97])
+    guide = "{body: world, at: [0, 0, -1], axis: [0, 1, 0], radius: 0.05, side: -1, friction: 0.2}"
+    rubbing = (routing.DRUM.format(wound=14.5) + ACTUATORS).replace(
+        "      {body: load, at", f"      {guide}, {{body: load, at"
+    )
+    rubs, slides = (
+        inverse_kinematics(parse_robot(text, "here"), position=[0.05, 0.0, -19.97])
+        for text in (rubbing, rubbing.replace(", friction: 0.2", ""))
+    )
+    np.testing.assert_array_equal(rubs.positions, slides.positions)
 
 
 def test_a_drum_without_end_winds_its_circumference():
