@@ -83,6 +83,7 @@ def payload(
             simulator = watcher.diagnostics.get("simulator")
             said = "" if simulator is None else f"; it says: {simulator.message}"
             raise TensegrityError(f"the simulator has not taken the payload of {body} within {TAKING:g} s{said}")
+        watcher.spin(0.2)
     console.print(f"{body} carries no payload" if off else f"put on {payload_words(body, kilograms, where)}")
 
 

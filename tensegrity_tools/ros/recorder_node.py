@@ -40,7 +40,6 @@ EXPECTED = {
     "tendon_states": ("tensegrity/msg/TendonState", False),
     "structure_state": ("tensegrity/msg/StructureState", False),
     "estimated_wrench": ("geometry_msgs/msg/WrenchStamped", False),
-    "payload": ("geometry_msgs/msg/InertiaStamped", False),
     "actuator_command": ("tensegrity/msg/ActuatorCommand", False),
     "reference": ("tensegrity/msg/Reference", True),
     "goal": ("tensegrity/msg/Goal", True),

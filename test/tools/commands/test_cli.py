@@ -494,7 +494,7 @@ def test_a_payload_is_put_on_once_the_simulator_says_so(run, monkeypatch) -> Non
     watcher = SimpleNamespace(
         truth=object(), load_names=(("plate",), ()), payload_sender=lambda: send,
         diagnostics={"simulator": SimpleNamespace(values=[value], message="running")},
-        wait_for_robot=lambda condition: condition(),
+        wait_for_robot=lambda condition: condition(), spin=lambda _: None,
     )  # fmt: skip
     said = watcher.diagnostics["simulator"]
     watcher.wait_until = lambda condition, _: watcher.diagnostics.update(simulator=said) or condition()
