@@ -15,6 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import CommandRefused, unknown_name
 
 
+def check_stamp(what: str, stamp: float, now: float, patience: float) -> None:
+    """Raise CommandRefused where what was right at `stamp` [s] is older than `patience` [s], or of the future."""
+    if not np.isfinite(stamp) or now - stamp > patience:
+        raise CommandRefused(
+            f"{what} is of {stamp:.3f} s, {now - stamp:.3f} s ago, and counts for {patience:g} s; "
+            "stamp it with the time of the robot's states."
+        )
+    if stamp - now > patience:
+        raise CommandRefused(f"{what} is of {stamp:.3f} s, which is still to come (now {now:.3f} s).")
+
+
 class ExternalWrenches:
     """The wrenches in force on one robot.
 
@@ -45,13 +56,7 @@ class ExternalWrenches:
             raise CommandRefused(f"{name}: the wrench is not finite; give numbers in N and N m.")
         if wrench[3:].any() and not self._takes_moments:
             raise CommandRefused(f"{name}: it is a node, and a node takes no moment; give a force alone.")
-        if not np.isfinite(stamp) or now - stamp > self.patience:
-            raise CommandRefused(
-                f"{name}: the wrench is of {stamp:.3f} s, {now - stamp:.3f} s ago, and counts for {self.patience:g} s; "
-                "stamp it with the time of the robot's states."
-            )
-        if stamp - now > self.patience:
-            raise CommandRefused(f"{name}: the wrench is of {stamp:.3f} s, which is still to come (now {now:.3f} s).")
+        check_stamp(f"{name}: the wrench", stamp, now, self.patience)
         self._held[name] = (stamp, wrench)
         self._changed = True
         return wrench

@@ -276,18 +276,21 @@ class Simulation:
         """
         self._simulator.set_gravity(gravity)
 
-    def attach(self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+    def attach(
+        self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
+    ) -> None:
         """Fix a payload to a body (of a structure: to a node), or move the one of that name.
 
         It has the speed of what carries it from the first instant; the energy that it brings counts as work of forces.
 
         Args:
             name: of the payload, also one of the robot file. mass: kg. at: (3,) m in the frame of the body.
+            inertia: (3, 3) kg m^2 about its centre of mass, in axes of the body; None for a point. A node takes points.
 
         Raises:
-            TensegrityError: unknown body, or numbers that are not finite or below zero.
+            TensegrityError: unknown body, numbers that are not finite or below zero, or an inertia that no body has.
         """
-        self._simulator.attach(name, body, mass, at)
+        self._simulator.attach(name, body, mass, at, inertia)
 
     def detach(self, name: str) -> None:
         """Take a payload away, one of the robot file or one that was attached.

@@ -171,7 +171,9 @@ class Simulator(ABC):
         """Another gravity (3,) m/s^2 from now on. Raises TensegrityError where a kind of robot cannot."""
         raise TensegrityError("the gravity of this kind of robot cannot change while it is simulated.")
 
-    def attach(self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+    def attach(
+        self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
+    ) -> None:
         """Fix a payload to a body or node, or move it. Raises TensegrityError where a kind of robot cannot."""
         raise TensegrityError("payloads of this kind of robot cannot change while it is simulated.")
 

@@ -33,6 +33,7 @@ COMMANDS = {
     "goal": ("running_robot", "goal"),
     "follow": ("follow", "follow"),
     "push": ("push", "push"),
+    "payload": ("push", "payload"),
     "status": ("running_robot", "status"),
     "hold": ("running_robot", "hold"),
     "stop": ("running_robot", "stop"),
@@ -61,7 +62,7 @@ class LazyGroup(TyperGroup):
         if signal.getsignal(signal.SIGINT) is end_at_once:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if name in ("goal", "push"):
+        if name in ("goal", "push", "payload"):
             settings["ignore_unknown_options"] = True  # so that -0.01 is a number
         if isinstance(action, typer.Typer):  # commands of its own
             group = typer.main.get_group(action)

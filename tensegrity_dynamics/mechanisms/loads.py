@@ -42,6 +42,15 @@ class Payload:
                 raise TensegrityError(f"payload {self.name}: {what} must be finite with shape {shape}.")
             array.setflags(write=False)
             object.__setattr__(self, what, array)
+        moments = np.linalg.eigvalsh(self.inertia)
+        small = 1e-9 * float(np.abs(self.inertia).max())
+        if not np.allclose(self.inertia, self.inertia.T) or moments[0] < -small:
+            raise TensegrityError(f"payload {self.name}: the inertia must be symmetric and not negative.")
+        if moments[2] > moments[0] + moments[1] + small:
+            raise TensegrityError(
+                f"payload {self.name}: no body has this inertia: the largest principal moment {moments[2]:.4g} kg m^2 "
+                f"is above the sum of the others, {moments[0] + moments[1]:.4g}."
+            )
 
 
 @dataclass(frozen=True, eq=False)

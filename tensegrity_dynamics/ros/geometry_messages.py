@@ -78,6 +78,14 @@ def wrench_from_message(message: Any) -> tuple[str, tuple[float, ...], tuple[flo
     return (message.header.frame_id, *values, 1e-9 * nanoseconds(message.header.stamp))
 
 
+def payload_from_message(message: Any) -> tuple[str, float, tuple[float, ...], tuple[tuple[float, ...], ...], float]:
+    """Body or node, mass [kg], centre [m], inertia [kg m^2] and time [s] of a geometry_msgs/InertiaStamped."""
+    item = message.inertia
+    centre = (item.com.x, item.com.y, item.com.z)
+    rows = ((item.ixx, item.ixy, item.ixz), (item.ixy, item.iyy, item.iyz), (item.ixz, item.iyz, item.izz))
+    return message.header.frame_id, item.m, centre, rows, 1e-9 * nanoseconds(message.header.stamp)
+
+
 def fill_pose(message: Any, position: ArrayLike, quaternion: ArrayLike) -> Any:
     """Write position (3,) m and quaternion wxyz (4,) into a geometry_msgs/Pose; returns it."""
     message.position.x, message.position.y, message.position.z = np.asarray(position, dtype=np.float64).tolist()

@@ -43,7 +43,7 @@ STATE = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE)
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 """Of states, for whoever answers them: one that is behind takes the newest, since late feedback destroys."""
 WRENCHES = QoSProfile(depth=20)
-"""Reliable; several bodies may be pushed at once."""
+"""And payloads. Reliable; several bodies may be pushed at once."""
 SENSORS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
 """Of IMUs; several tell in every period."""
 COMMAND = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from geometry_msgs.msg import WrenchStamped
+from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Imu, JointState, TimeReference
 from std_msgs.msg import String
@@ -25,13 +25,14 @@ from tensegrity.msg import ActuatorCommand, StructureState, TendonState
 
 from ..command_gate import CommandGate, Mode
 from ..errors import TensegrityError
+from ..external_payloads import ExternalPayloads
 from ..external_wrenches import ExternalWrenches
 from ..late_messages import LateMessages
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..simulation import Observation, Simulation, pace
 from .command_decoding import message_values
-from .geometry_messages import nanoseconds, time_message, wrench_from_message
+from .geometry_messages import nanoseconds, payload_from_message, time_message, wrench_from_message
 from .imu_messages import imu_message, is_due
 from .robot_description import DescriptionPublisher
 from .robot_node import (
@@ -132,8 +133,9 @@ class SimulatorNode(RobotNode):
         )
         seed = self.parameter("delay_seed", 0, "what that is drawn from")
         patience = self.parameter(
-            "wrench_timeout", 0.5, "s after its stamp for which an external wrench acts", low=0.01, high=60.0
-        )
+            "wrench_timeout", 0.5, "s after its stamp for which an external wrench acts, and a payload is taken",
+            low=0.01, high=60.0,
+        )  # fmt: skip
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
         self.on_change(self._parameter_changed)
         natural = Simulation(robot, longest or None, integrator, rigid_bars=rigid)
@@ -148,6 +150,8 @@ class SimulatorNode(RobotNode):
         self._choice = ""
         if not (chosen or longest) and "implicit" in kind.integrators:
             self._keep_pace(period)
+        self._payloads = ExternalPayloads(self._simulation, patience)
+        self.add_status_values(lambda: {"payloads": self._payloads.words})
         self._gate = CommandGate(
             robot.actuators,
             freshness=max(freshness, 2.0 * period),
@@ -171,6 +175,7 @@ class SimulatorNode(RobotNode):
         self._tell_stop()
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
         self.create_subscription(WrenchStamped, "external_wrench", self._external_wrench, WRENCHES)
+        self.create_subscription(InertiaStamped, "payload", self._payload, WRENCHES)
         self.create_service(Trigger, "~/reset", self._reset)
         self.create_service(SetBool, "~/set_paused", self._set_paused)
         self.create_service(Trigger, "emergency_stop", self._emergency_stop, callback_group=self.attention.prompt)
@@ -434,11 +439,21 @@ class SimulatorNode(RobotNode):
         except TensegrityError as error:
             self.set_status(WARN, f"external wrench refused: {error}")
 
+    def _payload(self, message: InertiaStamped) -> None:
+        before = self._payloads.words
+        try:
+            self._payloads.take(*payload_from_message(message), self._now)
+        except TensegrityError as error:
+            self.set_status(WARN, f"payload refused: {error}")
+        if self._payloads.words != before and self._may_log_now():
+            self.report()
+
     # -- services -------------------------------------------------------------------------------------------------
 
     def _reset(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         self._simulation.reset()
         self._wrenches.forget()
+        self._payloads.forget()
         self._gate.forget()
         self._late.clear()
         self._readings.clear()

@@ -1,13 +1,14 @@
-"""`tensegrity push`: a force or a moment on a body or node of the robot that is simulated."""
+"""`tensegrity push` and `payload`: a force, a moment or a mass on a body or node of the robot that is simulated."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.external_payloads import payload_words
 from tensegrity_dynamics.robots.quantities import read_quantity, read_vector
 
 from ..output import console
@@ -31,13 +32,7 @@ def push(
     zero = np.zeros(3)
     forces, moments = zero if forces is None else forces, zero if moments is None else moments
     with watching(namespace) as watcher:
-        if not watcher.wait_for_robot(lambda: watcher.truth is not None and any(watcher.load_names)):
-            raise TensegrityError("no simulator is running; start one with `tensegrity up sim ROBOT`.")
-        bodies, nodes = watcher.load_names
-        names = (*bodies, *nodes)
-        if body not in names:
-            raise TensegrityError(unknown_name("body or node", body, names))
-        if body not in bodies and moments.any():
+        if _is_node(watcher, body) and moments.any():
             raise TensegrityError(f"{body} is a node, and a node takes no moment; give --force alone.")
         send = watcher.wrench_sender()
         begin = watcher.time
@@ -47,3 +42,63 @@ def push(
         send(body, zero, zero)
         watcher.spin(0.2)
     console.print(f"pushed {body} for {lasts:g} s")
+
+
+TAKING = 5.0
+"""s of wall time until the simulator has said what it carries; it says it once a second."""
+
+
+def payload(
+    body: Annotated[str, typer.Argument(help="a body of a mechanism, or a node of a structure")],
+    mass: Annotated[str | None, typer.Option(help="such as '200 g'; replaces the one it has from here")] = None,
+    at: Annotated[str | None, typer.Option(help="in the frame of the body, such as '0,0,5 cm'; bodies only")] = None,
+    off: Annotated[bool, typer.Option("--off", help="take it off")] = False,
+    namespace: NamespaceOption = "",
+) -> None:
+    """Put a payload on the simulated robot, move it, take it off (topic payload)."""
+    if (mass is None) != off or (off and at is not None):
+        raise TensegrityError("give --mass, such as --mass '200 g', or --off.")
+    kilograms = 0.0 if mass is None else read_quantity(mass, "mass", "--mass")
+    if not (off or kilograms > 0.0):
+        raise TensegrityError(f"--mass {mass!r}: it must be above zero; --off takes a payload off.")
+    given = read_vector(at, "--at", kind="length")
+    where = np.zeros(3) if given is None else given
+    with watching(namespace) as watcher:
+        if _is_node(watcher, body) and where.any():
+            raise TensegrityError(f"{body} is a node, and a node has no frame; leave --at out.")
+        send = watcher.payload_sender()
+        watcher.diagnostics.pop("simulator", None)
+
+        def is_there() -> bool:
+            words = _simulator_says(watcher, "payloads").split("; ")
+            if off:
+                return words != [""] and not any(each.startswith(f"{body}: ") for each in words)
+            return payload_words(body, kilograms, where) in words
+
+        for _ in range(round(TAKING / 0.5)):  # again: a message of a busy machine may be too old when it comes
+            send(body, kilograms, where)
+            if watcher.wait_until(is_there, 0.5):
+                break
+        else:
+            simulator = watcher.diagnostics.get("simulator")
+            said = "" if simulator is None else f"; it says: {simulator.message}"
+            raise TensegrityError(f"the simulator has not taken the payload of {body} within {TAKING:g} s{said}")
+        watcher.spin(0.2)
+    console.print(f"{body} carries no payload" if off else f"put on {payload_words(body, kilograms, where)}")
+
+
+def _simulator_says(watcher: Any, key: str) -> str:
+    """A value in the simulator's diagnostics; empty where it has not said it."""
+    simulator = watcher.diagnostics.get("simulator")
+    return "" if simulator is None else next((each.value for each in simulator.values if each.key == key), "")
+
+
+def _is_node(watcher: Any, body: str) -> bool:
+    """Whether this is a node, not a body, of the robot that is simulated; TensegrityError: neither, or none is."""
+    if not watcher.wait_for_robot(lambda: watcher.truth is not None and any(watcher.load_names)):
+        raise TensegrityError("no simulator is running; start one with `tensegrity up sim ROBOT`.")
+    bodies, nodes = watcher.load_names
+    names = (*bodies, *nodes)
+    if body not in names:
+        raise TensegrityError(unknown_name("body or node", body, names))
+    return body not in bodies

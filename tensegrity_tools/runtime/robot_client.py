@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import WrenchStamped
+from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
@@ -259,6 +259,21 @@ class Watcher:
             parts = ((message.wrench.force, force), (message.wrench.torque, moment))
             for part, values in parts:
                 part.x, part.y, part.z = (float(value) for value in values)
+            publisher.publish(message)
+
+        return send
+
+    def payload_sender(self) -> Callable[[str, float, Any], None]:
+        """A function that puts a mass [kg] at (3,) m of a body or node, stamped with the latest state."""
+        publisher = self.node.create_publisher(InertiaStamped, "payload", QoSProfile(depth=20))
+        self.wait_until(lambda: publisher.get_subscription_count() > 0, 2.0)
+
+        def send(name: str, mass: float, at: Any) -> None:
+            message = InertiaStamped()
+            assert self.state is not None
+            message.header.stamp, message.header.frame_id = self.state.header.stamp, name
+            centre = message.inertia.com
+            message.inertia.m, (centre.x, centre.y, centre.z) = float(mass), (float(value) for value in at)
             publisher.publish(message)
 
         return send

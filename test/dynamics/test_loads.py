@@ -7,6 +7,7 @@ import pytest
 
 from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, forward_kinematics, parse_robot
 from tensegrity_dynamics.errors import CommandRefused
+from tensegrity_dynamics.external_payloads import ExternalPayloads
 from tensegrity_dynamics.external_wrenches import ExternalWrenches
 from tensegrity_dynamics.robots.report import KinematicsOptions
 from tensegrity_dynamics.robots.robot_types import type_of
@@ -87,3 +88,70 @@ def test_a_push_acts_until_it_is_old_and_bad_ones_are_refused_by_name():
     with pytest.raises(CommandRefused, match="end: it is a node"):
         ExternalWrenches(("end",), False).take("end", [0, 0, 0], [0, 0, 1], stamp=0.0, now=0.0)
     assert pushes.changed(2.0) is None
+
+
+PENDULUM = """
+name: pendulum
+kind: mechanism
+gravity: [0, 0, -10]
+bodies: {arm: {shapes: [{kind: point, mass: 2, frame: {at: [0.5, 0, 0]}}]}}
+joints: [{name: hinge, kind: revolute, parent: world, body: arm, axis: [0, 1, 0]}]
+loads: [{name: box, body: arm, at: [0.1, 0, 0], mass: 1}]
+"""
+
+
+def test_payloads_come_move_and_go_while_a_mechanism_swings():
+    simulation = Simulation(parse_robot(PENDULUM, "here"), start=np.zeros(1), time_step=1e-3)
+    payloads = ExternalPayloads(simulation)
+
+    def put(mass, x, about_y=0.0, name="arm"):
+        half = 0.5 * about_y
+        payloads.take(name, mass, [x, 0, 0], np.diag([half, about_y, half]), stamp=1.0, now=1.2)
+
+    def acceleration():  # by the smallest step that is not lost in rounding
+        simulation.set_state(np.zeros(1))
+        simulation.advance(1)
+        return simulation.state.v[0] / 1e-3
+
+    put(3.0, 1.0, about_y=0.4)
+    assert acceleration() == pytest.approx(10 * (1 + 0.1 + 3) / (0.5 + 0.01 + 3 + 0.4), rel=1e-5)
+    simulation.advance(300)
+    put(3.0, 0.2)
+    assert payloads.words == "arm: 3 kg at 0.2, 0, 0 m"
+    simulation.advance(300)
+    put(0.0, 0.0)
+    simulation.advance(300)
+    assert abs(simulation.energy().forces) > 1.0
+    assert abs(simulation.energy_error) < 1e-6
+    assert payloads.words == "none"
+    own = 10 * (1 + 0.1) / (0.5 + 0.01)  # the payload of the file has stayed
+    assert acceleration() == pytest.approx(own, rel=1e-5)
+    put(0.0, 0.0)
+    put(1.0, 1.0)
+    simulation.reset()
+    payloads.forget()
+    assert acceleration() == pytest.approx(own, rel=1e-5)
+
+
+def test_bad_payloads_are_refused_by_name_and_leave_the_one_that_is_there():
+    zero = np.zeros((3, 3))
+    payloads = ExternalPayloads(Simulation(parse_robot(PENDULUM, "here"), start=np.zeros(1), time_step=1e-3))
+    payloads.take("arm", 0.2, np.zeros(3), zero, 2.0, 2.0)
+    cases = {
+        "body.*leg.*arm": ("leg", 1, zero[0], zero, 2.0),
+        "arm: the payload is not finite": ("arm", np.nan, zero[0], zero, 2.0),
+        "arm: the payload is not finite; ": ("arm", 0.0, [0, np.inf, 0], zero, 2.0),
+        "on arm: mass -1": ("arm", -1.0, zero[0], zero, 2.0),
+        "on arm: the inertia must be": ("arm", 1.0, zero[0], np.diag([-1.0, 1, 1]), 2.0),
+        "on arm: no body has this inertia": ("arm", 1.0, zero[0], np.diag([1.0, 1, 3]), 2.0),
+        "arm: the payload is of 1.000 s": ("arm", 1.0, zero[0], zero, 1.0),
+        "arm: .* still to come": ("arm", 0.0, zero[0], zero, 9.0),
+    }
+    for reason, (name, mass, at, inertia, stamp) in cases.items():
+        with pytest.raises(CommandRefused, match=reason):
+            payloads.take(name, mass, at, inertia, stamp=stamp, now=2.0)
+    assert payloads.words == "arm: 0.2 kg"
+    hung = ExternalPayloads(Simulation(string(), time_step=1e-4))
+    for reason, at, inertia in (("no frame", [0, 0, 1], zero), ("no inertia", zero[0], np.eye(3))):
+        with pytest.raises(CommandRefused, match=f"on end: a node .*{reason}"):
+            hung.take("end", 1.0, at, inertia, 0.0, 0.0)

@@ -97,7 +97,7 @@ class Attack:
     def __init__(self, node: RobotNode, executor: SingleThreadedExecutor, robot: str, seed: int) -> None:
         loaded = load_robot(robot)
         names = [*(each.name for each in loaded.actuators), *loaded.model.tension_names]
-        names += list(getattr(loaded.model, "node_names", ()))
+        names += loaded.model.load_names  # bodies or nodes
         self.node, self.executor = node, executor
         self.messages = HostileMessages(seed, names, lambda: getattr(node, "_stamp", 0) or 0)
         self._tasks: list[Any] = []
@@ -306,6 +306,27 @@ def test_a_simulator_below_the_pace_that_was_asked_for_says_so(lockstep, factor,
         node._judged_since = began - 50 * 1e-9 * node._period / 0.81, before  # 0.81 simulated seconds per second
         node._running()
         assert ("too slow" in node._said) == late
+
+
+def test_a_simulator_says_which_payloads_it_carries_and_which_it_refuses():
+    from std_srvs.srv import Trigger
+
+    with node_of(SimulatorNode, "three_prism", {"paused": True}) as (node, _):
+        weigh = next(each for each in node.subscriptions if each.topic_name.endswith("/payload"))
+        message, reports = weigh.msg_type(), []
+        node.report = lambda: reports.append(node._later()["payloads"])  # type: ignore[method-assign]
+        message.header.frame_id, message.inertia.m = "top_1", 0.2
+        weigh.callback(message)
+        message.header.frame_id = "top_9"
+        weigh.callback(message)
+        assert node._said.startswith("payload refused: ") and "top_9" in node._said and "top_1" in node._said
+        message.header.frame_id, message.inertia.m = "top_1", 0.0
+        weigh.callback(message)
+        message.inertia.m = 0.3
+        weigh.callback(message)
+        assert reports == ["top_1: 0.2 kg", "top_1: 0.2 kg", "none", "top_1: 0.3 kg"]
+        node._reset(None, Trigger.Response())
+        assert node._later()["payloads"] == "none"
 
 
 @pytest.mark.parametrize("event", ["start", "hold", "reset", "pause"])

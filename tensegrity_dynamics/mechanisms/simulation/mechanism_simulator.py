@@ -257,16 +257,19 @@ class MechanismSimulator(Simulator):
         with self._given_energy():
             self._flat.gravity[:] = vector
 
-    def attach(self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+    def attach(
+        self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
+    ) -> None:
         """Fix a payload to a body, or move the one of that name there; it has the body's speed from the first instant.
 
         Args:
-            mass: kg. at: (3,) m in the frame of the body.
+            mass: kg. at: (3,) m in the frame of the body. inertia: (3, 3) kg m^2 about its centre of mass.
         """
         index = {each: row for each, row in self._mechanism.body_index.items() if row >= 0}
         if body not in index:
             raise TensegrityError(f"payload {name}: " + unknown_name("body", body, index))
-        self._carry({**self._payloads, name: Payload(name, body, float(mass), np.array(at, dtype=np.float64))})
+        about = np.zeros((3, 3)) if inertia is None else np.array(inertia, dtype=np.float64)
+        self._carry({**self._payloads, name: Payload(name, body, float(mass), np.array(at, dtype=np.float64), about)})
 
     def detach(self, name: str) -> None:
         """Take a payload away, one of the file's or one that was attached."""

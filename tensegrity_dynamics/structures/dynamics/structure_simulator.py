@@ -244,12 +244,16 @@ class StructureSimulator(Simulator):
             raise TensegrityError("gravity must be three finite numbers in m/s^2.")
         self._weigh(self._masses, vector)
 
-    def attach(self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0)) -> None:
-        """Hang a mass [kg] on a node, or move the one of that name there; a node has no frame, so `at` is zero."""
+    def attach(
+        self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
+    ) -> None:
+        """Hang a mass [kg] on a node, or move the one of that name there; a node has no frame, so the rest is zero."""
         if not (np.isfinite(mass) and mass >= 0.0):
             raise TensegrityError(f"payload {name}: mass {mass} kg must be finite and not below zero.")
         if np.any(np.asarray(at, dtype=np.float64)):
             raise TensegrityError(f"payload {name}: a node has no frame, and so no positions in it; leave `at` out.")
+        if inertia is not None and np.any(np.asarray(inertia, dtype=np.float64)):
+            raise TensegrityError(f"payload {name}: a node does not turn, and so takes no inertia; leave it out.")
         node = self.structure.node(body)
         self._carry({**self._payloads, name: (node, float(mass))})
 

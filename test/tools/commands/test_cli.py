@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import re
@@ -9,10 +10,13 @@ import subprocess
 import sys
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tensegrity_tools.cli import COMMANDS, app
+from tensegrity_tools.commands import push
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -52,7 +56,8 @@ def test_help_lists_the_commands_in_the_order_in_which_they_are_met(run) -> None
     listed = re.findall(r"^│ ([a-z][a-z-]*) {2,}\S", out, re.MULTILINE)
     files = ["new", "check", "fk", "ik", "assembly-modes", "wrenches", "urdf", "export"]
     runs = ["simulate", "sweep", "experiment", "compile"]
-    assert listed == [*files, *runs, "up", "bag", "goal", "follow", "push", "status", "hold", "stop", "servo"]
+    running = ["up", "bag", "goal", "follow", "push", "payload", "status", "hold", "stop", "servo"]
+    assert listed == [*files, *runs, *running]
 
 
 @pytest.mark.parametrize("command", list(COMMANDS))
@@ -449,3 +454,53 @@ def test_experiments_with_the_parallel_mechanism_find_what_the_document_says(run
     assert not crossing["refused"]["with the criterion"] and "Type 2" in crossing["refused"]["y'' = 0"]
     forces = {(row["path"], row["period_s"]): row["largest_force_N"] for row in crossing["followed"]}
     assert forces["with the criterion", 2e-3] < 40.0 < 400.0 < forces["y'' = 0", 2e-3]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["plate"], "give --mass"),
+        (["plate", "--off", "--mass", "1 kg"], "give --mass"),
+        (["plate", "--off", "--at", "0,0,1"], "give --mass"),
+        (["plate", "--mass", "0"], "--mass '0': it must be above zero; --off takes"),
+        (["plate", "--mass", "nan"], "--mass"),
+        (["plate", "--mass", "3 N"], "--mass '3 N'"),
+        (["plate", "--mass", "1", "--at", "0,0"], "--at '0,0': write 3 numbers"),
+        (["plaet", "--mass", "1"], "plaet.*plate"),
+        (["tip", "--mass", "1", "--at", "0,0,5 cm"], "tip is a node, and a node has no frame"),
+        (["plate", "--mass", "200 g"], "has not taken the payload of plate within .*; it says: paused"),
+        ([], "no simulator is running"),
+    ],
+)
+def test_a_payload_that_cannot_be_put_on_is_refused(run, monkeypatch, words: list[str], reason: str) -> None:
+    simulator = SimpleNamespace(values=[SimpleNamespace(key="payloads", value="plate: 0.3 kg")], message="paused")
+    watcher = SimpleNamespace(
+        truth=object(), load_names=(("plate",), ("tip",)), diagnostics={}, payload_sender=lambda: lambda *_: None,
+        wait_for_robot=lambda condition: bool(words) and condition(),
+        wait_until=lambda condition, _: watcher.diagnostics.update(simulator=simulator) or condition(),
+    )  # fmt: skip
+    monkeypatch.setattr(push, "watching", lambda _: contextlib.nullcontext(watcher))
+    assert re.search(reason, refused(run("payload", *(words or ["plate", "--mass", "1"]))))
+
+
+def test_a_payload_is_put_on_once_the_simulator_says_so(run, monkeypatch) -> None:
+    sent: list[tuple[str, float, list[float]]] = []
+    value = SimpleNamespace(key="payloads", value="none")
+
+    def send(name: str, mass: float, at: Any) -> None:
+        sent.append((name, mass, at.tolist()))
+        value.value = f"plate: {mass:g} kg at 0, 0, 0.05 m" if mass else "none"
+
+    watcher = SimpleNamespace(
+        truth=object(), load_names=(("plate",), ()), payload_sender=lambda: send,
+        diagnostics={"simulator": SimpleNamespace(values=[value], message="running")},
+        wait_for_robot=lambda condition: condition(), spin=lambda _: None,
+    )  # fmt: skip
+    said = watcher.diagnostics["simulator"]
+    watcher.wait_until = lambda condition, _: watcher.diagnostics.update(simulator=said) or condition()
+    monkeypatch.setattr(push, "watching", lambda _: contextlib.nullcontext(watcher))
+    status, out, _ = run("payload", "plate", "--mass", "200 g", "--at", "0,0,5 cm")
+    assert status == 0 and "put on plate: 0.2 kg at 0, 0, 0.05 m" in out
+    status, out, _ = run("payload", "plate", "--off")
+    assert status == 0 and "plate carries no payload" in out
+    assert sent == [("plate", 0.2, [0.0, 0.0, 0.05]), ("plate", 0.0, [0.0, 0.0, 0.0])]

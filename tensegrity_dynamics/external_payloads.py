@@ -1,0 +1,79 @@
+"""Payloads that others put on a robot while it is simulated, move there and take off again.
+
+Each body or node carries one of them, beside the payloads of the robot file, until the next message for it: one of mass
+zero takes it off.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .errors import CommandRefused, TensegrityError, unknown_name
+from .external_wrenches import check_stamp
+
+if TYPE_CHECKING:
+    from .simulation import Simulation
+
+
+class ExternalPayloads:
+    """What others have put on one robot.
+
+    Args:
+        simulation: of the robot. patience: s for which a message counts.
+
+    Attributes:
+        carried: what stands in the diagnostics of each payload, by body or node.
+    """
+
+    def __init__(self, simulation: Simulation, patience: float = 0.5) -> None:
+        self._simulation, self.patience = simulation, patience
+        self.carried: dict[str, str] = {}
+
+    def take(self, name: str, mass: float, at: ArrayLike, inertia: ArrayLike, stamp: float, now: float) -> None:
+        """Put a payload on a body or node in place of the one that it has from here; mass zero takes that off.
+
+        Args:
+            mass: kg. at: (3,) m, its centre of mass in the frame of the body. inertia: (3, 3) kg m^2 about that, in
+                axes of the body. stamp: s, when it was right. now: s.
+
+        Raises:
+            CommandRefused: unknown name, numbers that are not finite or below zero, an inertia that no body has, too
+                old or of the future, or a robot that carries none; the message names what it is for.
+        """
+        model = self._simulation.robot.model
+        if name not in model.load_names:
+            raise CommandRefused(unknown_name("body" if model.takes_moments else "node", name, model.load_names))
+        check_stamp(f"{name}: the payload", stamp, now, self.patience)
+        numbers = np.concatenate([np.ravel(np.asarray(each, dtype=np.float64)) for each in (mass, at, inertia)])
+        if not np.isfinite(numbers).all():
+            raise CommandRefused(f"{name}: the payload is not finite; give numbers in kg, m and kg m^2.")
+        key = f"from outside, on {name}"
+        try:
+            if mass != 0.0:
+                self._simulation.attach(key, name, mass, at, inertia)
+                self.carried[name] = payload_words(name, mass, at)
+            elif name in self.carried:
+                self._simulation.detach(key)
+                del self.carried[name]
+        except TensegrityError as error:
+            raise CommandRefused(str(error)) from None
+
+    @property
+    def words(self) -> str:
+        """All of them for people, and for commands that wait until theirs is there."""
+        return "; ".join(self.carried.values()) or "none"
+
+    def forget(self) -> None:
+        """The simulation was reset, which takes them all off."""
+        self.carried.clear()
+
+
+def payload_words(name: str, mass: float, at: ArrayLike) -> str:
+    """How diagnostics say a payload of a mass [kg] at (3,) m of a body or node."""
+    where = np.asarray(at, dtype=np.float64)
+    x, y, z = (float(each) + 0.0 for each in where)
+    return f"{name}: {mass:g} kg" + (f" at {x:g}, {y:g}, {z:g} m" if math.hypot(x, y, z) else "")
