@@ -249,31 +249,31 @@ class Watcher:
 
     def wrench_sender(self) -> Callable[[str, Any, Any], None]:
         """A function that puts a force and a moment (3,) on a body or node, stamped with the latest state."""
-        publisher = self.node.create_publisher(WrenchStamped, "external_wrench", QoSProfile(depth=20))
-        self.wait_until(lambda: publisher.get_subscription_count() > 0, 2.0)
 
-        def send(name: str, force: Any, moment: Any) -> None:
-            message = WrenchStamped()
-            assert self.state is not None
-            message.header.stamp, message.header.frame_id = self.state.header.stamp, name
-            parts = ((message.wrench.force, force), (message.wrench.torque, moment))
-            for part, values in parts:
+        def fill(message: WrenchStamped, force: Any, moment: Any) -> None:
+            for part, values in ((message.wrench.force, force), (message.wrench.torque, moment)):
                 part.x, part.y, part.z = (float(value) for value in values)
-            publisher.publish(message)
 
-        return send
+        return self._load_sender(WrenchStamped, "external_wrench", fill)
 
     def payload_sender(self) -> Callable[[str, float, Any], None]:
         """A function that puts a mass [kg] at (3,) m of a body or node, stamped with the latest state."""
-        publisher = self.node.create_publisher(InertiaStamped, "payload", QoSProfile(depth=20))
-        self.wait_until(lambda: publisher.get_subscription_count() > 0, 2.0)
 
-        def send(name: str, mass: float, at: Any) -> None:
-            message = InertiaStamped()
-            assert self.state is not None
-            message.header.stamp, message.header.frame_id = self.state.header.stamp, name
+        def fill(message: InertiaStamped, mass: float, at: Any) -> None:
             centre = message.inertia.com
             message.inertia.m, (centre.x, centre.y, centre.z) = float(mass), (float(value) for value in at)
+
+        return self._load_sender(InertiaStamped, "payload", fill)
+
+    def _load_sender(self, kind: Any, topic: str, fill: Callable[..., None]) -> Callable[..., None]:
+        publisher = self.node.create_publisher(kind, topic, QoSProfile(depth=20))
+        self.wait_until(lambda: publisher.get_subscription_count() > 0, 2.0)
+
+        def send(name: str, *values: Any) -> None:
+            message = kind()
+            assert self.state is not None
+            message.header.stamp, message.header.frame_id = self.state.header.stamp, name
+            fill(message, *values)
             publisher.publish(message)
 
         return send
