@@ -78,25 +78,22 @@ class FrictionBand:
         if not touching:
             return pose, np.zeros((2, 6))
 
-        def off(signs: NDArray[np.float64]) -> NDArray[np.float64]:
-            """(6,) how far off the pose it rests where every contact slips towards one side."""
-            return pose_error(self._pose(self._at_bounds(middle.q, signs), output), pose)
-
         found: dict[bytes, NDArray[np.float64]] = {}
 
-        def keep(signs: NDArray[np.float64]) -> NDArray[np.float64]:
-            if signs.tobytes() not in found:
-                found[signs.tobytes()] = off(signs)
-            return found[signs.tobytes()]
+        def off(signs: NDArray[np.float64]) -> NDArray[np.float64]:
+            """(6,) how far off the pose it rests where every contact slips towards one side; each is found once."""
+            if (key := signs.tobytes()) not in found:
+                found[key] = pose_error(self._pose(self._at_bounds(middle.q, signs), output), pose)
+            return found[key]
 
         for all_alike in (np.ones(len(self._contacts)), -np.ones(len(self._contacts))):
             moves = np.zeros((all_alike.size, 6))
             for k in touching:
                 turned = np.where(np.arange(all_alike.size) == k, -all_alike, all_alike)
-                moves[k] = all_alike[k] * (keep(all_alike) - keep(turned))
+                moves[k] = all_alike[k] * (off(all_alike) - off(turned))
             for axis in output.rows:
                 for sense in (1.0, -1.0):
-                    keep(np.where(sense * moves[:, axis] >= 0.0, 1.0, -1.0))
+                    off(np.where(sense * moves[:, axis] >= 0.0, 1.0, -1.0))
         ends = np.array([np.zeros(6), *found.values()])
         return pose, np.array([ends.min(axis=0), ends.max(axis=0)])
 
