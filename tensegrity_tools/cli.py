@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 from collections.abc import Sequence
@@ -40,6 +41,8 @@ COMMANDS = {
     "servo": ("servo.app", "servo"),
 }
 
+DISK_REFUSES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Errors of the disk, such as where a function that was compiled is to be kept."""
 STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": "rich", "pretty_exceptions_enable": False}
 
 
@@ -108,6 +111,11 @@ def app(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     except ModuleNotFoundError as error:
         print(what_is_missing(error), file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in DISK_REFUSES:
+            raise
+        print(f"cannot write {error.filename or 'a file'}: {error.strerror}. Free some space there.", file=sys.stderr)
         sys.exit(1)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from rich.cells import cell_len
@@ -14,9 +15,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.saved_file import save_file
 
 if TYPE_CHECKING:  # `--help` shall not load the library
+    from matplotlib.figure import Figure
+
     from tensegrity_dynamics.robots.report import Report
 
 console = Console()
@@ -46,10 +49,14 @@ def print_json(value: Any) -> None:
 
 def write_json(value: Any, path: Path) -> None:
     """One JSON document in a file. Raises TensegrityError where it cannot be written."""
-    try:
-        path.write_text(json.dumps(plain(value)), encoding="utf-8")
-    except OSError as error:
-        raise TensegrityError(f"cannot write {path}: {error.strerror or error}.") from error
+    save_file(path, json.dumps(plain(value)))
+
+
+def save_picture(figure: Figure, path: Path, dpi: int | Literal["figure"] = "figure") -> None:
+    """A figure in the format that the name of its file says. Raises TensegrityError where it cannot be written."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=path.suffix[1:].lower(), dpi=dpi)
+    save_file(path, drawn.getvalue())
 
 
 LONGEST_FIGURE = 64

@@ -13,6 +13,8 @@ from tensegrity_dynamics.visualization.geometry import CORNERS, EDGES
 from tensegrity_dynamics.visualization.picture import make_picture
 from tensegrity_dynamics.visualization.style import LOOKS, SLACK_COLOUR, round_up, tension_colours
 
+from .output import save_picture
+
 
 def draw_shape(robot: Robot, configuration: NDArray[np.float64], tensions: NDArray[np.float64], path: Path) -> None:
     """Write a picture of a robot: solids as axes or edges, tendons coloured by tension, slack ones dashed.
@@ -58,4 +60,4 @@ def draw_shape(robot: Robot, configuration: NDArray[np.float64], tensions: NDArr
         getattr(axes, f"set_{name}label")(f"{name} [m]")
     axes.set_box_aspect(None, zoom=0.88)  # else the last label is cut off
     axes.set_title(f"{robot.name}: {finite.min():.3g} to {finite.max():.3g} N" if finite.size else robot.name)
-    figure.savefig(path, dpi=130)
+    save_picture(figure, path, dpi=130)

@@ -11,14 +11,13 @@ import contextlib
 import hashlib
 import json
 import math
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.saved_file import replace_file
 
 from ..bus.identity import BusIdentity
 from ..spools.spool import SENSORS, Line
@@ -206,39 +205,13 @@ def save_atomically(path: Path, data: bytes) -> None:
     Raises:
         CalibrationError: it could not be written; the old file is unchanged.
     """
-    temporary: str | None = None
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
-        try:
-            left = memoryview(data)
-            while left:
-                left = left[os.write(handle, left) :]
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        os.replace(temporary, path)
-        temporary = None
-        _flush_folder(path.parent)
+        replace_file(path, data)
     except OSError as problem:
         raise CalibrationError(
             f"{path} could not be saved ({problem.strerror or problem}); what was there before is untouched. Free some "
             "space or choose a folder that may be written, and save again."
         ) from problem
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-
-
-def _flush_folder(folder: Path) -> None:
-    """Flush the new name to the disk, where the system supports it."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _serialise(calibration: RobotCalibration) -> bytes:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import TensegrityError
 from ..numerics.rotations import quaternion_from_matrix
+from ..saved_file import save_file
 
 LEAST_PART = 1e-5
 """Mass of a body without mass, as a part of the whole mass: MuJoCo needs some. Such bodies have no weight there."""
@@ -41,19 +42,16 @@ class Export:
     def write(self, out: Path) -> None:
         """Write it to a file, with what it names. Raises TensegrityError where that cannot be done."""
         self.write_files(out.parent)
-        try:
-            out.write_text(self.text, encoding="utf-8")
-        except OSError as error:
-            raise TensegrityError(f"cannot write {out}: {error.strerror or error}.") from error
+        save_file(out, self.text)
 
     def write_files(self, folder: Path) -> None:
         """Write what the document names, below a folder. Raises TensegrityError where that cannot be done."""
         for name, content in self.files.items():
             try:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_bytes(content)
             except OSError as error:
                 raise TensegrityError(f"cannot write {folder / name}: {error.strerror or error}.") from error
+            save_file(folder / name, content)
 
 
 def numbers(values: ArrayLike) -> str:

@@ -15,6 +15,7 @@ from the parameters, `fixed` (n) 1 for nodes that are held, or (n x 3) 1 for axe
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from ..errors import TensegrityError
 from ..robots.mjcf import Export
 from ..robots.robot import Robot
+from ..saved_file import save_file
 from .structure import Structure
 
 NEEDED = ("C", "d", "t", "k", "m")
@@ -302,15 +304,17 @@ class MatrixExport(Export):
         Raises:
             TensegrityError: it cannot be written.
         """
+        if out.suffix == ".npz":
+            packed = io.BytesIO()
+            np.savez(packed, **self.arrays)  # type: ignore[arg-type]
+            save_file(out, packed.getvalue())
+            return
         try:
-            if out.suffix == ".npz":
-                np.savez(out, **self.arrays)  # type: ignore[arg-type]
-                return
             out.mkdir(parents=True, exist_ok=True)
-            for name, array in self.arrays.items():
-                (out / f"{name}.csv").write_text(_csv(array), encoding="utf-8")
         except OSError as error:
             raise TensegrityError(f"cannot write {out}: {error.strerror or error}.") from error
+        for name, array in self.arrays.items():
+            save_file(out / f"{name}.csv", _csv(array))
 
 
 def structure_matrices(robot: Robot) -> MatrixExport:

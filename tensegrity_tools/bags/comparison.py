@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
 
+from ..output import save_picture
 from .contents import PARAMETERS, Contents, read_contents
 from .decoding import RUN_FIELDS, leaves, stamp_of
 from .reader import Bag
@@ -236,4 +237,4 @@ def plot_comparison(comparison: Comparison, path: Path, names: Sequence[str]) ->
         axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
         if k == len(topics) - 1:
             axes.set_xlabel("s")
-    figure.savefig(path)
+    save_picture(figure, path)

@@ -23,6 +23,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot, parse_robot
 from tensegrity_dynamics.robots.output_frame import pose_error
 from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.saved_file import save_file
 from tensegrity_dynamics.visualization.geometry import patch
 from tensegrity_dynamics.visualization.picture import Picture, Snapshot, make_picture
 from tensegrity_dynamics.visualization.style import (
@@ -85,10 +86,7 @@ def write_report(path: Path | str, target: Path | str) -> int:
     raw = page.encode()
     if len(raw) > LARGEST_PAGE:
         raise TensegrityError(f"the page would have {1e-6 * len(raw):.1f} MB; this robot has too many parts for it.")
-    try:
-        Path(target).write_bytes(raw)
-    except OSError as error:
-        raise TensegrityError(f"{target} cannot be written: {error.strerror or error}.") from None
+    save_file(Path(target), raw)
     return len(raw)
 
 

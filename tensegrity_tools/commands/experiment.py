@@ -80,18 +80,18 @@ def experiment(
 
         with listening(show):
             result = module.run(nodes=True, **given) if nodes else module.run(**given)
-    if plot is not None:
-        module.draw(result, plot)
-    if series is not None:
-        write_json(result, series)
     if as_json:
         print_json(without_series(result))
     else:
         if not console.is_terminal:  # in a file or a pipe no digit is cut
             console.width = max(console.width, WIDTH)
         module.render(result, console)
-        if plot is not None:
+    if plot is not None:  # after the figures, which no full disk shall lose
+        module.draw(result, plot)
+        if not as_json:
             console.print(f"picture: {plot}")
+    if series is not None:
+        write_json(result, series)
     if result.get("failures"):  # of experiments that say of themselves what failed
         raise typer.Exit(1)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.saved_file import save_file
 
 
 def write_table(samples: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -24,18 +25,16 @@ def write_table(samples: Sequence[Mapping[str, Any]], path: Path) -> None:
     head += [f"ground_{name}_{axis}_N" for name in feet for axis in "xyz"]
     rubbing = list(samples[0].get("slip", {}))
     head += [f"{name}_{what}" for name in rubbing for what in ("slip_m", "slip_m_per_s", "slips")]
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            table = csv.writer(file)
-            table.writerow(head)
-            for sample in samples:
-                row = [sample["time_s"]]
-                row += [*sample["position_m"], *sample["quaternion_wxyz"]] if posed else []
-                row += [sample["tensions_N"][name] for name in tensions]
-                row += [force for name in feet for force in sample["contacts_N"].get(name, (0.0, 0.0, 0.0))]
-                for name in rubbing:
-                    contact, slipped, speed = sample["slip"][name]
-                    row += [slipped, speed, float(contact == "slips")]
-                table.writerow([repr(float(value)) for value in row])
-    except OSError as error:
-        raise TensegrityError(f"cannot write {path}: {error.strerror or error}.") from error
+    text = io.StringIO(newline="")
+    table = csv.writer(text)
+    table.writerow(head)
+    for sample in samples:
+        row = [sample["time_s"]]
+        row += [*sample["position_m"], *sample["quaternion_wxyz"]] if posed else []
+        row += [sample["tensions_N"][name] for name in tensions]
+        row += [force for name in feet for force in sample["contacts_N"].get(name, (0.0, 0.0, 0.0))]
+        for name in rubbing:
+            contact, slipped, speed = sample["slip"][name]
+            row += [slipped, speed, float(contact == "slips")]
+        table.writerow([repr(float(value)) for value in row])
+    save_file(path, text.getvalue())

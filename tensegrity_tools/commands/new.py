@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.saved_file import save_file
 
 from ..output import console, progress
 from .arguments import check_folder
@@ -48,13 +49,9 @@ def new(
         from tensegrity_dynamics.structures.matrices import read_matrices
 
         text = _matrices_text(robot, matrices, read_matrices(matrices))
-    try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise TensegrityError(f"{path} is there already; choose another name, or write over it with --force.") from None
-    except OSError as error:
-        raise TensegrityError(f"cannot write {path}: {error.strerror or error}.") from error
+    if path.exists() and not force:
+        raise TensegrityError(f"{path} is there already; choose another name, or write over it with --force.")
+    save_file(path, text)
     if mjcf is not None:
         made.write_files(path.parent)
     progress.print(f"{path} is written. What it is:", style="green", markup=False, highlight=False)

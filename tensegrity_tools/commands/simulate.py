@@ -18,7 +18,7 @@ from tensegrity_dynamics.robots.formatting import millimetres, span, turned
 from tensegrity_dynamics.robots.quantities import read_quantity, read_vector
 from tensegrity_dynamics.robots.report import Report, Section
 
-from ..output import console, panels, print_json, print_report, progress
+from ..output import console, panels, print_json, print_report, progress, save_picture
 from .arguments import JsonOption, RobotArgument, check_folder, check_picture
 from .motion_table import write_table
 
@@ -307,4 +307,4 @@ def _plot(samples: list[dict[str, Any]], pulling: Mapping[str, str], path: Path,
     below.legend(loc="best")
     below.set_ylabel("tensions [N]")
     below.set_xlabel("time [s]")
-    figure.savefig(path, dpi=120)
+    save_picture(figure, path, dpi=120)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.saved_file import save_file
 
 from .arguments import RobotArgument
 
@@ -26,7 +26,4 @@ def urdf(
     if out is None:
         print(text, end="")
         return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise TensegrityError(f"cannot write {out}: {error.strerror or error}.") from error
+    save_file(out, text)

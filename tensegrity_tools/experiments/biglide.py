@@ -35,7 +35,7 @@ from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKi
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 from tensegrity_dynamics.numerics.types import Array
 
-from ..output import panels, table
+from ..output import panels, save_picture, table
 from ..runtime.closed_loop import TrajectoryRun
 from ._progress import figures, report
 from ._runs import Variants, run_trajectory, same_bits, spread, through_nodes_in_words
@@ -336,4 +336,4 @@ def draw(result: dict[str, Any], picture: Path) -> None:
         axis.set_xlabel("time [s]")
         axis.grid(alpha=0.3)
         axis.legend(fontsize=8)
-    figure.savefig(picture, dpi=110)
+    save_picture(figure, picture, dpi=110)

@@ -37,7 +37,7 @@ from tensegrity_dynamics.numerics.rotations import (
 )
 from tensegrity_dynamics.robots.output_frame import pose_error
 
-from ..output import panels, table
+from ..output import panels, save_picture, table
 
 NAME = "cable_robot"
 DESCRIPTION = "tensions of the suspended cable robot along a path, and its pose with pulleys beside point anchors"
@@ -278,4 +278,4 @@ def draw(result: dict[str, Any], path: Path) -> None:
     axes[1].legend(fontsize=8)
     for each in axes:
         each.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    save_picture(figure, path, dpi=120)

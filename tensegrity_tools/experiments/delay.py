@@ -21,7 +21,7 @@ from tensegrity_control.registry import controller_class
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
-from ..output import panels, table
+from ..output import panels, save_picture, table
 from ..runtime.delayed_loop import DelayedLoop, Delays
 from ._progress import figures, report
 
@@ -175,4 +175,4 @@ def draw(result: dict[str, Any], path: Path) -> None:
         below.set(xlabel="delay of the commands [ms], where it varies the longest one")
     names = axes[0][0].get_legend_handles_labels()
     axes[0][1].legend(*names, fontsize=7, loc="center right", bbox_to_anchor=(1.0, 0.55))
-    figure.savefig(path, dpi=110)
+    save_picture(figure, path, dpi=110)

@@ -20,7 +20,7 @@ from tensegrity_control.registry import controller_class
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..output import panels, table
+from ..output import panels, save_picture, table
 from ..runtime.delayed_loop import DelayedLoop, Delays, freezes
 from ._progress import report
 
@@ -188,4 +188,4 @@ def draw(result: dict[str, Any], path: Path) -> None:
     tensions.plot([each["until"] for each in tight], [each["least"] for each in tight], ".")
     errors.set(ylabel="worst error [mm]")
     tensions.set(xlabel="time [s]", ylabel="least tension / floor")
-    figure.savefig(path)
+    save_picture(figure, path)

@@ -20,7 +20,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.linear_models.discretization import METHODS, discretise
 from tensegrity_dynamics.structures.structure import Structure
 
-from ..output import panels, table
+from ..output import panels, save_picture, table
 
 NAME = "linear"
 DESCRIPTION = "error over step of discretised linear models, in flight and in contact (003, 3.5.1)"
@@ -173,4 +173,4 @@ def draw(result: dict[str, Any], path: Path) -> None:
         axes.axis("off")
     drawn[0].set_ylabel("median error of velocities [m/s]")
     drawn[0].legend()
-    figure.savefig(path)
+    save_picture(figure, path)

@@ -29,7 +29,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
 from tensegrity_dynamics.numerics.types import Array
 
-from ..output import panels, table
+from ..output import panels, save_picture, table
 from ..runtime.closed_loop import TrajectoryRun, Waypoint
 from ._every_stage import every_stage
 from ._progress import figures, report
@@ -358,4 +358,4 @@ def draw(result: dict[str, Any], picture: Path) -> None:
         for axis in line:
             axis.grid(alpha=0.3)
             axis.set_xlabel("time [s]")
-    figure.savefig(picture, dpi=110)
+    save_picture(figure, picture, dpi=110)

@@ -24,7 +24,7 @@ from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
 
-from ..output import panels, table
+from ..output import panels, save_picture, table
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, planned_control
 from ._every_stage import every_stage
 from ._progress import figures, report
@@ -327,4 +327,4 @@ def draw(result: dict[str, Any], picture: Path) -> None:
         axis.grid(alpha=0.3)
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
-    figure.savefig(picture, dpi=110)
+    save_picture(figure, picture, dpi=110)

@@ -23,7 +23,7 @@ from tensegrity_dynamics.structures.node_distances.sorted_coordinates import (
 )
 from tensegrity_dynamics.structures.structure import Structure, make_structure
 
-from ..output import panels, table
+from ..output import panels, save_picture, table
 
 NAME = "node_distances"
 DESCRIPTION = "004: figures 2 to 5, node distances beside node positions, all pairs beside connected ones"
@@ -182,4 +182,4 @@ def draw(result: dict[str, Any], path: Path) -> None:
         five.semilogy(result["figure_5"]["times_s"], np.maximum(values, 1e-18), label=name)
     five.set(xlabel="s", ylabel="m", title="figure 5")
     five.legend()
-    figure.savefig(path, dpi=150)
+    save_picture(figure, path, dpi=150)

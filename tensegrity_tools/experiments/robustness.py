@@ -27,7 +27,7 @@ from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
-from ..output import panels, table
+from ..output import panels, save_picture, table
 from ._progress import figures, report
 from ._runs import Variants
 
@@ -294,4 +294,4 @@ def draw(result: dict[str, Any], path: Path) -> None:
     axes.set_xscale("log")
     axes.set_xlabel("error [mm]")
     axes.legend()
-    figure.savefig(path)
+    save_picture(figure, path)

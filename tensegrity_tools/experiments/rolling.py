@@ -22,7 +22,7 @@ from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.structures.analysis.footing import FootingReader
 
-from ..output import panels, table
+from ..output import panels, save_picture, table
 from ..runtime.rolling_run import RollingLoop, roll_through_nodes
 
 NAME = "rolling"
@@ -367,4 +367,4 @@ def draw(result: dict[str, Any], path: Path) -> None:
                 f"{each['controller']}: {'m/s' if key.startswith('linear') else 'rad/s'} of all rods, x, y, z"
             )
             axis.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    save_picture(figure, path, dpi=120)

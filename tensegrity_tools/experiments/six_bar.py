@@ -29,7 +29,7 @@ from tensegrity_dynamics.structures.dynamics.minimal_rods import (
 )
 from tensegrity_dynamics.structures.structure import make_structure
 
-from ..output import panels, table
+from ..output import panels, save_picture, table
 from ._six_bar_ground import ground_rows, render_ground
 from .rolling import render_faces, roll_tables
 
@@ -569,4 +569,4 @@ def draw(result: dict[str, Any], path: Path) -> None:
         axis.set_title("norm of the Jacobian" if what == "norm" else "condition number")
         axis.legend(loc="best")
         axis.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    save_picture(figure, path, dpi=120)

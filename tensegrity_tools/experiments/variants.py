@@ -19,7 +19,7 @@ from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 
-from ..output import panels, table
+from ..output import panels, save_picture, table
 
 NAME = "variants"
 DESCRIPTION = "the compliant variants of the involute joint against each other, figures 5.5 and 5.6 of 000"
@@ -162,4 +162,4 @@ def draw(result: dict[str, Any], path: Path) -> None:
             each.grid(alpha=0.3)
     for each in axes[-1]:
         each.set_xlabel("time [s]")
-    figure.savefig(path, dpi=120)
+    save_picture(figure, path, dpi=120)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.saved_file import save_file
 
 from .samples import COLUMNS, NO_ROBOT, REACHED, SweepPlan
 
@@ -75,14 +75,12 @@ def write_table(plan: SweepPlan, results: Mapping[str, NDArray], actuators: tupl
         *(axis.name for axis in plan.axes), *COLUMNS, "px", "py", "pz", "qw", "qx", "qy", "qz", *actuators, "binding"
     ]  # fmt: skip
     numbers = np.column_stack((_axis_values(plan, results), results["figures"], results["pose"], results["positions"]))
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(heads)
-            for row, binding in zip(numbers, results["binding"], strict=True):
-                writer.writerow([*(f"{value:.9g}" for value in row.tolist()), binding])
-    except OSError as error:
-        raise TensegrityError(f"cannot write {path}: {error.strerror or error}.") from error
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(heads)
+    for row, binding in zip(numbers, results["binding"], strict=True):
+        writer.writerow([*(f"{value:.9g}" for value in row.tolist()), binding])
+    save_file(path, text.getvalue())
 
 
 def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, folder: Path) -> dict[str, Any]:
@@ -123,10 +121,7 @@ def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, fol
         f"<title>{html.escape(name)}: sweep</title><style>{STYLE}</style>"
     )
     page = head + "".join(body)
-    try:
-        (folder / "report.html").write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise TensegrityError(f"cannot write {folder / 'report.html'}: {error.strerror or error}.") from error
+    save_file(folder / "report.html", page)
     return figures
 
 

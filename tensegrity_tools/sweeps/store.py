@@ -1,12 +1,11 @@
 """The folder of a sweep: its plan, a file for every finished chunk, and what is made of them at the end.
 
-A chunk's file is written beside its place and then moved there, so that a kill at any moment leaves whole files only.
+A kill at any moment leaves whole files of chunks only.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.saved_file import save_file
 
 from .axes import axis_record
 from .samples import SweepPlan
@@ -55,7 +55,7 @@ class SweepFolder:
                     f"{folder} holds chunks of a sweep without its sweep.json; choose another folder."
                 )
             else:
-                _write(record, json.dumps(record_of_plan, indent=1).encode())
+                save_file(record, json.dumps(record_of_plan, indent=1))
         except OSError as error:
             raise TensegrityError(f"{folder}: {error.strerror or error}.") from error
         except ValueError as error:
@@ -94,10 +94,7 @@ class SweepFolder:
 
         out = io.BytesIO()
         np.savez(out, **result)  # type: ignore[arg-type]
-        try:
-            _write(self._path(number), out.getvalue())
-        except OSError as error:
-            raise TensegrityError(f"cannot write {self._path(number)}: {error.strerror or error}.") from error
+        save_file(self._path(number), out.getvalue())
 
     def results(self) -> dict[str, NDArray]:
         """All points in the order of the visits; `outer` and `inner` with the values of the axes.
@@ -116,12 +113,3 @@ class SweepFolder:
         merged["outer"] = np.repeat(points.outer, len(points.inner), axis=0)
         merged["inner"] = np.tile(points.inner, (len(points.outer), 1))
         return merged
-
-
-def _write(path: Path, data: bytes) -> None:
-    beside = path.with_name(f"{path.name}.part")
-    with beside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)

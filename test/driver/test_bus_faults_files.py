@@ -223,7 +223,7 @@ def test_a_full_disk_loses_nothing_and_the_driver_goes_on_as_calibrated_before(
     cell.path.with_name(cell.path.name + ".lock").touch()
     before, folder = cell.driver.spools, sorted(cell.path.parent.iterdir())
     with monkeypatch.context() as patch:
-        patch.setattr(f"tensegrity_driver.calibration.calibration_file.os.{where}", full)
+        patch.setattr(f"os.{where}", full)
         with pytest.raises(CalibrationError, match="No space left"):
             calibrate(cell)
     assert cell.path.read_bytes() == cell.saved

@@ -10,6 +10,7 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tensegrity_driver.bus.identity import BusIdentity
-from tensegrity_driver.calibration import calibration_file
 from tensegrity_driver.calibration.calibrated_spools import make_loops, make_spools
 from tensegrity_driver.calibration.calibration_file import (
     RobotCalibration,
@@ -343,7 +343,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
         return call
 
     if at == "open":
-        monkeypatch.setattr(calibration_file.tempfile, "mkstemp", failing(calibration_file.tempfile.mkstemp))
+        monkeypatch.setattr(tempfile, "mkstemp", failing(tempfile.mkstemp))
     elif at == "short write":  # the disk takes half of it and then is full
 
         def half(handle: int, data) -> int:
@@ -353,11 +353,11 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
             return real_write(handle, bytes(data)[: (len(data) + 1) // 2])
 
         real_write = os.write
-        monkeypatch.setattr(calibration_file.os, "write", half)
+        monkeypatch.setattr(os, "write", half)
     else:
         # the folder is forced to the disk too, after each file: of fsync, the third call is that of the second file
         desired = {1: 1, 2: 3}[which] if at == "fsync" else which
-        monkeypatch.setattr(calibration_file.os, at, failing(getattr(os, at), lambda calls: calls == desired))
+        monkeypatch.setattr(os, at, failing(getattr(os, at), lambda calls: calls == desired))
     with pytest.raises(CalibrationError, match=r"No space left on device.*untouched"):
         save_calibration(path, calibration(slope=2 * SLOPE, revision=1))
     monkeypatch.undo()
@@ -430,7 +430,7 @@ def test_a_really_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch) -> 
     old = save_calibration(path, calibration())
     full = os.open("/dev/full", os.O_WRONLY)
     real = os.write
-    monkeypatch.setattr(calibration_file.os, "write", lambda handle, data: real(full, data))
+    monkeypatch.setattr(os, "write", lambda handle, data: real(full, data))
     with pytest.raises(CalibrationError, match="No space left"):
         save_calibration(path, old)
     monkeypatch.undo()

@@ -16,7 +16,6 @@ from emulated_cell import TURNING, robot_with
 
 from tensegrity_driver.bus.identity import BusIdentity
 from tensegrity_driver.bus.statistics import BusReading
-from tensegrity_driver.calibration import calibration_file
 from tensegrity_driver.calibration.calibration_file import save_calibration
 from tensegrity_driver.calibration.line_fit import CalibrationError
 from tensegrity_driver.calibration.turn_counter import turns_path
@@ -216,7 +215,7 @@ def instants(monkeypatch: pytest.MonkeyPatch) -> Callable[[Supply], None]:
                 supply.instant()
                 return None if real is fsync else real(*arguments)  # the disk of a test forgets nothing
 
-            monkeypatch.setattr(calibration_file.os, name, call)
+            monkeypatch.setattr(os, name, call)
 
     return count
 
@@ -291,7 +290,7 @@ def test_a_memory_that_cannot_be_made_void_keeps_the_driver_from_beginning(tmp_p
 
     life.servos.on = dict.fromkeys(NAMES, False)
     life.servos.check()
-    monkeypatch.setattr(calibration_file.os, "write", full)
+    monkeypatch.setattr(os, "write", full)
     driver = open_driver(life.robot, lambda *_: life.servos, calibration=life.path)
     with pytest.raises(CalibrationError, match="No space left"):
         driver.begin(lambda: 0.0)

@@ -1,0 +1,58 @@
+"""Files written whole or not at all: what was there before stays until the new content is on the disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from .errors import TensegrityError
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file atomically; its permissions stay, and a link goes on leading to it.
+
+    Raises:
+        OSError: it could not be written; the old file is unchanged.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():  # a pipe or a device has no old content
+        path.write_bytes(data)
+        return
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    try:
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(handle, left) :]
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    with contextlib.suppress(OSError):  # the new name, too, where the system supports it
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def save_file(path: Path, content: bytes | str) -> None:
+    """Write bytes, or text as UTF-8, atomically.
+
+    Raises:
+        TensegrityError: it could not be written; the old file is unchanged.
+    """
+    try:
+        replace_file(path, content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise TensegrityError(
+            f"cannot write {path}: {error.strerror or error}. Nothing was changed there; free some space, or choose "
+            "another file."
+        ) from error
