@@ -12,7 +12,6 @@ import yaml
 
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces are not built")
-TFMessage = pytest.importorskip("tf2_msgs.msg", reason="set-up builds it where ROS lacks it").TFMessage
 
 from patience import until  # noqa: E402
 from rclpy.qos import (  # noqa: E402
@@ -199,10 +198,11 @@ def test_what_is_put_on_is_drawn_until_it_is_taken_off(node: Any, bus: dict[str,
 
 
 def test_frames_on_the_bus_are_those_of_the_description_below_the_prefix(node: Any) -> None:
+    messages = pytest.importorskip("tf2_msgs.msg", reason="set-up builds it where ROS lacks it")
     listener, heard = rclpy.create_node("listener", namespace="/"), {}
     for topic, quality in (("/tf", 100), ("/tf_static", STATIC)):
         listener.create_subscription(
-            TFMessage, topic, lambda each, topic=topic: heard.setdefault(topic, each.transforms), quality
+            messages.TFMessage, topic, lambda each, topic=topic: heard.setdefault(topic, each.transforms), quality
         )
 
     def both() -> bool:
