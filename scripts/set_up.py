@@ -27,6 +27,8 @@ ENVIRONMENT = ROOT / ".venv"
 ENVIRONMENT_PYTHON = ENVIRONMENT / "bin" / "python"
 STAMPS = ENVIRONMENT / "set_up_stamps"
 INSTALLED = ROOT / "install" / "tensegrity"
+TRANSFORMS = ROOT / "third_party" / "tf2_msgs"
+"""The message of /tf, which the ROS wheels lack."""
 # Started from inside a virtual environment (perhaps our own), the environment is still made from the Python below it.
 BASE_PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 SYSTEM_PACKAGES = "sudo apt install build-essential cmake python3-dev python3-venv"
@@ -195,32 +197,41 @@ def patch_wheels() -> None:
     run([str(ENVIRONMENT_PYTHON), str(ROOT / "scripts/patch_wheels.py"), str(ENVIRONMENT)], "wheels")
 
 
-def link_package(folder: Path) -> None:
-    """A folder of links to what the ROS package consists of.
+def link_package(folder: Path, entries: Iterable[Path]) -> None:
+    """A folder of links to what a ROS package consists of.
 
     CMake refuses include folders below the source folder, and numpy's is in .venv: so the source folder is this one.
     """
-    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for entry in ROOT.iterdir():
-        if entry.name in PACKAGE_ENTRIES or entry.name.startswith("tensegrity_"):
-            (folder / entry.name).symlink_to(entry)
+    for entry in entries:
+        (folder / entry.name).symlink_to(entry)
+
+
+def has_transforms(ros: str | None) -> bool:
+    """Whether ROS brings the package tf2_msgs."""
+    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if ros else [str(ENVIRONMENT)]
+    found = [Path(prefix) for prefix in prefixes if Path(prefix, "share/tf2_msgs/package.xml").is_file()]
+    return any(not each.is_relative_to(ROOT / "install") for each in found)
 
 
 def build_interfaces(ros: str | None, packages: str) -> None:
-    """Compile msg/, srv/ and action/ and install the package under install/ with colcon.
+    """Compile msg/, srv/, action/ and, where ROS lacks it, tf2_msgs, and install them under install/ with colcon.
 
     A build that another set of packages left behind is thrown away: CMake would go on with what it found then.
     """
     build = ROOT / "build" / "tensegrity"
     made_with = build / "made_with"
     if not made_with.is_file() or made_with.read_text() != packages:
-        for folder in (build, INSTALLED):
+        for folder in (build, INSTALLED, build.parent / TRANSFORMS.name, INSTALLED.parent / TRANSFORMS.name):
             shutil.rmtree(folder, ignore_errors=True)
         build.mkdir(parents=True)
         made_with.write_text(packages)
     workspace = ENVIRONMENT / "workspace"
-    link_package(workspace / "tensegrity")
+    shutil.rmtree(workspace, ignore_errors=True)
+    ours = [each for each in ROOT.iterdir() if each.name in PACKAGE_ENTRIES or each.name.startswith("tensegrity_")]
+    link_package(workspace / "tensegrity", ours)
+    if not has_transforms(ros):
+        link_package(workspace / TRANSFORMS.name, TRANSFORMS.iterdir())
     environment = dict(os.environ, PATH=f"{ENVIRONMENT / 'bin'}{os.pathsep}{os.environ['PATH']}")
     definitions = [f"-DPython3_EXECUTABLE={ENVIRONMENT_PYTHON}", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
     if not ros:  # among the wheels no C++ program has a ROS to run with
@@ -233,24 +244,26 @@ def build_interfaces(ros: str | None, packages: str) -> None:
 
 def write_hook(ros: str | None) -> None:
     """Make the environment find the built interfaces by itself (see environment_hook.py)."""
-    interfaces = next(INSTALLED.glob("**/tensegrity/msg/__init__.py"), None)
-    if interfaces is None:
-        raise SetUpError(
-            f"colcon reported success, but {INSTALLED} has no Python package `tensegrity`; try make clean setup."
-        )
-    prefixes = [str(INSTALLED)] if ros else [str(INSTALLED), str(ENVIRONMENT)]
+    built = [INSTALLED, *([] if has_transforms(ros) else [INSTALLED.parent / TRANSFORMS.name])]
+    packages = []
+    for prefix in built:
+        interfaces = next(prefix.glob(f"**/{prefix.name}/msg/__init__.py"), None)
+        if interfaces is None:
+            raise SetUpError(
+                f"colcon reported success, but {prefix} has no Python package `{prefix.name}`; try make clean setup."
+            )
+        packages.append(str(interfaces.parent.parent.parent))
+    prefixes = [str(prefix) for prefix in (built if ros else [*built, ENVIRONMENT])]
     site_packages = next((ENVIRONMENT / "lib").glob("python3.*/site-packages"))
     hook = (ROOT / "scripts/environment_hook.py").read_text()
     filled = hook.replace("PREFIXES: list = []  # filled in by set_up.py:", f"PREFIXES = {json.dumps(prefixes)}  #")
     (site_packages / "_tensegrity_environment.py").write_text(filled)
-    (site_packages / "_tensegrity.pth").write_text(
-        f"import _tensegrity_environment\n{interfaces.parent.parent.parent}\n"
-    )
+    (site_packages / "_tensegrity.pth").write_text("\n".join(["import _tensegrity_environment", *packages, ""]))
 
 
 def check_result() -> None:
     """Import what the nodes need, in a process of its own."""
-    modules = "rclpy, tensegrity.msg, tensegrity.srv, tensegrity.action, tensegrity_dynamics"
+    modules = "rclpy, tf2_msgs.msg, tensegrity.msg, tensegrity.srv, tensegrity.action, tensegrity_dynamics"
     program = f"import {modules}; rclpy.init(); rclpy.shutdown()"
     run([str(ENVIRONMENT_PYTHON), "-c", program], "check")
 
@@ -268,8 +281,11 @@ def steps(ros: str | None, with_tests: bool, with_benchmarks: bool) -> list[Step
     interpreter = digest(BASE_PYTHON, sys.version, ros)
     packages = digest(interpreter, requirements(), ROOT / "setup.py")
     names = [path.relative_to(ROOT) for path in files(INTERFACE_PATTERNS + INSTALLED_PATTERNS)]
-    sources = [ROOT / name for name in ("CMakeLists.txt", "package.xml", "scripts/launcher.in")]
-    interfaces = digest(packages, os.access(sources[-1], os.X_OK), *sources, *files(INTERFACE_PATTERNS), *names)
+    launcher = ROOT / "scripts" / "launcher.in"
+    sources = [ROOT / "CMakeLists.txt", ROOT / "package.xml", launcher]
+    transforms = sorted(path for path in TRANSFORMS.rglob("*") if path.is_file())
+    sources += [*transforms, *files(INTERFACE_PATTERNS)]
+    interfaces = digest(packages, os.access(launcher, os.X_OK), *sources, *names)
     hook = digest(interfaces, ROOT / "scripts/environment_hook.py")
 
     version = ".".join(map(str, sys.version_info[:3]))

@@ -7,7 +7,7 @@ zero takes it off.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from .simulation import Simulation
 
 
+class CarriedPayload(NamedTuple):
+    """A payload on a robot: its mass [kg] and its centre (3,) [m] in the frame of the body or node of that name."""
+
+    name: str
+    mass: float
+    centre: tuple[float, float, float]
+
+
 class ExternalPayloads:
     """What others have put on one robot.
 
@@ -26,12 +34,12 @@ class ExternalPayloads:
         simulation: of the robot. patience: s for which a message counts.
 
     Attributes:
-        carried: what stands in the diagnostics of each payload, by body or node.
+        carried: by body or node.
     """
 
     def __init__(self, simulation: Simulation, patience: float = 0.5) -> None:
         self._simulation, self.patience = simulation, patience
-        self.carried: dict[str, str] = {}
+        self.carried: dict[str, CarriedPayload] = {}
 
     def take(self, name: str, mass: float, at: ArrayLike, inertia: ArrayLike, stamp: float, now: float) -> None:
         """Put a payload on a body or node in place of the one that it has from here; mass zero takes that off.
@@ -55,7 +63,8 @@ class ExternalPayloads:
         try:
             if mass != 0.0:
                 self._simulation.attach(key, name, mass, at, inertia)
-                self.carried[name] = payload_words(name, mass, at)
+                x, y, z = (float(each) for each in np.asarray(at))
+                self.carried[name] = CarriedPayload(name, float(mass), (x, y, z))
             elif name in self.carried:
                 self._simulation.detach(key)
                 del self.carried[name]
@@ -65,7 +74,7 @@ class ExternalPayloads:
     @property
     def words(self) -> str:
         """All of them for people, and for commands that wait until theirs is there."""
-        return "; ".join(self.carried.values()) or "none"
+        return "; ".join(payload_words(*each) for each in self.carried.values()) or "none"
 
     def forget(self) -> None:
         """The simulation was reset, which takes them all off."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,11 @@ from builtin_interfaces.msg import Time
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import TensegrityError
+from ..external_payloads import CarriedPayload
 from ..robots.model import Pose
 
+HUGE = 1e9
+"""kg, m that nothing has which can be drawn."""
 LATEST = 2.0**31 - 1.0
 """s, the last time that a message can hold."""
 
@@ -84,6 +88,25 @@ def payload_from_message(message: Any) -> tuple[str, float, tuple[float, ...], t
     centre = (item.com.x, item.com.y, item.com.z)
     rows = ((item.ixx, item.ixy, item.ixz), (item.ixy, item.iyy, item.iyz), (item.ixz, item.iyz, item.izz))
     return message.header.frame_id, item.m, centre, rows, 1e-9 * nanoseconds(message.header.stamp)
+
+
+def fill_carried(message: Any, carried: Iterable[CarriedPayload]) -> Any:
+    """Write what a robot carries into a CarriedPayloads; returns it."""
+    for name, mass, centre in carried:
+        message.name.append(name)
+        message.mass.append(mass)
+        message.centre.extend(centre)
+    return message
+
+
+def carried_from_message(message: Any) -> tuple[CarriedPayload, ...]:
+    """What a robot carries; none where the message contradicts itself or has numbers that cannot be drawn."""
+    centres, masses = np.array(message.centre), np.array(message.mass)
+    count = len(message.name)
+    if masses.shape != (count,) or centres.shape != (3 * count,) or not np.all(np.abs([*masses, *centres]) < HUGE):
+        return ()
+    rows = zip(message.name, masses.tolist(), centres.reshape(-1, 3).tolist(), strict=True)
+    return tuple(CarriedPayload(name, mass, (x, y, z)) for name, mass, (x, y, z) in rows if mass > 0.0)
 
 
 def fill_pose(message: Any, position: ArrayLike, quaternion: ArrayLike) -> Any:

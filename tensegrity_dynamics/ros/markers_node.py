@@ -1,7 +1,8 @@
 """Node `markers`: shows the robot in RViz by markers, frames, a robot description and a goal that can be dragged.
 
-Subscribes structure_state, tendon_states, reference, goal. Publishes markers, robot_description (latched), /tf and
-/tf_static (where the package tf2_msgs is installed), the interactive marker `goal_marker`, goal_pose and /diagnostics.
+Subscribes structure_state, tendon_states, reference, goal, carried_payloads. Publishes markers, robot_description
+(latched), /tf and /tf_static (where the package tf2_msgs is installed), the interactive marker `goal_marker`, goal_pose
+and /diagnostics.
 Markers are drawn again while nothing moves, last a few seconds, and are deleted when the node ends: what RViz shows is
 the robot as it is, or nothing.
 """
@@ -18,11 +19,12 @@ from builtin_interfaces.msg import Duration
 from geometry_msgs.msg import Point, TransformStamped
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import ColorRGBA, String
-from tensegrity.msg import Goal, Reference, StructureState, TendonState
+from tensegrity.msg import CarriedPayloads, Goal, Reference, StructureState, TendonState
 from visualization_msgs.msg import Marker as MarkerMessage
 from visualization_msgs.msg import MarkerArray
 
 from ..errors import TensegrityError
+from ..external_payloads import CarriedPayload
 from ..robots.load_robot import load_robot
 from ..robots.output_frame import Pose
 from ..visualization.marker import Marker
@@ -31,20 +33,20 @@ from ..visualization.mount import BASE_LINK, Mount, parse_mount
 from ..visualization.picture import make_picture
 from ..visualization.trace import Trace
 from ..visualization.urdf import make_urdf
-from .geometry_messages import fill_pose, pose_from_message, seconds, stated_pose
+from .geometry_messages import carried_from_message, fill_pose, pose_from_message, seconds, stated_pose
 from .goal_marker import GoalMarker
 from .paced_node import PacedNode
-from .robot_node import LATCHED, OK, WARN, WORLD, heard, run_node
+from .robot_node import CARRIED, LATCHED, OK, WARN, WORLD, heard, run_node
 from .state_decoding import StateDecoder
 
 try:
     from tf2_msgs.msg import TFMessage
-except ImportError:  # in no package registry; it comes with a ROS installation
+except ImportError:  # in no package registry: it comes with a ROS installation, or is built by `make setup`
     TFMessage = None
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 STATIC = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-NO_TF = "tf2_msgs is not installed, so /tf is not published; it comes with a ROS installation"
+NO_TF = "tf2_msgs is not installed, so /tf is not published; it comes with a ROS installation, or by make setup"
 LIFETIME = 3.0
 """s of wall time after which RViz deletes markers that nobody draws again."""
 AGAIN = 0.5
@@ -87,6 +89,7 @@ class MarkersNode(PacedNode):
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
         self._reference: Reference | None = None
+        self._carried: tuple[CarriedPayload, ...] = ()
         self._drawn = 0
         self._markers = self.create_publisher(MarkerArray, "markers", QoSProfile(depth=1))
         self._transforms = self.create_publisher(TFMessage, "/tf", QoSProfile(depth=100)) if TFMessage else None
@@ -99,6 +102,7 @@ class MarkersNode(PacedNode):
         self.create_subscription(TendonState, "tendon_states", self._keep_tendons, NEWEST)
         self.create_subscription(Reference, "reference", self._keep_reference, LATCHED)
         self.create_subscription(Goal, "goal", self._keep_answer, LATCHED)
+        self.create_subscription(CarriedPayloads, CARRIED, self._keep_carried, LATCHED)
         if TFMessage is None:
             self.get_logger().info(NO_TF)
         self.set_status(
@@ -113,6 +117,9 @@ class MarkersNode(PacedNode):
 
     def _keep_reference(self, message: Reference) -> None:
         self._reference = message
+
+    def _keep_carried(self, message: CarriedPayloads) -> None:
+        self._carried = carried_from_message(message)
 
     def _keep_answer(self, message: Goal) -> None:
         self._answer = message
@@ -168,8 +175,9 @@ class MarkersNode(PacedNode):
                 self._goal_marker.set_pose(snapshot.output)
         trace = self._trace.points if snapshot.output is not None else None
         markers = self._drawer.draw(
-            snapshot, tensions, goal, contacts, refused=refused, trace=trace, words=self._words(tensions, reason)
-        )
+            snapshot, tensions, goal, contacts, refused=refused, trace=trace, words=self._words(tensions, reason),
+            payloads=self._carried,
+        )  # fmt: skip
         self._follow_pace(seconds(state.header.stamp))
         self._publish([_marker(each, self._mount, state.header.stamp) for each in markers])
         if self._transforms is not None:
@@ -213,6 +221,7 @@ class MarkersNode(PacedNode):
         parts = [f"{self._picture.name}: {self._reference.mode}" if self._reference is not None else self._picture.name]
         if finite.size:
             parts.append(f"{finite.min():.3g} to {finite.max():.3g} N")
+        parts += [f"{each.name} carries {each.mass:g} kg" for each in self._carried]
         return "\n".join([*parts, *([f"goal refused: {reason}"] if reason else [])])
 
     def _frames(self, poses: Sequence[tuple[str, Pose]], stamp: Any) -> list[TransformStamped]:

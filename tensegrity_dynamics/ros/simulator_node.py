@@ -21,7 +21,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Imu, JointState, TimeReference
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
-from tensegrity.msg import ActuatorCommand, StructureState, TendonState
+from tensegrity.msg import ActuatorCommand, CarriedPayloads, StructureState, TendonState
 
 from ..command_gate import CommandGate, Mode
 from ..errors import TensegrityError
@@ -32,11 +32,12 @@ from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..simulation import Observation, Simulation, pace
 from .command_decoding import message_values
-from .geometry_messages import nanoseconds, payload_from_message, time_message, wrench_from_message
+from .geometry_messages import fill_carried, nanoseconds, payload_from_message, time_message, wrench_from_message
 from .imu_messages import imu_message, is_due
 from .robot_description import DescriptionPublisher
 from .robot_node import (
     ANSWERED,
+    CARRIED,
     COMMAND,
     ERROR,
     LATCHED,
@@ -173,6 +174,8 @@ class SimulatorNode(RobotNode):
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE)
         self._stop_teller = self.create_publisher(String, STOPPED, LATCHED)
         self._tell_stop()
+        self._carried_teller = self.create_publisher(CarriedPayloads, CARRIED, LATCHED)
+        self._tell_carried()
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
         self.create_subscription(WrenchStamped, "external_wrench", self._external_wrench, WRENCHES)
         self.create_subscription(InertiaStamped, "payload", self._payload, WRENCHES)
@@ -445,8 +448,15 @@ class SimulatorNode(RobotNode):
             self._payloads.take(*payload_from_message(message), self._now)
         except TensegrityError as error:
             self.set_status(WARN, f"payload refused: {error}")
-        if self._payloads.words != before and self._may_log_now():
-            self.report()
+        if self._payloads.words != before:
+            self._tell_carried()
+            if self._may_log_now():
+                self.report()
+
+    def _tell_carried(self) -> None:
+        message = fill_carried(CarriedPayloads(), self._payloads.carried.values())
+        message.header.stamp = time_message(self._ticks * self._period)
+        self._carried_teller.publish(message)
 
     # -- services -------------------------------------------------------------------------------------------------
 
@@ -460,6 +470,7 @@ class SimulatorNode(RobotNode):
         self._read, self._acted, self._sent = None, None, -1
         self._ticks, self._holding, self._answered_at = 0, True, -1
         self._judged_since = None
+        self._tell_carried()
         self._publish()
         response.success, response.message = True, "back at the start"
         return response

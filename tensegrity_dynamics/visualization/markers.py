@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
+from ..external_payloads import CarriedPayload
 from ..numerics.rotations import matrix_from_quaternion
 from ..robots.output_frame import Pose
 from .geometry import dashes, patch
@@ -15,6 +18,7 @@ from .style import (
     EDGE_COLOUR,
     GOAL_COLOUR,
     LOOKS,
+    PAYLOAD_COLOUR,
     PLATE_COLOUR,
     REFUSED_COLOUR,
     SLACK_COLOUR,
@@ -39,6 +43,7 @@ class MarkerDrawer:
     def __init__(self, picture: Picture) -> None:
         self._picture = picture
         self._full_scale = picture.smallest_full_scale
+        self._payloads = 0  # drawn at most so far
         roles = [solid.role for solid in picture.solids]
         self._numbers = [roles[:k].count(role) for k, role in enumerate(roles)]
         self._colours = [rgb(LOOKS[role].colour) for role in roles]
@@ -46,7 +51,7 @@ class MarkerDrawer:
     def draw(
         self, snapshot: Snapshot, tensions: NDArray[np.float64], goal: Pose | None = None,
         contacts: NDArray[np.float64] | None = None, *, refused: Pose | None = None,
-        trace: NDArray[np.float64] | None = None, words: str = "",
+        trace: NDArray[np.float64] | None = None, words: str = "", payloads: Sequence[CarriedPayload] = (),
     ) -> list[Marker]:  # fmt: skip
         """All markers of a snapshot.
 
@@ -58,12 +63,14 @@ class MarkerDrawer:
             refused: a goal that was refused last, or None.
             trace: (k, 3) m, where the output was.
             words: written above the robot.
+            payloads: what it carries beside those of its file.
         """
         return [
             *self._draw_ground(),
             *self._draw_contacts(contacts),
             *self._draw_solids(snapshot),
             *self._draw_balls(snapshot),
+            *self._draw_payloads(snapshot, payloads),
             *self._draw_lines(snapshot, tensions),
             *self._draw_goal("goal", goal, GOAL_COLOUR),
             *self._draw_goal("refused", refused, REFUSED_COLOUR),
@@ -141,6 +148,19 @@ class MarkerDrawer:
             return []
         width = 2.0 * self._picture.sizes.node  # a list of spheres has one width for all
         return [Marker("nodes", 0, "spheres", (width, width, width), balls.colours / 255.0, snapshot.balls)]
+
+    def _draw_payloads(self, snapshot: Snapshot, payloads: Sequence[CarriedPayload]) -> list[Marker]:
+        """A ball each; those that were taken off are deleted."""
+        markers = [
+            Marker(
+                "payloads", k, "sphere", (2.0 * radius, 2.0 * radius, 2.0 * radius), rgb(PAYLOAD_COLOUR),
+                position=centre, quaternion=np.array([1.0, 0.0, 0.0, 0.0]),
+            )
+            for k, (_, centre, radius) in enumerate(self._picture.payload_balls(snapshot, payloads))
+        ]  # fmt: skip
+        self._payloads = max(self._payloads, len(markers))
+        gone = range(len(markers), self._payloads)
+        return [*markers, *(Marker("payloads", k, "sphere", (0.0, 0.0, 0.0), rgb(PAYLOAD_COLOUR)) for k in gone)]
 
     def _draw_lines(self, snapshot: Snapshot, tensions: NDArray[np.float64]) -> list[Marker]:
         picture = self._picture

@@ -23,6 +23,7 @@ from ..mechanisms.primitives import Primitive
 from ..mechanisms.workspace import make_workspace
 from ..meshes.mesh_file import PACKAGE
 from ..numerics.rotations import matrix_from_quaternion
+from ..robots.output_frame import Pose
 from ..robots.robot import Robot
 from .geometry import OUTLINES, box_edges, cylinders_between, ground_surface
 from .picture import LineSet, Link, Picture, Snapshot, Solid, Surface, with_frame_names
@@ -152,6 +153,10 @@ class MechanismPicture(Picture):
         touching = contacts_at(mechanism, q, v, self._contact_work).values()
         lines = [(point, point + self._metres_per_newton * force) for each in touching for point, force in each]
         return np.array(lines).reshape(-1, 2, 3)
+
+    def carrier_pose(self, snapshot: Snapshot, name: str) -> Pose | None:
+        """See `Picture`; a body."""
+        return snapshot.link_poses[self._index[name]] if name in self._index else None
 
     def problem(self, q: NDArray[np.float64]) -> str | None:
         """Why a position q cannot be drawn, or None."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..external_payloads import CarriedPayload
+from ..numerics.rotations import matrix_from_quaternion
 from ..robots.output_frame import Pose
 from ..robots.robot import Robot
 from ..robots.robot_types import type_of
@@ -20,6 +22,8 @@ from .mount import BASE_LINK
 from .style import SLACK_FRACTION, Sizes
 
 WORLD = "world"
+STEEL = 7850.0
+"""kg/m^3, of which payloads are drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +206,23 @@ class Picture(ABC):
             contacts: (c, 2, 3) m, from `contact_lines` at the same configuration.
         """
         return np.zeros(0, dtype=np.int64)
+
+    def carrier_pose(self, snapshot: Snapshot, name: str) -> Pose | None:
+        """Frame of the body, or the node, on which a payload can be put; None where there is none of that name."""
+        return None
+
+    def payload_balls(
+        self, snapshot: Snapshot, payloads: Iterable[CarriedPayload]
+    ) -> list[tuple[CarriedPayload, NDArray[np.float64], float]]:
+        """Payloads as balls of steel: each with centre (3,) m and radius m, never smaller than a node is drawn."""
+        balls = []
+        for each in payloads:
+            pose = self.carrier_pose(snapshot, each.name)
+            if pose is not None:
+                centre = pose[0] + matrix_from_quaternion(pose[1]) @ np.array(each.centre)
+                radius = float(np.cbrt(0.75 * each.mass / (np.pi * STEEL)))
+                balls.append((each, centre, max(radius, 1.5 * self.sizes.node)))
+        return balls
 
     @property
     def link_names(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..contact.ground_forces import flatten, point_force
+from ..robots.output_frame import Pose
 from ..robots.robot import Robot
 from ..structures.structure import Structure
 from .geometry import cylinders_between, ground_surface
@@ -119,6 +120,12 @@ class StructurePicture(Picture):
         feet = contacts[long, 0]
         rows = [int(np.argmin(np.linalg.norm(np.asarray(nodes) - foot, axis=1))) for foot in feet]
         return np.array(sorted(rows), dtype=np.int64)
+
+    def carrier_pose(self, snapshot: Snapshot, name: str) -> Pose | None:
+        """See `Picture`; a node."""
+        if name not in self.label_names:
+            return None
+        return snapshot.balls[self.label_names.index(name)], np.array([1.0, 0.0, 0.0, 0.0])
 
     def problem(self, nodes: NDArray[np.float64]) -> str | None:
         """Why node positions cannot be drawn, or None."""

@@ -1,7 +1,7 @@
 """Node `view`: the browser view of a running robot.
 
-Subscribes structure_state, tendon_states, reference; calls set_goal_pose, hold, stop, emergency_stop and release;
-publishes /diagnostics, in which `url` is the address of the view.
+Subscribes structure_state, tendon_states, reference, carried_payloads; calls set_goal_pose, hold, stop, emergency_stop
+and release; publishes /diagnostics, in which `url` is the address of the view.
 """
 
 from __future__ import annotations
@@ -20,14 +20,21 @@ from rclpy.client import Client
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_srvs.srv import Trigger
-from tensegrity.msg import Playback, Reference, StructureState, TendonState
+from tensegrity.msg import CarriedPayloads, Playback, Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.external_payloads import CarriedPayload
 from tensegrity_dynamics.robots.load_robot import load_robot
-from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_message, seconds, stated_pose
+from tensegrity_dynamics.ros.geometry_messages import (
+    carried_from_message,
+    fill_pose,
+    pose_from_message,
+    seconds,
+    stated_pose,
+)
 from tensegrity_dynamics.ros.paced_node import PacedNode
-from tensegrity_dynamics.ros.robot_node import ERROR, LATCHED, OK, WARN, WORLD, run_node
+from tensegrity_dynamics.ros.robot_node import CARRIED, ERROR, LATCHED, OK, WARN, WORLD, run_node
 from tensegrity_dynamics.ros.state_decoding import StateDecoder
 
 from ..view import Answer, View, ViewState
@@ -89,6 +96,7 @@ class ViewNode(PacedNode):
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
         self._reference: Reference | None = None
+        self._carried: tuple[CarriedPayload, ...] = ()
         self._heard = time.monotonic()
         self._ticks: deque[tuple[float, float]] = deque()
         self._goal_service = self.create_client(SetGoalPose, "set_goal_pose")
@@ -120,6 +128,7 @@ class ViewNode(PacedNode):
         self.create_subscription(StructureState, "structure_state", self._keep_state, NEWEST)
         self.create_subscription(TendonState, "tendon_states", self._keep_tendons, NEWEST)
         self.create_subscription(Reference, "reference", self._keep_reference, LATCHED)
+        self.create_subscription(CarriedPayloads, CARRIED, self._keep_carried, LATCHED)
         self._faults = Faults(self.get_namespace(), self.diagnostic_name)
         self.create_subscription(DiagnosticArray, "/diagnostics", self._faults.hear, QoSProfile(depth=50))
         self.set_status(OK, "waiting for structure_state", robot=robot.name, url=self.view.url)
@@ -139,6 +148,9 @@ class ViewNode(PacedNode):
 
     def _keep_reference(self, message: Reference) -> None:
         self._reference = message
+
+    def _keep_carried(self, message: CarriedPayloads) -> None:
+        self._carried = carried_from_message(message)
 
     def _keep_playback(self, message: Playback) -> None:
         self.view.show_playback(
@@ -173,6 +185,7 @@ class ViewNode(PacedNode):
             real_time_factor=self._real_time_factor(now),
             converged=message.converged,
             velocity=decoded.velocity,
+            payloads=self._carried,
             notes=self._faults.lines(errors=False),
             errors=self._faults.lines(errors=True),
         )

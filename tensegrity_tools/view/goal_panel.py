@@ -215,10 +215,12 @@ class GoalPanel:
             self._touched = False
             self._show_answer("Accepted" + (f": {answer.text}" if answer.text else "."), "#1b7f5f")
         else:
-            stopped = f" Stopped by {', '.join(answer.binding)}, drawn in red." if answer.binding else ""
-            self._show_answer(f"Refused: {answer.text}{stopped}", "#b3261e")
+            stopped = f"Stopped by {', '.join(answer.binding)}, drawn in red." if answer.binding else ""
+            reason = answer.text if answer.text.endswith(".") or not stopped else f"{answer.text}."
+            self._show_answer(f"Refused: {reason} {stopped}".rstrip(), "#b3261e")
             if client is not None:
-                said = shorten(f"{stopped.strip()} {answer.text}".strip(), 160)  # what stops it first: little room
+                text = answer.text[:1].upper() + answer.text[1:]
+                said = shorten(f"{stopped} {text}".strip(), 160)  # what stops it first: little room
                 client.add_notification("Goal refused", said, color="red", auto_close_seconds=8.0)
         self._nearest, self.binding = answer.nearest, answer.binding
         self._near.visible = answer.nearest is not None

@@ -8,12 +8,14 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
+from tensegrity_dynamics.external_payloads import CarriedPayload
 from tensegrity_dynamics.visualization.geometry import cylinders_between, dashes, outline
 from tensegrity_dynamics.visualization.picture import LineSet, Picture, Snapshot
 from tensegrity_dynamics.visualization.style import (
     CONTACT_COLOUR,
     EDGE_COLOUR,
     LOOKS,
+    PAYLOAD_COLOUR,
     PLATE_COLOUR,
     REFUSED_COLOUR,
     SLACK_COLOUR,
@@ -154,6 +156,8 @@ class RobotScene:
         self._contacts = self._add_surface()
         self._face = self._add_face()
         self._labels: list[viser.LabelHandle] = []
+        self._carried: tuple[CarriedPayload, ...] = ()
+        self._payloads: list[viser.IcosphereHandle] = []
 
     def _add_edges(self, start: Snapshot) -> viser.LineSegmentsHandle | None:
         if not len(start.edges):
@@ -250,12 +254,12 @@ class RobotScene:
     def update(
         self, snapshot: Snapshot, tensions: NDArray[np.float64], full_scale: float,
         contacts: NDArray[np.float64] | None = None, feet: NDArray[np.int64] | None = None,
-        binding: Sequence[str] = (),
+        binding: Sequence[str] = (), payloads: Sequence[CarriedPayload] = (),
     ) -> None:  # fmt: skip
         """Show a snapshot and tensions (m,) [N], NaN where unknown, on a colour scale from 0 to `full_scale` [N].
 
         contacts: (k, 2, 3) m, from `Picture.contact_lines`. feet: (k,) from `Picture.footing`. binding: names of
-        tendons that stop a goal; they are drawn in red.
+        tendons that stop a goal; they are drawn in red. payloads: what it carries beside those of its file.
         """
         self._snapshot = snapshot
         if self._face is not None:
@@ -272,6 +276,7 @@ class RobotScene:
         for solids in self._solids:
             solids.update(snapshot)
         self._update_lines(snapshot, tensions, full_scale, binding)
+        self._update_payloads(snapshot, payloads)
         if self._edges is not None:
             self._edges.points = snapshot.edges
         if self._balls is not None:
@@ -304,6 +309,23 @@ class RobotScene:
         if len(dashed):
             self._slack.points = dashed
         self._slack.visible = bool(len(dashed))
+
+    def _update_payloads(self, snapshot: Snapshot, payloads: Sequence[CarriedPayload]) -> None:
+        """A ball each, with its mass beside it; made anew where they change."""
+        balls = self._picture.payload_balls(snapshot, payloads)
+        if tuple(payloads) != self._carried:
+            self._carried = tuple(payloads)
+            for old in self._payloads:
+                old.remove()
+            self._payloads = []
+            for k, (each, centre, radius) in enumerate(balls):
+                name = f"/robot/payloads/{k}"
+                self._payloads.append(
+                    self._server.scene.add_icosphere(name, radius, PAYLOAD_COLOUR, subdivisions=3, position=centre)
+                )
+                self._server.scene.add_label(f"{name}/mass", f"{each.mass:.3g} kg", font_screen_scale=0.8)
+        for handle, (_, centre, _) in zip(self._payloads, balls, strict=True):
+            handle.position = centre
 
     def show_names(self, visible: bool) -> None:
         """Write the names beside the parts of the robot, or take them away."""

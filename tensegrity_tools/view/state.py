@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tensegrity_dynamics.external_payloads import CarriedPayload
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.visualization.picture import Picture
 
@@ -43,6 +44,7 @@ class ViewState:
         converged: False where the estimate of the configuration has not converged.
         notes: further warnings for the status text. errors: what stops the robot until somebody does something.
         velocity: of the configuration's kind, or None where unknown: contact forces follow it.
+        payloads: what it carries beside those of its file.
     """
 
     time: float
@@ -56,6 +58,7 @@ class ViewState:
     notes: tuple[str, ...] = field(default=())
     errors: tuple[str, ...] = field(default=())
     velocity: NDArray[np.float64] | None = None
+    payloads: tuple[CarriedPayload, ...] = ()
 
     def problem(self, picture: Picture) -> str | None:
         """Why this state cannot be drawn, or None."""

@@ -314,7 +314,7 @@ class View:
         feet = self._picture.footing(state.configuration, contacts)
         self._standing = ", ".join(self._picture.label_names[row] for row in feet)
         binding = self.goal.binding if self.goal is not None else ()
-        self._scene.update(snapshot, tensions, self._full_scale, contacts, feet, binding)
+        self._scene.update(snapshot, tensions, self._full_scale, contacts, feet, binding, state.payloads)
         if self.camera.update(middle_of(snapshot)):
             self._changed.set()  # also where no new state comes
         self._scene.follow(self.camera.shift)

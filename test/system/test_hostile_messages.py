@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -313,7 +314,8 @@ def test_a_simulator_says_which_payloads_it_carries_and_which_it_refuses():
 
     with node_of(SimulatorNode, "three_prism", {"paused": True}) as (node, _):
         weigh = next(each for each in node.subscriptions if each.topic_name.endswith("/payload"))
-        message, reports = weigh.msg_type(), []
+        message, reports, told = weigh.msg_type(), [], []
+        node._carried_teller = SimpleNamespace(publish=lambda each: told.append((list(each.name), list(each.mass))))
         node.report = lambda: reports.append(node._later()["payloads"])  # type: ignore[method-assign]
         message.header.frame_id, message.inertia.m = "top_1", 0.2
         weigh.callback(message)
@@ -327,6 +329,7 @@ def test_a_simulator_says_which_payloads_it_carries_and_which_it_refuses():
         assert reports == ["top_1: 0.2 kg", "top_1: 0.2 kg", "none", "top_1: 0.3 kg"]
         node._reset(None, Trigger.Response())
         assert node._later()["payloads"] == "none"
+        assert told == [(["top_1"], [0.2]), ([], []), (["top_1"], [0.3]), ([], [])]
 
 
 @pytest.mark.parametrize("event", ["start", "hold", "reset", "pause"])

@@ -13,6 +13,7 @@ import yaml
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces are not built")
 
+from patience import until  # noqa: E402
 from rclpy.qos import (  # noqa: E402
     DurabilityPolicy,
     QoSCompatibility,
@@ -20,13 +21,13 @@ from rclpy.qos import (  # noqa: E402
     ReliabilityPolicy,
     qos_check_compatible,
 )
-from tensegrity.msg import Goal, StructureState  # noqa: E402
+from tensegrity.msg import CarriedPayloads, Goal, StructureState  # noqa: E402
 from visualization_msgs.msg import InteractiveMarkerFeedback, Marker  # noqa: E402
 from visualization_msgs.srv import GetInteractiveMarkers  # noqa: E402
 
 from tensegrity_dynamics.errors import TensegrityError  # noqa: E402
 from tensegrity_dynamics.robots.load_robot import load_robot  # noqa: E402
-from tensegrity_dynamics.ros.markers_node import MarkersNode  # noqa: E402
+from tensegrity_dynamics.ros.markers_node import STATIC, MarkersNode  # noqa: E402
 from tensegrity_dynamics.visualization.mount import Mount, parse_mount  # noqa: E402
 from tensegrity_dynamics.visualization.trace import Trace  # noqa: E402
 
@@ -180,6 +181,43 @@ def test_a_refused_goal_is_red_with_its_reason(node: Any, bus: dict[str, Listene
     show(node)
     markers = {(each.ns, each.id): each for each in bus["markers"].sent[-1].markers}
     assert markers["refused", 1].action == Marker.DELETE
+
+
+def test_what_is_put_on_is_drawn_until_it_is_taken_off(node: Any, bus: dict[str, Listener]) -> None:
+    message = CarriedPayloads(name=["top_1", "nobody"], mass=[0.2, 1.0], centre=[0.0] * 6)
+    for carried, action in ((message, Marker.ADD), (CarriedPayloads(), Marker.DELETE), (message, Marker.ADD)):
+        node._keep_carried(carried)
+        show(node)
+        (ball,) = [each for each in bus["markers"].sent[-1].markers if each.ns == "payloads"]
+        assert ball.action == action
+    at = load_robot("tensebot").structure.nodes[load_robot("tensebot").structure.node("top_1")]
+    np.testing.assert_allclose([ball.pose.position.x, ball.pose.position.z], [1.0 - at[1], at[2]], atol=1e-9)
+    for bad in ({"mass": [np.nan]}, {"mass": [0.1, 0.1]}, {"mass": [0.1], "centre": [np.inf, 0.0, 0.0]}):
+        node._keep_carried(CarriedPayloads(**{"name": ["top_1"], "centre": [0.0] * 3, **bad}))
+        assert not node._carried
+
+
+def test_frames_on_the_bus_are_those_of_the_description_below_the_prefix(node: Any) -> None:
+    messages = pytest.importorskip("tf2_msgs.msg", reason="set-up builds it where ROS lacks it")
+    listener, heard = rclpy.create_node("listener", namespace="/"), {}
+    for topic, quality in (("/tf", 100), ("/tf_static", STATIC)):
+        listener.create_subscription(
+            messages.TFMessage, topic, lambda each, topic=topic: heard.setdefault(topic, each.transforms), quality
+        )
+
+    def both() -> bool:
+        show(node)
+        rclpy.spin_once(listener, timeout_sec=0.1)
+        return len(heard) == 2
+
+    until(both)
+    listener.destroy_node()
+    moving, (base, *still) = heard["/tf"], heard["/tf_static"]
+    assert (base.header.frame_id, base.child_frame_id) == ("world", "left/base_link")
+    assert (base.transform.translation.x, base.transform.rotation.z) == (1.0, pytest.approx(np.sqrt(0.5)))
+    assert {each.header.frame_id for each in (*moving, *still)} == {"left/base_link"}
+    names = [each.child_frame_id for each in (*moving, *still)]  # nothing but base_link hangs in the world
+    assert moving and sorted(names) == sorted(f"left/{link.name}" for link in node._picture.links)
 
 
 @pytest.mark.parametrize("text", ["1 2", "a b c", "nan 0 0", "1 2 3 4 5 6 7"])

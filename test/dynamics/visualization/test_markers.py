@@ -9,8 +9,10 @@ import sys
 import numpy as np
 import pytest
 from patience import PATIENCE_S, until
+from scipy.spatial.transform import Rotation
 from view_robots import MECHANISMS, WITH_CABLES, prism_robot
 
+from tensegrity_dynamics.external_payloads import CarriedPayload
 from tensegrity_dynamics.robots.load_robot import load_robot, shipped_robots
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
@@ -68,6 +70,20 @@ def test_goal_is_drawn_at_its_pose_and_deleted_without_one(robot):
     points = with_goal["goal", 1].points
     assert points.min(axis=0) == pytest.approx(GOAL[0], abs=make_picture(robot).sizes.span)
     assert len(points) > 0
+
+
+def test_payloads_are_balls_of_steel_that_turn_with_their_bodies():
+    robot = load_robot("manipulator")
+    picture, body = make_picture(robot), robot.model.load_names.index("end-effector")
+    q = robot.model.start + 0.1
+    snapshot = picture.at(q)
+    centre, turn = (0.03, -0.02, 0.05), snapshot.link_poses[body][1]
+    heavy, light = (CarriedPayload("end-effector", mass, centre) for mass in (7.85, 1e-9))
+    (_, at, radius), (_, _, small) = picture.payload_balls(snapshot, (heavy, CarriedPayload("?", 1.0, centre), light))
+    rotated = Rotation.from_quat(turn[[1, 2, 3, 0]]).apply(centre)
+    assert np.linalg.norm(rotated - centre) > 1e-3
+    np.testing.assert_allclose(at, snapshot.link_poses[body][0] + rotated, atol=1e-12)
+    assert 4.0 / 3.0 * np.pi * radius**3 == pytest.approx(1e-3) and small == 1.5 * picture.sizes.node
 
 
 # -- structures ---------------------------------------------------------------------------------------------------

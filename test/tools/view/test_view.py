@@ -18,6 +18,7 @@ from patience import PATIENCE_S, until
 from view_robots import prism_robot
 from view_visitor import free_port, visit
 
+from tensegrity_dynamics.external_payloads import CarriedPayload
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 from tensegrity_dynamics.robots.load_robot import load_robot, shipped_robots
 from tensegrity_dynamics.robots.robot import Robot
@@ -81,6 +82,21 @@ def test_scene_follows_the_nodes(view, prism):
         view.show(ViewState(time=1.0, configuration=moved))
         until(lambda: np.allclose(visitor.array("/robot/nodes", "batched_positions"), moved, atol=1e-6))
         until(lambda: np.allclose(visitor.scene["/robot/output"]["position"], prism.output.pose(moved)[0]))
+
+
+def test_what_is_put_on_is_a_ball_that_goes_along_until_it_is_taken_off(view, prism):
+    moved = np.array(prism.structure.nodes)
+    moved[prism.structure.node("d")] += (0.01, 0.02, 0.03)
+    with visit(view) as visitor:
+        put_on = (CarriedPayload("d", 0.5, (0.0, 0.0, 0.0)),)
+        view.show(state_of(prism, payloads=put_on))
+        until(lambda: "/robot/payloads/0" in visitor.scene)
+        assert visitor.names_in_scene() == {"0.5 kg"}
+        view.show(ViewState(time=2.0, configuration=moved, payloads=put_on))
+        at = moved[prism.structure.node("d")]
+        until(lambda: np.allclose(visitor.scene["/robot/payloads/0"]["position"], at, atol=1e-6))
+        view.show(state_of(prism, time=3.0))
+        until(lambda: "/robot/payloads/0" not in visitor.scene and visitor.names_in_scene() == set())
 
 
 def test_names_are_written_beside_the_nodes_and_taken_away(view, prism):
