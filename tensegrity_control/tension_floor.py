@@ -22,7 +22,8 @@ class TensionFloor:
     """
 
     def __init__(self, robot: Robot) -> None:
-        self._floors = {each.drives: each.minimum_tension for each in robot.actuators if each.minimum_tension > 0.0}
+        floors = robot.model.tension_floors(robot.actuators)
+        self._floors = {name: floor for name, floor in floors.items() if floor > 0.0}
         self._below: dict[str, tuple[float, float]] = {}
         self.breaches = 0
         self.last = ""

@@ -42,6 +42,7 @@ def stretch_cables(
     column, tension_1 = tight.column, tight.tension_1
     springs, softness, elastic, rate, pulling, square, order, columns, moved, pull, bend_moved, seen = taken(own)
     cables = joint_q.shape[0]
+    first = cables - tight.strain.shape[0]
     share = min(1.0, elapsed / SOFTENING)
     for c in range(cables):
         before = rate[c] * faded[c]
@@ -53,8 +54,11 @@ def stretch_cables(
             before = change
         elastic[c], pulling[c], rate[c] = now, tension[c], change
         unit = softness[c] / springs[c]
-        amount = q[joint_q[c] + 1]
-        rest = radius[c] * q[joint_q[c]]
+        amount, rest = 0.0, 1.0
+        if c < first:
+            amount, rest = q[joint_q[c] + 1], radius[c] * q[joint_q[c]]
+        else:
+            amount = tight.strain[c - first]  # that was seen, which the tight motion leaves as it is
         if kind[c] != joints.INVOLUTE_EPSILON:
             unit *= rest
         if kind[c] == joints.INVOLUTE_LENGTH:
@@ -69,8 +73,11 @@ def stretch_cables(
             unit *= rest
         pull[c, 0] = unit * (change - before) / held
         unit = softness[c] / springs[c]
-        rest = radius[c] * seen_q[joint_q[c]]
-        columns[c, 0], columns[c, 1] = seen_q[joint_q[c] + 1], seen_v[joint_v[c] + 1]
+        if c < first:
+            rest = radius[c] * seen_q[joint_q[c]]
+            columns[c, 0], columns[c, 1] = seen_q[joint_q[c] + 1], seen_v[joint_v[c] + 1]
+        else:
+            columns[c, 0], columns[c, 1] = tight.strain[c - first], tight.strain_rate[c - first]
         if kind[c] != joints.INVOLUTE_EPSILON:
             unit *= rest
         if kind[c] == joints.INVOLUTE_LENGTH:
@@ -143,6 +150,7 @@ class CableStretch:
         effort = np.zeros(self._inputs)
         if not tension.size:
             return effort
+        self._equations.see(*seen)
         faded = self._ones if elapsed == self._held else np.exp((self._held - elapsed) / self.lag)
         solved = self._stretch(
             self._equations.kept, self._kept, floor, q, v, *seen, self._decay(elapsed), 1.0 - self._decay(held), faded,

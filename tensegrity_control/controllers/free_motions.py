@@ -23,7 +23,6 @@ import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.kinematics.configuration_space import difference
-from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
 
 from ..optimization.motion_program import MotionProgram
@@ -57,9 +56,11 @@ class FreeMotions:
         self._still, self._start = np.zeros(self._mechanism.velocity_count), np.zeros(0)
         other = np.ones(self._mechanism.velocity_count, dtype=bool)
         other[equations.parts.drive] = False
-        for entry in equations.robot.model_as(MechanismModel).entries:
-            for joint in entry.joints:
-                other[self._mechanism.velocities_of(joint)] = False
+        model = equations.model
+        turned = [joint for entry in model.entries for joint in entry.joints]
+        turned += [point.joint for route in model.routes for point in route.route if point.joint]
+        for joint in turned:
+            other[self._mechanism.velocities_of(joint)] = False
         self._others = np.flatnonzero(other)
         self.stiffness, self.damping, self.rate = 0.0, 0.0, 0.0
 

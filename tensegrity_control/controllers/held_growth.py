@@ -26,12 +26,7 @@ import numpy as np
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free, for_compiled_callers, taken
-from tensegrity_dynamics.numerics.linear_algebra import (
-    cholesky,
-    cholesky_solve_columns,
-    eigenvalues,
-    orthogonalise_rows,
-)
+from tensegrity_dynamics.numerics.linear_algebra import eigenvalues, lu_factor, lu_solve, orthogonalise_rows
 from tensegrity_dynamics.numerics.types import Array
 
 GROWN = 0.5
@@ -51,6 +46,8 @@ UNMOVED = 1e-3
 again."""
 STEP = 1e-5
 """rad or m of the largest coordinate, of differences."""
+IMMOBILE = 1e-9
+"""Of the output's mobility with slack cables, below which it has none with tight ones."""
 DEPENDENT = 1e-12
 """Square of the effect of efforts, in parts of the largest, below which they have none."""
 
@@ -86,24 +83,42 @@ def fill_nearest(output_0, output_1, size, effort, rows, held):
                 held[a] -= size[a] * rows[k, a] * rows[k, inputs] / square
 
 
-@allocation_free
-def fill_directions(mobility, output_solved, basis, inertia, solved, directions):
-    """Fill directions (k, nv) with the velocities that move one row of the output each, with the least inertia.
+@for_compiled_callers
+def fill_directions(tight, basis, inertia, order, solved, directions):
+    """Fill directions (k, nv) with the velocities that move one row of the output each with the least inertia, the
+    cables tight.
 
     Args:
-        inertia: (k, k), solved: (k, n), scratch.
+        inertia: (k, k), order: (k,), solved: (k + 1, n), scratch.
 
     Returns whether there are any.
     """
-    outputs, n = solved.shape
+    outputs, n = tight.jacobian.shape
+    cables, column, moved = tight.stretch.shape[0], tight.column, solved[outputs]
     for k in range(outputs):
-        for m in range(outputs):
-            inertia[k, m] = mobility[k, m]
+        for c in range(cables):
+            column[c] = 0.0
+            for i in range(n):
+                column[c] += tight.stretch[c, i] * tight.output_solved[k, i]
+        lu_solve(tight.coupling, cables, tight.pivots, column)
         for i in range(n):
-            solved[k, i] = output_solved[k, i]
-    if cholesky(inertia, outputs) >= 0:
-        return False
-    cholesky_solve_columns(inertia, outputs, solved)
+            solved[k, i] = tight.output_solved[k, i]
+            for c in range(cables):
+                solved[k, i] -= tight.pull_solved[c, i] * column[c]
+        for m in range(outputs):
+            inertia[k, m] = 0.0
+            for i in range(n):
+                inertia[k, m] += tight.jacobian[m, i] * solved[k, i]
+    lu_factor(inertia, outputs, order)
+    for k in range(outputs):
+        if not abs(inertia[k, k]) > IMMOBILE * tight.mobility[k, k]:
+            return False
+    for i in range(n):
+        for k in range(outputs):
+            moved[k] = solved[k, i]
+        lu_solve(inertia, outputs, order, moved)
+        for k in range(outputs):
+            solved[k, i] = moved[k]
     for k in range(outputs):
         for d in range(directions.shape[1]):
             directions[k, d] = 0.0
@@ -113,13 +128,12 @@ def fill_directions(mobility, output_solved, basis, inertia, solved, directions)
 
 
 @allocation_free
-def begin_look(equations, size, effort, inertia, solved, directions, steps, rows, held, base):
+def begin_look(equations, size, effort, inertia, order, solved, directions, steps, rows, held, base):
     """Fill what a look begins with: directions (k, nv) and steps (k,) along them, efforts (a,) that hold, and the
     output's acceleration (k,) under these. Returns whether there are directions. `equations` are what `TightCables`
     has kept."""
     _, _, _, reduction, tight = taken(equations)
-    basis = reduction.basis
-    if not fill_directions(tight.mobility, tight.output_solved, basis, inertia, solved, directions):
+    if not fill_directions(tight, reduction.basis, inertia, order, solved, directions):
         return False
     for k in range(directions.shape[0]):
         largest = 1e-12
@@ -173,7 +187,8 @@ class HeldGrowth:
         self._steps, self._base, self._motion = np.zeros((3, outputs))
         self._spectrum = np.zeros((outputs, outputs), dtype=np.complex128), np.zeros(outputs, dtype=np.complex128)
         self._load, self._now = np.zeros((2, *equations.work.load.shape))
-        self._rows, self._solved = np.zeros((outputs, effort.size + 1)), np.zeros((outputs, equations.count))
+        self._rows, self._order = np.zeros((outputs, effort.size + 1)), np.zeros(outputs, dtype=np.int64)
+        self._solved = np.zeros((outputs + 1, max(equations.count, outputs)))
         self._nearest, self._begin_look = QuickCall(fill_nearest), QuickCall(begin_look)
         self._growth_of = QuickCall(growth_of)
         self.rate, self.allowed, self.affords = 0.0, np.inf, np.inf
@@ -268,8 +283,8 @@ class HeldGrowth:
             self._q, self._pulled, self.held = np.array(q), np.array(effort), np.empty_like(self._effort)
             self._load[:] = equations.work.load
             if not self._begin_look(
-                equations.kept, self._effort, self._pulled, self._inertia, self._solved, self._directions,
-                self._steps, self._rows, self.held, self._base,
+                equations.kept, self._effort, self._pulled, self._inertia, self._order, self._solved,
+                self._directions, self._steps, self._rows, self.held, self._base,
             ):  # fmt: skip
                 raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
             self._next = 0

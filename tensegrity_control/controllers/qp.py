@@ -316,8 +316,7 @@ class QPController(SampledController):
         self._rows, self._task = self.equations.parts.axes, OutputTask(robot.output)  # type: ignore[arg-type]
         self._weights = np.ones(self._rows.size)
         self._check_turns()
-        own = {each.drives: each.minimum_tension for each in robot.actuators}
-        self._own_floor = np.array([own[name] for name in self.equations.cables])
+        self._own_floor = self.equations.floors
         self._position = np.array([each.position for each in robot.actuators]).T
         self._position += KEPT_OFF * np.diff(self._position, axis=0) * np.array([[1.0], [-1.0]])
         self._rate = np.array([each.rate for each in robot.actuators])
@@ -402,6 +401,9 @@ class QPController(SampledController):
             return None
         if not self.equations.cables:
             raise TensegrityError(f"{self.robot.name} has no cables whose self-stress could hold a stiffness.")
+        if len(self.equations.parts.strands):
+            name = self.equations.cables[-1]
+            raise TensegrityError(f"cable {name} is routed, and a stiffness is held by cables with blocks alone.")
         same = ("stiffness", "stiffness_x", "stiffness_y", "stiffness_z", "floor", "floor_margin", "ceiling", "level")
         if self._stiff is not None and all(gains[name] == self._gains[name] for name in same):
             return self._stiff
@@ -425,7 +427,7 @@ class QPController(SampledController):
         q = np.array(state.q, dtype=np.float64)
         v = np.zeros(self.robot.mechanism.velocity_count) if state.v is None else np.array(state.v)
         self.equations.update(q, v)
-        self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
+        self._start_tension = self.equations.tension
         self._refuse_slack()
         self._begin_stretch(q, v)
         self._at, self._stiff, self.solution = q, None, None
@@ -964,8 +966,8 @@ class QPController(SampledController):
 
     def _impedance_gains(self) -> ImpedanceGains:
         """Of the actuators' loops; where a motion that nothing holds forbids the check of them all, each for itself."""
-        index = choose_independent(self.robot, self.equations.parts.drive)
-        model = ReducedModel(self.robot, index, counted=False)
+        index = choose_independent(self.equations.robot, self.equations.parts.drive)
+        model = ReducedModel(self.equations.robot, index, counted=False)
         q, effort = self._equilibrium()
         try:
             return impedance_gains(model, q, effort)
@@ -977,10 +979,9 @@ class QPController(SampledController):
 
     def _equilibrium(self) -> tuple[Array, Array]:
         """q (nq,) and efforts (a,) of the shape at rest with the actuators as the file has them."""
-        mechanism = self.robot.mechanism
-        joints = self.robot.model.driven_joints(self.robot.actuators)  # type: ignore[attr-defined]
+        joints = self.equations.model.driven_joints(self.robot.actuators)
         try:
-            shape = MechanismEquilibriumSolver(mechanism, joints).solve(self.robot.model.initial_configuration)
+            shape = MechanismEquilibriumSolver(self.equations.mechanism, joints).solve(self.robot.model.initial_configuration)
         except NoEquilibriumError:
             return np.array(self.robot.model.initial_configuration), np.zeros(len(joints))
         self._stands = shape.stable

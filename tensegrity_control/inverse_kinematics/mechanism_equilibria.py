@@ -15,7 +15,6 @@ from tensegrity_dynamics.mechanisms.kinematics.configuration_space import config
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
-from tensegrity_dynamics.mechanisms.statics.friction_band import sliding_freely
 from tensegrity_dynamics.mechanisms.statics.modes import mechanism_modes
 from tensegrity_dynamics.mechanisms.statics.output_stiffness import output_compliance
 from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
@@ -101,8 +100,8 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
             raise TensegrityError(f"{robot.name} has no actuators; name its driven joints under 'actuators'.")
         self.robot, self.model = robot, robot.model_as(MechanismModel)
         if not shapes_only:
-            self.model.need_elastic_cables("a plan that keeps tensions", routed=True)
-            self.model = replace(self.model, mechanism=sliding_freely(self.model.mechanism))
+            self.model.need_elastic_cables("a plan that keeps tensions")
+            self.model = replace(self.model, mechanism=self.model.mechanism.sliding_freely())
         self.output: BodyFrame = robot.output  # type: ignore[assignment]
         self.joints = self.model.driven_joints(robot.actuators)
         starts = [self.model.start[self.model.mechanism.positions_of(name)][0] for name in self.joints]
@@ -218,7 +217,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
 
     @property
     def tension_floors(self) -> dict[str, float]:
-        floors = {each.drives: each.minimum_tension for each in self.robot.actuators}
+        floors = self.model.tension_floors(self.robot.actuators)
         return {cable.name: floors.get(cable.name, 0.0) for cable in self.model.mechanism.cables}
 
     def modes(self, equilibrium: PathEquilibrium) -> list[Mode]:

@@ -19,8 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
+from tensegrity_dynamics.mechanisms.mechanism import Mechanism
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.mechanisms.routing.columns import FIRST, GRADIENT, REST_NOW, TURNING_V
+from tensegrity_dynamics.mechanisms.workspace import make_workspace
 from tensegrity_dynamics.numerics.types import Array
 
 from .lqr import discretized
@@ -103,7 +107,7 @@ def driven_rows(model: ReducedModel, q: Array) -> tuple[Array, Array]:
 
 
 def cable_stiffness(model: ReducedModel, q: Array) -> Array:
-    """(a,) N m/rad of the cable that each actuator winds, r^2 E A / l_0; 0 where it winds none."""
+    """(a,) N m/rad of the cables that each actuator winds, the sum of r^2 E A / l_0; 0 where it winds none."""
     mechanism_model = model.robot.model_as(MechanismModel)
     mechanism = model.mechanism
     cables, entries = (
@@ -118,7 +122,25 @@ def cable_stiffness(model: ReducedModel, q: Array) -> Array:
             continue
         rest = entry.radius * q[mechanism.positions_of(entry.joints[2]).start]
         result.append(entry.radius**2 * cable.area * cable.young / max(float(rest), 1e-9))
-    return np.array(result)
+    return np.array(result) + _routed_stiffness(mechanism, q, model.drives)
+
+
+def _routed_stiffness(mechanism: Mechanism, q: Array, drives: Array) -> Array:
+    """(a,) N m/rad of the strands of routed cables beside the joints of the actuators, all else standing still."""
+    result = np.zeros(mechanism.velocity_count)
+    if mechanism.routes:
+        work = make_workspace(mechanism.flat)
+        evaluate(mechanism.flat, q, np.zeros(mechanism.velocity_count), work)
+    for cable, route in zip(mechanism.flat.routed_cables, mechanism.routes, strict=True):
+        if route.rigid:
+            continue
+        state = work.route_state[int(cable[FIRST]) :][: len(route.elements)]
+        for strand, end in zip(route.holding, (*route.holding[1:], len(route.elements) - 1), strict=True):
+            for e in (strand, end):
+                turning = int(route.elements[e, TURNING_V])
+                if turning >= 0:
+                    result[turning] += state[e, GRADIENT] ** 2 * route.stiffness / state[strand, REST_NOW]
+    return result[drives]
 
 
 def closed_loop(dynamics: Array, push: Array, rows: Array, stiffness: Array, damping: Array) -> Array:

@@ -101,7 +101,11 @@ class NearRigidModel(ReducedModel):
                 raise TensegrityError(
                     f"cable {entry.name} has variant {entry.variant}; this control needs epsilon (000, 3.2)."
                 )
-        model.need_elastic_cables("this control")
+        for route in model.routes:
+            raise TensegrityError(
+                f"cable {route.name} is routed, and this control needs cables whose strains are coordinates; take the "
+                "controller qp, or joint_position."
+            )
         if tracked is None:
             strains = [mechanism.velocities_of(entry.joints[2]).start + 1 for entry in model.entries]
             names = mechanism.coordinate_names()

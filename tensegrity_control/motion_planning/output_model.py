@@ -7,6 +7,7 @@ is off a path is the rotation vector of R R_d' and so about world axes, as the J
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -48,7 +49,7 @@ class OutputModel(ReducedModel):
 
     def __init__(self, robot: Robot, coordinates: Sequence[str] | None = None) -> None:
         self.output: BodyFrame = robot.output  # type: ignore[assignment]
-        robot.model_as(MechanismModel).need_elastic_cables("this control")
+        robot = replace(robot, model=robot.model_as(MechanismModel).holding_cables("this control"))
         self.rows = self.output.rows
         self.turning = np.flatnonzero(self.rows >= 3)
         super().__init__(robot, None if coordinates is None else named_coordinates(robot.mechanism, coordinates))

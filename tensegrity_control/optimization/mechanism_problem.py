@@ -52,9 +52,8 @@ def mechanism_problem(
     rows: Inequalities | None = None
     tasks: tuple[Task, ...] = ()
     if equations.cables:
-        own = {each.drives: each.minimum_tension for each in robot.actuators}
         count, there = len(equations.cables), tight.tension_0
-        low = _of_cables([own[name] for name in equations.cables] if floor is None else floor, count, "floor")
+        low = _of_cables(equations.floors if floor is None else floor, count, "floor")
         high = _of_cables(ceiling, count, "ceiling")
         for name, least, most in zip(equations.cables, low.tolist(), high.tolist(), strict=True):
             if not least <= most:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -357,6 +357,13 @@ class Mechanism(ShortRepr):
         looped = any(WORLD in (loop.predecessor, loop.successor) for loop in self.loops)
         tied = any((route.elements[:, ROUTE_BODY] < 0).any() for route in self.routes)
         return not (rooted or looped or tied)
+
+    def sliding_freely(self) -> Mechanism:
+        """The mechanism whose routed cables slide freely over guides; over joints that turn they stick as before."""
+        routes = tuple(route.sliding_freely() for route in self.routes)
+        if all(a is b for a, b in zip(routes, self.routes, strict=True)):
+            return self
+        return replace(self, routes=routes)
 
     def neutral(self) -> NDArray[np.float64]:
         """(nq,) position with all coordinates zero, quaternions at identity and cables one pulley radius long."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -69,23 +69,47 @@ class MechanismModel(ShortRepr, RobotModel):
         """All routed cables."""
         return tuple(route.name for route in self.routes)
 
-    def need_elastic_cables(self, what: str, *, routed: bool = False) -> None:
-        """Raise TensegrityError where a cable is rigid; `what` needs the strains of all of them.
-
-        Routed cables are none of the coordinates; `routed` allows them.
-        """
-        for route in self.routes:
-            if not routed:
-                raise TensegrityError(
-                    f"cable {route.name} is routed, and {what} needs cables whose strains are coordinates; take the "
-                    "controller joint_position, or drive the robot by hand (`tensegrity simulate`)."
-                )
+    def need_elastic_cables(self, what: str) -> None:
+        """Raise TensegrityError where a cable with a block is rigid; `what` needs the strains of all of them."""
         for entry in self.entries:
             if entry.variant == "rigid":
                 raise TensegrityError(
                     f"cable {entry.name} is rigid, and {what} needs the strain of every cable; give it the variant "
                     "epsilon (or u, length) and its Young's modulus."
                 )
+
+    def holding_cables(self, what: str) -> MechanismModel:
+        """The model as `what` takes it, which needs the strains of all cables: routed ones slide freely over guides.
+
+        Raises:
+            TensegrityError: a cable has no strain, or may slip over a joint that turns, which nothing tells.
+        """
+        self.need_elastic_cables(what)
+        for route in self.routes:
+            if route.rigid:
+                raise TensegrityError(
+                    f"cable {route.name} does not stretch (rigid), and {what} needs the strain of every cable; give it "
+                    "its Young's modulus instead, or take the controller joint_position."
+                )
+            slips = [point.joint for point in route.route[1:-1] if point.joint and point.friction is not None]
+            if slips:
+                raise TensegrityError(
+                    f"cable {route.name} may slip over joint {slips[0]}, which nothing tells {what}; leave out the "
+                    "friction there, so that it holds, or take the controller joint_position."
+                )
+        free = self.mechanism.sliding_freely()
+        return self if free is self.mechanism else replace(self, mechanism=free)
+
+    def tension_floors(self, actuators: Iterable[Actuator]) -> dict[str, float]:
+        """N by the name of every cable that an actuator winds, the highest `minimum_tension` where several do."""
+        floors: dict[str, float] = {}
+        for each in actuators:
+            joint = self.joint_of(each.drives)
+            wound = [entry.name for entry in self.entries if entry.joints[1] == joint]
+            wound += [route.name for route in self.routes if any(joint == point.joint for point in route.route)]
+            for name in wound:
+                floors[name] = max(floors.get(name, 0.0), each.minimum_tension)
+        return floors
 
     @property
     def body_names(self) -> tuple[str, ...]:

@@ -8,11 +8,13 @@ class by `Robot.model_as`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .actuator import Actuator
 
 Pose = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Position (3,) m and quaternion wxyz (4,) of a frame in the world."""
@@ -66,6 +68,10 @@ class RobotModel(ABC):
     def load_names(self) -> tuple[str, ...]:
         """What forces can act on, and payloads hang on: nodes, or bodies; none where a kind knows no loads."""
         return ()
+
+    def tension_floors(self, actuators: Iterable[Actuator]) -> Mapping[str, float]:
+        """N by the name of what actuators wind: `minimum_tension` of these."""
+        return {each.drives: each.minimum_tension for each in actuators}
 
     def tendon_stiffness(self, driven: str) -> float | None:
         """Stiffness [N/m] of the tendon called `driven` that an actuator winds; None where the model has none."""

@@ -46,7 +46,7 @@ def finite(value: float) -> float | None:
 def faults(loop: DelayedLoop, begin: float) -> list[str]:
     """What went wrong with what a loop has noted since `begin` [s]: tendons that were slack or below their floors, each
     with its least tension and when that was, and how far off the output was though somebody answered."""
-    floors = {each.drives: each.minimum_tension for each in loop.robot.actuators}
+    floors = loop.robot.model.tension_floors(loop.robot.actuators)
     found = []
     tensions = np.array(loop.tensions).reshape(len(loop.tensions), -1)
     for name, column in zip(loop.cables, tensions.T, strict=True):

@@ -110,7 +110,7 @@ class DelayedLoop:
         self.held = 0
         self.errors: list[float] = []
         self.tensions: list[Array] = []
-        self._floors = {each.drives: each.minimum_tension for each in self.robot.actuators}
+        self._floors = self.robot.model.tension_floors(self.robot.actuators)
         self.cables = tuple(self.simulation.observe().tensions)
         self._reset()
 

@@ -52,7 +52,7 @@ ELASTIC, DAMPED, RUBBED, PATH_LENGTH, HIGHEST, STATUS, WHERE, PERIOD, RESULT_COL
 it can lie as its route says, and at which element it cannot; s since slip was kept last, which regularised friction
 asks for (0: it sticks below its bound)."""
 
-TABLE_COLUMNS = 27
+TABLE_COLUMNS = 29
 """Sizes and addresses that the kernels of routed cables are called with."""
 
 FINE, OVERLAP, FLEET, TURNED_TOO_FAR, LIFTED, DRUM_EMPTY, DRUM_FULL = range(7)

@@ -11,15 +11,16 @@ from numba import types
 
 from ...numerics.compilation import allocation_free, callback, for_compiled_callers
 from ...numerics.late_call import WITHOUT_COMPILATION, address_of, call_at, pointer_to
-from ..late_kernels import RIGID_ROUTES, ROUTES
+from ..late_kernels import HELD_ROUTES, RIGID_ROUTES, ROUTES
 from .columns import CABLE_COLUMNS, ELEMENT_COLUMNS, RESULT_COLUMNS, STATE_COLUMNS, TABLE_COLUMNS
 from .efforts import routed_efforts
+from .held_rows import held_rows
 from .rigid_rows import rigid_rows
 
 
 @for_compiled_callers
 def fill_table(table, flat, q, v, work):
-    """What both kernels take: sizes, cables, state and bodies; entry 19 is the array that each of them fills."""
+    """What all kernels take: sizes, cables, state and bodies; entry 19 is the array that each of them fills."""
     table[0], table[1] = flat.route_elements.shape[0], flat.routed_cables.shape[0]
     table[2], table[3], table[4] = flat.kind.shape[0], flat.dof_parent.shape[0], q.shape[0]
     table[5], table[6] = address_of(flat.route_elements), address_of(flat.routed_cables)
@@ -144,3 +145,62 @@ def _compiled_rigid_kernel() -> Any:
 def rigid_kernel_address() -> int:
     """Address of the kernel of routed cables without stretch; compiles it, or reads it from disk, at the first call."""
     return 1 if WITHOUT_COMPILATION else int(_compiled_rigid_kernel().address)
+
+
+@allocation_free
+def held_rows_by_table(flat, strands, q, v, work, rows, pulls, bias, efforts):
+    """`held_rows` of a mechanism that has routed cables, through the address of its kernel."""
+    table = work.late_table
+    fill_table(table, flat, q, v, work)
+    table[19] = address_of(efforts)
+    table[22], table[23] = address_of(work.acceleration), address_of(work.three)
+    table[24], table[25], table[26] = address_of(rows), address_of(pulls), address_of(bias)
+    table[27], table[28] = address_of(strands), strands.shape[0]
+    call_at(flat.late_kernels[HELD_ROUTES], table)
+
+
+def _held_rows_without_compilation(flat, strands, q, v, work, rows, pulls, bias, efforts):  # type: ignore[no-untyped-def]
+    held_rows(
+        flat.route_elements, flat.routed_cables, strands, work.velocity, work.acceleration, work.jacobian, flat.v_start,
+        flat.v_count, flat.parent, flat.dof_parent, flat.gravity, work.route_state, work.route_results, work.axes,
+        work.three, rows, pulls, bias, efforts,
+    )  # fmt: skip
+
+
+call_held_rows = _held_rows_without_compilation if WITHOUT_COMPILATION else held_rows_by_table
+
+
+def _held_kernel(table_address):  # type: ignore[no-untyped-def]
+    table = numba.carray(pointer_to(table_address), (TABLE_COLUMNS,), np.int64)
+    elements, cables, bodies, dofs, strands = table[0], table[1], table[2], table[3], table[28]
+    held_rows(
+        numba.carray(pointer_to(table[5]), (elements, ELEMENT_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[6]), (cables, CABLE_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[27]), (strands, 2), np.int64),
+        numba.carray(pointer_to(table[11]), (bodies, 6), np.float64),
+        numba.carray(pointer_to(table[22]), (bodies, 6), np.float64),
+        numba.carray(pointer_to(table[12]), (dofs, 6), np.float64),
+        numba.carray(pointer_to(table[13]), (bodies,), np.int64),
+        numba.carray(pointer_to(table[14]), (bodies,), np.int64),
+        numba.carray(pointer_to(table[15]), (bodies,), np.int64),
+        numba.carray(pointer_to(table[16]), (dofs,), np.int64),
+        numba.carray(pointer_to(table[21]), (3,), np.float64),
+        numba.carray(pointer_to(table[17]), (elements, STATE_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[18]), (cables, RESULT_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[20]), (3, 3), np.float64),
+        numba.carray(pointer_to(table[23]), (3,), np.float64),
+        numba.carray(pointer_to(table[24]), (strands, dofs), np.float64),
+        numba.carray(pointer_to(table[25]), (strands, dofs), np.float64),
+        numba.carray(pointer_to(table[26]), (strands,), np.float64),
+        numba.carray(pointer_to(table[19]), (dofs,), np.float64),
+    )
+
+
+@cache
+def _compiled_held_kernel() -> Any:
+    return callback(_held_kernel, types.int64)
+
+
+def held_kernel_address() -> int:
+    """Address of the kernel of strands that control holds; compiles it, or reads it from disk, at the first call."""
+    return 1 if WITHOUT_COMPILATION else int(_compiled_held_kernel().address)

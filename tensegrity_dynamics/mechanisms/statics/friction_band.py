@@ -21,7 +21,6 @@ from ...robots.output_frame import Pose, pose_error
 from ..body_frame import BodyFrame
 from ..body_poses import BodyPoses
 from ..dynamics.equations_of_motion import evaluate
-from ..mechanism import Mechanism
 from ..mechanism_model import MechanismModel
 from ..route_readings import with_slips
 from ..routing.columns import FIRST, LENGTH, REST_NOW, TOUCHES, TRIAL
@@ -34,14 +33,6 @@ MOST_ROUNDS, SETTLED = 200, 1e-9
 """Rounds in which a shape with all contacts at their bounds is found, and rad or m by which the last one moves it."""
 
 
-def sliding_freely(mechanism: Mechanism) -> Mechanism:
-    """The mechanism whose routed cables slide freely over guides; over joints that turn they stick as before."""
-    routes = tuple(route.sliding_freely() for route in mechanism.routes)
-    if all(a is b for a, b in zip(routes, mechanism.routes, strict=True)):
-        return mechanism
-    return replace(mechanism, routes=routes)
-
-
 class FrictionBand:
     """Bounds on the pose of an output that rests with friction, for actuators held where they are.
 
@@ -51,7 +42,7 @@ class FrictionBand:
 
     def __init__(self, model: MechanismModel, held: Sequence[str]) -> None:
         self._model, self._held = model, tuple(held)
-        self._free = replace(model, mechanism=sliding_freely(model.mechanism))
+        self._free = replace(model, mechanism=model.mechanism.sliding_freely())
         self._poses, self._work = BodyPoses(model), make_workspace(model.mechanism.flat)
         self._still = np.zeros(model.mechanism.velocity_count)
         flat = model.mechanism.flat

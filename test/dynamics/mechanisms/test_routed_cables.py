@@ -312,7 +312,7 @@ def test_goals_are_planned_for_a_winch():
     assert found.positions["drumJt"] == pytest.approx(-0.44, abs=0.01)
 
 
-def test_controllers_of_torques_refuse_routed_cables_by_name_and_plans_let_them_slide():
+def test_control_in_strains_refuses_routed_cables_by_name_and_plans_let_them_slide():
     from tensegrity_control import inverse_kinematics
     from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
 
