@@ -290,12 +290,10 @@ class HoistCodec(StateCodec):
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
 
-    def encode(
-        self, state: Any, pose: Any = None, twist: Any = None, *, residual: float = 0.0, converged: bool = True
-    ) -> StateRecord:
+    def encode(self, state: Any, pose: Any = None, twist: Any = None) -> StateRecord:
         return StateRecord(
             coordinate_name=("height",), q=state.configuration, v=state.velocity, output_name="load", output_pose=pose,
-            output_twist=twist, residual=residual, converged=converged,
+            output_twist=twist,
         )  # fmt: skip
 
     def decode(self, record: StateRecord) -> DecodedState:
