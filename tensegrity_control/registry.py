@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.robots.extensions import import_extensions
 from tensegrity_dynamics.robots.robot import Robot
 
 from .controller import Controller
@@ -51,6 +52,8 @@ def suitable(robot: Robot) -> tuple[str, ...]:
 
 def controller_class(name: str) -> type[Controller]:
     """The class of a controller. Raises TensegrityError with the nearest name there is."""
+    if name not in CONTROLLERS:
+        import_extensions()
     if name not in CONTROLLERS:
         raise TensegrityError(unknown_name("controller", name, CONTROLLERS))
     return CONTROLLERS[name]

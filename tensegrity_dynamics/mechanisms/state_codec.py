@@ -51,10 +51,7 @@ class MechanismCodec(StateCodec):
             model.kind, (), tuple(self._bodies), tuple(self._coordinates), tuple(model.tension_names)
         )
 
-    def encode(
-        self, state: ConfigurationState, pose: Pose | None = None, twist: Array | None = None, *,
-        residual: float = 0.0, converged: bool = True,
-    ) -> StateRecord:  # fmt: skip
+    def encode(self, state: ConfigurationState, pose: Pose | None = None, twist: Array | None = None) -> StateRecord:
         """The record of q (nq,) and v (nv,)."""
         poses = self._poses.update(state.configuration, state.velocity)
         if pose is None and self._frame is not None:
@@ -62,7 +59,7 @@ class MechanismCodec(StateCodec):
         return StateRecord(
             body_name=self._bodies, body_position=poses.positions, body_quaternion=poses.quaternions,
             body_twist=poses.twists, coordinate_name=self._coordinates, q=state.configuration, v=state.velocity,
-            output_name=self._output, output_pose=pose, output_twist=twist, residual=residual, converged=converged,
+            output_name=self._output, output_pose=pose, output_twist=twist,
             layout=self.layout.hash,
         )  # fmt: skip
 

@@ -5,6 +5,9 @@ which calls `register_block` for each of them. It is imported as soon as a file 
 checked for everybody who loads the file; anybody else calls `register_block` before loading. Errors of the block name
 file, line and field like all others and come together with them.
 
+Any other installed package names a module as entry point of the group `tensegrity.extensions`. It is imported as soon
+as a file has a block, or somebody asks for a kind of robot or a controller, that nothing here has registered.
+
 `servos` is a block of the format itself. Where no package that reads it is installed, it is kept as it stands in the
 file. Any other block without a reader is an unknown field.
 """
@@ -29,6 +32,8 @@ KEPT = ("servos",)
 """Blocks of other packages that a file may have although nobody reads them."""
 MODULE = "robot_blocks"
 """Module of a package that registers the blocks which it reads."""
+GROUP = "tensegrity.extensions"
+"""Entry points of packages that register blocks, kinds of robot (`register_robot_type`) or controllers."""
 
 
 Motors = Callable[[Any, tuple[Actuator, ...]], Mapping[str, Motor]]
@@ -81,6 +86,8 @@ def with_blocks(schema: type[CommonBlock], data: Mapping[str, Any]) -> type[Comm
     if own.issuperset(data):
         return schema
     _import_readers()
+    if not own.union(_READERS, KEPT).issuperset(data):
+        import_extensions()
     return _extended(schema, tuple((name, each.schema) for name, each in _READERS.items() if name not in own))
 
 
@@ -115,3 +122,23 @@ def _import_readers() -> None:
     """Import the `robot_blocks` of the packages beside this one."""
     for path in sorted(Path(__file__).parents[2].glob(f"tensegrity_*/{MODULE}.py")):
         import_module(f"{path.parent.name}.{MODULE}")
+
+
+@lru_cache(maxsize=1)
+def import_extensions() -> None:
+    """Import the modules that installed packages name as entry points of `GROUP`, once for a process.
+
+    Raises:
+        TensegrityError: one of them cannot be imported.
+    """
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=GROUP):
+        try:
+            point.load()
+        except Exception as error:
+            whose = f" of {point.dist.name}" if point.dist else ""
+            raise TensegrityError(
+                f"the extension {point.value}{whose} cannot be imported ({type(error).__name__}: {error}); "
+                "mend that package or uninstall it."
+            ) from error

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from ..errors import PartError, RobotFileError, TensegrityError, unknown_name
 from .actuator import Actuator, Motor
-from .extensions import motors_of, read_blocks, with_blocks
+from .extensions import import_extensions, motors_of, read_blocks, with_blocks
 from .file_errors import Problems, spell
 from .repetition import expand
 from .robot import Provenance, Robot, TourStop
@@ -129,7 +129,10 @@ def _line_of(robot: Robot, part: tuple[str, ...]) -> str:
 
 
 def _kind(source: YamlSource, problems: Problems) -> str:
-    kind, available = source.data.get("kind"), robot_types()
+    kind = source.data.get("kind")
+    if isinstance(kind, str) and kind not in robot_types():
+        import_extensions()
+    available = robot_types()
     if kind is None:
         problems.add(("kind",), f"missing; add 'kind: structure' (nodes and members). Allowed: {', '.join(available)}.")
     elif not isinstance(kind, str) or kind not in available:

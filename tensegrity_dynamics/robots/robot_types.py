@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from ..errors import TensegrityError, unknown_name
 from .file_errors import Problems
 from .model import RobotModel
+from .output_frame import OutputFrame
 from .report import RobotReport
 from .robot import Robot
 from .schema import CommonBlock
@@ -28,13 +29,13 @@ class BuiltModel:
     Attributes:
         model: of the robot.
         drivable: what an actuator can drive, with its motion ("tendon", "revolute" or "prismatic").
-        outputs: frames of the end effector, with `name` and `controlled` axes.
+        outputs: frames of the end effector.
         starts: position at the start [m or rad] of what can be driven; the limits of an actuator must hold it.
     """
 
     model: RobotModel
     drivable: Mapping[str, str]
-    outputs: tuple[Any, ...] = ()
+    outputs: tuple[OutputFrame, ...] = ()
     starts: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -17,6 +17,8 @@ from ..numerics.types import Array
 from .layout import RobotLayout
 from .model import Pose
 
+FIGURES = ("residual",)
+"""Numbers of a record that say something of the whole robot; the fields of msg/StructureState.msg before its last."""
 NO_NUMBERS: Array = np.zeros(0)
 NO_VECTORS: Array = np.zeros((0, 3))
 NO_QUATERNIONS: Array = np.zeros((0, 4))
@@ -89,11 +91,8 @@ class StateCodec(ABC):
         state: ConfigurationState,
         pose: Pose | None = None,
         twist: Array | None = None,
-        *,
-        residual: float = 0.0,
-        converged: bool = True,
     ) -> StateRecord:
-        """The record of a state.
+        """The record of a state, without its `FIGURES`.
 
         Args:
             pose, twist: of the output where it has one; those that the state has, if they are not given and the kind

@@ -8,6 +8,7 @@ takes the topic imu where the robot file has IMUs; in lock-step it waits for tho
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -190,9 +191,8 @@ class EstimatorNode(RobotNode):
         return efforts, {name: tension for name, tension in tensions if name in self._names}
 
     def _record(self, estimate: Estimate) -> StateRecord:
-        return self._codec.encode(
-            estimate, estimate.pose, estimate.twist, residual=estimate.residual, converged=estimate.converged
-        )
+        record = self._codec.encode(estimate, estimate.pose, estimate.twist)
+        return replace(record, residual=estimate.residual, converged=estimate.converged)
 
     def _solve(
         self, request: SolveForwardKinematics.Request, response: SolveForwardKinematics.Response

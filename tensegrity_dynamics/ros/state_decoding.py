@@ -11,7 +11,7 @@ from ..errors import TensegrityError
 from ..robots.layout import RobotLayout
 from ..robots.robot import Robot
 from ..robots.robot_types import type_of
-from ..robots.state_record import DecodedState, StateRecord
+from ..robots.state_record import FIGURES, DecodedState, StateRecord
 from .geometry_messages import state_pose
 
 W_FIRST = [6, 3, 4, 5]
@@ -84,9 +84,9 @@ def state_record(message: Any, layout: RobotLayout | None = None) -> StateRecord
         output_twist=np.array(
             (twist.linear.x, twist.linear.y, twist.linear.z, twist.angular.x, twist.angular.y, twist.angular.z)
         ),
-        residual=message.residual,
         converged=message.converged,
-        layout=getattr(message, "layout", ""),
+        layout=getattr(message, "layout", ""),  # recordings of before lack some
+        **{name: getattr(message, name, 0.0) for name in FIGURES},
     )
 
 

@@ -19,7 +19,7 @@ from std_msgs.msg import Header
 from tensegrity.msg import StructureState
 
 from ..numerics.types import Array
-from ..robots.state_record import StateRecord
+from ..robots.state_record import FIGURES, StateRecord
 from .geometry_messages import fill_pose, fill_twist
 
 WORLD = "world"
@@ -34,7 +34,8 @@ def numbers(values: Array) -> array[float]:
 
 def state_message(record: StateRecord, stamp: Time, source: str) -> StructureState:
     """The message of a record; source: "simulator" or "estimator"."""
-    message = StructureState(source=source, residual=float(record.residual), converged=bool(record.converged))
+    figures = {name: float(getattr(record, name)) for name in FIGURES}
+    message = StructureState(source=source, converged=bool(record.converged), **figures)
     message.header.stamp, message.header.frame_id = stamp, WORLD
     message.layout, named = record.layout, not record.layout
     if record.node_name:
@@ -119,7 +120,8 @@ class StateBuffer:
             self._made_for = made_for
         struct.pack_into(STAMP, self._buffer, HEADER, stamp.sec, stamp.nanosec)
         numbers = self._numbers
-        numbers["residual"][0] = record.residual
+        for name in FIGURES:
+            numbers[name][0] = getattr(record, name)
         if "node_position" in numbers:
             numbers["node_position"][:] = record.node_position.ravel()
             numbers["node_velocity"][:] = record.node_velocity.ravel()
@@ -139,7 +141,7 @@ class StateBuffer:
 
     def _lay_out(self, record: StateRecord, source: str) -> None:
         """Serialise a message of this form and find where its numbers stand, by numbers that are all different."""
-        message = state_message(replace(record, residual=0.0), MARKED, source)
+        message = state_message(replace(record, **dict.fromkeys(FIGURES, 0.0)), MARKED, source)
         count = 0
 
         def marks(size: int) -> list[float]:
@@ -156,11 +158,12 @@ class StateBuffer:
         fill_pose(message.output_pose, (x, y, z), (w, a, b, c))
         desired["output_twist"] = marks(6)
         fill_twist(message.output_twist, np.array(desired["output_twist"]))
-        desired["residual"] = marks(1)
-        message.residual = desired["residual"][0]
+        for name in FIGURES:
+            desired[name] = marks(1)
+            setattr(message, name, desired[name][0])
         made = serialize_message(message)
         # behind the message stand bytes that whoever asked for memory before has left there; `converged` is its last
-        end = made.rindex(struct.pack("=d", desired["residual"][0])) + 8 + 1
+        end = made.rindex(struct.pack("=d", desired[FIGURES[-1]][0])) + 8 + 1
         self._buffer = bytearray(made[:end])
         assert deserialize_message(bytes(self._buffer), StructureState) == message
         assert struct.unpack_from(STAMP, self._buffer, HEADER) == (MARKED.sec, MARKED.nanosec)

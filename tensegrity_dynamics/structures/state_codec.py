@@ -36,14 +36,11 @@ class StructureCodec(StateCodec):
             structure.kind, structure.node_names, tendon_name=structure.tension_names
         )
 
-    def encode(
-        self, state: ConfigurationState, pose: Pose | None = None, twist: Array | None = None, *,
-        residual: float = 0.0, converged: bool = True,
-    ) -> StateRecord:  # fmt: skip
+    def encode(self, state: ConfigurationState, pose: Pose | None = None, twist: Array | None = None) -> StateRecord:
         """The record of nodes (n, 3) m that move at velocities (n, 3) m/s."""
         return StateRecord(
             node_name=self._structure.node_names, node_position=state.configuration, node_velocity=state.velocity,
-            output_name=self._output, output_pose=pose, output_twist=twist, residual=residual, converged=converged,
+            output_name=self._output, output_pose=pose, output_twist=twist,
             layout=self.layout.hash,
         )  # fmt: skip
 

@@ -20,6 +20,7 @@ from tensegrity_dynamics import Robot, RobotModel, RobotType, TensegrityError
 from tensegrity_dynamics.errors import unknown_name
 from tensegrity_dynamics.estimation_interface import Estimate, Estimator
 from tensegrity_dynamics.robots.file_errors import Problems
+from tensegrity_dynamics.robots.output_frame import OutputFrame
 from tensegrity_dynamics.robots.report import (
     KinematicsOptions,
     Report,
@@ -55,6 +56,9 @@ mass: 3 kg
 rope: {rest_length: 800, stiffness: 2 N/mm, damping: 20 N s/m}
 actuators:
   - {name: winch, drives: rope, position: [200, 1800], rate: 300 mm/s, effort: 200 N}
+tour:
+  - {name: lower, move: [0, 0, -300]}
+  - {name: back, move: [0, 0, 0]}
 provenance:
   - {fields: rope, status: assumed, note: made up}
 """
@@ -76,7 +80,7 @@ class HoistFile(CommonBlock):
 
 
 @dataclass(frozen=True)
-class LoadFrame:
+class LoadFrame(OutputFrame):
     """The load, as the output that goals move along z."""
 
     name: str = "load"
@@ -286,12 +290,10 @@ class HoistCodec(StateCodec):
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
 
-    def encode(
-        self, state: Any, pose: Any = None, twist: Any = None, *, residual: float = 0.0, converged: bool = True
-    ) -> StateRecord:
+    def encode(self, state: Any, pose: Any = None, twist: Any = None) -> StateRecord:
         return StateRecord(
             coordinate_name=("height",), q=state.configuration, v=state.velocity, output_name="load", output_pose=pose,
-            output_twist=twist, residual=residual, converged=converged,
+            output_twist=twist,
         )  # fmt: skip
 
     def decode(self, record: StateRecord) -> DecodedState:

@@ -16,6 +16,8 @@ from patience import until
 from typer.testing import CliRunner
 from view_visitor import free_port, visit
 
+from tensegrity_control.controller import Controller, RobotState
+from tensegrity_control.registry import CONTROLLERS, make_controller, suitable
 from tensegrity_dynamics import (
     Robot,
     RobotFileError,
@@ -26,6 +28,7 @@ from tensegrity_dynamics import (
     register_robot_type,
 )
 from tensegrity_dynamics.estimation import make_estimator
+from tensegrity_dynamics.robots import extensions
 from tensegrity_dynamics.robots.robot_types import robot_types, type_of, unregister_robot_type
 from tensegrity_dynamics.visualization.markers import MarkerDrawer
 from tensegrity_dynamics.visualization.picture import make_picture
@@ -169,6 +172,49 @@ def test_a_kind_is_registered_once_and_forgotten_by_name() -> None:
     with pytest.raises(TensegrityError, match="no kind of robot 'crane'"):
         unregister_robot_type("crane")
     assert robot_types() == ("structure", "mechanism", "hoist")
+
+
+def install(folder: Path, module: str) -> str:
+    """What pip leaves of a package that names `module` as an extension."""
+    installed = folder / "hoist_robot-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: hoist-robot\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text(f"[tensegrity.extensions]\nhoist = {module}\n")
+    return str(folder)
+
+
+def test_an_installed_package_registers_it_when_a_file_asks_for_it(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unregister_robot_type("hoist")
+    monkeypatch.setattr(extensions, "import_extensions", import_extensions := extensions.import_extensions.__wrapped__)
+    monkeypatch.setattr("tensegrity_dynamics.robots.load_robot.import_extensions", import_extensions)
+    monkeypatch.setitem(CONTROLLERS, "winch", Controller)  # the test takes it away at its end
+    monkeypatch.syspath_prepend(install(tmp_path, "hoist_control"))
+    crane = load_robot(path)
+    controller = make_controller(suitable(crane)[0], crane)
+    controller.reset(0.0, RobotState.of(Simulation(crane)))
+    assert controller.set_goal(0.0, position=[0.0, 0.0, 0.9]).arrival == pytest.approx(4.0, abs=1.0)
+
+
+def test_an_extension_that_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(install(tmp_path, "no_such_hoist"))
+    with pytest.raises(TensegrityError, match=r"no_such_hoist of hoist-robot cannot be imported \(ModuleNotFoundError"):
+        extensions.import_extensions.__wrapped__()
+
+
+@pytest.mark.long
+@pytest.mark.system
+def test_its_installed_package_lets_up_sim_drive_it_through_its_tour(path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+    support, root = Path(hoist.__file__).parent, Path(hoist.__file__).parents[2]
+    folders = (str(root), str(support), install(tmp_path, "hoist_control"), os.environ.get("PYTHONPATH", ""))
+    words = ["-m", "tensegrity_tools.cli", "up", "sim", str(path), "--tour", "--lockstep", "--composed", "--no-view"]
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
+    )  # fmt: skip
+    assert done.returncode == 0 and "2 of 2 goals reached" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.system

@@ -33,7 +33,7 @@ def test_a_record_survives_the_message(name):
     simulation.set_motion(1e-2 * np.random.default_rng(0).normal(size=simulation.state.velocity.shape))
     seen = simulation.observe()
     codec = type_of(robot).codec(robot)
-    record = codec.encode(simulation.state, seen.pose, seen.twist, residual=0.25)
+    record = replace(codec.encode(simulation.state, seen.pose, seen.twist), residual=0.25)
     message = state_message(record, time_message(1_500_000_000), "simulator")
     assert (message.header.frame_id, message.source, nanoseconds(message.header.stamp)) == (
         "world", "simulator", 1_500_000_000,
@@ -62,7 +62,7 @@ def test_the_buffer_is_read_as_the_message_record_after_record(name):
         simulation.advance(2)
         seen, stamp = simulation.observe(), time_message(int(rng.integers(0, 2**60)))
         pose, twist = (None, None) if k == 3 else (seen.pose, seen.twist)
-        record = codec.encode(simulation.state, pose, twist, residual=rng.normal(), converged=k != 4)
+        record = replace(codec.encode(simulation.state, pose, twist), residual=rng.normal(), converged=k != 4)
         assert deserialize_message(buffer(record, stamp, "x"), StructureState) == state_message(record, stamp, "x")
 
 
@@ -71,7 +71,7 @@ def test_a_state_inside_a_process_is_filled_when_it_is_read_and_then_is_its_mess
     robot = load_robot(name)
     simulation, codec, stamp = Simulation(robot), type_of(robot).codec(robot), time_message(1_500_000_000)
     seen = simulation.observe()
-    record = codec.encode(simulation.state, seen.pose, seen.twist, residual=0.25, converged=False)
+    record = replace(codec.encode(simulation.state, seen.pose, seen.twist), residual=0.25, converged=False)
     whole, inside = state_message(record, stamp, "x"), InsideState(record, stamp, "x")
     assert record_of(inside) is record and record_of(whole) is None
     assert (inside.header, inside.source, inside.layout, inside.converged) == (whole.header, "x", record.layout, False)
