@@ -127,7 +127,8 @@ def test_a_goal_in_lockstep_is_reached_and_two_runs_are_bit_equal_composed_or_no
         assert orientation < np.radians(0.2)
         runs.append(truths)
     shared = sorted(set(runs[0]) & set(runs[1]))
-    assert len(shared) > 50  # a busy machine may lose messages to whoever only watches
+    # a busy machine may lose messages to whoever only watches; the bits of a state follow from all before it
+    assert len(shared) > 10 and shared[-1] - shared[0] > 1.0
     assert all(runs[0][stamp] == runs[1][stamp] for stamp in shared)
 
 
