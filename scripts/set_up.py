@@ -217,26 +217,26 @@ def has_transforms(ros: str | None) -> bool:
 def build_interfaces(ros: str | None, packages: str) -> None:
     """Compile msg/, srv/, action/ and, where ROS lacks it, tf2_msgs, and install them under install/ with colcon.
 
-    A build that another set of packages left behind is thrown away: CMake would go on with what it found then.
+    A build that another set of packages, or other options, left behind is thrown away: CMake would go on with it.
     """
+    definitions = [f"-DPython3_EXECUTABLE={ENVIRONMENT_PYTHON}", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
+    environment = dict(os.environ, PATH=f"{ENVIRONMENT / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    if not ros:  # among the wheels no C++ program has a ROS to run with, and pip has made links to the libraries
+        definitions += ["-DINTERFACES_FOR_CPP=OFF", "-DINSTALL_LIBRARIES=OFF"]
+        environment.update(AMENT_PREFIX_PATH=str(ENVIRONMENT), CMAKE_PREFIX_PATH=str(ENVIRONMENT))
     build = ROOT / "build" / "tensegrity"
-    made_with = build / "made_with"
-    if not made_with.is_file() or made_with.read_text() != packages:
+    made_with, key = build / "made_with", " ".join((packages, *definitions))
+    if not made_with.is_file() or made_with.read_text() != key:
         for folder in (build, INSTALLED, build.parent / TRANSFORMS.name, INSTALLED.parent / TRANSFORMS.name):
             shutil.rmtree(folder, ignore_errors=True)
         build.mkdir(parents=True)
-        made_with.write_text(packages)
+        made_with.write_text(key)
     workspace = ENVIRONMENT / "workspace"
     shutil.rmtree(workspace, ignore_errors=True)
     ours = [each for each in ROOT.iterdir() if each.name in PACKAGE_ENTRIES or each.name.startswith("tensegrity_")]
     link_package(workspace / "tensegrity", ours)
     if not has_transforms(ros):
         link_package(workspace / TRANSFORMS.name, TRANSFORMS.iterdir())
-    environment = dict(os.environ, PATH=f"{ENVIRONMENT / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    definitions = [f"-DPython3_EXECUTABLE={ENVIRONMENT_PYTHON}", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
-    if not ros:  # among the wheels no C++ program has a ROS to run with
-        definitions.append("-DINTERFACES_FOR_CPP=OFF")
-        environment.update(AMENT_PREFIX_PATH=str(ENVIRONMENT), CMAKE_PREFIX_PATH=str(ENVIRONMENT))
     colcon = [str(ENVIRONMENT_PYTHON), "-c", "from colcon_core.command import main; raise SystemExit(main())"]
     command = [*colcon, "build", "--symlink-install", "--base-paths", str(workspace)]
     run([*command, "--event-handlers", "console_direct+", "--cmake-args", *definitions], "interfaces", environment)

@@ -46,6 +46,9 @@ class Simulation:
         options: what else the simulator of the kind takes; structures: model, vertical, rod_mass, stabilisation, see
             `StructureSimulator`.
 
+    Attributes:
+        simulator: of the robot's kind, with what only that has, such as the events of rigid cables.
+
     Raises:
         TensegrityError: unknown integrator or actuator, numbers that are not finite, a free node without mass, rigid
             bars that depend on each other.
@@ -73,12 +76,12 @@ class Simulation:
             if name not in available:
                 raise TensegrityError(unknown_name(f"option for robots of kind {kind.name!r}", name, available))
         with naming_lines(self.robot):
-            self._simulator: Simulator = kind.simulator(
+            self.simulator: Simulator = kind.simulator(
                 self.robot, time_step, self.integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,
                 air_damping=air_damping, **options,
             )  # fmt: skip
         self._actuators = tuple(each.name for each in self.robot.actuators)
-        self._simulator.actuator_names = self._actuators
+        self.simulator.actuator_names = self._actuators
         self._is_watched = self.integrator in WATCHED
         self._energy_note = ""
         self._begin_balance()
@@ -89,12 +92,12 @@ class Simulation:
     @property
     def note(self) -> str:
         """What a user should know about the run so far, empty where there is nothing."""
-        return "; ".join(part for part in (self._energy_note, self._simulator.note) if part)
+        return "; ".join(part for part in (self._energy_note, self.simulator.note) if part)
 
     @property
     def details(self) -> dict[str, str]:
         """What diagnostics say of parts of the robot at the present state, by name, such as cables that slip."""
-        return self._simulator.details
+        return self.simulator.details
 
     @property
     def energy_error(self) -> float:
@@ -102,13 +105,13 @@ class Simulation:
         return self.energy().balance - self._balance
 
     def _begin_balance(self) -> None:
-        energy = self._simulator.energy()
+        energy = self.simulator.energy()
         self._balance, self._liveliest = energy.balance, energy.kinetic
         self._heat = energy.damping + energy.friction
 
     def _watch_energy(self) -> None:
         """Say once where an integrator that damps has taken a good part of the motion."""
-        energy = self._simulator.energy()
+        energy = self.simulator.energy()
         lost = self._balance - energy.balance
         # what has become heat since was in motion, too: between two looks a motion may come and go
         heat = energy.damping + energy.friction - self._heat
@@ -127,27 +130,27 @@ class Simulation:
     @property
     def state(self) -> Any:
         """The present state, of the kind's own class: `StructureState`, `MechanismState`."""
-        return self._simulator.state
+        return self.simulator.state
 
     @property
     def time(self) -> float:
         """s since the start."""
-        return self._simulator.time
+        return self.simulator.time
 
     @property
     def time_step(self) -> float:
         """Step [s]."""
-        return self._simulator.time_step
+        return self.simulator.time_step
 
     @property
     def shortest_period(self) -> float:
         """Shortest period of the robot at the start [s]; steps of explicit integrators must be well below it."""
-        return self._simulator.shortest_period
+        return self.simulator.shortest_period
 
     @property
     def without_impedance(self) -> Mapping[str, str]:
         """Why an actuator takes no impedance, by name."""
-        return self._simulator.without_impedance
+        return self.simulator.without_impedance
 
     @property
     def report(self) -> str:
@@ -198,10 +201,10 @@ class Simulation:
         for mode, values in asked.items():
             if values:
                 self.command(mode, values)
-        self._simulator.advance(count)
+        self.simulator.advance(count)
         if self._is_watched:
             self._watch_energy()
-        return self._simulator.state
+        return self.simulator.state
 
     def step_arrays(
         self, set_points: ArrayLike | None = None, mode: str = "position", steps: int = 1
@@ -221,7 +224,7 @@ class Simulation:
             TensegrityError: wrong shape or mode, a set point that is not finite (by its actuator), or a motion that
                 cannot be followed.
         """
-        result = self._simulator.step_arrays(set_points, mode, self._steps(steps, None))
+        result = self.simulator.step_arrays(set_points, mode, self._steps(steps, None))
         if self._is_watched:
             self._watch_energy()
         return result
@@ -254,7 +257,7 @@ class Simulation:
         if not (0.0 <= age < math.inf and 0.0 <= period < math.inf):
             raise TensegrityError(f"age {age} s and period {period} s of a command must be finite, zero or more.")
         timing = {"age": age, "period": period} if mode in ("position", "impedance") else {}
-        self._simulator.command(mode, values, **timing)
+        self.simulator.command(mode, values, **timing)
 
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
         """Steady forces from now on, beside the weight, in world axes; None takes all of them away.
@@ -266,7 +269,7 @@ class Simulation:
         Raises:
             TensegrityError: unknown name, wrong shape, or numbers that are not finite.
         """
-        self._simulator.apply_forces(forces)
+        self.simulator.apply_forces(forces)
 
     def set_gravity(self, gravity: ArrayLike) -> None:
         """Another gravity (3,) m/s^2 from now on; what it changes the energy by counts as work of forces.
@@ -274,7 +277,7 @@ class Simulation:
         Raises:
             TensegrityError: not three finite numbers.
         """
-        self._simulator.set_gravity(gravity)
+        self.simulator.set_gravity(gravity)
 
     def attach(
         self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
@@ -290,7 +293,7 @@ class Simulation:
         Raises:
             TensegrityError: unknown body, numbers that are not finite or below zero, or an inertia that no body has.
         """
-        self._simulator.attach(name, body, mass, at, inertia)
+        self.simulator.attach(name, body, mass, at, inertia)
 
     def detach(self, name: str) -> None:
         """Take a payload away, one of the robot file or one that was attached.
@@ -298,7 +301,7 @@ class Simulation:
         Raises:
             TensegrityError: there is none of that name.
         """
-        self._simulator.detach(name)
+        self.simulator.detach(name)
 
     def set_state(self, configuration: ArrayLike, velocity: ArrayLike | None = None) -> None:
         """Put the robot somewhere else, at rest without a velocity; what its constraints forbid is taken out.
@@ -306,7 +309,7 @@ class Simulation:
         Raises:
             TensegrityError: wrong shape, or numbers that are not finite.
         """
-        self._simulator.set_state(configuration, velocity)
+        self.simulator.set_state(configuration, velocity)
         self._begin_balance()
 
     def set_motion(self, velocity: ArrayLike) -> None:
@@ -315,7 +318,7 @@ class Simulation:
         Raises:
             TensegrityError: wrong shape, or numbers that are not finite.
         """
-        self._simulator.set_motion(velocity)
+        self.simulator.set_motion(velocity)
         self._begin_balance()
 
     def linearise(self, inputs: str = "", *, reduced: bool = False) -> LinearModel:
@@ -329,29 +332,29 @@ class Simulation:
         Raises:
             TensegrityError: unknown inputs, or a state without a linear model (dependent bars, singular loops).
         """
-        return self._simulator.linearise(inputs, reduced=reduced)
+        return self.simulator.linearise(inputs, reduced=reduced)
 
     def observe(self) -> Any:
         """An `Observation` of lengths, tensions, actuators and the output at the present state."""
-        return self._simulator.observe()
+        return self.simulator.observe()
 
     def observe_sensors(self) -> SensorReadings | Observation:
         """The part of `observe` that real sensors give; for who asks in every period."""
-        return self._simulator.observe_sensors()
+        return self.simulator.observe_sensors()
 
     def energy(self) -> Energy:
         """Energies at the present state [J]."""
-        return self._simulator.energy()
+        return self.simulator.energy()
 
     def reset(self) -> None:
         """Back to the start, at rest, actuators holding, with the loads and the gravity of the file alone."""
-        self._simulator.reset()
+        self.simulator.reset()
         self._energy_note = ""
         self._begin_balance()
 
     def hold(self) -> None:
         """All actuators hold where they are."""
-        self._simulator.hold()
+        self.simulator.hold()
 
 
 def pace(simulation: Simulation, steps: int) -> float:

@@ -165,7 +165,7 @@ class GoalController(GoalTaker):
         if use.factor <= 1.0:
             return
         if not np.isfinite(use.factor):
-            raise InfeasibleControlError(f"this is no way for {use.words}; go elsewhere, or take more time for it.")
+            raise InfeasibleControlError(f"the path is too much for {use.words}; choose another goal, or more time.")
         raise TooFastError(
             f"the path is {use.factor:.3g} times too fast for {use.words}; stretch all times by that or more.",
             self.names[use.row], use.factor, use.words,

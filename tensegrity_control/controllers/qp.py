@@ -265,6 +265,9 @@ class QPController(SampledController):
 
     Attributes:
         solution: of the last period, see `MotionSolution`; None before the first.
+        loads: from outside, as `load_array` makes them. motion_limits: largest speed and acceleration of the output,
+            m/s and m/s², of one that only turns rad/s and rad/s².
+        low: lowest tensions (c,) N at present. doubt: (c,) N by which they are raised, as tensions were seen to fall.
 
     Raises:
         TensegrityError: a parameter is out of range, or the robot has no such control; says which part is in the way.
@@ -339,7 +342,7 @@ class QPController(SampledController):
         self.set_gains(**self._gains)
         self._stretch = CableStretch(self.equations, period)
         self._elapsed = self._latest = period
-        self._low, self._doubt = np.array(self._floor), np.zeros(self._floor.size)
+        self.low, self.doubt = np.array(self._floor), np.zeros(self._floor.size)
         self._short = np.full(self._floor.size, np.inf)
         self._commanded_elastic: deque[tuple[float, Array]] = deque(maxlen=COMMANDS_KEPT)
         self._spacings: deque[float] = deque([period] * SPACINGS, SPACINGS)
@@ -352,7 +355,7 @@ class QPController(SampledController):
         self._none, self._still_turn = np.zeros(self._rows.size), np.zeros(3)
         self._fill_load, self._set_points = QuickCall(fill_load), QuickCall(fill_set_points)
         self._scratch = np.zeros((self._rows.size,) * 2), np.zeros(self._rows.size), np.zeros(self._rows.size, np.int64)
-        self._loads = np.array(self.equations.work.load)
+        self.loads = np.array(self.equations.work.load)
         self._rate_seen: Array | None = None
         self._last_effort: Array | None = None
         self._last_command: Command | None = None
@@ -364,7 +367,7 @@ class QPController(SampledController):
         self._given_up, self._in_time_since, self._anew = "", np.inf, False
         self._bound_for: Pose | None = None  # where a motion led on whose way the loop was given up
         self._seen_at = 0.0
-        self._limits = self._turn_limits = (1.0, 1.0)
+        self.motion_limits = self._turn_limits = (1.0, 1.0)
         self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
         self._stands = False  # whether actuators that hold their positions hold the robot
         self._impedance: ImpedanceGains | None = None
@@ -416,8 +419,8 @@ class QPController(SampledController):
 
     def set_loads(self, forces: Any) -> None:
         """Known loads from now on, as `Simulation.apply_forces` takes them: W f of 000 (1.2.31), (3.2.8)."""
-        self._loads = load_array(self.robot.mechanism, forces)
-        self.equations.work.load[:] = self._loads
+        self.loads = load_array(self.robot.mechanism, forces)
+        self.equations.work.load[:] = self.loads
 
     # -- what GoalController asks for -------------------------------------------------------------------------------
 
@@ -436,14 +439,14 @@ class QPController(SampledController):
         self._force[:] = 0.0
         self._rate_seen = self._last_effort = self._last_command = self.solution = None
         self._pending.clear()
-        self._doubt[:] = 0.0
+        self.doubt[:] = 0.0
         self.equations.softness[:] = 1.0
         self._stuck, self._note, self._bounded = 0.0, "", None
         self._ages.extend([0.0] * USUAL)
         self._answer.forget()
         self._more_late, self._given_up, self._in_time_since, self._anew = 0.0, "", np.inf, False
         self._bound_for, self._seen_at = None, time
-        self.equations.work.load[:] = self._loads
+        self.equations.work.load[:] = self.loads
         self.equations.update(q, 0.0 * v)
         self._set_output_limits()
         self._guard.begin()
@@ -526,7 +529,7 @@ class QPController(SampledController):
         rates = trajectory.value(np.linspace(trajectory.start, trajectory.end, 200), 1)
         count = self._task.translations.size
         for part, (limit, _), unit in (
-            (rates[:, :count], self._limits, "m/s"), (rates[:, count:], self._turn_limits, "rad/s"),
+            (rates[:, :count], self.motion_limits, "m/s"), (rates[:, count:], self._turn_limits, "rad/s"),
         ):  # fmt: skip
             speed = float(np.max(np.linalg.norm(part, axis=1), initial=0.0))
             allowed = SHARED * limit / self.rate_margin
@@ -553,7 +556,7 @@ class QPController(SampledController):
         clock, tracker = self._active(now)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
-        motion = self._task.motion(start, end, self._limits, self._turn_limits, duration, self._least_duration)
+        motion = self._task.motion(start, end, self.motion_limits, self._turn_limits, duration, self._least_duration)
         note = ""
         if motion.asked_too_short:
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
@@ -670,7 +673,7 @@ class QPController(SampledController):
         self._watch_border(time, beside, rate, w)
         self._learn(time, rate if changed is None else rate - changed, w)
         effort = None if self.solution is None else self.solution.effort
-        desired = self._guard.keep(desired, q, v, half, w, self._limits[1], effort)
+        desired = self._guard.keep(desired, q, v, half, w, self.motion_limits[1], effort)
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(desired, self._gains["damping"], self._free.drag(q, v))
         self._planned = self._task.by_row(here[2])
@@ -752,7 +755,7 @@ class QPController(SampledController):
 
     def _is_off(self, behind: float, w: float) -> bool:
         """Whether the output is farther from its reference than a loop of bandwidth w ever lets it be."""
-        return self._impedance is not None and behind > OFF * self._limits[0] / w
+        return self._impedance is not None and behind > OFF * self.motion_limits[0] / w
 
     def _stop_short(self, time: float) -> None:
         """End the present motion before the output comes to where the loop cannot hold it, and say so."""
@@ -824,7 +827,7 @@ class QPController(SampledController):
         """Put the known loads and the force that was learned, at the output, into the equations."""
         arrays, work = self.equations.arrays, self.equations.work
         self._fill_load(
-            self._loads, self.equations.parts.body, arrays.position, work.position, self._force, arrays.selection,
+            self.loads, self.equations.parts.body, arrays.position, work.position, self._force, arrays.selection,
             work.load,
         )  # fmt: skip
 
@@ -896,18 +899,18 @@ class QPController(SampledController):
         for begin, commanded in reversed(self._commanded_elastic):
             if begin <= time:
                 self._update_doubt(
-                    self._doubt, self._short, left, commanded, self._stretch.seen, self._floor, self._low,
+                    self.doubt, self._short, left, commanded, self._stretch.seen, self._floor, self.low,
                     self.program.desired_tension, self._stretch.lag, late + self._holds, self._elapsed,
                 )  # fmt: skip
                 return
-        self._doubt *= left
+        self.doubt *= left
 
     def _set_tensions(self, left: float) -> None:
         """Floors and desired tensions, with that part of their way from the start still to come."""
         program = self.program
         self._fill_tensions(
             self._floor, self._start_tension, program.tension_high, self._gains["floor_margin"],
-            self._gains["level"], left, self._low, program.desired_tension, program.tension_scale,
+            self._gains["level"], left, self.low, program.desired_tension, program.tension_scale,
         )  # fmt: skip
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
@@ -926,8 +929,8 @@ class QPController(SampledController):
         change = math.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
         self._fill_bounds(
             self._effort, self._effort if self._last_effort is None else self._last_effort, change, self._position,
-            self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, 2.0 / self._bandwidth, self._low,
-            self._doubt, program.effort_low, program.effort_high, program.joint_low, program.joint_high,
+            self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, 2.0 / self._bandwidth, self.low,
+            self.doubt, program.effort_low, program.effort_high, program.joint_low, program.joint_high,
             program.tension_low, program.tension_high,
         )  # fmt: skip
 
@@ -940,14 +943,14 @@ class QPController(SampledController):
         up, as it may be late for its computer's sake alone: only where a bound presses, or the output stands still.
         """
         clock, _ = self._active(time)
-        leash = self._limits[0] / w
+        leash = self.motion_limits[0] / w
         clock.wait(time, 2.0 - distance / leash, 1.0 / w)
         solution = self.solution
         presses = bool(self._guard.reason) or (solution is not None and bool(solution.active))
         if distance >= leash:
             rate = self._weights * rate
         if distance < leash or time >= clock.end or not (
-            presses or math.sqrt(rate @ rate) < STANDING * self._limits[0]
+            presses or math.sqrt(rate @ rate) < STANDING * self.motion_limits[0]
         ):  # fmt: skip
             self._stuck = 0.0
             return
@@ -1047,9 +1050,9 @@ class QPController(SampledController):
         task = self._task
         both = [self._output_limits(rows) if rows.size else None for rows in (task.translation_rows, task.turn_rows)]
         translations, turns = both
-        self._limits = translations or turns or self._limits
+        self.motion_limits = translations or turns or self.motion_limits
         self._turn_limits = turns or self._turn_limits
-        self._fastest = np.where(self._rows < 3, self._limits[0], self._turn_limits[0])
+        self._fastest = np.where(self._rows < 3, self.motion_limits[0], self._turn_limits[0])
         if translations and turns:
             self._weights[task.turn_rows] = translations[0] / turns[0]
 

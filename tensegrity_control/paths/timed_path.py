@@ -77,7 +77,7 @@ def motor_duration(path: EquilibriumPath, law: type[Any]) -> MotorUse:
     """
     use = path.motor_use(*_of_one_second(law))
     if not np.isfinite(use.factor):
-        raise InfeasibleControlError(f"this is no way for {use.words}; go elsewhere, or take a stronger one.")
+        raise InfeasibleControlError(f"the path is too much for {use.words}; choose another goal, or a stronger motor.")
     return use
 
 

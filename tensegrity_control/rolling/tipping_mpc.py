@@ -265,7 +265,7 @@ class PredictedRoll(Roll):
         self._left = float(np.linalg.norm(way))
         self._edge = edge_towards(self._body, nodes, self._face, way)
         if self._edge is None:
-            self.why = "no edge of the face lies on the way"
+            self.why = "no edge of the face lies between it and the goal"
         self._next, self._nearest, self._nearer_at = time, np.inf, time
 
     def command(self, time: float, nodes: Array) -> Array:

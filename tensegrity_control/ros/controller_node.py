@@ -151,8 +151,8 @@ class ControllerNode(RobotNode):
             False,
             "the simulator waits for answers, for those that need a plan, too",
         )
-        self._planner = PlanningThread(self, lockstep)
-        self._controller = self._settings.make(self._settings.name)
+        self.planner = PlanningThread(self, lockstep)
+        self.controller = self._settings.make(self._settings.name)
         self._failed: str | None = None
         self.on_change(self._parameter_changed)
         self._reader = StateReader(self._robot)
@@ -205,7 +205,7 @@ class ControllerNode(RobotNode):
             self, FollowTrajectory, "follow_trajectory", execute_callback=self._follow,
             goal_callback=lambda _: GoalResponse.ACCEPT, cancel_callback=self._cancel,
         )  # fmt: skip
-        self._door = ActuatorDoor(self, self._robot)
+        self.door = ActuatorDoor(self, self._robot)
         self._sent: Command | None = None  # the last one
         self.create_timer(0.5, self._watch, clock=self.wall_clock)
         self.set_status(OK, "waiting for structure_state")
@@ -228,7 +228,7 @@ class ControllerNode(RobotNode):
         """Wait for no plan."""
         if self._newest_plan is not None:
             self._newest_plan.close()  # the executor may have ended before it began
-        self._planner.close()
+        self.planner.close()
 
     # -- control --------------------------------------------------------------------------------------------------
 
@@ -245,9 +245,9 @@ class ControllerNode(RobotNode):
         if self._robot_stopped == before:
             return
         if self._robot_stopped:
-            self._planner.cancel(self._robot_stopped)
+            self.planner.cancel(self._robot_stopped)
             self._finish(False, self._robot_stopped)
-            self._door.break_off(self._now, self._robot_stopped)
+            self.door.break_off(self._now, self._robot_stopped)
             self._asked.trigger(Goal.STOP, True, self._robot_stopped)
             return
         if self._state is not None:
@@ -256,14 +256,14 @@ class ControllerNode(RobotNode):
 
     def _stand_here(self, state: StructureState) -> None:
         """Forget every motion and hold where the robot is; where that cannot be, until `hold` is called."""
-        self._door.forget("the robot was held")
-        stopped = self._controller.status(self._now).phase == "stopped"
+        self.door.forget("the robot was held")
+        stopped = self.controller.status(self._now).phase == "stopped"
         try:
-            if not self._planner.rests:
+            if not self.planner.rests:
                 raise TensegrityError("a plan was being given up when the robot was released.")
-            self._controller.reset(self._now, self._reader.read(state, self._joints))
+            self.controller.reset(self._now, self._reader.read(state, self._joints))
             if stopped:
-                self._controller.stop(self._now)
+                self.controller.stop(self._now)
         except TensegrityError as error:
             self._failed = self._failed or str(error)
         self._answer = None
@@ -278,7 +278,7 @@ class ControllerNode(RobotNode):
         while self._acted and self._acted[0][1] < stamp - TIMING_PERIODS * 1e9 * self._settings.period:
             answered, began = (1e-9 * each for each in self._acted.popleft())
             if self._latency.acted(answered, began):
-                self._controller.acted(answered, began)
+                self.controller.acted(answered, began)
 
     def _look_at_tensions(self, message: TendonState) -> None:
         time = 1e-9 * nanoseconds(message.header.stamp)
@@ -290,10 +290,10 @@ class ControllerNode(RobotNode):
         except TensegrityError as error:  # of another robot: no answer
             self.set_status(ERROR, f"a state is not taken: {error}")
             return
-        if self._planner.withholds:
+        if self.planner.withholds:
             self._withheld = message
             if self._stamp is not None and nanoseconds(message.header.stamp) < self._stamp:
-                self._planner.cancel("the simulation was reset")
+                self.planner.cancel("the simulation was reset")
             return
         self._withheld = None  # answered after a newer one it would look like a reset, which forgets the goal
         stamp = nanoseconds(message.header.stamp)
@@ -311,7 +311,7 @@ class ControllerNode(RobotNode):
             self._late += 1
         self._heard = wall
         self._stamp = stamp
-        self._loads.update(self._controller, self._now)
+        self._loads.update(self.controller, self._now)
         command = self._sent = self._command(message)
         self._answer = command_message(command, self.get_name(), self._session, float(self._settings.period))
         self._answer.header.stamp, self._answer.header.frame_id = message.header.stamp, WORLD
@@ -319,7 +319,7 @@ class ControllerNode(RobotNode):
         self._publish_reference(message.header.stamp, command)
         with suppress(TensegrityError):  # where there is no reference, which the command has said
             self._publish_feedback(message)
-        self._door.publish_feedback(self._now)
+        self.door.publish_feedback(self._now)
         status = self._status()
         phase, given = status.phase, status.relaxed
         self.add_status_values(self._values)
@@ -344,15 +344,15 @@ class ControllerNode(RobotNode):
         """What the diagnostics say beside their sentence."""
         values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
         values["answered_states"] = self._answered
-        values |= {"phase": self._status().phase, "gaps": self._controller.gaps}
+        values |= {"phase": self._status().phase, "gaps": self.controller.gaps}
         values["command_latency"] = (
             f"{1e3 * self._latency.delay:.3g} ms, {'measured' if self._latency.measured else 'nominal'}"
         )
         values |= {"floors_broken": self._floor.breaches, "last_broken": self._floor.last or "none"}
-        distance = self._controller.singularity_distance
+        distance = self.controller.singularity_distance
         if distance is not None:
             values["distance_to_singularity"] = f"{distance:.3g}"
-        values.update(self._controller.diagnostics())
+        values.update(self.controller.diagnostics())
         if self._streamed or self._stream_refused:
             values["streamed_goals"] = self._streamed
         if self._stream_refused:
@@ -369,7 +369,7 @@ class ControllerNode(RobotNode):
         if since > 0:
             self._spacings.append(since)
         period = 1e9 * self._settings.period
-        full = self._controller.is_sampled and len(self._spacings) == SPACINGS
+        full = self.controller.is_sampled and len(self._spacings) == SPACINGS
         return full and abs(self._spacing() - period) > 0.2 * period
 
     def _spacing(self) -> int:
@@ -381,24 +381,24 @@ class ControllerNode(RobotNode):
         if self._failed is None:
             try:
                 self._take_timing(self._stamp or 0)
-                if self._door.moving and (command := self._follow_actuators(message)) is not None:
+                if self.door.moving and (command := self._follow_actuators(message)) is not None:
                     return command
                 state, newest = self._reader.observe(message), self._newest(message)
-                command = self._controller.command(self._now, replace(state, age=self._latency.age(self._now, newest)))
+                command = self.controller.command(self._now, replace(state, age=self._latency.age(self._now, newest)))
                 self._latency.sent(self._now, newest)
                 return command
             except FAILURES as error:
                 self._failed = str(error)
                 self._finish(False, self._failed)
-                self._door.forget(self._failed)
+                self.door.forget(self._failed)
                 with suppress(TensegrityError):
-                    self._controller.stop(self._now)
+                    self.controller.stop(self._now)
                 self._held = self._within_limits(self._reader.positions(self._joints))
         return Command("position", tuple(each.name for each in self._robot.actuators), self._held)
 
     def _status(self) -> Status:
         """What the robot is doing, by a motion of its actuators or by the controller."""
-        return self._door.status(self._now) if self._door.moving else self._controller.status(self._now)
+        return self.door.status(self._now) if self.door.moving else self.controller.status(self._now)
 
     def _off_rest(self, status: Status, message: StructureState) -> str:
         """How far the output is from where it is held, some times a second; empty where it moves, or is there."""
@@ -408,7 +408,7 @@ class ControllerNode(RobotNode):
         if slot != self._off[0]:
             off = ""
             with suppress(TensegrityError):  # where there is no reference, which the command has said
-                held = self._controller.reference(self._now).pose
+                held = self.controller.reference(self._now).pose
                 off = self._resting.look(self._now, status, held, state_pose(message))
             self._off = slot, off
         return self._off[1]
@@ -417,12 +417,12 @@ class ControllerNode(RobotNode):
         """The command of a motion of actuators; None where it has ended and the controller has taken over."""
         joints = self._joints
         positions = {} if joints is None else dict(zip(joints.name, joints.position, strict=False))
-        command = self._door.command(self._now, positions)
+        command = self.door.command(self._now, positions)
         if command is None:
-            stopped = self._controller.status(self._now).phase == "stopped"
-            self._controller.reset(self._now, self._reader.read(message, joints))
+            stopped = self.controller.status(self._now).phase == "stopped"
+            self.controller.reset(self._now, self._reader.read(message, joints))
             if stopped:
-                self._controller.stop(self._now)
+                self.controller.stop(self._now)
         return command
 
     def set_points(self) -> tuple[float, np.ndarray, np.ndarray | None]:
@@ -432,12 +432,12 @@ class ControllerNode(RobotNode):
             TensegrityError: no motion of actuators can begin now.
         """
         self._ready(whole=True, among_actuators=True)
-        if self._door.motion is not None:
-            return self._now, *self._door.motion.set_points(self._now)
-        phase = self._controller.status(self._now).phase
+        if self.door.motion is not None:
+            return self._now, *self.door.motion.set_points(self._now)
+        phase = self.controller.status(self._now).phase
         if phase == "stopped":
             raise TensegrityError("the controller is stopped; call hold before sending a trajectory.")
-        if phase == "moving" or self._planner.busy:
+        if phase == "moving" or self.planner.busy:
             raise TensegrityError("the robot moves to a goal; wait for its end, or call hold first.")
         sent = self._sent
         if sent is not None and sent.mode == "position":
@@ -452,13 +452,13 @@ class ControllerNode(RobotNode):
 
     def cancel_actuators(self) -> None:
         """Brake the motion of actuators under way."""
-        self._door.break_off(self._now, "cancelled: holding")
+        self.door.break_off(self._now, "cancelled: holding")
         self._asked.trigger(Goal.CANCEL, True, "holding")
 
     def _take_wrench(self, message: WrenchStamped) -> None:
         """A load that is known; what is wrong with one stands in the diagnostics until a good one comes."""
         try:
-            self._loads.take(self._controller, *wrench_from_message(message), self._now)
+            self._loads.take(self.controller, *wrench_from_message(message), self._now)
             self._load_refused = ""
         except TensegrityError as error:
             self._load_refused = str(error)
@@ -471,7 +471,7 @@ class ControllerNode(RobotNode):
 
     def _hear_estimates(self) -> None:
         """Listen to `estimated_wrench` as long as the controller reckons with loads; nobody else needs the messages."""
-        if not self._controller.takes_loads:
+        if not self.controller.takes_loads:
             if self._estimates is not None:
                 self.destroy_subscription(self._estimates)
             self._estimates = None
@@ -495,12 +495,12 @@ class ControllerNode(RobotNode):
         joints = next((each for each in self._recent if nanoseconds(each.header.stamp) == stamp), None)
         if joints is None:
             return False
-        self._planner.cancel("the simulation was reset")
-        self._door.forget("the simulation was reset")
-        if not self._planner.rests:
+        self.planner.cancel("the simulation was reset")
+        self.door.forget("the simulation was reset")
+        if not self.planner.rests:
             return False  # it shares arrays with what is reset; the next state comes soon
         try:
-            self._controller.reset(1e-9 * stamp, self._reader.read(message, joints))
+            self.controller.reset(1e-9 * stamp, self._reader.read(message, joints))
             self._loads.forget()
             self._latency.forget()
             self._acted.clear()
@@ -525,7 +525,7 @@ class ControllerNode(RobotNode):
             return
         self._shown = shown
         try:
-            reference = self._controller.reference(self._now)
+            reference = self.controller.reference(self._now)
         except TensegrityError:
             return  # there is none, which the command has said
         message = Reference(
@@ -537,7 +537,7 @@ class ControllerNode(RobotNode):
         message.goal.orientation.w = 0.0  # none, unlike the world's own frame
         if status.goal is not None:
             fill_pose(message.goal, *status.goal)
-        if not self._door.moving:  # actuators alone know of no pose
+        if not self.door.moving:  # actuators alone know of no pose
             fill_pose(message.pose, *reference.pose)
             fill_twist(message.twist, reference.twist)
         elif self._state is not None:
@@ -557,7 +557,7 @@ class ControllerNode(RobotNode):
         """Gains at once; another controller takes over where the robot rests. Raises TensegrityError: refused."""
         try:
             if self._settings.is_gain(name):
-                self._settings.set_gain(self._controller, name, value)
+                self._settings.set_gain(self.controller, name, value)
             elif name == "controller":
                 self._switch(value)
         except FAILURES as error:
@@ -566,23 +566,23 @@ class ControllerNode(RobotNode):
     def _switch(self, name: str) -> None:
         if (name or self._settings.names[0]) == self._settings.name:
             return
-        if self._door.moving:
+        if self.door.moving:
             raise TensegrityError("the actuators follow a trajectory; wait for its end, or call hold, then switch.")
-        if self._planner.busy:
+        if self.planner.busy:
             raise TensegrityError("a motion is being planned; wait for its answer, or call hold, then switch.")
-        if self._stamp is not None and self._controller.status(self._now).phase == "moving":
+        if self._stamp is not None and self.controller.status(self._now).phase == "moving":
             raise TensegrityError(f"the robot moves under {self._settings.name}; call hold first, then switch.")
         before = self._settings.name
         controller = self._settings.make(name)
         if self._stamp is not None and self._state is not None:
             try:
                 controller.reset(self._now, self._reader.read(self._state, self._joints))
-                if self._controller.status(self._now).phase == "stopped":
+                if self.controller.status(self._now).phase == "stopped":
                     controller.stop(self._now)
             except TensegrityError:
                 self._settings.name = before
                 raise
-        self._controller, self._failed = controller, None
+        self.controller, self._failed = controller, None
         self._hear_estimates()
 
     # -- services -------------------------------------------------------------------------------------------------
@@ -594,7 +594,7 @@ class ControllerNode(RobotNode):
             here = None if self._state is None else state_pose(self._state)
             ignored = "" if here is None else goal.note(here)
             profile = request.profile or "minimum_jerk"
-            accepted = await self._planned(self._planner.goal(self._controller, goal, request.duration, profile))
+            accepted = await self._planned(self.planner.goal(self.controller, goal, request.duration, profile))
             self._finish(False, "a new goal replaced it")
         except UnreachableGoalError as error:
             response.reason, response.binding = str(error), list(error.binding)
@@ -622,12 +622,12 @@ class ControllerNode(RobotNode):
 
     def _answer_withheld(self) -> None:
         message, self._withheld = self._withheld, None
-        if message is not None and not self._planner.withholds:
+        if message is not None and not self.planner.withholds:
             self._control(message)
 
     def _take_goal_pose(self, message: PoseStamped) -> None:
         """A goal of the topic: at once where the controller takes streams of them, else like one of the service."""
-        if self._controller.streams_goals:
+        if self.controller.streams_goals:
             self._stream_goal(message)
             return
         self._newest_goal = message
@@ -653,7 +653,7 @@ class ControllerNode(RobotNode):
         try:
             self._ready(whole=True)
             goal = self._goals(message.header.frame_id, [0.0], [message.pose])[0][1]
-            self._controller.begin(self._now, self._controller.plan_goal(self._now, goal))
+            self.controller.begin(self._now, self.controller.plan_goal(self._now, goal))
             self._streamed, self._stream_refused = self._streamed + 1, ""
             if (
                 abs(self._now - self._streamed_at) > STREAM_PAUSE
@@ -672,7 +672,7 @@ class ControllerNode(RobotNode):
             quaternion = [pose.orientation.w, pose.orientation.x, pose.orientation.y, pose.orientation.z]
             position = [pose.position.x, pose.position.y, pose.position.z]
             waypoints.append((time_from_start, position, quaternion if any(quaternion) else None))
-        return self._controller.make_waypoints(self._now, waypoints)
+        return self.controller.make_waypoints(self._now, waypoints)
 
     def _hold(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         return self._release_or_stop(response, release=True)
@@ -683,15 +683,15 @@ class ControllerNode(RobotNode):
     def _release_or_stop(self, response: Trigger.Response, *, release: bool) -> Trigger.Response:
         try:
             self._ready(among_actuators=True)
-            self._door.break_off(self._now, "stopped by service")
-            self._planner.cancel(f"{'hold' if release else 'stop'} was called")
+            self.door.break_off(self._now, "stopped by service")
+            self.planner.cancel(f"{'hold' if release else 'stop'} was called")
             if release:
                 self._recover()
-                self._controller.release()
-                self._controller.hold(self._now)
+                self.controller.release()
+                self.controller.hold(self._now)
                 self._answer, self._session = None, new_session()
             else:
-                self._controller.stop(self._now)
+                self.controller.stop(self._now)
             self._finish(False, "stopped by service")
             response.success = True
             response.message = "holding" if release else "stopped; call hold to take goals again"
@@ -703,9 +703,9 @@ class ControllerNode(RobotNode):
     def _recover(self) -> None:
         """After a failure: go on from where the robot is now."""
         if self._failed is not None and self._state is not None:
-            if not self._planner.rests:
+            if not self.planner.rests:
                 raise TensegrityError("a plan is still being given up; call hold again.")
-            self._controller.reset(self._now, self._reader.read(self._state, self._joints))
+            self.controller.reset(self._now, self._reader.read(self._state, self._joints))
             self._failed = None
 
     def _ready(self, *, whole: bool = False, among_actuators: bool = False) -> None:
@@ -715,7 +715,7 @@ class ControllerNode(RobotNode):
             raise TensegrityError(f"the actuators hold, call hold to go on: {self._failed}")
         if whole and self._robot_stopped:
             raise TensegrityError(f"{self._robot_stopped}.")
-        if self._door.moving and not among_actuators:
+        if self.door.moving and not among_actuators:
             raise TensegrityError("the actuators follow a trajectory; wait for its end, or call hold first.")
 
     @property
@@ -737,10 +737,10 @@ class ControllerNode(RobotNode):
             waypoints = self._goals(request.header.frame_id, times, request.waypoint)
             interpolation = request.interpolation or "smooth"
             check_cancelled(handle)  # before its turn came
-            accepted = await self._planned(self._planner.through(self._controller, waypoints, interpolation))
+            accepted = await self._planned(self.planner.through(self.controller, waypoints, interpolation))
             self._finish(False, "a new trajectory replaced it")
             if handle.is_cancel_requested:  # when the plan was there, but had not been taken over yet
-                self._controller.hold(self._now)
+                self.controller.hold(self._now)
                 check_cancelled(handle)
         except FAILURES as error:
             if handle.is_cancel_requested:
@@ -778,8 +778,8 @@ class ControllerNode(RobotNode):
         return result
 
     def _cancel(self, _: Any) -> CancelResponse:
-        self._planner.cancel("the trajectory was cancelled")
-        self._controller.hold(self._now)
+        self.planner.cancel("the trajectory was cancelled")
+        self.controller.hold(self._now)
         self._finish(False, "cancelled: holding")
         self._asked.trigger(Goal.CANCEL, True, "holding")
         return CancelResponse.ACCEPT
@@ -792,8 +792,8 @@ class ControllerNode(RobotNode):
     def _publish_feedback(self, message: StructureState) -> None:
         if self._running is None or self._ended is None or self._ended.done():
             return
-        status = self._controller.status(self._now)
-        planned, pose = self._controller.reference(self._now).pose, state_pose(message)
+        status = self.controller.status(self._now)
+        planned, pose = self.controller.reference(self._now).pose, state_pose(message)
         if pose is not None:
             error = pose_error(planned, pose)
             feedback = FollowTrajectory.Feedback(

@@ -135,7 +135,7 @@ class SpoolIdentification:
             others = ", ".join(each for each in wrong if each != name)
             beside = f"; so did not {others} as told" if others else ""
             what = "moved without a command" if commanded[name] == 0.0 else (
-                "did not move when it was told to" if answered[name] == 0.0 else "moved the other way"
+                "did not move on command" if answered[name] == 0.0 else "moved in the opposite direction"
             )  # fmt: skip
             faults.append(Fault(FaultKind.WRONG_SPOOL, name, cycle, f"its sensor {what}{beside}"))
         return faults

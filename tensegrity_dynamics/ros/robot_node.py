@@ -78,6 +78,7 @@ class RobotNode(Node):
     Attributes:
         attention: what it looks at; give `attention.prompt` as callback group of a service that cannot wait.
         survived: errors that came from outside and that no callback had foreseen.
+        status_text, status_values: what its diagnostics say, in words and by name.
     """
 
     def __init__(self, name: str) -> None:
@@ -89,8 +90,8 @@ class RobotNode(Node):
         self._news, self._news_since = 0, 0.0
         self._choices: dict[str, Sequence[str]] = {}
         self._changed: Callable[[str, Any], None] | None = None
-        self._said_level, self._said = WARN, "starting"
-        self._said_values: dict[str, Any] = {}
+        self._said_level, self.status_text = WARN, "starting"
+        self.status_values: dict[str, Any] = {}
         self._last_problem = ""
         self._later: Callable[[], Mapping[str, Any]] | None = None
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", QoSProfile(depth=10))
@@ -324,8 +325,8 @@ class RobotNode(Node):
         if len(message) > LONGEST_WORDS:
             message = message[:LONGEST_WORDS] + " ..."
         fresh = message != self._last_problem and level != OK
-        self._said_level, self._said = level, message
-        self._said_values.update(values)
+        self._said_level, self.status_text = level, message
+        self.status_values.update(values)
         if level == OK:
             self._last_problem = ""
         elif fresh:
@@ -372,12 +373,12 @@ class RobotNode(Node):
         """Publish the diagnostics now."""
         if self._later is not None:
             try:
-                self._said_values.update(self._later())
+                self.status_values.update(self._later())
             except Exception as error:  # words for people end no node
-                self._said_values["not_said"] = f"{type(error).__name__}: {error}"
-        values = [KeyValue(key=key.replace("_", " "), value=str(value)) for key, value in self._said_values.items()]
+                self.status_values["not_said"] = f"{type(error).__name__}: {error}"
+        values = [KeyValue(key=key.replace("_", " "), value=str(value)) for key, value in self.status_values.items()]
         status = DiagnosticStatus(
-            level=self._said_level, name=self.diagnostic_name, message=self._said, values=values,
+            level=self._said_level, name=self.diagnostic_name, message=self.status_text, values=values,
             hardware_id=self.hardware_id,
         )  # fmt: skip
         array = DiagnosticArray(status=[status])

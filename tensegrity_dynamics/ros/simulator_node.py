@@ -86,7 +86,12 @@ class Reading:
 
 
 class SimulatorNode(RobotNode):
-    """See the module; every parameter says what it is."""
+    """See the module; every parameter says what it is.
+
+    Attributes:
+        ticks: control periods since the start or the last reset. period: of the control [ns].
+        seen: `Observation` at the end of the last period.
+    """
 
     def __init__(self) -> None:
         super().__init__("simulator")
@@ -140,13 +145,13 @@ class SimulatorNode(RobotNode):
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
         self.on_change(self._parameter_changed)
         natural = Simulation(robot, longest or None, integrator, rigid_bars=rigid)
-        self._period = round(period * 1e9)
+        self.period = round(period * 1e9)
         late, later, more = (round(each / period) for each in (delay, state_delay, jitter))
         self._late: LateMessages[Late] = LateMessages(late, late + more, seed)
         self._readings: LateMessages[Reading] = LateMessages(later, later + more, seed + 1)
         self._read: Reading | None = None  # the last one that was published
         self._acted: TimeReference | None = None  # what the last command is told of, until that is published
-        self._substeps = max(1, -(-self._period // max(1, round(natural.time_step * 1e9))))
+        self._substeps = max(1, -(-self.period // max(1, round(natural.time_step * 1e9))))
         self._simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
         self._choice = ""
         if not (chosen or longest) and "implicit" in kind.integrators:
@@ -158,7 +163,7 @@ class SimulatorNode(RobotNode):
             freshness=max(freshness, 2.0 * period),
             without_impedance=self._simulation.without_impedance,
         )
-        self._ticks, self._sent, self._holding, self._answered_at = 0, -1, True, -1
+        self.ticks, self._sent, self._holding, self._answered_at = 0, -1, True, -1
         self._codec, self._tendons, self._buffer = kind.codec(robot), robot.model.tension_names, StateBuffer()
         # compile before anybody waits for the first answer
         self._simulation.advance(1)
@@ -214,7 +219,7 @@ class SimulatorNode(RobotNode):
                 return
             steps = f"{explicit.integrator} in steps of {1e6 * explicit.time_step:.3g} us"
             why = f"{steps} reaches {reached:.2g} of real time"
-        substeps = max(1, -(-self._period // round(IMPLICIT_STEP * 1e9)))
+        substeps = max(1, -(-self.period // round(IMPLICIT_STEP * 1e9)))
         rigid = bool(self.get_parameter("rigid_bars").value)
         try:
             implicit = Simulation(explicit.robot, period / substeps, "implicit", rigid_bars=rigid)
@@ -230,13 +235,9 @@ class SimulatorNode(RobotNode):
             self.get_logger().info(f"integrator {self._choice} ({more})")
 
     @property
-    def _now(self) -> float:
-        return 1e-9 * self._ticks * self._period
-
-    @property
-    def ticks(self) -> int:
-        """Control periods since the start or the last reset."""
-        return self._ticks
+    def now(self) -> float:
+        """Simulated time [s]."""
+        return 1e-9 * self.ticks * self.period
 
     # -- running --------------------------------------------------------------------------------------------------
 
@@ -244,18 +245,18 @@ class SimulatorNode(RobotNode):
         """One control period by the clock."""
         wall = time.monotonic()
         since, self._ticked = 0.0 if self._ticked is None else wall - self._ticked, wall
-        periods = since * self._factor / (1e-9 * self._period)
+        periods = since * self._factor / (1e-9 * self.period)
         if self._paused:
             self._publish()
             return
         self._lost += max(0, round(periods) - 1)
         self._gate.streams.publishers = self.command_publishers()
-        if self._gate.must_hold(self._now) is not None and not self._holding:
+        if self._gate.must_hold(self.now) is not None and not self._holding:
             self._hold()
         self._advance()
         if self._gate.stopped:
             self.set_status(ERROR, f"emergency stop: {self._gate.stopped}; call simulator/release when it is safe")
-        elif (contest := self._gate.streams.contest(self._now)) is not None:
+        elif (contest := self._gate.streams.contest(self.now)) is not None:
             self.set_status(ERROR, contest)
         elif self._holding and self._gate.source:
             self.set_status(
@@ -284,29 +285,29 @@ class SimulatorNode(RobotNode):
     def _advance(self) -> None:
         """Move on by one control period and publish."""
         try:
-            if (command := self._late.take(self._ticks)) is not None:
+            if (command := self._late.take(self.ticks)) is not None:
                 self._apply(command)
-            if (forces := self._wrenches.changed(self._now)) is not None:
+            if (forces := self._wrenches.changed(self.now)) is not None:
                 self._simulation.apply_forces(forces)
             self._simulation.advance(self._substeps)
         except TensegrityError as error:
             self._paused = True
             self.set_status(ERROR, f"paused: {error}")
             return
-        self._ticks += 1
-        if self._pause_at > 0.0 and self._ticks * self._period >= round(1e9 * self._pause_at):
+        self.ticks += 1
+        if self._pause_at > 0.0 and self.ticks * self.period >= round(1e9 * self._pause_at):
             self._pause_at, self._paused = 0.0, True
         self._publish()
 
     def _running(self) -> None:
         """Judge the pace over `PACE_PERIODS` in which commands were followed: what comes before them is a start."""
         if self._judged_since is None:
-            self._judged_since = time.monotonic(), self._ticks
+            self._judged_since = time.monotonic(), self.ticks
         began, before = self._judged_since
-        if self._ticks - before >= PACE_PERIODS:
+        if self.ticks - before >= PACE_PERIODS:
             wall = time.monotonic()
-            factor = 1e-9 * (self._ticks - before) * self._period / max(1e-9, wall - began)
-            self._judged_since = wall, self._ticks
+            factor = 1e-9 * (self.ticks - before) * self.period / max(1e-9, wall - began)
+            self._judged_since = wall, self.ticks
             # by the clock the pace that was asked for counts; in lock-step nobody asked for one
             late = not self._lockstep and factor < LEAST_PACE * self._factor
             slow = f"too slow: {factor:.2f} simulated seconds per second instead of {self._factor:g}"
@@ -316,7 +317,7 @@ class SimulatorNode(RobotNode):
             notes |= {} if self._lockstep else {"lost_periods": str(self._lost)}
             notes |= self._simulation.details
             self.set_status(
-                WARN if late else OK, said, real_time_factor=f"{factor:.2f}", time=f"{self._now:.2f} s", **notes
+                WARN if late else OK, said, real_time_factor=f"{factor:.2f}", time=f"{self.now:.2f} s", **notes
             )
 
     def _hold(self) -> None:
@@ -329,11 +330,11 @@ class SimulatorNode(RobotNode):
     # -- messages -------------------------------------------------------------------------------------------------
 
     def _publish(self) -> None:
-        now, simulation = self._ticks * self._period, self._simulation
+        now, simulation = self.ticks * self.period, self._simulation
         # the clock first, then what the others answer to
         self._clock_publisher.publish(ClockMessage(clock=time_message(now)))
         shown = self._state is not None or heard(self._truth)
-        seen = self._seen = simulation.observe_sensors()
+        seen = self.seen = simulation.observe_sensors()
         truth = None
         if shown:
             output = (seen.pose, seen.twist) if isinstance(seen, Observation) else (None, None)
@@ -341,10 +342,10 @@ class SimulatorNode(RobotNode):
         reading = Reading(now, seen, truth)
         if self._read is None:  # the first one is there for all
             self._read = reading
-        if self._sent < self._ticks:  # not again for a state that is published again
-            self._readings.put(self._ticks, reading)
-            self._sent = self._ticks
-        self._read = self._readings.take(self._ticks) or (reading if self._read.stamp == now else self._read)
+        if self._sent < self.ticks:  # not again for a state that is published again
+            self._readings.put(self.ticks, reading)
+            self._sent = self.ticks
+        self._read = self._readings.take(self.ticks) or (reading if self._read.stamp == now else self._read)
         self._publish_reading(self._read)
         # what nobody waits for goes out while the others work
         if truth is not None and heard(self._truth):
@@ -373,7 +374,7 @@ class SimulatorNode(RobotNode):
         joints.effort = list(seen.efforts.values())
         if self._imu is not None:  # before what the estimator answers to
             for rod, value in seen.imus.items():
-                if self._lockstep or is_due(self._imus[rod].rate, reading.stamp, self._period):
+                if self._lockstep or is_due(self._imus[rod].rate, reading.stamp, self.period):
                     self._imu.publish(imu_message(rod, value, stamp, self._imus[rod].noise))
         self._joint_states.publish(joints)
         if self._state is not None and reading.truth is not None:  # last, because the controller answers it
@@ -382,13 +383,13 @@ class SimulatorNode(RobotNode):
 
     def _command(self, message: ActuatorCommand) -> None:
         stamp = nanoseconds(message.header.stamp)
-        answered = self._ticks * self._period if self._read is None else self._read.stamp
+        answered = self.ticks * self.period if self._read is None else self._read.stamp
         source, session = message.source or "unnamed", int(message.session)
         if self._lockstep and (stamp != answered or self._paused):
             if stamp == answered and message.name:
-                self._answered_at = self._ticks
-            if message.name or not self._gate.streams.announce(source, session, self._now):
-                self._gate.streams.hear(source, session, self._now)
+                self._answered_at = self.ticks
+            if message.name or not self._gate.streams.announce(source, session, self.now):
+                self._gate.streams.hear(source, session, self.now)
             return  # an answer to a state that is past, or sent again
         mode = MODES.get(message.mode)
         if mode is None:
@@ -400,8 +401,8 @@ class SimulatorNode(RobotNode):
             self.set_status(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
             return
         verdict = self._gate.check(
-            list(message.name), values, mode, source=source, session=session, stamp=1e-9 * stamp, now=self._now,
-            positions=self._seen.positions, period=message.period,
+            list(message.name), values, mode, source=source, session=session, stamp=1e-9 * stamp, now=self.now,
+            positions=self.seen.positions, period=message.period,
         )  # fmt: skip
         if verdict.holds is None:
             for refusal in verdict.refusals:
@@ -410,11 +411,11 @@ class SimulatorNode(RobotNode):
             self._hold()  # all of it was refused
         elif verdict.accepted:
             self._holding = False
-            self._late.put(self._ticks, Late(verdict.set_points, stamp, source, message.period))
+            self._late.put(self.ticks, Late(verdict.set_points, stamp, source, message.period))
         elif verdict.holds is not None:  # nobody's command counts, or not this one's: the time goes on all the same
             self._hold()
             self.set_status(
-                ERROR if self._gate.streams.contest(self._now) else WARN, f"the actuators hold: {verdict.holds}"
+                ERROR if self._gate.streams.contest(self.now) else WARN, f"the actuators hold: {verdict.holds}"
             )
         else:
             return  # a command that makes no sense is not an answer
@@ -426,7 +427,7 @@ class SimulatorNode(RobotNode):
 
     def _apply(self, command: Late) -> None:
         """Let a command act, and say from when on it does."""
-        age = max(0.0, self._now - 1e-9 * command.stamp)
+        age = max(0.0, self.now - 1e-9 * command.stamp)
         by_mode: dict[Mode, dict[str, Any]] = {}
         for name, (kind, value) in command.set_points.items():
             by_mode.setdefault(kind, {})[name] = value
@@ -434,18 +435,18 @@ class SimulatorNode(RobotNode):
             self._simulation.command(kind.value, values, age=age, period=command.period)
         if heard(self._timing):
             self._acted = TimeReference(time_ref=time_message(command.stamp), source=command.source)
-            self._acted.header.stamp = time_message(self._ticks * self._period)
+            self._acted.header.stamp = time_message(self.ticks * self.period)
 
     def _external_wrench(self, message: WrenchStamped) -> None:
         try:
-            self._wrenches.take(*wrench_from_message(message), self._now)
+            self._wrenches.take(*wrench_from_message(message), self.now)
         except TensegrityError as error:
             self.set_status(WARN, f"external wrench refused: {error}")
 
     def _payload(self, message: InertiaStamped) -> None:
         before = self._payloads.words
         try:
-            self._payloads.take(*payload_from_message(message), self._now)
+            self._payloads.take(*payload_from_message(message), self.now)
         except TensegrityError as error:
             self.set_status(WARN, f"payload refused: {error}")
         if self._payloads.words != before:
@@ -468,7 +469,7 @@ class SimulatorNode(RobotNode):
         self._late.clear()
         self._readings.clear()
         self._read, self._acted, self._sent = None, None, -1
-        self._ticks, self._holding, self._answered_at = 0, True, -1
+        self.ticks, self._holding, self._answered_at = 0, True, -1
         self._judged_since = None
         self._tell_carried()
         self._publish()
@@ -480,7 +481,7 @@ class SimulatorNode(RobotNode):
         self._answered = time.monotonic()
         self._judged_since = None
         self._publish()
-        settled = self._lockstep and self._paused and self._answered_at == self._ticks
+        settled = self._lockstep and self._paused and self._answered_at == self.ticks
         words = f"paused; {ANSWERED}" if settled else "paused"
         response.success, response.message = True, words if self._paused else "running"
         return response
@@ -497,7 +498,7 @@ class SimulatorNode(RobotNode):
 
     def _release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         try:
-            self._gate.release(self._now)
+            self._gate.release(self.now)
             self._tell_stop()
             response.success = True
             response.message = "released: the actuators hold until the next goal or `hold` of the controller"
@@ -510,7 +511,7 @@ class SimulatorNode(RobotNode):
             self._pause_at = float(value)
         elif name == "real_time_factor" and not self._lockstep:
             self._factor = float(value)
-            self._timer.timer_period_ns = int(self._period / self._factor)
+            self._timer.timer_period_ns = int(self.period / self._factor)
 
 
 def main() -> int:

@@ -141,7 +141,8 @@ class StateBuffer:
 
     def _lay_out(self, record: StateRecord, source: str) -> None:
         """Serialise a message of this form and find where its numbers stand, by numbers that are all different."""
-        message = state_message(replace(record, **dict.fromkeys(FIGURES, 0.0)), MARKED, source)
+        none: dict[str, Any] = dict.fromkeys(FIGURES, 0.0)
+        message = state_message(replace(record, **none), MARKED, source)
         count = 0
 
         def marks(size: int) -> list[float]:

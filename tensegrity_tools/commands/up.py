@@ -357,8 +357,8 @@ def _summary(arrivals: list[Any]) -> bool:
         console.print(f"on the way to '{each.name}': {each.fault}", soft_wrap=True)
     if untold := sorted({name for each in arrivals for name in each.untold}):
         console.print(
-            f"not known: whether {', '.join(untold)} kept their tension floors; on the way to some goals their servos "
-            "told no tension (an AX-12A does so only while it winds in)",
+            f"unclear whether {', '.join(untold)} kept their tension floors: during some motions their servos "
+            "measured no tension (an AX-12A does so only while it winds in)",
             soft_wrap=True,
         )
     return all(each.success for each in arrivals) and len(arrivals) > 0

@@ -161,14 +161,14 @@ def test_trajectories_report_their_way_and_can_be_cancelled(running):
     system = running("biglide", controller="computed_torque", **{"computed_torque.stiffness": 100.0})
     home = np.array(system.watcher.pose[0])
     heard = []
-    handle = system.follow([(1.0, home + [0.04, 0.0, 0.0]), (2.0, home)], heard.append, interpolation="minimum_jerk")
+    handle = system.follow([(0.5, home + [0.02, 0.0, 0.0]), (1.0, home)], heard.append, interpolation="minimum_jerk")
     result = handle.get_result_async()
     system.wait(result.done)
     assert result.result().result.success, result.result().result.reason
     assert result.result().result.position_error < 1e-3
     progress = [each.feedback.progress for each in heard]
     assert len(progress) > 10 and progress == sorted(progress)
-    handle = system.follow([(20.0, home + [0.1, 0.0, 0.0])])
+    handle = system.follow([(5.0, home + [0.1, 0.0, 0.0])])
     result = handle.get_result_async()
     system.wait(lambda: system.mode == "moving")
     handle.cancel_goal_async()

@@ -216,7 +216,7 @@ def test_bytes_that_are_no_message_do_not_end_a_node():
         publisher.publish(whole.replace(b"me\x00", b"\xff\xfe\x00"))
 
         def heard() -> bool:  # a sign of life of another source, as soon as whatever came before is no longer fresh
-            publisher.publish(ActuatorCommand(source="me", header=Header(stamp=time_message(round(1e9 * node._now)))))
+            publisher.publish(ActuatorCommand(source="me", header=Header(stamp=time_message(round(1e9 * node.now)))))
             return node._gate.source == "me"
 
         spin_until(heard)
@@ -275,11 +275,11 @@ def test_a_flood_of_problems_fills_neither_the_log_nor_the_network():
     rclpy.init(args=["--ros-args", "--log-level", "FATAL"])
     try:
         node, published = RobotNode("flooded"), []
-        node.report = lambda: published.append(node._said)  # type: ignore[method-assign]
+        node.report = lambda: published.append(node.status_text)  # type: ignore[method-assign]
         for k in range(10_000):
             node.set_status(b"\x01", f"problem {k}" + "x" * 100_000)
-        assert len(published) <= 40 + 20 and len(node._said) < 3000
-        assert node._said.startswith("problem 9999")
+        assert len(published) <= 40 + 20 and len(node.status_text) < 3000
+        assert node.status_text.startswith("problem 9999")
         node.destroy_node()
     finally:
         rclpy.try_shutdown()
@@ -292,8 +292,8 @@ def test_a_publisher_that_cannot_be_heard_is_said():
         sender = rclpy.create_node("sender")
         careless = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
         sender.create_publisher(ActuatorCommand, "actuator_command", careless)
-        until(lambda: executor.spin_once(timeout_sec=0.1) or "unheard_publishers" in node._said_values)
-        assert node._said_values["unheard_publishers"] == "actuator_command"
+        until(lambda: executor.spin_once(timeout_sec=0.1) or "unheard_publishers" in node.status_values)
+        assert node.status_values["unheard_publishers"] == "actuator_command"
         sender.destroy_node()
 
 
@@ -303,10 +303,10 @@ def test_a_simulator_below_the_pace_that_was_asked_for_says_so(lockstep, factor,
     with node_of(SimulatorNode, "three_prism", parameters) as (node, _):
         node._running()  # from here on it counts
         began, before = node._judged_since
-        node._ticks = before + 50
-        node._judged_since = began - 50 * 1e-9 * node._period / 0.81, before  # 0.81 simulated seconds per second
+        node.ticks = before + 50
+        node._judged_since = began - 50 * 1e-9 * node.period / 0.81, before  # 0.81 simulated seconds per second
         node._running()
-        assert ("too slow" in node._said) == late
+        assert ("too slow" in node.status_text) == late
 
 
 def test_a_simulator_says_which_payloads_it_carries_and_which_it_refuses():
@@ -321,7 +321,11 @@ def test_a_simulator_says_which_payloads_it_carries_and_which_it_refuses():
         weigh.callback(message)
         message.header.frame_id = "top_9"
         weigh.callback(message)
-        assert node._said.startswith("payload refused: ") and "top_9" in node._said and "top_1" in node._said
+        assert (
+            node.status_text.startswith("payload refused: ")
+            and "top_9" in node.status_text
+            and "top_1" in node.status_text
+        )
         message.header.frame_id, message.inertia.m = "top_1", 0.0
         weigh.callback(message)
         message.inertia.m = 0.3
@@ -339,12 +343,12 @@ def test_time_without_commands_counts_for_no_pace(event):
     with node_of(SimulatorNode, "three_prism", {"paused": True}) as (node, _):
         if event != "start":
             node._running()
-            node._judged_since = time.monotonic() - 3600.0, node._ticks
+            node._judged_since = time.monotonic() - 3600.0, node.ticks
             {"hold": node._hold, "reset": lambda: node._reset(None, Trigger.Response()),
              "pause": lambda: node._set_paused(SetBool.Request(data=False), SetBool.Response())}[event]()  # fmt: skip
-        node._ticks += 500
+        node.ticks += 500
         node._running()
-        assert "too slow" not in node._said and node._judged_since[1] == node._ticks
+        assert "too slow" not in node.status_text and node._judged_since[1] == node.ticks
 
 
 def test_a_flood_of_commands_never_keeps_the_simulation_from_its_next_step():
@@ -360,7 +364,7 @@ def test_a_flood_of_commands_never_keeps_the_simulation_from_its_next_step():
             nonlocal waiting, longest, handled, last
             handled += 1
             is_due = node._timer.time_until_next_call() <= 0
-            waiting, last = (waiting + 1 if is_due and node._ticks == last else int(is_due)), node._ticks
+            waiting, last = (waiting + 1 if is_due and node.ticks == last else int(is_due)), node.ticks
             longest = max(longest, waiting)
             command(message)
 
@@ -373,14 +377,14 @@ def test_a_flood_of_commands_never_keeps_the_simulation_from_its_next_step():
         def flood() -> None:
             for k in range(10_000):
                 message = ActuatorCommand(source=f"s{k % 3}", name=names, value=[0.001 * (k % 7)] * len(names))
-                message.header.stamp = time_message(node._ticks * node._period)
+                message.header.stamp = time_message(node.ticks * node.period)
                 publisher.publish(message)
             ended.set()
 
-        begun = node._ticks
+        begun = node.ticks
         sent = threading.Thread(target=flood)
         sent.start()
-        while not ended.is_set() or node._ticks < begun + 20:
+        while not ended.is_set() or node.ticks < begun + 20:
             node.survive(lambda: executor.spin_once(timeout_sec=0.1))
         sent.join()
         assert handled > 0 and longest <= 3, (handled, longest)
@@ -393,12 +397,12 @@ def test_pauses_resets_and_stops_in_any_order_leave_a_simulator_that_obeys():
     with node_of(SimulatorNode, "three_prism", {}) as (node, _):
         random = HostileMessages(9, ()).random
         names = [each.name for each in load_robot("three_prism").actuators]
-        start = dict(node._seen.positions)
+        start = dict(node.seen.positions)
 
         def send(change: float) -> None:
             values = [start[name] + change for name in names]
             message = ActuatorCommand(source="me", name=names, value=values)
-            message.header.stamp = time_message(node._ticks * node._period)
+            message.header.stamp = time_message(node.ticks * node.period)
             node._command(message)
 
         def call(name: str) -> Trigger.Response:
@@ -417,20 +421,20 @@ def test_pauses_resets_and_stops_in_any_order_leave_a_simulator_that_obeys():
         call("release")
         call("reset")
         node._set_paused(SetBool.Request(data=False), SetBool.Response())
-        assert node._now == 0.0
+        assert node.now == 0.0
         for _ in range(100):
             send(-1e-3)
             node._tick()
         for name in names:
-            assert abs(node._seen.positions[name] - start[name] + 1e-3) < 1e-5
+            assert abs(node.seen.positions[name] - start[name] + 1e-3) < 1e-5
         told: list[str] = []
         node._stop_teller.publish = lambda message: told.append(message.data)
         call("emergency_stop")
         assert "call simulator/release, then ask again" in told[-1]
-        held = dict(node._seen.positions)
+        held = dict(node.seen.positions)
         for _ in range(50):
             send(1e-3)
             node._tick()
-        assert all(abs(node._seen.positions[name] - held[name]) < 1e-6 for name in names)
+        assert all(abs(node.seen.positions[name] - held[name]) < 1e-6 for name in names)
         call("release")
         assert told[-1] == ""

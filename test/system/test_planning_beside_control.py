@@ -87,7 +87,7 @@ class Cell:
 
     @property
     def phase(self) -> str:
-        return str(self.node._controller.status(self.node.now).phase)
+        return str(self.node.controller.status(self.node.now).phase)
 
     def close(self) -> None:
         self.node.close()
@@ -114,7 +114,7 @@ class EndlessPlan:
 
     def __init__(self, cell: Cell) -> None:
         self.began, self.left = threading.Event(), threading.Event()
-        cell.node._controller.plan_goal = self._plan
+        cell.node.controller.plan_goal = self._plan
 
     def _plan(self, *_: Any, **__: Any) -> Any:
         self.began.set()
@@ -130,17 +130,17 @@ def test_a_controller_that_plans_takes_the_newest_goal_of_the_topic_and_drops_th
     with cell("three_prism") as made:
         announced: list[Any] = []
         made.node._asked._publisher.publish = announced.append
-        plan, may_end = made.node._controller.plan_goal, threading.Event()
+        plan, may_end = made.node.controller.plan_goal, threading.Event()
 
         def waiting_plan(*words: Any, **options: Any) -> Any:
             assert may_end.wait(PATIENCE_S)
             return plan(*words, **options)
 
-        made.node._controller.plan_goal = waiting_plan
+        made.node.controller.plan_goal = waiting_plan
         for k, height in enumerate((-0.001, -0.002, -0.003)):
             made.node._take_goal_pose(PoseStamped(pose=fill_pose(Pose(), made.home[0] + [0, 0, height], 4 * [0.0])))
             if k == 0:
-                made.spin_until(lambda: made.node._planner.busy)
+                made.spin_until(lambda: made.node.planner.busy)
         may_end.set()
         made.spin_until(lambda: len(announced) == 2)
         assert [round(1e3 * (each.waypoint[0].position.z - made.home[0][2])) for each in announced] == [-1, -3]
@@ -176,7 +176,7 @@ def test_a_state_that_a_plan_withheld_is_not_answered_after_a_newer_one():
     """It would look like a reset of the simulation, and the goal that was accepted would be forgotten."""
     with cell("three_prism", lockstep=True) as made:
         answer = made.ask((0.0, 0.0, 0.001))
-        made.spin_until(lambda: made.node._planner.busy)
+        made.spin_until(lambda: made.node.planner.busy)
         assert made.give_state(PERIOD) == 0
         made.spin_until(answer.done)
         assert answer.result().accepted, answer.result().reason
@@ -189,7 +189,7 @@ def test_a_state_that_a_plan_withheld_is_not_answered_after_a_newer_one():
 
 def test_a_second_goal_is_refused_at_once_and_a_later_one_planned():
     with cell("three_prism") as made:
-        real = made.node._controller.plan_goal
+        real = made.node.controller.plan_goal
         plan = EndlessPlan(made)
         first = made.ask((0.0, 0.0, 0.001))
         made.spin_until(plan.began.is_set)
@@ -198,7 +198,7 @@ def test_a_second_goal_is_refused_at_once_and_a_later_one_planned():
         assert "another motion is being planned" in second.result().reason and not first.done()
         made.call("hold")
         made.spin_until(first.done)
-        made.node._controller.plan_goal = real
+        made.node.controller.plan_goal = real
         third = made.ask((0.0, 0.0, 0.001))
         made.spin_until(third.done)
         assert third.result().accepted, third.result().reason
@@ -218,7 +218,7 @@ def test_a_reset_gives_up_the_plan_and_takes_over_at_the_start(lockstep):
         made.spin_until(answer.done)
         assert "reset" in answer.result().reason
         assert plan.left.wait(PATIENCE_S)
-        made.spin_until(lambda: made.node._planner.rests)
+        made.spin_until(lambda: made.node.planner.rests)
         made.give_state(0)  # as the simulator sends it again, or its next one
         assert made.node.now == 0.0 and made.phase == "holding"
 
@@ -249,8 +249,8 @@ def test_the_plan_of_every_controller_can_be_called_off(robot, controller):
         made.spin_until(answer.done)
         assert not answer.result().accepted
         assert "stop" in answer.result().reason
-        made.spin_until(lambda: made.node._planner.rests)
-        running = made.node._planner._running
+        made.spin_until(lambda: made.node.planner.rests)
+        running = made.node.planner._running
         assert running is None or isinstance(running.exception(), PlanCancelledError)
         for _ in range(3):
             assert made.give_state() == 1
@@ -279,7 +279,7 @@ def test_a_storm_of_goals_cancels_stops_and_resets_leaves_a_controller_that_work
             else:
                 made.give_state()
             made.executor.spin_once(timeout_sec=0.0)
-        made.spin_until(lambda: all(each.done() for each in tasks) and made.node._planner.rests)
+        made.spin_until(lambda: all(each.done() for each in tasks) and made.node.planner.rests)
         for each in tasks:
             assert each.result().accepted or each.result().reason
         assert made.node.survived == 0
@@ -313,7 +313,7 @@ def test_while_an_emergency_stop_holds_every_door_refuses_goals_and_says_what_to
         posed, actuated = Asked(FollowTrajectory.Goal(waypoint=[pose])), Asked(FollowActuators.Goal())
         followed = made.executor.create_task(node._follow(posed))
         posed.request.time_from_start = [Duration(sec=2)]
-        driven = made.executor.create_task(node._door._follow(actuated))
+        driven = made.executor.create_task(node.door._follow(actuated))
         node._take_goal_pose(PoseStamped(pose=pose))
         made.spin_until(lambda: asked.done() and followed.done() and driven.done() and node._stream_refused)
         for reason in (asked.result().reason, followed.result().reason, driven.result().reason, node._stream_refused):

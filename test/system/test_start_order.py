@@ -55,7 +55,7 @@ class Cell:
     def holds(self) -> bool:
         """Whether the controller commands what the simulator follows."""
         controller, simulator = self.nodes["controller"], self.nodes["simulator"]
-        return controller._said == "holding" and not simulator._holding and controller._stamp is not None
+        return controller.status_text == "holding" and not simulator._holding and controller._stamp is not None
 
     def close(self) -> None:
         for name in list(self.nodes):
@@ -83,6 +83,6 @@ def test_a_robot_holds_whatever_started_first_and_whatever_was_started_again(see
         simulator = cell.nodes["simulator"]
         began = simulator.ticks
         cell.until(lambda: simulator.ticks >= began + 25)
-        assert cell.holds, (order, again, {name: node._said for name, node in cell.nodes.items()})
+        assert cell.holds, (order, again, {name: node.status_text for name, node in cell.nodes.items()})
     finally:
         cell.close()

@@ -97,12 +97,12 @@ def test_known_wrenches_reach_the_control_and_stale_ones_are_refused_by_name():
     for _ in range(2):
         loads.take(control, name, (0.0, 3.0, 0.0), nothing, 1.0, 1.1)
         loads.update(control, 1.1)
-        assert np.linalg.norm(control._loads) == pytest.approx(3.0)
+        assert np.linalg.norm(control.loads) == pytest.approx(3.0)
     other = make_controller("qp", robot)  # takes over, and is told what acts
     loads.update(other, 1.2)
-    assert np.linalg.norm(other._loads) == pytest.approx(3.0)
+    assert np.linalg.norm(other.loads) == pytest.approx(3.0)
     loads.update(other, 2.0)
-    assert not other._loads.any()
+    assert not other.loads.any()
     for force, stamp in (((np.nan, 0.0, 0.0), 1.0), ((1.0, 0.0, 0.0), 0.2), ((1.0, 0.0, 0.0), 5.0)):
         with pytest.raises(CommandRefused, match=name):
             loads.take(control, name, force, nothing, stamp, 1.0)
@@ -119,22 +119,22 @@ def test_an_estimated_wrench_counts_from_the_next_state_on_in_bounds_and_fades_w
     loads.update(control, 0.0)
     loads.take_estimate(name, (100.0, 0.0, 0.0), nothing, 1.0, 1.0)
     loads.update(control, 1.0)
-    assert not control._loads.any()
+    assert not control.loads.any()
     before, steps = 0.0, []
     for k in range(1, 200):
         time = 1.0 + 0.005 * k
         loads.take_estimate(name, (100.0, 0.0, 0.0), nothing, time, time)
         loads.update(control, time)
-        steps.append(np.linalg.norm(control._loads) - before)
-        before = np.linalg.norm(control._loads)
+        steps.append(np.linalg.norm(control.loads) - before)
+        before = np.linalg.norm(control.loads)
     assert before == pytest.approx(10.0, rel=1e-3)  # the limit
     assert 0.0 < max(steps[1:]) <= 10.0 * 0.005 / 0.1 + 1e-9  # the rate
     loads.take(control, name, (0.0, 3.0, 0.0), nothing, time, time)
     loads.update(control, time + 0.005)
-    assert np.linalg.norm(control._loads) == pytest.approx(np.hypot(before, 3.0), rel=1e-3)  # beside what is stated
+    assert np.linalg.norm(control.loads) == pytest.approx(np.hypot(before, 3.0), rel=1e-3)  # beside what is stated
     for k in range(200):
         loads.update(control, time + 0.7 + 0.005 * k)
-    assert np.linalg.norm(control._loads) < 1e-3
+    assert np.linalg.norm(control.loads) < 1e-3
     for force in ((np.nan, 0.0, 0.0), (1.0, np.inf, 0.0)):
         with pytest.raises(CommandRefused, match=name):
             loads.take_estimate(name, force, nothing, 3.0, 3.0)

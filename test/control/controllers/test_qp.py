@@ -170,8 +170,8 @@ def test_streamed_goals_are_followed_smoothly():
     assert np.max(np.linalg.norm(outputs[:-1] - np.array(references)[1:], axis=1)) < 5e-4
     rates = np.diff(references, axis=0) / made.control.period
     bends = np.linalg.norm(np.diff(rates, axis=0), axis=1) / made.control.period
-    assert np.max(np.linalg.norm(rates, axis=1)) <= 1.05 * made.control._limits[0]
-    assert np.max(bends) <= 1.1 * made.control._limits[1]
+    assert np.max(np.linalg.norm(rates, axis=1)) <= 1.05 * made.control.motion_limits[0]
+    assert np.max(bends) <= 1.1 * made.control.motion_limits[1]
     turned = np.linalg.norm(np.array(references) - centre, axis=1)
     assert np.max(turned) > 0.02  # it did go round
     assert np.min(tensions) > 0.95 * 5.0
@@ -273,26 +273,26 @@ def test_floors_rise_by_what_tensions_were_seen_below_what_they_should_be_and_th
         control._doubt_tensions(time, acts)
 
     see(commanded - 0.02 * floor * one, 0.0)  # what it grew by is not known yet
-    np.testing.assert_allclose(control._doubt, 0.02 * floor * one, atol=1e-9)
+    np.testing.assert_allclose(control.doubt, 0.02 * floor * one, atol=1e-9)
     see(commanded - 0.02 * floor * one, 0.0)
-    np.testing.assert_allclose(control._doubt, 0.02 * floor * one, atol=1e-9)
+    np.testing.assert_allclose(control.doubt, 0.02 * floor * one, atol=1e-9)
     see(commanded - 0.05 * floor * one, 0.0)
     ahead = DELAYED * period + period + stretch.lag[0]  # until the next command acts and has changed the tension
     expected = (0.05 + 0.03 * ahead / period) * floor * one
-    np.testing.assert_allclose(control._doubt, expected, atol=1e-9)
+    np.testing.assert_allclose(control.doubt, expected, atol=1e-9)
     control._short[:] = 0.02 * floor * one
     see(commanded - 0.05 * floor * one, 0.0, acts=DELAYED * period + 0.002)
     expected += 0.03 * 0.002 / period * floor * one
-    np.testing.assert_allclose(control._doubt, expected, atol=1e-9)
+    np.testing.assert_allclose(control.doubt, expected, atol=1e-9)
     control.command(0.0, seen)
-    assert control.program.tension_low[0] == pytest.approx((control._low + expected)[0])
+    assert control.program.tension_low[0] == pytest.approx((control.low + expected)[0])
     # never beyond what is desired, or half of the floor where that is no more
     desired = control.program.desired_tension
-    for level in (1.1 * control._low[0], 4.0 * floor[0]):
+    for level in (1.1 * control.low[0], 4.0 * floor[0]):
         desired[0] = level
         see(commanded - 100.0 * floor * one, 0.0)
-        assert control._doubt[0] == pytest.approx(max(0.5 * floor[0], level - control._low[0]))
-    before = control._doubt.copy()
+        assert control.doubt[0] == pytest.approx(max(0.5 * floor[0], level - control.low[0]))
+    before = control.doubt.copy()
     for _ in range(100):
         see(commanded, -1.0)  # nothing was commanded for that time
-    np.testing.assert_allclose(control._doubt, before * np.exp(-1.0), rtol=1e-6)
+    np.testing.assert_allclose(control.doubt, before * np.exp(-1.0), rtol=1e-6)

@@ -104,7 +104,7 @@ def test_a_thrown_ball_leaves_its_circle_where_the_tension_vanishes():
     simulation.set_motion([0, 0, 0, speed, 0, 0])
     before = simulation.energy().total
     simulation.advance(210)
-    simulator = simulation._simulator
+    simulator = simulation.simulator
     (time, name, kind), *_ = simulator.events
     assert (name, kind) == ("rope", "slack")
     # T = 0 where cos = (2 g l - v^2) / 3 g l, seen from below
@@ -122,7 +122,7 @@ def test_a_falling_ball_is_caught_when_its_rope_is_straight_and_every_joule_is_t
     assert simulation.details == {"cable rope": "slack"}
     before = simulation.energy().total
     simulation.advance(300)
-    ((time, _, kind),) = simulation._simulator.events
+    ((time, _, kind),) = simulation.simulator.events
     drop = np.sqrt(1.44 - 0.36) - 0.8
     assert (kind, time) == ("taut", pytest.approx(np.sqrt(2 * drop / GRAVITY), abs=1e-8))
     along = np.sqrt(1.44 - 0.36) / 1.2  # of the fall, which is lost
@@ -154,7 +154,7 @@ def test_a_winch_without_stretch_lifts_drops_and_catches_its_load():
     assert simulation.observe().tensions["rope"] == 0.0
     simulation.command("velocity", {"drumJt": 0.0})
     simulation.advance(180)
-    kinds = [kind for _, _, kind in simulation._simulator.events]
+    kinds = [kind for _, _, kind in simulation.simulator.events]
     assert kinds[0] == "slack"
     assert kinds[-1] == "taut"
     assert simulation.observe().tensions["rope"] == pytest.approx(GRAVITY, rel=1e-6)

@@ -78,7 +78,7 @@ def test_a_rope_that_slides_over_a_guide_comes_to_stick_and_stays_without_creep(
     slows = (bound - 1.2) * GRAVITY / (1.2 + bound)
     stops = 0.5 / slows
     assert stops < simulation.time
-    ((time, _, kind),) = [event for event in simulation._simulator.events if event[2] == "sticks"]
+    ((time, _, kind),) = [event for event in simulation.simulator.events if event[2] == "sticks"]
     assert (time, kind) == (pytest.approx(stops, abs=1e-8), "sticks")
     at = simulation.state.q[1]
     assert at == pytest.approx(0.5 * 0.25 / slows, rel=1e-7)
@@ -95,7 +95,7 @@ def test_a_rope_with_friction_starts_slack_is_caught_and_every_joule_is_told():
     assert simulation.observe().routes["rope"].tensions == (0.0, 0.0)
     slack = 2.4 - 2.0 - 0.1 * np.pi
     simulation.advance(25)
-    (time, _, kind), *_ = simulation._simulator.events
+    (time, _, kind), *_ = simulation.simulator.events
     assert (kind, time) == ("taut", pytest.approx(np.sqrt(slack / GRAVITY), abs=1e-8))
     seen = simulation.observe().routes["rope"]
     assert seen.tensions[0] / seen.tensions[1] == pytest.approx(np.exp(0.1 * np.pi), rel=1e-9)

@@ -92,7 +92,7 @@ def test_how_accelerations_follow_unknown_loads_is_what_differences_of_the_simul
         rates = []
         for steps in (1, 2):
             simulation.reset()
-            simulation._simulator.take_loads(*unknown.applied(values, pose, given))
+            simulation.simulator.take_loads(*unknown.applied(values, pose, given))
             simulation.advance(steps, effort=dict(zip(simulation.observe().efforts, effort.tolist(), strict=True)))
             rates.append(simulation.state.v[model.index] / (steps * 1e-6))
         moved.append(2.0 * rates[0] - rates[1])  # what is linear in the step cancels

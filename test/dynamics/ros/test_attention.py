@@ -92,7 +92,7 @@ def test_nobody_has_commanded_yet_is_no_warning_at_the_start_but_a_controller_th
     level, text = after(5.0)
     assert level == DiagnosticStatus.OK and "waiting for the first command" in text
     assert after(100.0)[0] == DiagnosticStatus.WARN
-    held = node._seen.positions
+    held = node.seen.positions
     node._command(ActuatorCommand(source="controller", session=1, name=list(held), value=list(held.values())))
     assert node.ticks == 1
     level, text = after(5.0)
@@ -104,12 +104,12 @@ def test_commands_that_come_once_in_a_long_control_period_do_not_break_off(ros) 
     ros("-p", "robot:=single_strut", "-p", "lockstep:=true", "-p", "control_period:=0.5")
     node, said = SimulatorNode(), []
     node.set_status = lambda level, text, **_: said.append(text)
-    wanted = {name: value + 0.01 for name, value in node._seen.positions.items()}
+    wanted = {name: value + 0.01 for name, value in node.seen.positions.items()}
     for _ in range(4):
         command = ActuatorCommand(source="controller", session=1, name=list(wanted), value=list(wanted.values()))
-        command.header.stamp = time_message(node._ticks * node._period if node._read is None else node._read.stamp)
+        command.header.stamp = time_message(node.ticks * node.period if node._read is None else node._read.stamp)
         node._command(command)
-    assert node.ticks == 4 and node._seen.positions == pytest.approx(wanted, abs=1e-4)
+    assert node.ticks == 4 and node.seen.positions == pytest.approx(wanted, abs=1e-4)
     assert not [text for text in said if "hold" in text]
     node.destroy_node()
 
