@@ -7,24 +7,17 @@ zero takes it off.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import CommandRefused, TensegrityError, unknown_name
 from .external_wrenches import check_stamp
+from .robots.carried_payload import CarriedPayload
 
 if TYPE_CHECKING:
     from .simulation import Simulation
-
-
-class CarriedPayload(NamedTuple):
-    """A payload on a robot: its mass [kg] and its centre (3,) [m] in the frame of the body or node of that name."""
-
-    name: str
-    mass: float
-    centre: tuple[float, float, float]
 
 
 class ExternalPayloads:

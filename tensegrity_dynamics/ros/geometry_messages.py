@@ -11,7 +11,7 @@ from builtin_interfaces.msg import Time
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import TensegrityError
-from ..external_payloads import CarriedPayload
+from ..robots.carried_payload import CarriedPayload
 from ..robots.model import Pose
 
 HUGE = 1e9

@@ -24,7 +24,7 @@ from visualization_msgs.msg import Marker as MarkerMessage
 from visualization_msgs.msg import MarkerArray
 
 from ..errors import TensegrityError
-from ..external_payloads import CarriedPayload
+from ..robots.carried_payload import CarriedPayload
 from ..robots.load_robot import load_robot
 from ..robots.output_frame import Pose
 from ..visualization.marker import Marker

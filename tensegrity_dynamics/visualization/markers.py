@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..external_payloads import CarriedPayload
 from ..numerics.rotations import matrix_from_quaternion
+from ..robots.carried_payload import CarriedPayload
 from ..robots.output_frame import Pose
 from .geometry import dashes, patch
 from .marker import Marker

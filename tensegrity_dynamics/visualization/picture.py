@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..external_payloads import CarriedPayload
 from ..numerics.rotations import matrix_from_quaternion
+from ..robots.carried_payload import CarriedPayload
 from ..robots.output_frame import Pose
 from ..robots.robot import Robot
 from ..robots.robot_types import type_of

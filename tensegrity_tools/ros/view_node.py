@@ -24,7 +24,7 @@ from tensegrity.msg import CarriedPayloads, Playback, Reference, StructureState,
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.external_payloads import CarriedPayload
+from tensegrity_dynamics.robots.carried_payload import CarriedPayload
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.ros.geometry_messages import (
     carried_from_message,

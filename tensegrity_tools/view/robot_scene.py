@@ -8,7 +8,7 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.external_payloads import CarriedPayload
+from tensegrity_dynamics.robots.carried_payload import CarriedPayload
 from tensegrity_dynamics.visualization.geometry import cylinders_between, dashes, outline
 from tensegrity_dynamics.visualization.picture import LineSet, Picture, Snapshot
 from tensegrity_dynamics.visualization.style import (

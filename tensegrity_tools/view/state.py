@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.external_payloads import CarriedPayload
+from tensegrity_dynamics.robots.carried_payload import CarriedPayload
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.visualization.picture import Picture
 

@@ -12,7 +12,7 @@ from patience import PATIENCE_S, until
 from scipy.spatial.transform import Rotation
 from view_robots import MECHANISMS, WITH_CABLES, prism_robot
 
-from tensegrity_dynamics.external_payloads import CarriedPayload
+from tensegrity_dynamics.robots.carried_payload import CarriedPayload
 from tensegrity_dynamics.robots.load_robot import load_robot, shipped_robots
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot

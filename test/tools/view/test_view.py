@@ -18,8 +18,8 @@ from patience import PATIENCE_S, until
 from view_robots import prism_robot
 from view_visitor import free_port, visit
 
-from tensegrity_dynamics.external_payloads import CarriedPayload
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
+from tensegrity_dynamics.robots.carried_payload import CarriedPayload
 from tensegrity_dynamics.robots.load_robot import load_robot, shipped_robots
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.structure import Structure
