@@ -984,7 +984,9 @@ class QPController(SampledController):
         """q (nq,) and efforts (a,) of the shape at rest with the actuators as the file has them."""
         joints = self.equations.model.driven_joints(self.robot.actuators)
         try:
-            shape = MechanismEquilibriumSolver(self.equations.mechanism, joints).solve(self.robot.model.initial_configuration)
+            shape = MechanismEquilibriumSolver(self.equations.mechanism, joints).solve(
+                self.robot.model.initial_configuration
+            )
         except NoEquilibriumError:
             return np.array(self.robot.model.initial_configuration), np.zeros(len(joints))
         self._stands = shape.stable

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
@@ -125,7 +126,7 @@ def cable_stiffness(model: ReducedModel, q: Array) -> Array:
     return np.array(result) + _routed_stiffness(mechanism, q, model.drives)
 
 
-def _routed_stiffness(mechanism: Mechanism, q: Array, drives: Array) -> Array:
+def _routed_stiffness(mechanism: Mechanism, q: Array, drives: NDArray[np.int64]) -> Array:
     """(a,) N m/rad of the strands of routed cables beside the joints of the actuators, all else standing still."""
     result = np.zeros(mechanism.velocity_count)
     if mechanism.routes:

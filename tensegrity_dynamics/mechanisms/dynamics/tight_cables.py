@@ -20,6 +20,7 @@ from collections import namedtuple
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import TensegrityError
 from ...numerics.compilation import Kept, QuickCall, allocation_free, for_compiled_callers, taken
@@ -61,9 +62,7 @@ TightWorkspace = namedtuple(
 the last `read_strands`."""
 
 
-def _make_workspace(
-    n: int, nv: int, nq: int, cables: int, inputs: int, outputs: int, strands: int
-) -> TightWorkspace:
+def _make_workspace(n: int, nv: int, nq: int, cables: int, inputs: int, outputs: int, strands: int) -> TightWorkspace:
     return TightWorkspace(
         right=np.zeros(n), stretch=np.zeros((cables, n)), stretch_bias=np.zeros(cables), pull=np.zeros((cables, n)),
         inputs=np.zeros((inputs, n)),
@@ -653,7 +652,9 @@ class TightCables:
         return np.sqrt(np.maximum(squares, 0.0))
 
 
-def _held_strands(model: MechanismModel, drive: Array) -> tuple[tuple[str, ...], Array, FlatMechanism]:
+def _held_strands(
+    model: MechanismModel, drive: NDArray[np.int64]
+) -> tuple[tuple[str, ...], NDArray[np.int64], FlatMechanism]:
     """Names and (s, 2) numbers of the strands of routed cables that turn with a driven joint (a,), and the mechanism's
     arrays with the kernel of these."""
     flat, names, rows = model.mechanism.flat, [], []

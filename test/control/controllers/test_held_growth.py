@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
 from tensegrity_control.controllers.held_growth import HeldGrowth, fill_nearest
+from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.linearisation import linearise
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.robots.load_robot import parse_robot
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
@@ -80,6 +84,20 @@ def test_a_pendulum_that_is_held_upright_falls_away_as_in_closed_form(high, iner
     squared = 0.2 * 9.81 * high * np.cos(start) / (inertia + 0.2 * high**2)
     assert found == pytest.approx(np.sqrt(max(squared, 0.0)), rel=1e-4)
     np.testing.assert_allclose(growth.held, -0.2 * 9.81 * high * np.sin(start), atol=1e-9)
+
+
+def test_a_finger_that_stays_in_its_shape_under_its_tendon_does_not_fall_away():
+    """Without the winch, which is heavy by its gear, its tip moves with a twentieth of the inertia that it has."""
+    robot = load_robot(str(Path(__file__).parents[3] / "examples/finger.yaml"))
+    equations, here = TightCables(robot), Simulation(robot).state.q
+    growth, still = HeldGrowth(equations, np.array([0.3])), np.zeros(equations.mechanism.velocity_count)
+    equations.update(here, still)
+    effort, efforts = growth.holding(equations.tension), still.copy()
+    efforts[equations.parts.drive] = effort
+    model = linearise(equations.mechanism, here, still, efforts, equations.parts.drive, ("winch",))
+    assert np.max(np.linalg.eigvals(model.matrix).real) < 0.0
+    assert growth.rate_at(here, effort) == 0.0
+    assert np.max(np.abs(equations.stretches(here, growth._directions[0])[1])) < 1e-9
 
 
 def test_a_look_in_parts_is_the_same_whatever_loads_come_between():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -73,6 +74,20 @@ def test_a_goal_moves_the_output_in_the_next_period_and_is_reached(name, move, a
     assert not tensions.size or np.min(tensions / floor) > 0.95
     for command in made.commands:
         assert np.all(np.abs(command.values) <= [each.effort for each in made.control.robot.actuators])
+
+
+FINGER = str(Path(__file__).parents[3] / "examples/torque_finger.yaml")
+
+
+@pytest.mark.parametrize("move", [(0.002, 0.0, -0.003), pytest.param((0.008, 0.0, -0.012), marks=pytest.mark.long)])
+def test_a_finger_of_routed_cables_goes_to_its_goal_and_keeps_its_floors(move, no_planner):
+    made = loop(FINGER)
+    made.run(0.1)
+    goal = made.look().pose[0] + np.array(move)
+    accepted = made.control.set_goal(made.time, goal)
+    outputs, tensions = made.run(accepted.duration + 0.1)
+    assert np.linalg.norm((outputs[-1] - goal)[made.control._rows]) < 2e-5
+    assert np.min(tensions) > 1.0 and not made.control.relaxed()
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ joints:
   - {{name: drumJt, kind: revolute, parent: turret, body: drum, axis: [0, 1, 0], frame: {{at: [0.7, 0, -0.5]}}}}
   - {{name: sheaveJt, kind: revolute, parent: turret, body: sheave, axis: [0, 1, 0], frame: {{at: [-0.4, 0, 0.6]}}}}
   - {{name: shoulder, kind: revolute, parent: turret, body: upper, axis: [0, 1, 0], start: [0.7]}}
-  - {{name: elbow, kind: revolute, parent: upper, body: fore, axis: [0, 1, 0], frame: {{at: [0, 0, 0.4]}}, start: [0.7]}}
+  - {{name: elbow, kind: revolute, axis: [0, 1, 0], parent: upper, body: fore,
+     frame: {{at: [0, 0, 0.4]}}, start: [0.7]}}
 routed_cables:
   - name: tackle
     young: 2.0e9
