@@ -103,6 +103,22 @@ def test_what_friction_leaves_is_taken_away_by_the_estimated_pose():
         assert simulation.observe().pose[0][0] == pytest.approx(goal[0], abs=1e-5)
 
 
+def test_a_pulley_that_turns_freely_bears_no_difference():
+    text = LEVER.format(friction=0.3, damping=0)
+    guide = "{body: world, at: [0.15, 0, -0.29], axis: [0, 1, 0], radius: 0.01, side: -1, friction: 0.3}"
+    wheel = """
+  - {name: wheelJt, kind: revolute, parent: world, body: wheel, axis: [0, 1, 0], frame: {at: [0.15, 0, -0.29]}}
+routed_cables:"""
+    text = text.replace(guide, "{joint: wheelJt, radius: 0.01, side: -1, friction: 0.3}")
+    text = text.replace("bodies:\n", "bodies:\n  wheel: {mass: 0.01, inertia: [1.0e-6, 1.0e-6, 1.0e-6]}\n")
+    robot = parse_robot(text.replace("\nrouted_cables:", wheel), "here")
+    ends = FrictionBand(robot.model, ["turns"]).bounds(robot.model.start, robot.output)[1][:, 0]
+    smooth = parse_robot(LEVER.format(friction=0.3, damping=0).replace(guide, guide.replace("0.3}", "0}")), "here")
+    other = FrictionBand(smooth.model, ["turns"]).bounds(smooth.model.start, smooth.output)[1][:, 0]
+    assert ends == pytest.approx(other, rel=1e-3)  # that of the other guide alone
+    assert ends[1] - ends[0] > 1e-4
+
+
 def test_without_friction_there_is_no_band():
     robot = lever(friction=0)
     assert not FrictionBand(robot.model, ["turns"]).bounds(robot.model.start, robot.output)[1].any()
