@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,9 @@ def without_time(last: E, time: float) -> E:
 
 class Estimator(ABC):
     """Configurations from what actuators say."""
+
+    takes_payloads: ClassVar[bool] = False
+    """Whether it reckons with payloads that come and go, by `attach` and `detach`."""
 
     @property
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Payloads that others put on a robot while it is simulated, move there and take off again.
+"""Payloads that others put on a robot while it runs, move there and take off again: in simulations and in estimators.
 
 Each body or node carries one of them, beside the payloads of the robot file, until the next message for it: one of mass
 zero takes it off.
@@ -17,6 +17,7 @@ from .external_wrenches import check_stamp
 from .robots.carried_payload import CarriedPayload
 
 if TYPE_CHECKING:
+    from .mechanisms.estimation.quasi_static_estimator import MechanismEstimator
     from .simulation import Simulation
 
 
@@ -24,14 +25,14 @@ class ExternalPayloads:
     """What others have put on one robot.
 
     Args:
-        simulation: of the robot. patience: s for which a message counts.
+        carrier: simulation or estimator of the robot. patience: s for which a message counts.
 
     Attributes:
         carried: by body or node.
     """
 
-    def __init__(self, simulation: Simulation, patience: float = 0.5) -> None:
-        self._simulation, self.patience = simulation, patience
+    def __init__(self, carrier: Simulation | MechanismEstimator, patience: float = 0.5) -> None:
+        self._carrier, self.patience = carrier, patience
         self.carried: dict[str, CarriedPayload] = {}
 
     def take(self, name: str, mass: float, at: ArrayLike, inertia: ArrayLike, stamp: float, now: float) -> None:
@@ -45,7 +46,7 @@ class ExternalPayloads:
             CommandRefused: unknown name, numbers that are not finite or below zero, an inertia that no body has, too
                 old or of the future, or a robot that carries none; the message names what it is for.
         """
-        model = self._simulation.robot.model
+        model = self._carrier.robot.model
         if name not in model.load_names:
             raise CommandRefused(unknown_name("body" if model.takes_moments else "node", name, model.load_names))
         check_stamp(f"{name}: the payload", stamp, now, self.patience)
@@ -55,11 +56,11 @@ class ExternalPayloads:
         key = f"from outside, on {name}"
         try:
             if mass != 0.0:
-                self._simulation.attach(key, name, mass, at, inertia)
+                self._carrier.attach(key, name, mass, at, inertia)
                 x, y, z = (float(each) for each in np.asarray(at))
                 self.carried[name] = CarriedPayload(name, float(mass), (x, y, z))
             elif name in self.carried:
-                self._simulation.detach(key)
+                self._carrier.detach(key)
                 del self.carried[name]
         except TensegrityError as error:
             raise CommandRefused(str(error)) from None
@@ -70,7 +71,7 @@ class ExternalPayloads:
         return "; ".join(payload_words(*each) for each in self.carried.values()) or "none"
 
     def forget(self) -> None:
-        """The simulation was reset, which takes them all off."""
+        """The carrier was reset, which takes them all off."""
         self.carried.clear()
 
 

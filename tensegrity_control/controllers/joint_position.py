@@ -1,8 +1,15 @@
-"""Control of a mechanism by the positions of its actuators: joints and pulleys turn so that it passes equilibria."""
+"""Control of a mechanism by the positions of its actuators: joints and pulleys turn so that it passes equilibria.
+
+Where routed cables rub, the shape at the actuators' positions depends on how it was reached, which no plan knows. While
+it holds, the positions are corrected by a slow integral of the estimated pose error, dc/dt = gain J+ e with the slopes
+J of the plan. Where contacts stick a correction moves less than by these, so that the goal is reached later.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,14 +17,20 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
-from tensegrity_dynamics.robots.output_frame import Pose
+from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import Reference, RobotState
+from ..controller import Reference, RobotState, Setting
 from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium
 from ..paths.timed_path import TimedPath
 from ..trajectories.time_scaling import Progress
+from .goal_controller import check_settings
 from .position_controller import PositionController
+
+FEEDBACK = 1.0
+"""1/s of the correction by the estimated pose where routed cables rub."""
+SLOW = 0.1
+"""Of the rate limits, that a correction uses at most: it must never compete with a motion."""
 
 
 class JointPositionController(PositionController):
@@ -28,12 +41,20 @@ class JointPositionController(PositionController):
     Args:
         robot: a mechanism with actuators and an output.
         rate_margin, swing_periods, brake_time, period: see `PositionController`.
+        feedback_gain: 1/s of the integral correction while holding; 0 switches it off, -1 takes `FEEDBACK` where routed
+            cables rub and nothing elsewhere.
 
     Raises:
         TensegrityError: a parameter is out of range, or the robot has no stable equilibrium at its start.
     """
 
     model_type = MechanismModel
+    GAINS = ("feedback_gain",)
+    ABOUT: ClassVar[Mapping[str, Setting]] = {
+        "feedback_gain": Setting(
+            f"1/s of the correction by the estimated pose at rest; 0: none, -1: {FEEDBACK:g} where cables rub", low=-1.0
+        )
+    }
     equilibria: MechanismEquilibriumMap
 
     def __init__(
@@ -44,11 +65,60 @@ class JointPositionController(PositionController):
         swing_periods: float = 8.0,
         brake_time: float = 0.3,
         period: float = 0.02,
+        feedback_gain: float = -1.0,
     ) -> None:
+        self._set_feedback(robot, feedback_gain)
         super().__init__(
             MechanismEquilibriumMap(robot), None, rate_margin=rate_margin, swing_periods=swing_periods,
             brake_time=brake_time, period=period,
         )  # fmt: skip
+        self._low, self._high = np.array([each.position for each in robot.actuators]).T
+        self._rates = np.array([each.rate for each in robot.actuators])
+        self._inverse: Array | None = None
+        self._correction, self._last_time = np.zeros(len(self.names)), -np.inf
+
+    def _set_feedback(self, robot: Robot, gain: float) -> None:
+        check_settings(self.ABOUT, {"feedback_gain": gain})
+        rubs = any(route.rubs for route in robot.model_as(MechanismModel).routes)
+        self.feedback_gain, self._gain = gain, (FEEDBACK if rubs else 0.0) if gain < 0.0 else gain
+
+    def gains(self) -> dict[str, float]:
+        return {"feedback_gain": self.feedback_gain}
+
+    def set_gains(self, **values: float) -> None:
+        self._set_feedback(self.robot, {**self.gains(), **self.checked_gains(values)}["feedback_gain"])
+
+    def reset(self, time: float, state: RobotState | None = None) -> None:
+        super().reset(time, state)
+        self._correction, self._inverse, self._last_time = np.zeros(len(self.names)), None, time
+        if self._gain > 0.0 and state is not None and state.pose is not None and np.isfinite(state.pose[0]).all():
+            self._goal = state.pose  # held where it is, not where it would be without friction
+
+    def _command_values(self, time: float, tracker: Any, progress: Progress, state: RobotState | None) -> Array:
+        values = np.asarray(tracker.command(progress, state))
+        if time < self._motions[-1][0].end:
+            self._inverse = None  # made anew for the equilibrium that is held next
+        elif self._gain > 0.0 and self._phase == "holding" and state is not None and state.pose is not None:
+            if isinstance(tracker, TimedPath):
+                step = min(max(time - self._last_time, 0.0), self.command_period)
+                self._correct(values, tracker.equilibrium(progress.time), state.pose, step)
+        self._last_time = time
+        return np.clip(values + self._correction, self._low, self._high) if self._correction.any() else values
+
+    def _correct(self, values: Array, equilibrium: PathEquilibrium, measured: Pose, step: float) -> None:
+        """Move the correction of positions (a,) for `step` s; one that would leave their limits is left out."""
+        assert self._goal is not None and self.robot.output is not None
+        rows = self.robot.output.rows
+        if self._inverse is None:
+            self._inverse = np.linalg.pinv(self.equilibria.pose_jacobian(equilibrium)[rows])
+        error = pose_error(self._goal, measured)[rows]
+        if not np.all(np.isfinite(error)):
+            return
+        change = min(self._gain * step, 1.0) * (self._inverse @ error)
+        change *= min(1.0, float(np.min(SLOW * self._rates * step / np.maximum(np.abs(change), 1e-300))))
+        corrected = self._correction + change
+        if np.all((values + corrected >= self._low) & (values + corrected <= self._high)):
+            self._correction = corrected
 
     def _hold_tracker(self, state: RobotState | None) -> TimedPath | HeldActuators:
         if state is None or state.positions is None:

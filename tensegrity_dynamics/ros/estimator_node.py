@@ -1,8 +1,9 @@
 """Node `estimator`: the robot's shape from where its spools or joints are, or its motion by an observer.
 
 The observer takes the efforts of joint_states, the tensions of tendon_states where they are measured, and the wrenches
-of external_wrench; what else pulls at the output it tells on estimated_wrench. Of a robot that rolls the estimator
-takes the topic imu where the robot file has IMUs; in lock-step it waits for those of the same time.
+of external_wrench; what else pulls at the output it tells on estimated_wrench. Shapes at rest of mechanisms take what
+is carried from the topic payload. Of a robot that rolls the estimator takes the topic imu where the robot file has
+IMUs; in lock-step it waits for those of the same time.
 """
 
 from __future__ import annotations
@@ -12,19 +13,20 @@ from dataclasses import replace
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import WrenchStamped
+from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from sensor_msgs.msg import Imu, JointState
 from tensegrity.msg import StructureState, TendonState
 from tensegrity.srv import SolveForwardKinematics
 
 from ..errors import TensegrityError
 from ..estimation import Estimate, make_estimator
+from ..external_payloads import ExternalPayloads
 from ..external_wrenches import ExternalWrenches
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..robots.state_record import StateRecord
 from ..structures.estimation.imu_readings import ImuReadings
-from .geometry_messages import nanoseconds, time_message, wrench_from_message
+from .geometry_messages import nanoseconds, payload_from_message, time_message, wrench_from_message
 from .imu_messages import imu_from_message
 from .robot_node import NEWEST, OK, SENSORS, STATE, WARN, WRENCHES, RobotNode, run_node
 from .state_encoding import StateBuffer, publish_state, state_message
@@ -56,8 +58,9 @@ class EstimatorNode(RobotNode):
         self._observes = method == "observer"
         self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes, unknown_loads=unknown)
         with_wrenches = self.parameter(
-            "known_wrenches", True, "the observer reckons with external_wrench; the controller's must be the same"
-        )
+            "known_wrenches", True, "the observer reckons with external_wrench, shapes at rest with payload; the "
+            "controller's must be the same",
+        )  # fmt: skip
         patience = self.parameter(
             "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
         )
@@ -84,6 +87,10 @@ class EstimatorNode(RobotNode):
             self._estimated = self.create_publisher(WrenchStamped, "estimated_wrench", STATE)
         if with_wrenches and self._observes:
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
+        self._payloads: ExternalPayloads | None = None
+        if with_wrenches and self._estimator.takes_payloads:
+            self._payloads = ExternalPayloads(self._estimator, patience)  # type: ignore[arg-type]
+            self.create_subscription(InertiaStamped, "payload", self._take_payload, WRENCHES)
         self.create_service(SolveForwardKinematics, "solve_forward_kinematics", self._solve)
         self.set_status(OK, "waiting for joint_states")
 
@@ -118,6 +125,8 @@ class EstimatorNode(RobotNode):
             self.set_status(WARN, f"joint_states lacks {', '.join(sorted(missing))}: the value at the start is taken")
         if 1e-9 * stamp < self._at:  # a reset
             self._wrenches.forget()
+            if self._payloads is not None:
+                self._payloads.forget()
         self._at = 1e-9 * stamp
         if self._observes and (forces := self._wrenches.changed(1e-9 * stamp)) is not None:
             self._estimator.set_loads(forces)  # type: ignore[attr-defined]
@@ -165,6 +174,13 @@ class EstimatorNode(RobotNode):
             self._wrench_refused = ""
         except TensegrityError as error:
             self._wrench_refused = str(error)
+
+    def _take_payload(self, message: InertiaStamped) -> None:
+        assert self._payloads is not None
+        try:
+            self._payloads.take(*payload_from_message(message), self._at)
+        except TensegrityError as error:
+            self.get_logger().warning(f"payload refused: {error}")
 
     def _keep_tendons(self, message: TendonState) -> None:
         self._tendons = message

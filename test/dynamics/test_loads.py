@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, forward_kinematics, parse_robot
+from tensegrity_dynamics import (
+    RobotFileError,
+    Simulation,
+    TensegrityError,
+    forward_kinematics,
+    make_estimator,
+    parse_robot,
+)
 from tensegrity_dynamics.errors import CommandRefused
 from tensegrity_dynamics.external_payloads import ExternalPayloads
 from tensegrity_dynamics.external_wrenches import ExternalWrenches
@@ -131,6 +138,31 @@ def test_payloads_come_move_and_go_while_a_mechanism_swings():
     simulation.reset()
     payloads.forget()
     assert acceleration() == pytest.approx(own, rel=1e-5)
+
+
+def test_an_estimator_that_hears_of_a_payload_sags_with_the_robot():
+    robot = parse_robot(
+        """
+name: scale
+kind: mechanism
+gravity: [0, 0, -10]
+bodies: {pan: {shapes: [{kind: point, mass: 2}]}, arm: {mass: 1, inertia: [1, 1, 1]}}
+joints:
+  - {name: slide, kind: prismatic, parent: world, body: pan, axis: [0, 0, 1], resistance: {stiffness: 500}}
+  - {name: turns, kind: revolute, parent: pan, body: arm, axis: [0, 0, 1]}
+actuators: [{drives: turns, position: [-1, 1], rate: 1, effort: 1}]
+outputs: [{name: pan, body: pan}]
+""",
+        "here",
+    )
+    estimator = make_estimator(robot)
+    payloads = ExternalPayloads(estimator)
+    for time, mass in enumerate((0.0, 4.0, 0.5, 0.0)):
+        payloads.take("pan", mass, np.zeros(3), np.zeros((3, 3)), stamp=float(time), now=float(time))
+        height = estimator.update(float(time), {"turns": 0.2}).pose[0][2]
+        assert height == pytest.approx(-10 * (3 + mass) / 500, abs=1e-12)
+    payloads.take("pan", 1.0, np.zeros(3), np.zeros((3, 3)), stamp=9.0, now=9.0)
+    assert estimator.update(0.5, {}).pose[0][2] == pytest.approx(-0.06, abs=1e-12)  # a reset takes it off
 
 
 def test_bad_payloads_are_refused_by_name_and_leave_the_one_that_is_there():

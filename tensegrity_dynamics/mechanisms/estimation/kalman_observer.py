@@ -121,6 +121,8 @@ class MechanismObserver(MechanismEstimator):
         TensegrityError: a spherical or floating joint has some independent coordinates, but not all of them.
     """
 
+    takes_payloads = False
+
     def __init__(self, robot: Robot, noise: Noise | None = None, time_step: float | None = None) -> None:
         self.noise = noise or Noise()
         self._reduced = ReducedModel(robot)

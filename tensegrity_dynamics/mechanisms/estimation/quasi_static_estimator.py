@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...estimation_interface import Estimate, Estimator, check_readings, without_time
@@ -15,6 +15,7 @@ from ..body_poses import BodyPoses
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.rigid_tensions import RigidTensions, pushing
 from ..kinematics.configuration_space import difference
+from ..loads import Payload
 from ..mechanism_model import MechanismModel
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_workspace
@@ -45,6 +46,9 @@ class MechanismEstimate(Estimate):
 class MechanismEstimator(Estimator):
     """Quasi-static estimator: every reading of the actuators is solved for its equilibrium, from the last one.
 
+    What routed cables that rub have slipped goes on from reading to reading, so that the way counts by which the
+    actuators came, from the start of the file.
+
     Args:
         robot: a mechanism.
 
@@ -52,10 +56,13 @@ class MechanismEstimator(Estimator):
         NoEquilibriumError: the robot has no shape with its actuators at their start.
     """
 
+    takes_payloads = True
+
     def __init__(self, robot: Robot) -> None:
         model = robot.model_as(MechanismModel)
         self.robot, self._model = robot, model
         self._joints = {each.name: model.joint_of(each.drives) for each in robot.actuators}
+        self._payloads: dict[str, Payload] = {}
         self._solver = MechanismEquilibriumSolver(model.mechanism, tuple(self._joints.values()))
         self._poses = BodyPoses(model)
         self._cable_order = tuple(cable.name for cable in model.mechanism.cables)
@@ -69,7 +76,29 @@ class MechanismEstimator(Estimator):
         return tuple(self._joints)
 
     def reset(self) -> None:
+        if self._payloads:
+            self._carry({})
         self._last = self._estimate(-np.inf, self._home, np.zeros(self._model.mechanism.velocity_count))
+
+    def attach(
+        self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
+    ) -> None:
+        """A payload that a body carries from now on, as `Simulation.attach` takes it; `reset` takes all of them off.
+
+        Raises:
+            TensegrityError: numbers that are not finite or below zero, or an inertia that no body has.
+        """
+        about = np.zeros((3, 3)) if inertia is None else np.array(inertia, dtype=np.float64)
+        self._carry({**self._payloads, name: Payload(name, body, float(mass), np.array(at, dtype=np.float64), about)})
+
+    def detach(self, name: str) -> None:
+        """The payload of that name is there no more."""
+        self._carry({key: each for key, each in self._payloads.items() if key != name})
+
+    def _carry(self, payloads: dict[str, Payload]) -> None:
+        mechanism = self._model.mechanism
+        carrying = replace(mechanism, payloads=(*mechanism.payloads, *payloads.values()))
+        self._solver, self._payloads = MechanismEquilibriumSolver(carrying, tuple(self._joints.values())), payloads
 
     def solve(self, positions: Mapping[str, float], method: str = "newton") -> MechanismEstimate:
         """The shape at rest for positions [rad or m] by actuator; what is not named stays at the start.
@@ -103,7 +132,7 @@ class MechanismEstimator(Estimator):
             last = self._last
         try:
             check_readings(positions)
-            shape = self._solver.solve(last.q, self._by_joint(positions))
+            shape = self._solver.solve(last.q, self._by_joint(positions), slip=last.equilibrium.slip)
             self._refuse_pushing(shape)
         except TensegrityError as error:
             self._last = self._estimate(time, last.equilibrium, 0.0 * last.v, str(error))

@@ -51,6 +51,10 @@ BROKEN_ROUTE = 100_000
 SERVO_BANDWIDTH_TIMES_STEP = 0.25
 """Servo bandwidth w times the step: as stiff as a loop at the integrator's rate can be with margin."""
 
+LOCKED = 1e-12
+"""Mobility of a driven joint, in parts of what its own mass would have alone, below which nothing lets it move, such as
+a drum whose cable does not stretch and sticks."""
+
 CATCH_UP = impedance.CATCH_UP
 
 Drives = namedtuple(
@@ -226,6 +230,11 @@ def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
         missing = drives.desired_acceleration[a] - drives.compliance[a] * drives.torque[a]
         drives.column[i] = missing - reduction.acceleration[row]
     for i in range(servos):
+        row = drives.v[drives.servo[i]]
+        if drives.mobility[i, i] * work.mass[row, row] < LOCKED:  # it pushes as on its own mass, until that gives way
+            for j in range(servos):
+                drives.mobility[max(i, j), min(i, j)] = 0.0
+            drives.mobility[i, i] = 1.0 / max(work.mass[row, row], 1e-300)
         drives.mobility[i, i] *= 1.0 + 1e-9  # drives that depend on each other share
         drives.mobility[i, i] += drives.compliance[drives.servo[i]]
     if cholesky(drives.mobility, servos) >= 0:

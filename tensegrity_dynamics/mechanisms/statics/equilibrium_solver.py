@@ -37,8 +37,8 @@ from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, make_reduction_workspace, reduce_rows
 from ..loads import LOAD_FORCE
 from ..mechanism import Mechanism, check_state
-from ..route_readings import RouteReading, read_routes, slips
-from ..routing.columns import FIRST, FRICTION, LENGTH, REST_NOW, SLACK, TENSION, WRAP
+from ..route_readings import RouteReading, read_routes, set_slips, slips
+from ..routing.columns import FIRST, FRICTION, LENGTH, REST_NOW, SLACK, STRAIN, TENSION, WRAP
 from ..touch.columns import RADIUS
 from ..touch.parts import contact_array
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
@@ -149,7 +149,7 @@ class MechanismEquilibrium(ShortRepr):
         residual: largest reduced force left [N or N m].
         iterations: of Newton's method. stable: see the module. softest: lowest eigenvalue of the symmetric part of
             the reduced stiffness over G of unit columns.
-        slip: (e,) m that has slipped at the elements of routed cables, for a way straight from their start.
+        slip: (e,) m that has slipped at the elements of routed cables, for a way straight from where it began.
         routes: readings of the routed cables by name.
         contacts: by contact part that touches (k, 2, 3): where its points touch [m] and the ground's force [N].
         idle: (nv, m) motions along which nothing changes but themselves, such as the spin of a strut on a ball joint.
@@ -204,6 +204,7 @@ class MechanismEquilibriumSolver:
         positions: Mapping[str, ArrayLike] | None = None,
         effort: ArrayLike | None = None,
         *,
+        slip: ArrayLike | None = None,
         tolerance: float = 1e-10,
         maximum_iterations: int = 300,
     ) -> MechanismEquilibrium:
@@ -213,12 +214,15 @@ class MechanismEquilibriumSolver:
             start: (nq,) warm start; loops need not be closed exactly.
             positions: coordinates of joints by name, written over the start (for the held ones).
             effort: (nv,) N or N m applied to the coordinates.
+            slip: (e,) m that had slipped at the elements of routed cables where the way to this shape begins; none
+                without.
             tolerance: on the largest reduced force [N or N m], relative to the largest effort at play.
 
         Raises:
             NoEquilibriumError: Newton's method does not converge or the loops cannot close; the message states the
                 force that is left.
         """
+        set_slips(self._work, np.zeros(len(self._work.route_state)) if slip is None else np.asarray(slip))
         if not self._strands.size:
             return self._solve(start, positions, effort, tolerance, maximum_iterations)
         self._work.route_state[:, SLACK] = 0.0
@@ -348,12 +352,18 @@ class MechanismEquilibriumSolver:
         return found, worst, steps + more, is_there
 
     def _rounding(self, q: NDArray) -> float:
-        """N or N m: what the last digit of a position changes of the ground's forces, which no search gets below."""
-        if not self.mechanism.touches or self._ground is None:
-            return 0.0
-        centres = point_centres(self.mechanism, q)
-        reach = float(np.abs(centres).max(initial=0.0))
-        return float(np.finfo(np.float64).eps) * self._ground.stiffness * reach * len(centres)
+        """N or N m: what the last digit of a position changes of the forces of the ground and of routed cables, which
+        no search gets below; `_residual` was called at q just before."""
+        found, digit = 0.0, float(np.finfo(np.float64).eps)
+        if self.mechanism.routes:
+            strands = self._work.route_state[self._work.route_state[:, STRAIN] > 0.0]
+            reach = max(float(np.abs(self._work.position).max(initial=0.0)), float(strands[:, LENGTH].max(initial=0.0)))
+            found += digit * reach * float(np.sum(strands[:, TENSION] / (strands[:, STRAIN] * strands[:, REST_NOW])))
+        if self.mechanism.touches and self._ground is not None:
+            centres = point_centres(self.mechanism, q)
+            reach = float(np.abs(centres).max(initial=0.0))
+            found += digit * self._ground.stiffness * reach * len(centres)
+        return found
 
     def _descend(
         self, q: NDArray, tau: NDArray, tolerance: float, maximum_iterations: int, shift: float = 1.0
@@ -362,13 +372,13 @@ class MechanismEquilibriumSolver:
 
         Returns where it ends, the largest force left there, the steps, and whether that force is small.
         """
-        last, worst, iteration, rounding = np.inf, np.inf, 0, self._rounding(q)
+        last, worst, iteration = np.inf, np.inf, 0
         for iteration in range(maximum_iterations + 1):
             # the pivots of this iterate serve all that is compared with it
             force = self._residual(q, tau, reuse=False)
             scale = 1.0 + float(np.max(np.abs(self._reduction.effort), initial=0.0))
             worst = float(np.max(np.abs(force), initial=0.0))
-            if worst <= tolerance * scale + rounding:
+            if worst <= tolerance * scale + self._rounding(q):
                 return q, worst, iteration, True
             # a falling residual: nearer to Newton's method; a growing one: nearer to gradient descent
             if worst < 1e-3 * scale:

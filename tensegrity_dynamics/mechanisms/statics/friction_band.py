@@ -5,7 +5,8 @@ Every contact may bear any ratio of strains from e^-(friction x wrap) to e^(fric
 sought where all contacts are at one of these two bounds: from where all slip one way, and the other way, each is turned
 round, which tells how it moves the output, and for either end of either controlled axis all are put to the bound that
 moves it there. Ends are exact where the output answers to every contact in one sense, whatever the others do; else a
-shape with a contact between its bounds may lie some percent further out.
+shape with a contact between its bounds may lie some percent further out. Contacts over joints that turn with nothing to
+hold them (pulleys) bear no difference at rest.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..body_poses import BodyPoses
 from ..dynamics.equations_of_motion import evaluate
 from ..mechanism_model import MechanismModel
 from ..route_readings import with_slips
-from ..routing.columns import FIRST, LENGTH, REST_NOW, TOUCHES, TRIAL
+from ..routing.columns import FIRST, LENGTH, REST_NOW, TOUCHES, TRIAL, TURNING_V
 from ..workspace import make_workspace
 from .equilibrium_solver import MechanismEquilibriumSolver
 
@@ -46,10 +47,16 @@ class FrictionBand:
         self._poses, self._work = BodyPoses(model), make_workspace(model.mechanism.flat)
         self._still = np.zeros(model.mechanism.velocity_count)
         flat = model.mechanism.flat
+        idle = {
+            model.mechanism.velocities_of(joint.name).start
+            for joint in model.mechanism.joints
+            if joint.name not in self._held and not any(each.stiffness for each in joint.resistance)
+        }
         self._contacts = [
             int(cable[FIRST]) + int(e)
             for cable, route in zip(flat.routed_cables, model.mechanism.routes, strict=True)
             for e in (() if route.rigid else route.rubbing)
+            if int(route.elements[e, TURNING_V]) not in idle
         ]
 
     def bounds(self, q: NDArray[np.float64], output: BodyFrame) -> tuple[Pose, NDArray[np.float64]]:

@@ -178,3 +178,34 @@ routed_cables:
      radius: 0.1, side: 1, friction: {friction}}}, {{body: ball, at: [0, 0, 0]}}]}}
 """
     )
+
+
+def test_a_servo_on_a_drum_whose_rope_sticks_pushes_as_on_its_own_mass():
+    """Nothing can move while the rope sticks at the guide, whatever the torque within its bound."""
+    robot = parse_robot(
+        """
+name: dragged
+kind: mechanism
+gravity: [0, 0, 0]
+bodies: {slider: {mass: 0.05, inertia: [1, 1, 1]}, drum: {mass: 1, inertia: [1.0e-3, 1.0e-3, 1.0e-3]}}
+joints:
+  - {name: slide, kind: prismatic, parent: world, body: slider, axis: [0, 0, 1], frame: {at: [0, 0, -1]},
+     resistance: {stiffness: 300, rest: -0.01, damping: 4}}
+  - {name: drumJt, kind: revolute, parent: world, body: drum, axis: [0, 1, 0], frame: {at: [0.05, 0, -0.6]}}
+routed_cables:
+  - {name: rope, rigid: true, route: [{body: slider, at: [0, 0, 0]},
+      {body: world, at: [0.01, 0, 0], axis: [0, 1, 0], radius: 0.01, side: 1, friction: 0.13},
+      {joint: drumJt, radius: 0.03, side: -1}]}
+actuators: [{drives: drumJt, position: [-9, 9], rate: 5, effort: 1000}]
+"""
+    )
+    simulation = Simulation(robot, time_step=1e-3, start="file")
+    simulation.command("position", {robot.actuators[0].name: -1e-6})
+    torques = []
+    for _ in range(5):
+        simulation.advance(1)
+        assert simulation.observe().routes["rope"].contacts[1] == "sticks"
+        torques.append(simulation.observe().efforts[robot.actuators[0].name])
+    missing = (0.25 / 1e-3) ** 2 * (-1e-6 - simulation.state.q[1])  # rad/s^2, see `actuation`
+    assert np.diff(torques) == pytest.approx(1e-3 * missing, rel=1e-6)
+    assert simulation.observe().routes["rope"].tensions == pytest.approx((3.0, -torques[-1] / 0.03), rel=1e-6)

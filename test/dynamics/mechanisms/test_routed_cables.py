@@ -502,3 +502,26 @@ def test_one_motor_drives_a_hinge_by_two_antagonists_on_its_shaft():
     assert abs(pulls[0] - pulls[1]) * 0.03 == pytest.approx(0.3, rel=1e-8)
     stiffness = 2 * stretch * 0.03**2 / one.rest_length
     assert loaded.q[hinge][0] - shape.q[hinge][0] == pytest.approx(0.3 / stiffness, rel=4e-2)
+
+
+@pytest.mark.parametrize(("radius", "drop"), [(1e-3, 40.0), (6e-3, 2.0)])
+def test_a_light_load_rests_on_a_rope_of_steel(radius, drop):
+    """The last digit of its height is more force than the search would leave otherwise."""
+    model = parse_robot(f"""
+name: hoist
+kind: mechanism
+bodies: {{drum: {{mass: 1, inertia: [1, 1, 1]}}, load: {{mass: 0.05, inertia: [1, 1, 1]}}}}
+joints:
+  - {{name: drumJt, kind: revolute, parent: world, body: drum, axis: [0, 1, 0]}}
+  - {{name: loadJt, kind: prismatic, parent: world, body: load, axis: [0, 0, 1], frame: {{at: [0.03, 0, {-drop}]}}}}
+routed_cables:
+  - {{name: rope, young: "200 GPa", cable_radius: {radius}, strain: 0,
+     route: [{{joint: drumJt, radius: 0.03, side: 1}}, {{body: load, at: [0, 0, 0]}}]}}
+""").model_as(MechanismModel)
+    solver = MechanismEquilibriumSolver(model.mechanism, ("drumJt",))
+    for angle in (0.0, -0.3, -9.9):
+        shape = solver.solve(model.start, {"drumJt": angle})
+        rest = drop + 0.03 * angle
+        strain = 0.05 * 9.80665 / (200e9 * np.pi * radius**2)
+        assert shape.q[1] == pytest.approx(drop - rest * (1 + strain), abs=1e-14 * drop)
+        assert shape.stable
