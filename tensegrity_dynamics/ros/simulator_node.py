@@ -456,7 +456,7 @@ class SimulatorNode(RobotNode):
 
     def _tell_carried(self) -> None:
         message = fill_carried(CarriedPayloads(), self._payloads.carried.values())
-        message.header.stamp = time_message(self._ticks * self._period)
+        message.header.stamp = time_message(self.ticks * self.period)
         self._carried_teller.publish(message)
 
     # -- services -------------------------------------------------------------------------------------------------
