@@ -18,20 +18,15 @@ from .routing.columns import (
     BEFORE,
     BODY,
     CENTRE,
-    DRUM_EMPTY,
-    DRUM_FULL,
     ELEMENT_COLUMNS,
     FINE,
-    FLEET,
     FRICTION,
     HOLDS,
     KIND,
     LAYER_TURN,
     LAYERS,
     LENGTH,
-    LIFTED,
     MARK,
-    OVERLAP,
     PITCH,
     POINT,
     PULLEY,
@@ -54,7 +49,7 @@ from .routing.columns import (
     WOUND,
 )  # fmt: skip
 from .routing.placed_route import PlacedRoute
-from .routing.route import MOST_STRAIN, RoutedCable, RoutePoint
+from .routing.route import MOST_STRAIN, RoutedCable, RoutePoint, route_problem
 from .workspace import Workspace, make_workspace
 
 ROUNDING = 1e-9
@@ -211,28 +206,3 @@ def _refuse(cable: RoutedCable, work: Workspace) -> None:
     status, number = int(work.route_results[0, STATUS]), int(work.route_results[0, WHERE])
     if status != FINE:
         raise TensegrityError(route_problem(cable, status, number))
-
-
-def route_problem(cable: RoutedCable, status: int, number: int) -> str:
-    """What a status of a routed cable means, at the element of a number."""
-    label = cable.point_name(number)
-    if status == OVERLAP:
-        beyond = cable.point_name(min(number + 1, len(cable.route) - 1))
-        return (
-            f"after {label} it cannot run straight to {beyond}: the point lies within the pulley, or the pulleys "
-            "overlap, or lie one in the other, for the sides on which it passes them; move them or change a side."
-        )
-    if status == FLEET:
-        return (
-            f"after {label} it leaves the plane of a pulley, on which it cannot lie so; let both ends of the straight "
-            "piece be in the plane, and axes of pulleys parallel."
-        )
-    if status == TURNED_TOO_FAR:
-        return f"at {label} it has turned by half a turn since the start, beyond which its turns cannot be told apart."
-    if status == LIFTED:
-        return f"it has lifted off {label}, which holds a cable without stretch; take one that stretches."
-    if status == DRUM_EMPTY:
-        return f"the drum at {label} is empty: nothing of the cable is left on it."
-    if status == DRUM_FULL:
-        return f"the drum at {label} is full: all of its layers are wound."
-    return f"something is wrong at {label}."

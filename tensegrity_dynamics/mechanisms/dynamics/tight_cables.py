@@ -35,9 +35,9 @@ from ..kinematics.loop_reduction import independent_basis, make_reduction_worksp
 from ..late_kernels import HELD_ROUTES
 from ..mechanism import FlatMechanism
 from ..mechanism_model import MechanismModel
-from ..route_placement import route_problem
 from ..routing.columns import FINE, FIRST, STATUS, STRAIN, STRAIN_RATE, TENSION, TURNING_V, WHERE
 from ..routing.late_call import call_held_rows, call_routed_cables
+from ..routing.route import route_problem
 from ..workspace import make_workspace
 from .equations_of_motion import evaluate
 from .forward_dynamics import massless_message, project_mass

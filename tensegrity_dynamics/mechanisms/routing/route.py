@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError
+from .columns import DRUM_EMPTY, DRUM_FULL, FLEET, LIFTED, OVERLAP, TURNED_TOO_FAR
 
 MOST_STRAIN = 0.2
 """Strain at the start above which a cable counts as too short."""
@@ -116,3 +117,28 @@ class RoutedCable:
         point = self.route[number]
         what = f"joint {point.joint}" if point.joint else f"body {point.body}"
         return f"route[{number}] ({what})"
+
+
+def route_problem(cable: RoutedCable, status: int, number: int) -> str:
+    """What a status of a routed cable means, at the element of a number."""
+    label = cable.point_name(number)
+    if status == OVERLAP:
+        beyond = cable.point_name(min(number + 1, len(cable.route) - 1))
+        return (
+            f"after {label} it cannot run straight to {beyond}: the point lies within the pulley, or the pulleys "
+            "overlap, or lie one in the other, for the sides on which it passes them; move them or change a side."
+        )
+    if status == FLEET:
+        return (
+            f"after {label} it leaves the plane of a pulley, on which it cannot lie so; let both ends of the straight "
+            "piece be in the plane, and axes of pulleys parallel."
+        )
+    if status == TURNED_TOO_FAR:
+        return f"at {label} it has turned by half a turn since the start, beyond which its turns cannot be told apart."
+    if status == LIFTED:
+        return f"it has lifted off {label}, which holds a cable without stretch; take one that stretches."
+    if status == DRUM_EMPTY:
+        return f"the drum at {label} is empty: nothing of the cable is left on it."
+    if status == DRUM_FULL:
+        return f"the drum at {label} is full: all of its layers are wound."
+    return f"something is wrong at {label}."

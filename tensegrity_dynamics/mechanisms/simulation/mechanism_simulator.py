@@ -55,9 +55,9 @@ from ..resistance import (
     STOP_STIFFNESS,
     TREE,
 )
-from ..route_placement import route_problem
 from ..route_readings import RouteReading, read_routes, set_slips, slip_words, slips, with_slips
 from ..routing.columns import SLIP, STATUS, WHERE
+from ..routing.route import route_problem
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
 from .actuation import BROKEN_ROUTE, PAST_END, Drives, Ends, drive, load_gears, make_drives, servo_torques
