@@ -22,6 +22,8 @@ SENSORS = ("/clock", "tendon_states", "joint_states")
 """What a robot publishes of itself, in its order; joint_states last, since the estimator answers them."""
 IMU = "imu"
 """Readings of several rods a stamp, sent before the joint_states of theirs or of the next ones."""
+LOADS = ("external_wrench", "payload")
+"""What others say of loads, to estimator and controller, too."""
 STATE, COMMAND, REFERENCE, GOAL = "structure_state", "actuator_command", "reference", "goal"
 
 NAMESPACE = "replay"
@@ -36,7 +38,7 @@ class Step:
 
     Attributes:
         stamp: of the state [ns]. sends: (topic, bytes) to publish, in this order. answers: topic of the answer that is
-            waited for (`STATE` or `COMMAND`), or "". recorded: that answer.
+            waited for (`STATE` or `COMMAND`), or "" of loads. recorded: that answer.
         goal: a request to the controller instead, as a decoded tensegrity/msg/Goal, or None.
         parameters: (node, {name: rcl_interfaces/ParameterValue}) to set instead, or None.
     """
@@ -95,7 +97,7 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
         TensegrityError: the bag has no joint_states, or nobody answered them.
     """
     plan = ReplayPlan()
-    names = {contents.topic(each): each for each in (*SENSORS, IMU, STATE, COMMAND, REFERENCE, GOAL)}
+    names = {contents.topic(each): each for each in (*SENSORS, IMU, *LOADS, STATE, COMMAND, REFERENCE, GOAL)}
     present = [each for each in (*names, PARAMETERS) if each in bag.topics and bag.topics[each].count]
     if contents.topic("joint_states") not in present:
         raise TensegrityError(f"{bag.path} has no joint_states; there is nothing that a replay could start from.")
@@ -120,7 +122,7 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
             plan.estimator = plan.estimator or decoded.source == "estimator"
         if name == REFERENCE:
             plan.references[stamp] = message.data
-        if name in (STATE, GOAL) or (name == COMMAND and is_answer(decoded)):
+        if name in (STATE, GOAL, *LOADS) or (name == COMMAND and is_answer(decoded)):
             events.append((name, stamp, message, decoded))
     plan.imus = bool(imus) and plan.estimator
     plan.steps = list(_steps(plan, contents, events, sensors, imus))
@@ -166,6 +168,8 @@ def _steps(
             if plan.controller:
                 last[COMMAND] = None
                 yield Step(stamp, goal=decoded, recorded=message.data)
+        elif name in LOADS:
+            yield Step(stamp, ((name, message.data),))
         elif name == STATE and plan.estimator:
             if not repeated(STATE, decoded):
                 sends = frame(stamp, message.time)

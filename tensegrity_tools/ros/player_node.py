@@ -41,6 +41,7 @@ from ..bags.replay_plan import (
     COMMAND,
     GOAL,
     IMU,
+    LOADS,
     NAMESPACE,
     RECORDED_STATE,
     REFERENCE,
@@ -56,6 +57,8 @@ from .recorder_node import message_class
 
 ROBOT = ("joint_states", "actuator_command")
 """Who publishes one of these is a robot."""
+TAKING = 0.02
+"""s in which estimator and controller take a load, before what was recorded after it."""
 DISCOVERY = 4.0
 """s in which a robot is found: who is not found at once announces itself every 3 s (Fast DDS)."""
 NAMING = 2.0
@@ -231,7 +234,7 @@ class PlayerNode(RobotNode):
         plan = make_plan(self._bag, self._contents)
         for message in self._bag.messages([self._contents.topic(name) for name in DESCRIPTION]):
             self._publish(self._relative(message.topic), message.data)
-        for name in (*SENSORS, IMU, STATE):  # known to all before the first message
+        for name in (*SENSORS, IMU, *LOADS, STATE):  # known to all before the first message
             topic = self._bag.topics.get(self._contents.topic(name))
             if topic is not None and topic.count:
                 self._prepare(name)
@@ -261,8 +264,12 @@ class PlayerNode(RobotNode):
                 self._compare(tallies[GOAL], step, self._ask(step))
             elif step.parameters is not None:
                 self._set(*step.parameters)
-            else:
+            elif step.answers:
                 self._compare(tallies[step.answers], step, self._answer_to(step))
+            else:  # nobody answers a load
+                for name, data in step.sends:
+                    self._publish(name, data)
+                self._wait(TAKING)
             if k % 50 == 0:
                 self.set_status(OK, "replaying", step=f"{k} of {len(plan.steps)}")
         self._wait(0.3)

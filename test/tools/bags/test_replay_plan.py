@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("tensegrity.msg", reason="the ROS interfaces are not built")
 
+from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
@@ -33,6 +34,8 @@ KINDS = {
     "structure_state": (StructureState, "tensegrity/msg/StructureState"),
     "actuator_command": (ActuatorCommand, "tensegrity/msg/ActuatorCommand"),
     "goal": (Goal, "tensegrity/msg/Goal"),
+    "external_wrench": (WrenchStamped, "geometry_msgs/msg/WrenchStamped"),
+    "payload": (InertiaStamped, "geometry_msgs/msg/InertiaStamped"),
 }
 FRAME = ("/clock", "joint_states", "structure_state", "actuator_command")
 
@@ -108,6 +111,14 @@ def test_a_goal_comes_between_the_commands_between_which_it_was_taken(tmp_path: 
     assert [each for each, _ in order(planned(tmp_path / "bag", events))] == [
         "structure_state", "actuator_command", "goal", "structure_state", "actuator_command",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["external_wrench", "payload"])
+def test_a_load_is_sent_again_between_the_states_between_which_it_came(tmp_path: Path, name: str) -> None:
+    events = [*((each, 0) for each in FRAME), (name, 0), *((each, 20) for each in FRAME)]
+    plan = planned(tmp_path / "bag", events, "/left")
+    assert [step.answers for step in plan.steps] == [*FRAME[2:], "", *FRAME[2:]]
+    assert [topic for topic, _ in plan.steps[2].sends] == [name]
 
 
 def test_a_state_that_the_controller_never_answered_is_not_sent_to_it(tmp_path: Path) -> None:
