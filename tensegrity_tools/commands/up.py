@@ -364,6 +364,10 @@ def _summary(arrivals: list[Any]) -> bool:
     return all(each.success for each in arrivals) and len(arrivals) > 0
 
 
+MANY_LATE = 0.02
+"""Part of the states that may be answered late before it is said what helps."""
+
+
 def pace(diagnostics: Mapping[str, Any]) -> str:
     """What was too late by the clock, in words, from the diagnostics (DiagnosticStatus by node)."""
     controller, simulator = (
@@ -378,7 +382,9 @@ def pace(diagnostics: Mapping[str, Any]) -> str:
     if simulator:
         words += [f"the simulator left out {simulator.get('lost periods', '?')} periods"]
         words += [f"real time x {simulator.get('real time factor', '?')}"]
-    return f"by the clock: {', '.join(words)}"
+    missed, answered = (float(controller.get(name, "nan")) for name in ("missed deadlines", "answered states"))
+    hint = "; a longer --control-period gives this computer more time" if missed > MANY_LATE * answered else ""
+    return f"by the clock: {', '.join(words)}{hint}"
 
 
 class StatusLine:
