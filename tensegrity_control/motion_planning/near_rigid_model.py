@@ -101,10 +101,10 @@ class NearRigidModel(ReducedModel):
                 raise TensegrityError(
                     f"cable {entry.name} has variant {entry.variant}; this control needs epsilon (000, 3.2)."
                 )
-        for route in model.routes:
+        if model.routes:
             raise TensegrityError(
-                f"cable {route.name} is routed, and this control needs cables whose strains are coordinates; take the "
-                "controller qp, or joint_position."
+                f"cable {model.routes[0].name} is routed, and this control needs cables whose strains are coordinates; "
+                "take the controller qp, or joint_position."
             )
         if tracked is None:
             strains = [mechanism.velocities_of(entry.joints[2]).start + 1 for entry in model.entries]

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numba import types
 
-from ...numerics.compilation import allocation_free, callback, for_compiled_callers
+from ...numerics.compilation import allocation_free, callback, compiled_part, for_compiled_callers
 from ...numerics.late_call import WITHOUT_COMPILATION, address_of, call_at, pointer_to
 from ..late_kernels import HELD_ROUTES, RIGID_ROUTES, ROUTES
 from .columns import CABLE_COLUMNS, ELEMENT_COLUMNS, RESULT_COLUMNS, STATE_COLUMNS, TABLE_COLUMNS
@@ -30,6 +30,30 @@ def fill_table(table, flat, q, v, work):
     table[15], table[16] = address_of(flat.parent), address_of(flat.dof_parent)
     table[17], table[18] = address_of(work.route_state), address_of(work.route_results)
     table[20], table[21] = address_of(work.axes), address_of(flat.gravity)
+
+
+@compiled_part  # `allocation_free` returns no arrays
+def filled_arrays(table):
+    """The arrays of `fill_table`, in the order of its entries from 5 on, without entry 19."""
+    elements, cables, bodies, dofs, positions = table[0], table[1], table[2], table[3], table[4]
+    return (
+        numba.carray(pointer_to(table[5]), (elements, ELEMENT_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[6]), (cables, CABLE_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[7]), (positions,), np.float64),
+        numba.carray(pointer_to(table[8]), (dofs,), np.float64),
+        numba.carray(pointer_to(table[9]), (bodies, 3, 3), np.float64),
+        numba.carray(pointer_to(table[10]), (bodies, 3), np.float64),
+        numba.carray(pointer_to(table[11]), (bodies, 6), np.float64),
+        numba.carray(pointer_to(table[12]), (dofs, 6), np.float64),
+        numba.carray(pointer_to(table[13]), (bodies,), np.int64),
+        numba.carray(pointer_to(table[14]), (bodies,), np.int64),
+        numba.carray(pointer_to(table[15]), (bodies,), np.int64),
+        numba.carray(pointer_to(table[16]), (dofs,), np.int64),
+        numba.carray(pointer_to(table[17]), (elements, STATE_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[18]), (cables, RESULT_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[20]), (3, 3), np.float64),
+        numba.carray(pointer_to(table[21]), (3,), np.float64),
+    )
 
 
 @allocation_free
@@ -54,26 +78,15 @@ call_routed_cables = _routed_cables_without_compilation if WITHOUT_COMPILATION e
 
 def _kernel(table_address):  # type: ignore[no-untyped-def]
     table = numba.carray(pointer_to(table_address), (TABLE_COLUMNS,), np.int64)
-    rows, cables, bodies, dofs, positions = table[0], table[1], table[2], table[3], table[4]
+    (
+        elements, cables, q, v, rotation, position, velocity, jacobian, v_start, v_count, parent, dof_parent, state,
+        results, axes, gravity,
+    ) = filled_arrays(table)  # fmt: skip
+    passive = numba.carray(pointer_to(table[19]), (table[3],), np.float64)
     routed_efforts(
-        numba.carray(pointer_to(table[5]), (rows, ELEMENT_COLUMNS), np.float64),
-        numba.carray(pointer_to(table[6]), (cables, CABLE_COLUMNS), np.float64),
-        numba.carray(pointer_to(table[7]), (positions,), np.float64),
-        numba.carray(pointer_to(table[8]), (dofs,), np.float64),
-        numba.carray(pointer_to(table[9]), (bodies, 3, 3), np.float64),
-        numba.carray(pointer_to(table[10]), (bodies, 3), np.float64),
-        numba.carray(pointer_to(table[11]), (bodies, 6), np.float64),
-        numba.carray(pointer_to(table[12]), (dofs, 6), np.float64),
-        numba.carray(pointer_to(table[13]), (bodies,), np.int64),
-        numba.carray(pointer_to(table[14]), (bodies,), np.int64),
-        numba.carray(pointer_to(table[15]), (bodies,), np.int64),
-        numba.carray(pointer_to(table[16]), (dofs,), np.int64),
-        numba.carray(pointer_to(table[21]), (3,), np.float64),
-        numba.carray(pointer_to(table[17]), (rows, STATE_COLUMNS), np.float64),
-        numba.carray(pointer_to(table[18]), (cables, RESULT_COLUMNS), np.float64),
-        numba.carray(pointer_to(table[19]), (dofs,), np.float64),
-        numba.carray(pointer_to(table[20]), (3, 3), np.float64),
-    )
+        elements, cables, q, v, rotation, position, velocity, jacobian, v_start, v_count, parent, dof_parent, gravity,
+        state, results, passive, axes,
+    )  # fmt: skip
 
 
 @cache
@@ -111,30 +124,20 @@ call_rigid_rows = _rigid_rows_without_compilation if WITHOUT_COMPILATION else ri
 
 def _rigid_kernel(table_address):  # type: ignore[no-untyped-def]
     table = numba.carray(pointer_to(table_address), (TABLE_COLUMNS,), np.int64)
-    rows, cables, bodies, dofs, positions, held = table[0], table[1], table[2], table[3], table[4], table[26]
+    (
+        elements, cables, q, v, rotation, position, velocity, jacobian, v_start, v_count, parent, dof_parent, state,
+        results, axes, gravity,
+    ) = filled_arrays(table)  # fmt: skip
+    bodies, dofs, held = table[2], table[3], table[26]
+    acceleration = numba.carray(pointer_to(table[22]), (bodies, 6), np.float64)
+    three = numba.carray(pointer_to(table[23]), (3,), np.float64)
+    loop = numba.carray(pointer_to(table[19]), (held, dofs), np.float64)
+    loop_bias = numba.carray(pointer_to(table[24]), (held,), np.float64)
+    loop_error = numba.carray(pointer_to(table[25]), (held,), np.float64)
     rigid_rows(
-        numba.carray(pointer_to(table[5]), (rows, ELEMENT_COLUMNS), np.float64),
-        numba.carray(pointer_to(table[6]), (cables, CABLE_COLUMNS), np.float64),
-        numba.carray(pointer_to(table[7]), (positions,), np.float64),
-        numba.carray(pointer_to(table[8]), (dofs,), np.float64),
-        numba.carray(pointer_to(table[9]), (bodies, 3, 3), np.float64),
-        numba.carray(pointer_to(table[10]), (bodies, 3), np.float64),
-        numba.carray(pointer_to(table[11]), (bodies, 6), np.float64),
-        numba.carray(pointer_to(table[22]), (bodies, 6), np.float64),
-        numba.carray(pointer_to(table[12]), (dofs, 6), np.float64),
-        numba.carray(pointer_to(table[13]), (bodies,), np.int64),
-        numba.carray(pointer_to(table[14]), (bodies,), np.int64),
-        numba.carray(pointer_to(table[15]), (bodies,), np.int64),
-        numba.carray(pointer_to(table[16]), (dofs,), np.int64),
-        numba.carray(pointer_to(table[21]), (3,), np.float64),
-        numba.carray(pointer_to(table[17]), (rows, STATE_COLUMNS), np.float64),
-        numba.carray(pointer_to(table[18]), (cables, RESULT_COLUMNS), np.float64),
-        numba.carray(pointer_to(table[20]), (3, 3), np.float64),
-        numba.carray(pointer_to(table[23]), (3,), np.float64),
-        numba.carray(pointer_to(table[19]), (held, dofs), np.float64),
-        numba.carray(pointer_to(table[24]), (held,), np.float64),
-        numba.carray(pointer_to(table[25]), (held,), np.float64),
-    )
+        elements, cables, q, v, rotation, position, velocity, acceleration, jacobian, v_start, v_count, parent,
+        dof_parent, gravity, state, results, axes, three, loop, loop_bias, loop_error,
+    )  # fmt: skip
 
 
 @cache
@@ -172,28 +175,22 @@ call_held_rows = _held_rows_without_compilation if WITHOUT_COMPILATION else held
 
 def _held_kernel(table_address):  # type: ignore[no-untyped-def]
     table = numba.carray(pointer_to(table_address), (TABLE_COLUMNS,), np.int64)
-    elements, cables, bodies, dofs, strands = table[0], table[1], table[2], table[3], table[28]
+    (
+        elements, cables, _, _, _, _, velocity, jacobian, v_start, v_count, parent, dof_parent, state, results, axes,
+        gravity,
+    ) = filled_arrays(table)  # fmt: skip
+    bodies, dofs, count = table[2], table[3], table[28]
+    strands = numba.carray(pointer_to(table[27]), (count, 2), np.int64)
+    acceleration = numba.carray(pointer_to(table[22]), (bodies, 6), np.float64)
+    three = numba.carray(pointer_to(table[23]), (3,), np.float64)
+    rows = numba.carray(pointer_to(table[24]), (count, dofs), np.float64)
+    pulls = numba.carray(pointer_to(table[25]), (count, dofs), np.float64)
+    bias = numba.carray(pointer_to(table[26]), (count,), np.float64)
+    efforts = numba.carray(pointer_to(table[19]), (dofs,), np.float64)
     held_rows(
-        numba.carray(pointer_to(table[5]), (elements, ELEMENT_COLUMNS), np.float64),
-        numba.carray(pointer_to(table[6]), (cables, CABLE_COLUMNS), np.float64),
-        numba.carray(pointer_to(table[27]), (strands, 2), np.int64),
-        numba.carray(pointer_to(table[11]), (bodies, 6), np.float64),
-        numba.carray(pointer_to(table[22]), (bodies, 6), np.float64),
-        numba.carray(pointer_to(table[12]), (dofs, 6), np.float64),
-        numba.carray(pointer_to(table[13]), (bodies,), np.int64),
-        numba.carray(pointer_to(table[14]), (bodies,), np.int64),
-        numba.carray(pointer_to(table[15]), (bodies,), np.int64),
-        numba.carray(pointer_to(table[16]), (dofs,), np.int64),
-        numba.carray(pointer_to(table[21]), (3,), np.float64),
-        numba.carray(pointer_to(table[17]), (elements, STATE_COLUMNS), np.float64),
-        numba.carray(pointer_to(table[18]), (cables, RESULT_COLUMNS), np.float64),
-        numba.carray(pointer_to(table[20]), (3, 3), np.float64),
-        numba.carray(pointer_to(table[23]), (3,), np.float64),
-        numba.carray(pointer_to(table[24]), (strands, dofs), np.float64),
-        numba.carray(pointer_to(table[25]), (strands, dofs), np.float64),
-        numba.carray(pointer_to(table[26]), (strands,), np.float64),
-        numba.carray(pointer_to(table[19]), (dofs,), np.float64),
-    )
+        elements, cables, strands, velocity, acceleration, jacobian, v_start, v_count, parent, dof_parent, gravity,
+        state, results, axes, three, rows, pulls, bias, efforts,
+    )  # fmt: skip
 
 
 @cache
