@@ -224,11 +224,6 @@ class Picture(ABC):
                 balls.append((each, centre, max(radius, 1.5 * self.sizes.node)))
         return balls
 
-    @property
-    def link_names(self) -> tuple[str, ...]:
-        """Names of the links, in the order of `Snapshot.link_poses`."""
-        return tuple(link.name for link in self.links)
-
     def slack(self, tensions: NDArray[np.float64], full_scale: float) -> NDArray[np.bool_]:
         """(m,) bool: what can only pull and carries nothing; unknown tensions (NaN) are not slack."""
         return np.asarray(self.unilateral & (tensions <= SLACK_FRACTION * full_scale), dtype=np.bool_)

@@ -141,12 +141,6 @@ class Pairs:
         return np.asarray(distances, dtype=np.float64).ravel()[self.vector_order(order)]
 
 
-def centre_matrix(masses: ArrayLike) -> sparse.csr_array:
-    """J_c of (3.6), (3, 3 n): the centre of mass of the stacked node positions."""
-    weights = np.asarray(masses, dtype=np.float64)
-    return sparse.csr_array(sparse.kron(weights[None, :] / weights.sum(), sparse.eye_array(3)))
-
-
 def all_pairs(count: int) -> Pairs:
     """All pairs i < j of so many nodes, as in the document.
 

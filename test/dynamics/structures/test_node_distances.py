@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from scipy.linalg import null_space, subspace_angles
 
 from tensegrity_dynamics import Simulation, load_robot
@@ -18,13 +19,18 @@ from tensegrity_dynamics.structures.node_distances.model import NodeDistanceMode
 from tensegrity_dynamics.structures.node_distances.pairs import (
     ORDERS,
     all_pairs,
-    centre_matrix,
     connected_pairs,
 )
 from tensegrity_dynamics.structures.node_distances.sorted_coordinates import SortedCoordinates
 from tensegrity_dynamics.structures.structure import make_structure
 
 EYE = np.eye(3)
+
+
+def centre_matrix(masses) -> sparse.csr_array:
+    """J_c of (3.6), (3, 3 n): the centre of mass of the stacked node positions."""
+    weights = np.asarray(masses, dtype=np.float64)
+    return sparse.csr_array(sparse.kron(weights[None, :] / weights.sum(), sparse.eye_array(3)))
 
 
 def network(seed: int, count: int, equal: bool = False):

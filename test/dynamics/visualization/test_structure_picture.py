@@ -17,7 +17,7 @@ def test_links_are_the_bars_from_node_to_node_and_the_output():
     structure, picture = robot.structure, StructurePicture(robot)
     snapshot = picture.at(structure.nodes)
     bars = np.flatnonzero(~structure.unilateral)
-    assert picture.link_names == (*(structure.member_names[row] for row in bars), "flange")
+    assert [link.name for link in picture.links] == [*(structure.member_names[row] for row in bars), "flange"]
     for row, (position, quaternion), size in zip(bars, snapshot.link_poses, snapshot.solid_sizes, strict=False):
         half = 0.5 * size[2] * matrix_from_quaternion(quaternion)[:, 2]
         ends = structure.nodes[structure.members[row]]

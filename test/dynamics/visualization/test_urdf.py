@@ -57,9 +57,10 @@ def test_yourdfpy_reads_file_and_string_without_complaint(name, caplog):
     assert caplog.records == []
     robot = load_robot(name)
     picture, drives = make_picture(robot), {each.name for each in robot.actuators}
+    link_names = [link.name for link in picture.links]
     for model in models:
-        assert set(model.link_map) == {"base_link", *picture.link_names, *(f"{drive}_drive" for drive in drives)}
-        assert set(model.joint_map) == {f"base_link_to_{link}" for link in picture.link_names} | drives
+        assert set(model.link_map) == {"base_link", *link_names, *(f"{drive}_drive" for drive in drives)}
+        assert set(model.joint_map) == {f"base_link_to_{link}" for link in link_names} | drives
         masses = [link.inertial.mass for link in model.robot.links if link.inertial is not None]
         assert sum(masses) == pytest.approx(sum(link.mass for link in picture.links))
 
@@ -122,7 +123,7 @@ def test_solids_of_the_description_stand_where_the_picture_shows_them(name):
     for row, solid in enumerate(picture.solids):
         drawn.setdefault(solid.link, []).append(row)
     for index, rows in drawn.items():
-        link = links["base_link" if index < 0 else picture.link_names[index]]
+        link = links["base_link" if index < 0 else picture.links[index].name]
         position, quaternion = (np.zeros(3), [1.0, 0.0, 0.0, 0.0]) if index < 0 else snapshot.link_poses[index]
         axes = matrix_from_quaternion(quaternion)
         for row, visual in zip(rows, link.findall("visual"), strict=True):
@@ -153,7 +154,8 @@ def test_description_carries_the_mass_of_each_bar(prism):
 def test_taken_and_forbidden_names_are_changed(prism):
     structure = prism.structure
     names = tuple({"bar_0": "flange", "bar_1": "my bar/1", "bar_2": "world"}.get(n, n) for n in structure.member_names)
-    links = make_picture(replace(prism, model=replace(structure, member_names=names))).link_names
+    picture = make_picture(replace(prism, model=replace(structure, member_names=names)))
+    links = [link.name for link in picture.links]
     assert len(set(links)) == len(links)
     assert "my_bar_1" in links
     assert "world_2" in links
@@ -181,7 +183,7 @@ def test_description_has_the_inertia_of_every_body(name):
     links = {link.get("name"): link for link in ET.fromstring(urdf(robot)).findall("link")}
     model = robot.model
     bodies = {body.name: body for body in model.mechanism.bodies}
-    for name, link in zip(model.body_names, make_picture(robot).link_names, strict=False):
+    for name, link in zip(model.body_names, (link.name for link in make_picture(robot).links), strict=False):
         body = bodies[name]
         if body.mass == 0.0:
             assert links[link].find("inertial") is None
