@@ -211,7 +211,7 @@ def describe(root: Path) -> tuple[str, bool]:
     texts = [f"{len(files)} files, {len(set(folder_at.values()))} folders, {count} arrows between folders"]
     texts.append(f"circles of files: {len(circles)}")
     texts += [f"  {' <-> '.join(circle)}" for circle in circles]
-    texts.append(f"circles of rooms: {len(between)}")
+    texts.append(f"circles of folders: {len(between)}")
     for circle in between:
         members = set(circle)
         texts.append(f"  {' <-> '.join(circle)}")

@@ -20,7 +20,7 @@ class PlanCancelledError(Exception):
 
 
 class Cancellation:
-    """A wish that a plan may be given up, from any thread."""
+    """A request to give up a plan, from any thread."""
 
     def __init__(self) -> None:
         self._reason = ""

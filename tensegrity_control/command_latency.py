@@ -1,4 +1,4 @@
-"""How long after the state that it answers a command acts: measured by what the plant reports, told until then.
+"""How long after the state that it answers a command acts: measured from the plant's reports, as stated until then.
 
 The plant says of each command from when on it acts. What lies between the newest reading that was known when the
 command was sent and that time is the delay of the actuators, whatever it consists of; its median over the last commands

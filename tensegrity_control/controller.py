@@ -23,7 +23,7 @@ from tensegrity_dynamics.structures.structure import Structure
 MODES = ("position", "velocity", "effort", "impedance")
 
 
-TAKES_NO_LOADS = "this controller reckons with no loads told while it runs; use qp."
+TAKES_NO_LOADS = "this controller takes no loads that are reported while it runs; use qp."
 
 
 @dataclass(frozen=True, eq=False, repr=False)

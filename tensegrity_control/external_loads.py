@@ -1,7 +1,7 @@
 """Loads that a control reckons with: those that somebody tells while the robot runs, as long as they are fresh, and the
 one that the observer estimates.
 
-An estimate is part of a loop, which what is told is not: where the model is wrong it answers to what the control does.
+An estimate is part of a loop, a reported load is not: where the model is wrong it answers to what the control does.
 So it counts in bounds, at a bounded rate and slower than it is found, and from the state after its own on, which
 settles which state meets which estimate, however messages travel.
 """
@@ -33,7 +33,7 @@ RISE = 0.1
 
 
 class ExternalLoads:
-    """The wrenches that a controller is told, by the rules by which they act in simulation (`ExternalWrenches`).
+    """The wrenches reported to a controller, by the rules by which they act in simulation (`ExternalWrenches`).
 
     Args:
         robot: whose bodies or nodes they name. patience: s for which each counts.

@@ -29,9 +29,9 @@ class TensionFloor:
         self.last = ""
         """What was broken last: tendon, tension, floor and time; empty where nothing ever was."""
 
-    def untold(self, told: Iterable[str]) -> list[str]:
-        """Tendons with a floor that are not among those whose tension was told: whether it was kept is not known."""
-        heard = set(told)
+    def unreported(self, reported: Iterable[str]) -> list[str]:
+        """Tendons with a floor whose tension was not reported: whether it was kept is not known."""
+        heard = set(reported)
         return [name for name in self._floors if name not in heard]
 
     def is_broken(self, name: str, tension: float) -> bool:

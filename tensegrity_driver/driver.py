@@ -251,7 +251,7 @@ class Driver:
         Streams of commands that began before do not count any more, see `CommandStreams`.
 
         Args:
-            now: time of the clock that stamps commands [s], so that commands from before are told by their stamps.
+            now: time of the clock that stamps commands [s], so that commands from before are known by their stamps.
         """
         if self._cycle.gate.stopped is None:
             return False
@@ -261,7 +261,7 @@ class Driver:
     def recover(self) -> None:
         """Prepare again the servos that have rebooted, or that switched themselves off and may continue.
 
-        Where spools did not answer as told, all are tried again once the faults are cleared.
+        Where spools did not answer as commanded, all are tried again once the faults are cleared.
 
         Raises:
             BusError: a servo that does not accept it.

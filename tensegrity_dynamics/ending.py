@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a wish that a program fulfils where it is safe, so that every end is quiet.
+"""SIGINT and SIGTERM as a request that a program answers where it is safe, so that every end is quiet.
 
 A handler that raises does so wherever the interpreter happens to be. In C code that calls back into Python, such as the
 conversion of a message, the exception comes out as another one, is printed and lost, or ends the process. So the

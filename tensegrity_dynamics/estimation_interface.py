@@ -29,10 +29,10 @@ def check_readings(positions: Mapping[str, float]) -> None:
         raise TensegrityError(f"positions are {positions!r}; give numbers by actuator name, as a dict.")
     for name, value in positions.items():
         if not is_finite_number(value):
-            raise TensegrityError(f"{name} is told to be at {value!r}; give a finite number in m or rad.")
+            raise TensegrityError(f"{name} is reported to be at {value!r}; give a finite number in m or rad.")
         if not is_reading(value):
             raise TensegrityError(
-                f"{name} is told to be at {value:g} m or rad; finite numbers up to {LARGEST_READING:g} can be read."
+                f"{name} is reported to be at {value:g} m or rad; finite numbers up to {LARGEST_READING:g} can be read."
             )
 
 

@@ -895,7 +895,10 @@ class QPController(SampledController):
         if not self._floor.size:
             return
         self._commanded_elastic.append((acts, self._stretch.elastic.copy()))
-        left, late = math.exp(-self._elapsed / DOUBT), max(acts - time, DELAYED * self.period)  # maybe nobody told
+        left, late = (
+            math.exp(-self._elapsed / DOUBT),
+            max(acts - time, DELAYED * self.period),
+        )  # a delay may be unreported
         for begin, commanded in reversed(self._commanded_elastic):
             if begin <= time:
                 self._update_doubt(

@@ -160,8 +160,8 @@ def crossing_trajectory(
         raise TensegrityError(f"positions must be (3, {count}) and times (3,), increasing.")
     speed = (points[2] - points[0]) / (instants[2] - instants[0]) if rate is None else np.asarray(rate, dtype=float)
     shorter = float(np.min(np.diff(instants)))
-    wish = speed / shorter if acceleration is None else np.asarray(acceleration, dtype=float)
-    for name, value in (("rate", speed), ("acceleration", wish)):
+    requested = speed / shorter if acceleration is None else np.asarray(acceleration, dtype=float)
+    for name, value in (("rate", speed), ("acceleration", requested)):
         if value.shape != (count,) or not np.all(np.isfinite(value)):
             raise TensegrityError(f"{name} must be {count} finite numbers.")
     first = kinematics.inverse(points[0], start)
@@ -175,7 +175,7 @@ def crossing_trajectory(
     slope = np.array([criterion(kinematics, q, speed, unit)[0] - base for unit in np.eye(count)])
     if np.linalg.norm(slope) <= 1e-12 * max(1.0, scale):
         raise TensegrityError("no acceleration of the output changes the force along the free motion; it has no mass.")
-    nearest = wish - (base + slope @ wish) * slope / (slope @ slope)
+    nearest = requested - (base + slope @ requested) * slope / (slope @ slope)
     return smooth_crossing(instants, points, speed, nearest)
 
 

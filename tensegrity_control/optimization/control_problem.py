@@ -91,7 +91,7 @@ class Inequalities:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A wish in the objective: 1/2 |J x - r|^2 with J (k, m + f) and r (k,), weighted beforehand."""
+    """A term of the objective: 1/2 |J x - r|^2 with J (k, m + f) and r (k,), weighted beforehand."""
 
     matrix: ArrayLike
     target: ArrayLike

@@ -42,7 +42,7 @@ BAR_STEP = 0.1
 POSITION_STEP, TURN_STEP = 0.02, np.radians(2.0)
 """m and rad, within which stands on the same face count as one in the model."""
 FINEST = 1
-"""Levels of cells in which stands are told apart where all are looked at: guesses are good for no more."""
+"""Levels of cells in which stands are distinguished where all are looked at: guesses are good for no more."""
 MOST_JUDGED = 200_000
 """Rolls whose judgement is kept."""
 

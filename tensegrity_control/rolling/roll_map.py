@@ -229,7 +229,7 @@ class RollMap:
 
     @property
     def finest(self) -> int:
-        """Levels of cells in which stands are told apart, each a quarter of the one before."""
+        """Levels of cells in which stands are distinguished, each a quarter of the one before."""
         return FINEST
 
     @property

@@ -103,7 +103,7 @@ def _same_parts(body: RollingBody, order: NDArray[np.int64]) -> NDArray[np.int64
     for row, (i, j) in enumerate(structure.members.tolist()):
         rows.setdefault((min(i, j), max(i, j)), []).append(row)
     if any(len(each) > 1 for each in rows.values()):
-        return None  # members side by side: which is whose partner is not told by their nodes
+        return None  # members side by side: which is whose partner does not follow from their nodes
     partner = np.empty(len(structure.members), dtype=np.int64)
     for row, (i, j) in enumerate(order[structure.members].tolist()):
         other = rows.get((min(i, j), max(i, j)))

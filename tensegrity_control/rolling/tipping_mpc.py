@@ -245,7 +245,7 @@ class PredictedRoll(Roll):
 
     Args:
         mpc: of the structure. onto: the face that the roll shall end on. end: (2,) m, the position there. report: is
-            told what every horizon came to.
+            called with the result of every horizon.
     """
 
     def __init__(

@@ -162,7 +162,7 @@ class ActuatorDoor:
         handle.publish_feedback(feedback)
 
     def break_off(self, now: float, reason: str, code: int = 0) -> None:
-        """Brake the motion; whoever asked is told why once it rests."""
+        """Brake the motion; whoever asked gets the reason once it rests."""
         if self.motion is not None and self._over is None:
             self._over = MotionEnded(reason, code)
             self.motion.brake(now, BRAKE_TIME)

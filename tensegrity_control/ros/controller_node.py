@@ -211,7 +211,7 @@ class ControllerNode(RobotNode):
         self.set_status(OK, "waiting for structure_state")
 
     def _announce(self) -> int:
-        """A session for a goal that is to be planned, told before: planned, it does not count after a release that came
+        """A session for a goal, opened before it is planned: the plan does not count after a release that came
         meanwhile (`tensegrity_dynamics.command_streams`)."""
         session = new_session()
         if self._state is not None:

@@ -62,7 +62,7 @@ class PlanningThread:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def cancel(self, reason: str) -> None:
-        """Give up the plan that is being made; whoever asked for it is told at once, the thread ends it soon."""
+        """Give up the plan that is being made; whoever asked for it is answered at once, the thread ends soon."""
         self._cancellation.cancel(reason)
         done = self._done
         if done is not None and not done.done():

@@ -7,7 +7,7 @@ cleared, and cannot be cleared while its cause is there. What finds a fault stan
 robot apart; a finding may be wrong, and gears may not hold by themselves. So a servo lets go only where its own words
 or its motion against a hold that has had time to arrive say for certain that nothing else stops it: an error of its own
 electronics (`hardware_error`), an encoder that it goes by and that is wrong (`untrusted_encoder`), a motor that winds
-on although it was told to stand (`disobeys_hold`). What moves for a reason that is not known (`runaway`, `wrong_sign`)
+on although commanded to stand (`disobeys_hold`). What moves for a reason that is not known (`runaway`, `wrong_sign`)
 is held where it is, at its torque limit; what is too hot pays its load out, and switches itself off in the end. Where
 one servo has let go the others release slowly, all at one rate, rather than pull at what is left.
 """
@@ -68,7 +68,7 @@ A_DAMAGED_READING = 2
 KEPT = "; a servo of the X series keeps its error: switch it off and on, and home this tendon"
 
 CONFIRMED = 3
-"""Bus cycles within which a servo must say that its torque is off once it was told so."""
+"""Bus cycles within which a servo must say that its torque is off after the command."""
 
 
 class FaultKind(Enum):

@@ -4,7 +4,7 @@ Exchanged ids, plugs or channels make a loop pull at one spool and look at anoth
 potentiometers measure are therefore paid out a little and wound back, open loop, in as many rounds as their
 numbers 1 to n have binary digits: in round k those whose number has digit k. Where the potentiometer board closes the
 position loops, it is sent there and back instead. Whatever is exchanged with whatever, some round shows it: a sensor
-moves whose spool was not told to, or the other way round. Torque is on all the while, so that tight tendons are held,
+moves whose spool was not commanded, or the other way round. Torque is on all the while, so that tight tendons are held,
 and after a mistake all spools stand still. A loaded servo in wheel mode creeps meanwhile: once every spool has
 answered, the position loops wind all of them back to where they were.
 
@@ -133,7 +133,7 @@ class SpoolIdentification:
         faults = []
         for name in wrong:
             others = ", ".join(each for each in wrong if each != name)
-            beside = f"; so did not {others} as told" if others else ""
+            beside = f"; neither did {others} answer as commanded" if others else ""
             what = "moved without a command" if commanded[name] == 0.0 else (
                 "did not move on command" if answered[name] == 0.0 else "moved in the opposite direction"
             )  # fmt: skip

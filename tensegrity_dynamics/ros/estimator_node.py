@@ -99,7 +99,7 @@ class EstimatorNode(RobotNode):
         try:
             self._imus.take(*imu_from_message(message))
         except TensegrityError:
-            pass  # counted there, and told with the next estimate
+            pass  # counted there, and reported with the next estimate
         if self._waiting is not None:
             self._estimate(self._waiting)
 

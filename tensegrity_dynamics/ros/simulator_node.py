@@ -5,7 +5,7 @@ period; a lost message is made good by publishing the same state again. Else it 
 Without a fresh command the actuators hold.
 
 States and commands may be made late on purpose (`state_delay`, `command_delay`, `delay_jitter`). From when on each
-command acts is told on `command_timing`.
+command acts is published on `command_timing`.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class SimulatorNode(RobotNode):
         self._late: LateMessages[Late] = LateMessages(late, late + more, seed)
         self._readings: LateMessages[Reading] = LateMessages(later, later + more, seed + 1)
         self._read: Reading | None = None  # the last one that was published
-        self._acted: TimeReference | None = None  # what the last command is told of, until that is published
+        self._acted: TimeReference | None = None  # of the last command, until it is published
         self._substeps = max(1, -(-self.period // max(1, round(natural.time_step * 1e9))))
         self._simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
         self._choice = ""

@@ -355,9 +355,9 @@ def _summary(arrivals: list[Any]) -> bool:
     console.print(f"{reached} of {len(arrivals)} goals reached" + (f", {len(faults)} not as planned" if faults else ""))
     for each in faults:
         console.print(f"on the way to '{each.name}': {each.fault}", soft_wrap=True)
-    if untold := sorted({name for each in arrivals for name in each.untold}):
+    if unreported := sorted({name for each in arrivals for name in each.unreported}):
         console.print(
-            f"unclear whether {', '.join(untold)} kept their tension floors: during some motions their servos "
+            f"unclear whether {', '.join(unreported)} kept their tension floors: during some motions their servos "
             "measured no tension (an AX-12A does so only while it winds in)",
             soft_wrap=True,
         )

@@ -2,7 +2,7 @@
 
 Every controller of torques does the same motion with commands that are late by always the same time, and by one that is
 drawn anew for each of them; with impedances that the actuators close, and with the efforts of its own feedback. The
-controllers are not told: what the plant reports of when commands act is all they know. A run is lost where the
+controllers do not know: what the plant reports of when commands act is all they know. A run is lost where the
 simulation or the controller gives up.
 """
 

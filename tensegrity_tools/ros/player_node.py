@@ -357,7 +357,7 @@ class PlayerNode(RobotNode):
             sent.add_done_callback(self._took)
         elif goal.request == Goal.CANCEL and self._handle is not None:
             self._handle.cancel_goal_async()
-        elif goal.reason == FREE or goal.reason.startswith(HELD):  # told by whoever moved the robot
+        elif goal.reason == FREE or goal.reason.startswith(HELD):  # reported by whoever moved the robot
             self._stop_teller.publish(String(data="" if goal.reason == FREE else goal.reason))
         else:
             self._doors[Goal.STOP if goal.request == Goal.STOP else Goal.HOLD].call_async(Trigger.Request())

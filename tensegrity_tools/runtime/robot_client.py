@@ -140,7 +140,7 @@ class Watcher:
         del self._phases[:-REFERENCES]
 
     def phase_at(self, time: float) -> str | None:
-        """Phase of the controller at a state [s], the first one told at it or after; None where none came yet."""
+        """Phase of the controller at a state [s], the first one reported at it or after; None where none came yet."""
         reported = [(at, phase) for at, phase in self._phases if at >= time - 1e-9]
         # the state at which a goal came is answered twice; the second answer counts
         return None if not reported else [phase for at, phase in reported if at == reported[0][0]][-1]

@@ -36,8 +36,8 @@ class Arrival:
     duration: float
     reason: str = ""
     fault: str = ""
-    untold: tuple[str, ...] = ()
-    """Tendons with a floor whose tension nothing told on the way, so that nobody knows whether it was kept."""
+    unreported: tuple[str, ...] = ()
+    """Tendons with a floor whose tension nothing reported on the way, so that it is not known whether it was kept."""
 
     @property
     def success(self) -> bool:
@@ -79,7 +79,7 @@ def run_tour(
 
     Args:
         watcher: a `robot_client.Watcher`. show: called often with the stop's name and goal; alive: raises where a
-            process ended. passing: how time goes on; by the clock where it is not told.
+            process ended. passing: how time goes on; by the clock where it is not given.
     """
     passing = passing or ByTheClock(watcher)
     passing.settle()
@@ -108,8 +108,8 @@ def run_tour(
             if watcher.time >= arrival and (reached or watcher.time > arrival + SETTLING):
                 reason = "" if reached else f"not within {1e3 * allowed:g} mm and 0.2 deg"
                 fault = fault_of(robot, watcher.lowest, watcher.missed)
-                taken, untold = watcher.time - start, tuple(TensionFloor(robot).untold(watcher.lowest))
-                arrivals.append(Arrival(stop.name, reached, position, orientation, taken, reason, fault, untold))
+                taken, unreported = watcher.time - start, tuple(TensionFloor(robot).unreported(watcher.lowest))
+                arrivals.append(Arrival(stop.name, reached, position, orientation, taken, reason, fault, unreported))
                 break
     passing.end()
     return arrivals

@@ -118,7 +118,7 @@ class InLockstep:
 
 
 def in_lockstep(graph: NodeGraph) -> bool:
-    """Whether it is a simulation in lock-step, which stands still when it is told to."""
+    """Whether it is a simulation in lock-step, which stands still on command."""
     return graph.source.name == "simulator" and bool(graph.source.parameters.get("lockstep"))
 
 

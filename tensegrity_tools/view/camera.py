@@ -89,7 +89,7 @@ class FollowingCamera:
                 del record[key]
         settling = False
         for key, client in clients.items():
-            with contextlib.suppress(AssertionError, ValueError):  # it has gone, or has told nothing yet
+            with contextlib.suppress(AssertionError, ValueError):  # it has gone, or has sent nothing yet
                 if client.camera.update_timestamp:
                     settling |= not self._lead(key, client.camera)
         return settling or (self._is_moving and self.follows)
@@ -113,7 +113,7 @@ class FollowingCamera:
         new = key not in self._fits
         if new and not settled:
             return False
-        # a new page has told a camera and an angle of its own that are not those that it has by now
+        # a new page has sent a camera and an angle of its own that are not those that it has by now
         eye = first if new else camera
         aim, away = np.array(eye.look_at), np.array(eye.position) - np.array(eye.look_at)
         before, moved = self._fits.get(key, Fit()), False

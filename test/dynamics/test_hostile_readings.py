@@ -62,10 +62,10 @@ def test_a_position_that_no_robot_can_have_is_refused_with_its_name(estimators, 
         good = estimator.update(0.0, positions, *others)
         name = sorted(positions)[0]
         kept = estimator.update(0.005, positions | {name: value}, *others)
-        assert not kept.converged and kept.reason.startswith(f"{name} is told to be at ")
+        assert not kept.converged and kept.reason.startswith(f"{name} is reported to be at ")
         np.testing.assert_array_equal(kept.configuration, good.configuration)
         untimely = estimator.update(float("nan"), positions, *others)
         assert not untimely.converged and "time must be a finite number" in untimely.reason
         assert estimator.update(0.01, positions, *others).converged
-        with pytest.raises(TensegrityError, match=f"^{name} is told to be at "):
+        with pytest.raises(TensegrityError, match=f"^{name} is reported to be at "):
             estimator.solve(positions | {name: value})

@@ -117,7 +117,7 @@ class OverrunMonitor(BusMonitor):
         settings = self.settings
         self._past.append(not readings.period <= settings.overrun * settings.period)
         if not readings.period <= settings.stale_time:
-            return f"the driver stood still for {readings.period:.2f} s, and the servos did what they were told last"
+            return f"the driver stood still for {readings.period:.2f} s, and the servos went on with their last command"
         late = sum(self._past)
         if late < settings.overruns or not self._past[-1]:
             return None

@@ -30,7 +30,7 @@ STANDING_STILL = 0.1
 SHORT_CYCLES = 4
 """How many times shorter than planned the cycles after a long one may be."""
 STANDS = 1.0e-4
-"""m by which a servo that was told to stay where it is may be off that by the resolution of its sensors."""
+"""m by which a servo that was commanded to stand may be off that by the resolution of its sensors."""
 DRIVEN = 0.1
 """Part of its ceiling that a joint's servo must give along a motion that it makes itself, rather than resists."""
 OWN_SHARE = 0.5
@@ -133,7 +133,7 @@ class FollowingErrorMonitor(TendonMonitor):
 
 @tendon_monitor(FaultKind.DISOBEYS_HOLD)
 class DisobeysHoldMonitor(TendonMonitor):
-    """A motor that goes on although its servo was told to stand, for longer than a command takes to act.
+    """A motor that goes on although its servo was commanded to stand, for longer than a command takes to act.
 
     That a tendon is paid out is no such motion as long as its servo pulls: it is overpowered, and torque off would only
     let it run. What counts is winding in, which nothing but a motor does, and being pushed out by the servo's own
@@ -179,7 +179,9 @@ class DisobeysHoldMonitor(TendonMonitor):
                 continue
             if math.isnan(speed) or sign * by_itself >= OWN_SHARE * abs(moved):
                 direction = "winds in" if sign < 0.0 else "pays out"
-                return self._fault(cycle, f"it {direction} {abs(moved) * 1e3:.1f} mm although it was told to stand")
+                return self._fault(
+                    cycle, f"it {direction} {abs(moved) * 1e3:.1f} mm although it was commanded to stand"
+                )
         return None
 
     def _stands(self, command: DriveCommand | None, length: float, sign: float) -> bool:
@@ -203,7 +205,7 @@ class StuckMonitor(TendonFindingMonitor):
     """Standing still although motion is commanded, while the other sensor does not move either.
 
     Of an impedance, what is commanded is where the spool is to go, not what the safety layer leaves of it: one that is
-    caught pulls at its ceiling at once, and a servo at its ceiling is told in every other cycle to stay where it is.
+    caught pulls at its ceiling at once, and a servo at its ceiling is commanded to stand in every other cycle.
     """
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:

@@ -66,7 +66,7 @@ class TorqueStaysOnMonitor(TendonFindingMonitor):
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         if command is None or command.kind is not Drive.TORQUE_OFF or tendon.raw.torque_on is False:
             return None
-        return f"its servo was told {self.persistence} times to switch torque off and has not said that it did"
+        return f"its servo was commanded {self.persistence} times to switch torque off and has not said that it did"
 
 
 @tendon_monitor(FaultKind.WATCHDOG_UNARMED)

@@ -14,7 +14,7 @@ def correct(covariance, rows, variance, innovation, change, column):
     (x, x), and fill change (x,) with what they change in the state.
 
     Readings err independently, so that one after the other is the same as all together, without an inverse. Returns
-    the sum of the squares of innovations in parts of their deviations: y on the average where all is as it was told.
+    the sum of the squares of innovations in parts of their deviations: y on the average where all is as modelled.
     """
     count, total = covariance.shape[0], 0.0
     for i in range(count):

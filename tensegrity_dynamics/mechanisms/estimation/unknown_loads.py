@@ -11,7 +11,7 @@ What can be distinguished follows from what is read. Positions and efforts of th
 as many numbers as there are driven cables; n - a of them place the motions that no actuator holds. A force at the
 output shifts tensions among cables; stiffer cables raise them all alike, so both are seen. A mass that is heavier than
 stated looks like a force at the output, friction of an actuator like a force, too; a push on another body is put where
-it changes the same tensions. Single cables that differ are told from forces by the prior alone: they differ by little.
+it changes the same tensions. Single cables that differ are separated from forces by the prior alone: by little.
 """
 
 from __future__ import annotations

@@ -134,7 +134,9 @@ def route_problem(cable: RoutedCable, status: int, number: int) -> str:
             "piece be in the plane, and axes of pulleys parallel."
         )
     if status == TURNED_TOO_FAR:
-        return f"at {label} it has turned by half a turn since the start, beyond which its turns cannot be told apart."
+        return (
+            f"at {label} it has turned by half a turn since the start, beyond which its turns cannot be distinguished."
+        )
     if status == LIFTED:
         return f"it has lifted off {label}, which holds a cable without stretch; take one that stretches."
     if status == DRUM_EMPTY:

@@ -188,10 +188,10 @@ def desired_accelerations(drives, q, v, step, implicit):
         goal = min(max(goal, before - reach), before + reach)
         rate = (goal - before) / step
         if abs(drives.torque[a]) >= limit:
-            # run no further ahead than the torque can follow; that the set point is drawn back is no wish to go back
+            # run no further ahead than the torque can follow; that the set point is drawn back is no command to go back
             goal = min(max(goal, angle - reach), angle + reach)
         drives.set_point[a] = goal
-        # one that moves on is led to where it is told to be now; to the end of the step it would be early by a step
+        # one that moves on is led to its present set point; to the end of the step it would be early by a step
         aim = before if moving else goal
         drives.desired_acceleration[a] = bandwidth * (bandwidth * (aim - angle) + 2.0 * (rate - speed))
         drives.servo[servos] = a

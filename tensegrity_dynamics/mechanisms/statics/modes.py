@@ -131,7 +131,7 @@ def mechanism_modes(
 def _route_stretching(solver: MechanismEquilibriumSolver, q: NDArray) -> Callable[[NDArray], NDArray]:
     """Of a displacement (nv,) the energies (r,) [J, times 2] in the stretch of routed cables, contacts sticking.
 
-    Cables that are slack, that do not stretch, or whose stretch is not told from their sagging, have none.
+    Cables that are slack, that do not stretch, or whose stretch cannot be separated from their sagging, have none.
     """
     flat, work = solver.mechanism.flat, solver._work
     evaluate(flat, q, np.zeros(solver.mechanism.velocity_count), work)

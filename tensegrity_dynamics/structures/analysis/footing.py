@@ -1,4 +1,4 @@
-"""What a free structure rests on, told by its nodes alone, and the faces that it could rest on.
+"""What a free structure rests on, from its nodes alone, and the faces that it could rest on.
 
 A face is the set of nodes that touch the ground. It needs no forces, so that an estimate or a camera can say it.
 """

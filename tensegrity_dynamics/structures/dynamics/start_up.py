@@ -116,7 +116,7 @@ def start_up(
         zero_velocities: set velocities to zero at peaks of kinetic energy; else only its dampers bring it to rest.
         tolerance: N of out-of-balance force; by default 1e-9 of the stiffest tendon's stiffness times its length.
         maximum_steps: then NoEquilibriumError. time_step: s, by default a twentieth of the shortest period.
-        progress: told now and then of the steps done and the out-of-balance force [N].
+        progress: called now and then with the steps done and the out-of-balance force [N].
 
     Raises:
         TensegrityError: a pretension that would need a rest length of zero or below (the member is named), a slope
