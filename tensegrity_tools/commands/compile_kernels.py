@@ -19,13 +19,17 @@ USES = ("motion", "control", "live")
 # the shorter one takes what `qp` adds for mechanisms, when the other one has compiled what that builds on. Nothing is
 # in both, since both would compile what they need at the same time.
 PARTS = (
-    ("tensebot", "three_prism", "manipulator:live", "single_strut:live", "biglide:live"),
+    ("tensebot", "three_prism", "six_bar", "manipulator:live", "cable_robot:live", "single_strut:live", "biglide:live"),
     (
         "manipulator:motion", "manipulator:control", "single_strut:motion", "single_strut:control",
         "biglide:motion", "biglide:control",
     ),
 )  # fmt: skip
-LIVE, TASK = "qp", "task"
+LIVE = "qp"
+STEP = 1e-4
+"""m to a goal that is led to."""
+PERIODS = 12
+"""States on the way there."""
 
 
 def compile_kernels(
@@ -82,11 +86,9 @@ def _tasks(name: str, uses: tuple[str, ...] = USES) -> Iterator[tuple[str, Calla
         yield "inverse kinematics", partial(_plan, robot)
         for controller in suitable(robot):
             if controller != LIVE:
-                yield f"controller {controller}", partial(_make, controller, robot)
-        if TASK in suitable(robot):
-            yield "states along a motion", partial(_states_along, robot)
+                yield f"controller {controller}", partial(_lead, controller, robot)
     if "live" in uses and LIVE in suitable(robot):
-        yield f"controller {LIVE}", partial(_make, LIVE, robot)
+        yield f"controller {LIVE}", partial(_lead, LIVE, robot)
 
 
 def _plan(robot: Any) -> None:
@@ -99,20 +101,28 @@ def _plan(robot: Any) -> None:
         inverse_kinematics(robot, position=position + [0.0, 0.0, 1e-4], quaternion=quaternion)
 
 
-def _make(controller: str, robot: Any) -> None:
-    from tensegrity_control import make_controller
-    from tensegrity_dynamics.errors import TensegrityError
-
-    with contextlib.suppress(TensegrityError):  # not for this robot
-        make_controller(controller, robot)
-
-
-def _states_along(robot: Any) -> None:
-    """What the plan of an output's motion asks of its model, which no controller needs before its first goal."""
+def _lead(controller: str, robot: Any) -> None:
+    """From rest towards a goal, as nodes do: what they would compile in between would stop the control that long."""
     import numpy as np
 
-    from tensegrity_control.motion_planning.output_model import OutputModel
+    from tensegrity_control import RobotState, make_controller
+    from tensegrity_dynamics import Simulation
+    from tensegrity_dynamics.errors import TensegrityError
+    from tensegrity_dynamics.estimation import make_estimator
 
-    model, start = OutputModel(robot), np.array(robot.model.start)
-    states = np.concatenate((model.coordinates_at(start), np.zeros(model.index.size)))[None]
-    model.outputs_along(start, states, np.zeros((1, model.drives.size)))
+    with contextlib.suppress(TensegrityError):  # not for this robot
+        control: Any = make_controller(controller, robot)
+        period = getattr(control, "period", None) or control.default_period
+        simulation, observer = Simulation(robot), make_estimator(robot, observer=True) if controller == LIVE else None
+        for k in range(PERIODS):
+            seen = simulation.observe()
+            estimate = observer and observer.update(simulation.time, seen.positions, seen.efforts)
+            state = RobotState.of(simulation, estimate)
+            if k == 0:
+                control.reset(0.0, state)
+                for axis in np.eye(3) if seen.pose is not None else ():
+                    with contextlib.suppress(TensegrityError):  # out of reach, or an axis that it does not control
+                        control.set_goal(0.0, seen.pose[0] + STEP * axis)
+            command = control.command(simulation.time, state)
+            simulation.command(command.mode, command.set_points(), period=period)
+            simulation.advance(duration=period)
