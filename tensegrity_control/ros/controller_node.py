@@ -188,6 +188,8 @@ class ControllerNode(RobotNode):
         )  # fmt: skip
         self._loads = ExternalLoads(self._robot, patience, None if largest < 0.0 else largest)
         self._load_refused = ""
+        # what was taken, before the first answer that knows of it: a replay needs to know which one that was
+        self._load_teller = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
         self._estimates: Any = None
         self._hear_estimates()
         if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
@@ -460,6 +462,7 @@ class ControllerNode(RobotNode):
         try:
             self._loads.take(self.controller, *wrench_from_message(message), self._now)
             self._load_refused = ""
+            self._load_teller.publish(message)
         except TensegrityError as error:
             self._load_refused = str(error)
 
