@@ -3,8 +3,8 @@
 The observer takes the efforts of joint_states, the tensions of tendon_states where they are measured, and the wrenches
 of external_wrench; what else pulls at the output it tells on estimated_wrench. Shapes at rest of mechanisms take what
 is carried from the topic payload. What it has taken of either it tells under its own name, before the first state that
-knows of it: a replay needs to know which one that was. Of a robot that rolls the estimator takes the topic imu where the robot file has
-IMUs; in lock-step it waits for those of the same time.
+knows of it: a replay needs to know which one that was. Of a robot that rolls the estimator takes the topic imu where
+the robot file has IMUs; in lock-step it waits for those of the same time.
 """
 
 from __future__ import annotations

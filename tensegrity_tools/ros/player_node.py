@@ -338,9 +338,7 @@ class PlayerNode(RobotNode):
                 node, _, load = step.answers.partition("/")
                 what = f"take {load}" if load else "answer the state"
                 who = node if load else "estimator" if step.answers == STATE else "controller"
-                raise TensegrityError(
-                    f"the {who} does not {what} of {1e-9 * step.stamp:.3f} s; the replay ends here."
-                )
+                raise TensegrityError(f"the {who} does not {what} of {1e-9 * step.stamp:.3f} s; the replay ends here.")
 
     def _ask(self, step: Step) -> bytes:
         """Ask the controller what was asked, and wait for what it announces."""
