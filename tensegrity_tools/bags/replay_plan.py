@@ -22,6 +22,8 @@ SENSORS = ("/clock", "tendon_states", "joint_states")
 """What a robot publishes of itself, in its order; joint_states last, since the estimator answers them."""
 IMU = "imu"
 """Readings of several rods a stamp, sent before the joint_states of theirs or of the next ones."""
+TIMING = "command_timing"
+"""From when on commands acted, to the controller: sent before the next state that it answered."""
 LOADS = {"external_wrench": "geometry_msgs/msg/WrenchStamped", "payload": "geometry_msgs/msg/InertiaStamped"}
 """Type of what others say of loads, to estimator and controller, too."""
 TAKEN = {
@@ -106,7 +108,7 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
     plan = ReplayPlan()
     taken = any(contents.topic(each) in bag.topics for each in TAKEN)
     loads = tuple(TAKEN if taken else LOADS)
-    names = {contents.topic(each): each for each in (*SENSORS, IMU, *loads, STATE, COMMAND, REFERENCE, GOAL)}
+    names = {contents.topic(each): each for each in (*SENSORS, IMU, TIMING, *loads, STATE, COMMAND, REFERENCE, GOAL)}
     present = [each for each in (*names, PARAMETERS) if each in bag.topics and bag.topics[each].count]
     if contents.topic("joint_states") not in present:
         raise TensegrityError(f"{bag.path} has no joint_states; there is nothing that a replay could start from.")
@@ -114,6 +116,7 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
     plan.controller = contents.topic(COMMAND) in present
     sensors = {each: _ByStamp() for each in (*SENSORS, STATE)}
     imus: dict[tuple[int, str], bytes] = {}  # by stamp and rod; what was sent again is the same
+    timings: list[tuple[int, bytes]] = []
     events = []
     for message in bag.messages(present):
         decoded = decoders[message.topic](message.data)
@@ -125,6 +128,8 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
         assert stamp is not None
         if name == IMU:
             imus[stamp, decoded.header.frame_id] = message.data
+        if name == TIMING:
+            timings.append((message.time, message.data))
         if name in sensors:
             sensors[name].add(stamp, message.time, message.data)
         if name == STATE:
@@ -134,7 +139,7 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
         if name in (STATE, GOAL, *loads) or (name == COMMAND and is_answer(decoded)):
             events.append((name, stamp, message, decoded))
     plan.imus = bool(imus) and plan.estimator
-    plan.steps = list(_steps(plan, contents, events, sensors, imus))
+    plan.steps = list(_steps(plan, contents, events, sensors, imus, timings))
     if not plan.steps:
         raise TensegrityError(f"{bag.path} has neither states of an estimator nor commands; nothing can be compared.")
     return plan
@@ -146,12 +151,14 @@ def _steps(
     events: list[tuple[str, int, Any, Any]],
     sensors: dict[str, _ByStamp],
     imus: dict[tuple[int, str], bytes],
+    timings: list[tuple[int, bytes]],
 ) -> Iterator[Step]:
     last: dict[str, Any] = {STATE: None, COMMAND: None}  # messages, decoded
     felt: int | None = None  # stamp of the sensors that were sent last
     estimated: set[int] = set()  # stamps that the estimator was asked for
     turned = sorted((stamp, rod, data) for (stamp, rod), data in imus.items())
     stamps = [stamp for stamp, _, _ in turned]
+    known = 0  # timings that the controller has
 
     def repeated(name: str, decoded: Any) -> bool:
         # by their fields: the bytes between two fields, that align them, may hold anything
@@ -197,4 +204,7 @@ def _steps(
                 # a state that came again late is no matter of the estimator, whose time it would turn back
                 before = () if felt == stamp or stamp in estimated else frame(stamp, message.time)
                 felt, last[COMMAND] = stamp if before else felt, decoded
-                yield Step(stamp, (*before, (STATE, state)), COMMAND, message.data)
+                new = timings[known : bisect_right(timings, message.time, key=lambda each: each[0])]
+                known += len(new)
+                told = tuple((TIMING, data) for _, data in new)
+                yield Step(stamp, (*before, *told, (STATE, state)), COMMAND, message.data)

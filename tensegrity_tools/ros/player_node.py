@@ -47,6 +47,7 @@ from ..bags.replay_plan import (
     SENSORS,
     STATE,
     TAKEN,
+    TIMING,
     ReplayPlan,
     Step,
     is_answer,
@@ -237,7 +238,7 @@ class PlayerNode(RobotNode):
         for message in self._bag.messages([self._contents.topic(name) for name in DESCRIPTION]):
             self._publish(self._relative(message.topic), message.data)
         loads = {name for step in plan.steps for name, _ in step.sends} & TAKEN.keys()
-        for name in (*SENSORS, IMU, STATE, *loads):  # known to all before the first message
+        for name in (*SENSORS, IMU, TIMING, STATE, *loads):  # known to all before the first message
             topic = self._bag.topics.get(self._contents.topic(name))
             if name in loads or (topic is not None and topic.count):
                 self._prepare(name)

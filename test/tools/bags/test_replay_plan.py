@@ -13,7 +13,7 @@ pytest.importorskip("tensegrity.msg", reason="the ROS interfaces are not built")
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import Imu, JointState, TimeReference
 from tensegrity.msg import ActuatorCommand, Goal, StructureState
 
 from tensegrity_dynamics.errors import TensegrityError
@@ -30,6 +30,7 @@ TYPES = MessageTypes()
 KINDS = {
     "/clock": (Clock, "rosgraph_msgs/msg/Clock"),
     "joint_states": (JointState, "sensor_msgs/msg/JointState"),
+    "command_timing": (TimeReference, "sensor_msgs/msg/TimeReference"),
     "imu": (Imu, "sensor_msgs/msg/Imu"),
     "structure_state": (StructureState, "tensegrity/msg/StructureState"),
     "actuator_command": (ActuatorCommand, "tensegrity/msg/ActuatorCommand"),
@@ -137,6 +138,16 @@ def test_a_load_is_sent_to_each_node_before_the_first_answer_that_knows_of_it(tm
         ("structure_state", 20), ("actuator_command", 20), ("controller/external_wrench", 7),
     ]  # fmt: skip
     assert all(step.sends[-1][0] == step.answers for step in plan.steps if step.answers in TAKEN)
+
+
+def test_the_controller_hears_when_its_commands_acted_before_the_next_state_that_it_answers(tmp_path: Path) -> None:
+    # that of 0 was told late: after the answer to 20
+    events = [(each, stamp) for stamp in (0, 20, 40) for each in (*FRAME, *(("command_timing",) * (stamp == 20)))]
+    plan = planned(tmp_path / "bag", events, "/left")
+    sends = {
+        step.stamp: [topic for topic, _ in step.sends] for step in plan.steps if step.answers == "actuator_command"
+    }
+    assert sends == {0: ["structure_state"], 20: ["structure_state"], 40: ["command_timing", "structure_state"]}
 
 
 def test_a_state_that_came_again_after_a_load_is_answered_again(tmp_path: Path) -> None:
