@@ -78,8 +78,10 @@ class ReportLoads:
         values = [*(balls.get(each, [np.nan] * PAYLOAD) for each in self.carriers)]
         for name in self.pushed:
             pose, wrench = picture.carrier_pose(snapshot, name), self._acting(name, now)
-            shown = pose is not None and wrench[:3].any()
-            values.append((*pose[0], *wrench[:3]) if shown else [np.nan] * PUSH)
+            if pose is not None and wrench[:3].any():
+                values.append((*pose[0], *wrench[:3]))
+            else:
+                values.append([np.nan] * PUSH)
         return np.concatenate(values) if values else np.zeros(0)
 
     def _now(self, now: float) -> tuple[CarriedPayload, ...]:
