@@ -2,7 +2,7 @@
 // Everything happens in the browser: nothing is sent, and the robot's programs do not notice.
 "use strict";
 const LONGEST_VIDEO = 120;  // s
-const SHORTEST_VIDEO = 1000;  // ms; an encoder that is stopped before its first frame writes nothing
+const LONGEST_WAIT = 30000;  // ms for the encoder's first picture: stopped before it, it writes nothing, and a busy machine takes its time
 function addCapture(into, findCanvas, nameOf, begun = () => {}) {
   const button = (text, title) => { const made = document.createElement("button"); made.textContent = text; made.title = title;
     made.type = "button"; into.append(made); return made; };
@@ -21,10 +21,10 @@ function addCapture(into, findCanvas, nameOf, begun = () => {}) {
   button("picture", "Save what is shown as PNG").addEventListener("click", () => requestAnimationFrame(() => {
     const source = findCanvas(); fit(source); take(source); copy.toBlob(blob => save(blob, "png"), "image/png");
   }));
-  let recorder = null, since = 0;
+  let recorder = null, since = 0, begins = false, ending = false;
   const video = button("video", `Record what is shown, until pressed again (${LONGEST_VIDEO} s at most)`);
   const stop = () => { if (recorder && recorder.state === "recording") recorder.stop(); };
-  const end = () => setTimeout(stop, Math.max(0, SHORTEST_VIDEO - (performance.now() - since)));
+  const end = () => { ending = true; if (begins) stop(); else setTimeout(stop, LONGEST_WAIT); };
   video.hidden = !window.MediaRecorder || !copy.captureStream;
   video.addEventListener("click", () => {
     if (recorder) { end(); return; }
@@ -32,11 +32,11 @@ function addCapture(into, findCanvas, nameOf, begun = () => {}) {
     fit(source); take(source);
     const kind = ["video/webm;codecs=vp9", "video/webm", "video/mp4"].find(each => MediaRecorder.isTypeSupported(each));
     recorder = new MediaRecorder(copy.captureStream(30), {mimeType: kind, videoBitsPerSecond: 6e6});
-    recorder.ondataavailable = event => chunks.push(event.data);
+    recorder.ondataavailable = event => { chunks.push(event.data); begins ||= event.data.size > 0; if (begins && ending) stop(); };
     recorder.onstop = () => { const kept = new Blob(chunks, {type: kind}); recorder = null;
       video.textContent = kept.size ? "video" : "nothing recorded"; video.classList.remove("recording");
       if (kept.size) save(kept, kind.includes("webm") ? "webm" : "mp4"); };
-    recorder.start(1000); since = performance.now(); video.classList.add("recording"); begun();
+    recorder.start(1000); begins = ending = false; since = performance.now(); video.classList.add("recording"); begun();
     const frame = () => {
       if (!recorder) return;
       take(source);

@@ -49,6 +49,7 @@ from tensegrity_dynamics.ros.robot_node import (
     LATCHED,
     NEWEST,
     OK,
+    SENSORS,
     STATE,
     STOPPED,
     WARN,
@@ -177,7 +178,7 @@ class ControllerNode(RobotNode):
         self._floor, self._broken = TensionFloor(self._robot), ""
         self._resting, self._off = RestingError(self._robot), (-1, "")
         self.create_subscription(TendonState, "tendon_states", self._look_at_tensions, STATE)
-        self.create_subscription(TimeReference, "command_timing", self._keep_timing, STATE)
+        self._timings = self.create_subscription(TimeReference, "command_timing", self._keep_timing, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, NEWEST)
         patience = self.parameter(
             "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
@@ -188,6 +189,8 @@ class ControllerNode(RobotNode):
         )  # fmt: skip
         self._loads = ExternalLoads(self._robot, patience, None if largest < 0.0 else largest)
         self._load_refused = ""
+        # what was taken, before the first answer that knows of it: a replay needs to know which one that was
+        self._load_teller = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
         self._estimates: Any = None
         self._hear_estimates()
         if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
@@ -311,6 +314,9 @@ class ControllerNode(RobotNode):
             self._late += 1
         self._heard = wall
         self._stamp = stamp
+        self.take_waiting(self._timings)  # a node that was busy may find them behind this state
+        if self._estimates is not None:
+            self.take_waiting(self._estimates)
         self._loads.update(self.controller, self._now)
         command = self._sent = self._command(message)
         self._answer = command_message(command, self.get_name(), self._session, float(self._settings.period))
@@ -460,6 +466,7 @@ class ControllerNode(RobotNode):
         try:
             self._loads.take(self.controller, *wrench_from_message(message), self._now)
             self._load_refused = ""
+            self._load_teller.publish(message)
         except TensegrityError as error:
             self._load_refused = str(error)
 
@@ -476,7 +483,7 @@ class ControllerNode(RobotNode):
                 self.destroy_subscription(self._estimates)
             self._estimates = None
         elif self._estimates is None:
-            self._estimates = self.create_subscription(WrenchStamped, "estimated_wrench", self._take_estimate, STATE)
+            self._estimates = self.create_subscription(WrenchStamped, "estimated_wrench", self._take_estimate, SENSORS)
 
     def _take_estimate(self, message: WrenchStamped) -> None:
         """What the observer says that pulls beside what is known; counts from the state after its own on."""

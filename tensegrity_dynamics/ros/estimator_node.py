@@ -2,8 +2,9 @@
 
 The observer takes the efforts of joint_states, the tensions of tendon_states where they are measured, and the wrenches
 of external_wrench; what else pulls at the output it tells on estimated_wrench. Shapes at rest of mechanisms take what
-is carried from the topic payload. Of a robot that rolls the estimator takes the topic imu where the robot file has
-IMUs; in lock-step it waits for those of the same time.
+is carried from the topic payload. What it has taken of either it tells under its own name, before the first state that
+knows of it: a replay needs to know which one that was. Of a robot that rolls the estimator takes the topic imu where
+the robot file has IMUs; in lock-step it waits for those of the same time.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ class EstimatorNode(RobotNode):
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
         self._at = 0.0
         self._wrench_refused = ""
+        self._wrench_teller = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
+        self._payload_teller = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
         self._words: dict[str, str] = {}
         self._worded = -np.inf
         self._codec, self._buffer = type_of(robot).codec(robot), StateBuffer()
@@ -172,6 +175,7 @@ class EstimatorNode(RobotNode):
         try:
             self._wrenches.take(*wrench_from_message(message), self._at)
             self._wrench_refused = ""
+            self._wrench_teller.publish(message)
         except TensegrityError as error:
             self._wrench_refused = str(error)
 
@@ -179,6 +183,7 @@ class EstimatorNode(RobotNode):
         assert self._payloads is not None
         try:
             self._payloads.take(*payload_from_message(message), self._at)
+            self._payload_teller.publish(message)
         except TensegrityError as error:
             self.get_logger().warning(f"payload refused: {error}")
 

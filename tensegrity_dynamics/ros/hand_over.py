@@ -175,6 +175,9 @@ class InsideSubscription:
     Args:
         topic: in this process. msg_type, qos, callback: as of a subscription.
         join: makes the subscription on the bus. leave: removes it.
+
+    Attributes:
+        joined: the subscription on the bus, None while its topic is inside.
     """
 
     def __init__(
@@ -182,7 +185,8 @@ class InsideSubscription:
         join: Callable[[], Any], leave: Callable[[Any], Any],
     ) -> None:  # fmt: skip
         self._topic, self._type, self._qos, self._callback = topic, msg_type, qos, callback
-        self._join, self._leave, self._on_bus = join, leave, None
+        self._join, self._leave = join, leave
+        self.joined: Any = None
         self._depth, self._pending = max(1, qos.depth), deque[Any]()
         self.requests_latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
         topic.subscriptions.append(self)
@@ -210,11 +214,11 @@ class InsideSubscription:
 
     def move(self, *, on_bus: bool) -> None:
         """Join the bus, or leave it."""
-        if on_bus and self._on_bus is None:
-            self._on_bus = self._join()
-        elif not on_bus and self._on_bus is not None:
-            self._leave(self._on_bus)
-            self._on_bus = None
+        if on_bus and self.joined is None:
+            self.joined = self._join()
+        elif not on_bus and self.joined is not None:
+            self._leave(self.joined)
+            self.joined = None
 
     def destroy(self) -> None:
         """Hear nothing any more."""

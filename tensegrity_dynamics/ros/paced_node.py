@@ -10,12 +10,13 @@ import time
 
 from rclpy.executors import SingleThreadedExecutor
 
+from ..beat import Beat
 from ..ending import Ending
 from .robot_node import RobotNode, handle_waiting
 
 
 class PacedNode(RobotNode):
-    """A node whose work is done `rate` times per second of wall time."""
+    """A node whose work is done `rate` times per second of wall time, as far as the machine can (`Beat`)."""
 
     rate: float = 30.0
 
@@ -25,11 +26,13 @@ class PacedNode(RobotNode):
 
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
         """Take note of the messages, work, rest; until the end is asked for."""
+        beat = Beat(self.rate)
         while not ending.asked and self.context.ok():
-            until = time.monotonic() + 1.0 / self.rate
+            began = time.monotonic()
             handle_waiting(executor, 0.0, lambda _, step: self.survive(step))
             self.work()
-            ending.wait(until - time.monotonic())
+            ended = time.monotonic()
+            ending.wait(beat.next(began, ended) - ended)
 
     def begin_inside(self) -> None:
         """Work by a timer of the common executor."""

@@ -195,6 +195,29 @@ class RobotNode(Node):
             return True
         return bool(super().destroy_subscription(subscription))
 
+    def take_waiting(self, subscription: Any) -> None:
+        """Handle now what has come for a subscription, before something that must know of it.
+
+        An executor takes one message of each subscription a round, in the order in which they were made. Inside a
+        process messages come in the order in which they were published, and there is nothing to do.
+        """
+        joined = subscription.joined if isinstance(subscription, InsideSubscription) else subscription
+        more = joined is not None
+
+        def take() -> None:
+            nonlocal more
+            more = False  # also after one that cannot be read
+            with joined.handle:
+                taken = joined.handle.take_message(joined.msg_type, joined.raw)
+            if taken is not None:
+                more = True
+                joined.callback(taken[0])
+
+        for _ in range(MOST):
+            if not more:
+                return
+            self.survive(take)
+
     def create_publisher(self, msg_type: Any, topic: str, *options: Any, **more: Any) -> Any:
         """As rclpy's; what it publishes is handed over to the nodes of the same process, where they are composed."""
         if self._hand_over is not None:

@@ -22,14 +22,22 @@ SENSORS = ("/clock", "tendon_states", "joint_states")
 """What a robot publishes of itself, in its order; joint_states last, since the estimator answers them."""
 IMU = "imu"
 """Readings of several rods a stamp, sent before the joint_states of theirs or of the next ones."""
-LOADS = ("external_wrench", "payload")
-"""What others say of loads, to estimator and controller, too."""
+TIMING = "command_timing"
+"""From when on commands acted, to the controller: sent before the next state that it answered."""
+LOADS = {"external_wrench": "geometry_msgs/msg/WrenchStamped", "payload": "geometry_msgs/msg/InertiaStamped"}
+"""Type of what others say of loads, to estimator and controller, too."""
+TAKEN = {
+    f"{node}/{name}": LOADS[name]
+    for node, name in (("estimator", "external_wrench"), ("estimator", "payload"), ("controller", "external_wrench"))
+}
+"""What each of them tells when it has taken a load, before the first answer that knows of it."""
 STATE, COMMAND, REFERENCE, GOAL = "structure_state", "actuator_command", "reference", "goal"
 
 NAMESPACE = "replay"
 """Of everything in lock-step."""
-RECORDED_STATE = f"recorded/{STATE}"
-"""What the controller answers in lock-step, beside the estimator's answer of now."""
+RECORDED = "recorded/"
+"""Before the names of what a node gets in lock-step and another one must not: the state that the controller answers, as
+the estimator of now answers one, too, and what each of them took of loads."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +45,9 @@ class Step:
     """One step.
 
     Attributes:
-        stamp: of the state [ns]. sends: (topic, bytes) to publish, in this order. answers: topic of the answer that is
-            waited for (`STATE` or `COMMAND`), or "" of loads. recorded: that answer.
+        stamp: of the state, or of a load [ns]. sends: (topic, bytes) to publish, in this order. answers: topic of the
+            answer that is waited for: `STATE`, `COMMAND` or one of `TAKEN`; "" of loads in bags that have none of
+            these. recorded: that answer.
         goal: a request to the controller instead, as a decoded tensegrity/msg/Goal, or None.
         parameters: (node, {name: rcl_interfaces/ParameterValue}) to set instead, or None.
     """
@@ -97,7 +106,9 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
         TensegrityError: the bag has no joint_states, or nobody answered them.
     """
     plan = ReplayPlan()
-    names = {contents.topic(each): each for each in (*SENSORS, IMU, *LOADS, STATE, COMMAND, REFERENCE, GOAL)}
+    taken = any(contents.topic(each) in bag.topics for each in TAKEN)
+    loads = tuple(TAKEN if taken else LOADS)
+    names = {contents.topic(each): each for each in (*SENSORS, IMU, TIMING, *loads, STATE, COMMAND, REFERENCE, GOAL)}
     present = [each for each in (*names, PARAMETERS) if each in bag.topics and bag.topics[each].count]
     if contents.topic("joint_states") not in present:
         raise TensegrityError(f"{bag.path} has no joint_states; there is nothing that a replay could start from.")
@@ -105,6 +116,7 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
     plan.controller = contents.topic(COMMAND) in present
     sensors = {each: _ByStamp() for each in (*SENSORS, STATE)}
     imus: dict[tuple[int, str], bytes] = {}  # by stamp and rod; what was sent again is the same
+    timings: list[tuple[int, bytes]] = []
     events = []
     for message in bag.messages(present):
         decoded = decoders[message.topic](message.data)
@@ -116,16 +128,18 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
         assert stamp is not None
         if name == IMU:
             imus[stamp, decoded.header.frame_id] = message.data
+        if name == TIMING:
+            timings.append((message.time, message.data))
         if name in sensors:
             sensors[name].add(stamp, message.time, message.data)
         if name == STATE:
             plan.estimator = plan.estimator or decoded.source == "estimator"
         if name == REFERENCE:
             plan.references[stamp] = message.data
-        if name in (STATE, GOAL, *LOADS) or (name == COMMAND and is_answer(decoded)):
+        if name in (STATE, GOAL, *loads) or (name == COMMAND and is_answer(decoded)):
             events.append((name, stamp, message, decoded))
     plan.imus = bool(imus) and plan.estimator
-    plan.steps = list(_steps(plan, contents, events, sensors, imus))
+    plan.steps = list(_steps(plan, contents, events, sensors, imus, timings))
     if not plan.steps:
         raise TensegrityError(f"{bag.path} has neither states of an estimator nor commands; nothing can be compared.")
     return plan
@@ -137,12 +151,14 @@ def _steps(
     events: list[tuple[str, int, Any, Any]],
     sensors: dict[str, _ByStamp],
     imus: dict[tuple[int, str], bytes],
+    timings: list[tuple[int, bytes]],
 ) -> Iterator[Step]:
     last: dict[str, Any] = {STATE: None, COMMAND: None}  # messages, decoded
     felt: int | None = None  # stamp of the sensors that were sent last
     estimated: set[int] = set()  # stamps that the estimator was asked for
     turned = sorted((stamp, rod, data) for (stamp, rod), data in imus.items())
     stamps = [stamp for stamp, _, _ in turned]
+    known = 0  # timings that the controller has
 
     def repeated(name: str, decoded: Any) -> bool:
         # by their fields: the bytes between two fields, that align them, may hold anything
@@ -168,8 +184,13 @@ def _steps(
             if plan.controller:
                 last[COMMAND] = None
                 yield Step(stamp, goal=decoded, recorded=message.data)
-        elif name in LOADS:
-            yield Step(stamp, ((name, message.data),))
+        elif name in TAKEN:
+            if plan.controller if name.startswith("controller/") else plan.estimator:
+                last[COMMAND if name.startswith("controller/") else STATE] = None
+                yield Step(stamp, ((name, message.data),), name, message.data)
+        elif name in LOADS:  # nobody knows who took it when: both of them, now
+            nodes = [each for each in TAKEN if each.endswith(f"/{name}")]
+            yield Step(stamp, tuple((each, message.data) for each in nodes))
         elif name == STATE and plan.estimator:
             if not repeated(STATE, decoded):
                 sends = frame(stamp, message.time)
@@ -183,4 +204,7 @@ def _steps(
                 # a state that came again late is no matter of the estimator, whose time it would turn back
                 before = () if felt == stamp or stamp in estimated else frame(stamp, message.time)
                 felt, last[COMMAND] = stamp if before else felt, decoded
-                yield Step(stamp, (*before, (STATE, state)), COMMAND, message.data)
+                new = timings[known : bisect_right(timings, message.time, key=lambda each: each[0])]
+                known += len(new)
+                told = tuple((TIMING, data) for _, data in new)
+                yield Step(stamp, (*before, *told, (STATE, state)), COMMAND, message.data)

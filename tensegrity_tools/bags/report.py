@@ -27,8 +27,10 @@ from tensegrity_dynamics.saved_file import save_file
 from tensegrity_dynamics.visualization.geometry import patch
 from tensegrity_dynamics.visualization.picture import Picture, Snapshot, make_picture
 from tensegrity_dynamics.visualization.style import (
+    CONTACT_COLOUR,
     GOAL_COLOUR,
     LOOKS,
+    PAYLOAD_COLOUR,
     PLATE_COLOUR,
     SLACK_COLOUR,
     SLACK_FRACTION,
@@ -40,6 +42,7 @@ from ..page_capture import SCRIPT
 from .contents import Contents, read_contents
 from .decoding import stamp_of
 from .reader import Bag
+from .report_loads import PAYLOAD, PUSH, ReportLoads
 from .timeline import along_robot_time
 
 LARGEST_PAGE = 5_000_000
@@ -57,6 +60,7 @@ REQUESTS = ("goal pose", "trajectory", "hold", "stop", "cancel", "trajectory of 
 class _Run:
     """What is read of a bag, along the robot's time [s]."""
 
+    loads: ReportLoads
     states: list[tuple[float, Any]] = field(default_factory=list)
     tendons: list[tuple[float, Any]] = field(default_factory=list)
     references: list[tuple[float, Any]] = field(default_factory=list)
@@ -73,7 +77,7 @@ def write_report(path: Path | str, target: Path | str) -> int:
     with Bag(path) as bag:
         contents = read_contents(bag)
         robot = _robot(bag, contents)
-        run = _read(bag, contents)
+        run = _read(bag, contents, robot)
         if not run.states:
             raise TensegrityError(f"{bag.path} holds no state of a robot (structure_state, simulator/truth).")
         data = _page_data(robot, run)
@@ -99,15 +103,17 @@ def _robot(bag: Bag, contents: Contents) -> Robot:
     raise TensegrityError(f"{bag.path} says nothing of its robot: it has neither robot_file nor the nodes' parameters.")
 
 
-def _read(bag: Bag, contents: Contents) -> _Run:
-    run = _Run()
+def _read(bag: Bag, contents: Contents, robot: Robot) -> _Run:
+    patience = (contents.of_node("simulator") or {}).get("wrench_timeout", 0.5)
+    run = _Run(ReportLoads(robot, float(patience)))
     truth, estimate = contents.topic("simulator/truth"), contents.topic("structure_state")
     states = truth if truth in bag.topics and bag.topics[truth].count else estimate
     names = {
         states: run.states, contents.topic("tendon_states"): run.tendons, contents.topic("reference"): run.references,
     }  # fmt: skip
     goals = contents.topic("goal")
-    topics_read = [each for each in (*names, goals, "/diagnostics") if each in bag.topics]
+    loads = {contents.topic("external_wrench"): run.loads.push, contents.topic("carried_payloads"): run.loads.carry}
+    topics_read = [each for each in (*names, *loads, goals, "/diagnostics") if each in bag.topics]
     decoders = {each: bag.decoder(each) for each in topics_read}
     said: dict[str, tuple[int, str]] = {}
     for now, message in along_robot_time(bag, contents, topics_read):
@@ -118,6 +124,8 @@ def _read(bag: Bag, contents: Contents) -> _Run:
             if kept and stamp_of(decoded) == stamp_of(kept[-1][1]):
                 kept.pop()  # the same state again: what was said last counts
             kept.append((now, decoded))
+        elif message.topic in loads:
+            run.events += loads[message.topic](now, decoded)
         elif message.topic == goals:
             run.events.append(_goal_event(now, decoded))
         else:
@@ -170,9 +178,10 @@ def _page_data(robot: Robot, run: _Run) -> dict[str, Any]:
     picture, decoder = make_picture(robot), StateDecoder(robot)
     rows = len(picture.tension_names)
     parts = _Parts(picture)
-    per_frame = 6 * parts.count + 4 * (rows + 16)
+    loads = run.loads
+    per_frame = 6 * parts.count + 4 * (rows + 16 + PAYLOAD * len(loads.carriers) + PUSH * len(loads.pushed))
     count = max(2, min(MOST_FRAMES, BUDGET // per_frame, len(run.states)))
-    times, points, tensions, errors, outputs, goals = [], [], [], [], [], []
+    times, points, tensions, errors, outputs, goals, loaded = [], [], [], [], [], [], []
     refused = ""
     latest, follow = _Latest(run.tendons), _Latest(run.references)
     # what belongs to a state has its stamp, and comes before or after it
@@ -199,6 +208,7 @@ def _page_data(robot: Robot, run: _Run) -> dict[str, Any]:
         errors.append(_errors(state, by_stamp.get(stamp_of(state))))
         outputs.append([np.nan] * 3 if snapshot.output is None else 1e3 * np.asarray(snapshot.output[0]))
         goals.append(_goal_points(picture, reference))
+        loaded.append(loads.at(now, picture, snapshot))
     if not times:
         why = f" ({refused})" if refused else ""
         raise TensegrityError(f"no state of the bag can be drawn; are they of the robot that the bag names?{why}")
@@ -213,7 +223,8 @@ def _page_data(robot: Robot, run: _Run) -> dict[str, Any]:
         "unilateral": np.asarray(picture.unilateral).astype(int).tolist(), "full": full,
         "slack": SLACK_FRACTION * full, "colours": TENSION_COLOURS.astype(int).tolist(),
         "slack_colour": list(SLACK_COLOUR), "goal_colour": list(GOAL_COLOUR), "goals": _floats(goals),
-        "goal_points": len(goals[0]) // 3,
+        "goal_points": len(goals[0]) // 3, "loads": _floats(loaded), "carriers": loads.carriers, "pushed": loads.pushed,
+        "payload_colour": list(PAYLOAD_COLOUR), "push_colour": list(CONTACT_COLOUR),
         "plots": _plots(picture, pulled, np.array(errors), np.array(outputs, dtype=np.float64)),
         "events": run.events[:MOST_EVENTS], "events_left_out": max(0, len(run.events) - MOST_EVENTS), "end": run.end,
     }  # fmt: skip

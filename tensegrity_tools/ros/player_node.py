@@ -41,12 +41,13 @@ from ..bags.replay_plan import (
     COMMAND,
     GOAL,
     IMU,
-    LOADS,
     NAMESPACE,
-    RECORDED_STATE,
+    RECORDED,
     REFERENCE,
     SENSORS,
     STATE,
+    TAKEN,
+    TIMING,
     ReplayPlan,
     Step,
     is_answer,
@@ -58,7 +59,9 @@ from .recorder_node import message_class
 ROBOT = ("joint_states", "actuator_command")
 """Who publishes one of these is a robot."""
 TAKING = 0.02
-"""s in which estimator and controller take a load, before what was recorded after it."""
+"""s in which estimator and controller take a load of an old bag, before what was recorded after it."""
+REFUSAL = 30.0
+"""s of wall time after which a load that had been taken counts as refused."""
 DISCOVERY = 4.0
 """s in which a robot is found: who is not found at once announces itself every 3 s (Fast DDS)."""
 NAMING = 2.0
@@ -111,7 +114,7 @@ class PlayerNode(RobotNode):
         self._changed_types = changed_types(self._bag)
         self._sought: float | None = float(start)
         self._played: dict[str, Any] = {}
-        self._answers: dict[str, list[bytes]] = {STATE: [], COMMAND: [], REFERENCE: [], GOAL: []}
+        self._answers: dict[str, list[bytes]] = {name: [] for name in (STATE, COMMAND, REFERENCE, GOAL, *TAKEN)}
         self._references: dict[int, bytes] = {}
         self._turns: SingleThreadedExecutor | None = None
         self._ending: Ending | None = None
@@ -234,12 +237,14 @@ class PlayerNode(RobotNode):
         plan = make_plan(self._bag, self._contents)
         for message in self._bag.messages([self._contents.topic(name) for name in DESCRIPTION]):
             self._publish(self._relative(message.topic), message.data)
-        for name in (*SENSORS, IMU, *LOADS, STATE):  # known to all before the first message
+        loads = {name for step in plan.steps for name, _ in step.sends} & TAKEN.keys()
+        for name in (*SENSORS, IMU, TIMING, STATE, *loads):  # known to all before the first message
             topic = self._bag.topics.get(self._contents.topic(name))
-            if topic is not None and topic.count:
+            if name in loads or (topic is not None and topic.count):
                 self._prepare(name)
         kinds = {STATE: (StructureState, EVERY), COMMAND: (ActuatorCommand, EVERY)}
         kinds |= {REFERENCE: (Reference, LATCHED), GOAL: (Goal, EVERY)}
+        kinds |= {name: (message_class(TAKEN[name]), EVERY) for name in loads}
         for name, (kind, quality) in kinds.items():
             self.create_subscription(kind, name, self._keeper(name), quality, raw=True)
         self._doors = {
@@ -259,6 +264,7 @@ class PlayerNode(RobotNode):
         while plan.imus and not self._played[IMU].get_subscription_count() and time.monotonic() < patience:
             self._spin(0.1)
         tallies = {STATE: Tally("estimator", STATE), COMMAND: Tally("controller", COMMAND), GOAL: Tally("goals", GOAL)}
+        tallies |= {name: Tally(name, name) for name in TAKEN}
         for k, step in enumerate(plan.steps):
             if step.goal is not None:
                 self._compare(tallies[GOAL], step, self._ask(step))
@@ -266,7 +272,7 @@ class PlayerNode(RobotNode):
                 self._set(*step.parameters)
             elif step.answers:
                 self._compare(tallies[step.answers], step, self._answer_to(step))
-            else:  # nobody answers a load
+            else:  # of a bag that does not say who took it when
                 for name, data in step.sends:
                     self._publish(name, data)
                 self._wait(TAKING)
@@ -278,13 +284,13 @@ class PlayerNode(RobotNode):
         self._conclude([each for each in tallies.values() if each.count])
 
     def _prepare(self, name: str) -> None:
-        kinds = {STATE: "tensegrity/msg/StructureState"}
+        kinds = {STATE: "tensegrity/msg/StructureState", **TAKEN}
         topic = self._contents.topic(name)
         kind = self._bag.topics[topic].type if topic in self._bag.topics else kinds[name]
         self._played[name] = self.create_publisher(message_class(kind), self._sent_as(name), EVERY)
 
     def _sent_as(self, name: str) -> str:
-        return RECORDED_STATE if self._lockstep and name == STATE else name
+        return RECORDED + name if self._lockstep and name in (STATE, *TAKEN) else name
 
     def _keeper(self, name: str) -> Any:
         def keep(data: bytes) -> None:
@@ -300,8 +306,10 @@ class PlayerNode(RobotNode):
         return self._bag.decoder(self._contents.topic(name))(data)
 
     def _matched(self, plan: ReplayPlan) -> bool:
+        taken = {step.answers for step in plan.steps} & TAKEN.keys()
         listeners = {"joint_states": plan.estimator + plan.controller, STATE: int(plan.controller)}
-        speakers = {STATE: plan.estimator, COMMAND: plan.controller}
+        listeners |= dict.fromkeys(taken, 1)
+        speakers = {STATE: plan.estimator, COMMAND: plan.controller, **dict.fromkeys(taken, True)}
         return (
             all(self._played[name].get_subscription_count() >= count for name, count in listeners.items() if count)
             and all(self.count_publishers(name) for name, goal in speakers.items() if goal)
@@ -327,11 +335,11 @@ class PlayerNode(RobotNode):
                 sent = now
                 for name, data in step.sends:
                     self._publish(name, data)
-            if now - began > SILENCE:
-                raise TensegrityError(
-                    f"the {'estimator' if step.answers == STATE else 'controller'} does not answer the state of "
-                    f"{1e-9 * step.stamp:.3f} s; the replay ends here."
-                )
+            if now - began > (REFUSAL if step.answers in TAKEN else SILENCE):
+                node, _, load = step.answers.partition("/")
+                what = f"take {load}" if load else "answer the state"
+                who = node if load else "estimator" if step.answers == STATE else "controller"
+                raise TensegrityError(f"the {who} does not {what} of {1e-9 * step.stamp:.3f} s; the replay ends here.")
 
     def _ask(self, step: Step) -> bytes:
         """Ask the controller what was asked, and wait for what it announces."""

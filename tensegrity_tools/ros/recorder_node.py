@@ -33,6 +33,7 @@ from tensegrity_dynamics.ros.robot_node import ERROR, OK, WARN, RobotNode, run_n
 from ..bags.contents import PARAMETERS, ROBOT_FILE
 from ..bags.decoding import without_surplus
 from ..bags.message_types import MessageTypes
+from ..bags.replay_plan import TAKEN
 from ..bags.writer import BagWriteError, BagWriter, Quality
 
 EXPECTED = {
@@ -44,6 +45,7 @@ EXPECTED = {
     "reference": ("tensegrity/msg/Reference", True),
     "goal": ("tensegrity/msg/Goal", True),
     "robot_layout": ("tensegrity/msg/RobotLayout", True),
+    **{name: (kind, False) for name, kind in TAKEN.items()},
 }
 """Type of what every robot publishes, and whether it is latched: heard from the first message on, since the recorder
 listens before anybody speaks. Other topics are found when they are there."""

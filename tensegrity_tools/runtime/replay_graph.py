@@ -16,7 +16,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..bags.contents import Contents, read_contents
 from ..bags.reader import Bag
-from ..bags.replay_plan import NAMESPACE, RECORDED_STATE, STATE, make_plan
+from ..bags.replay_plan import NAMESPACE, RECORDED, STATE, TAKEN, make_plan
 from .node_graph import Choice, NodeDescription, NodeGraph, Watching, choose
 
 NOT_SET = ("use_sim_time", "start_type_description_service", "robot", "lockstep")
@@ -77,8 +77,14 @@ def replay_graph(
     graph = NodeGraph(robot, choice, tuple(nodes), simulated_time=clock)
     if plan is None:
         return graph
-    heard = ((STATE, RECORDED_STATE),)  # the player names it itself
+    heard = ((STATE, RECORDED + STATE),)  # the player names it itself
     nodes = [each if each.name in ("estimator", "player") else replace(each, remappings=heard) for each in nodes]
+    for name in TAKEN:
+        node, topic = name.split("/")
+        nodes = [
+            replace(each, remappings=(*each.remappings, (topic, RECORDED + name))) if each.name == node else each
+            for each in nodes
+        ]
     return replace(graph, nodes=tuple(nodes)).in_namespace(NAMESPACE)
 
 

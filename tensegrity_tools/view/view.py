@@ -12,6 +12,7 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
+from tensegrity_dynamics.beat import Beat
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.visualization.picture import Picture, make_picture
@@ -49,7 +50,7 @@ class View:
         port: TCP port; the next free one is used where it is taken (`port_note` says so).
         host: address to listen on. The default is this machine alone; "0.0.0.0" opens the view to the network, where
             whoever reads its address, or what is sent, can drive the robot. See `Guard` for who is let in.
-        rate: largest number of pictures per second; more are smoother and take more computing time.
+        rate: pictures per second, fewer where the machine is busy (`Beat`).
         on_goal: called with position (3,) m, quaternion wxyz (4,) and duration s when a goal is sent; returns an
             `Answer`. Without it, the view takes no goals.
         on_hold, on_stop, on_emergency, on_release: called when the button is pressed; return an `Answer`. *Release* is
@@ -87,7 +88,7 @@ class View:
             raise ValueError(f"rate is {rate}, must be above zero (pictures per second).")
         self.robot, self._picture = robot, picture
         self.ignored = self.drawn = 0
-        self._period = 1.0 / rate
+        self._beat = Beat(rate)
         check_address(host)
         self.guard = Guard(host, view_addition(robot.name))
         with _quiet(), self.guard.at_the_door():
@@ -276,7 +277,8 @@ class View:
                     if written:
                         next_panel = begun + PANEL_PERIOD
                         self._write(state)
-            time.sleep(max(0.0, self._period - (time.monotonic() - begun)))
+            ended = time.monotonic()
+            time.sleep(max(0.0, self._beat.next(begun, ended) - ended))
 
     def _show_replay(self) -> None:
         playback, self._playback = self._playback, None

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from patience import PATIENCE_S
 
@@ -24,6 +25,7 @@ from std_srvs.srv import SetBool  # noqa: E402
 from tensegrity.action import FollowTrajectory  # noqa: E402
 from tensegrity.msg import ActuatorCommand, Goal  # noqa: E402
 
+from tensegrity_dynamics import load_robot  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import fill_pose  # noqa: E402
 from tensegrity_tools.bags.contents import read_contents  # noqa: E402
 from tensegrity_tools.bags.decoding import stamp_of  # noqa: E402
@@ -171,6 +173,48 @@ def test_a_recording_whose_recorder_was_killed_is_repaired_and_answered_alike_to
         equal, _, count = line.split(":")[1].split()[:3]
         assert int(equal) == int(count) > 50
     assert "goals: 5 of 5 equal" in words
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("controller", "state"), [("qp", "observer"), ("joint_position", "rest")])
+def test_pushes_and_payloads_are_answered_alike_to_the_last_bit(tmp_path: Path, controller: str, state: str) -> None:
+    bag, body = tmp_path / "run", load_robot("manipulator").model.load_names[-1]
+    graph = simulation_graph("manipulator", controller=controller, state=state, lockstep=True, watching=NOTHING,
+                             bag=str(bag))  # fmt: skip
+    nodes, rng = NodeProcesses(), np.random.default_rng(3)
+    nodes.start_all(graph)
+    watcher = PatientWatcher("load_test")
+
+    def go_on(duration: float, pushes: bool = False) -> None:
+        began = watcher.time
+        while watcher.time < began + duration:
+            if pushes:
+                push(body, rng.normal(size=3), np.zeros(3))
+            watcher.spin(0.02)
+
+    try:
+        wait(watcher, lambda: watcher.time > 0.1 and "recorder" in watcher.diagnostics)
+        push, carry = watcher.wrench_sender(), watcher.payload_sender()
+        position, _ = watcher.pose
+        carry(body, 0.05, (0.0, 0.0, 0.01))
+        go_on(0.3)
+        assert watcher.send_goal(position + [0.0, 0.0, 0.004], None).accepted
+        go_on(0.4, pushes=True)
+        carry(body, 0.05, (0.01, 0.0, 0.01))  # moved
+        go_on(0.2, pushes=True)
+        assert watcher.call("stop").success
+        go_on(0.3, pushes=True)
+        carry(body, 0.0, (0.0, 0.0, 0.0))  # taken off
+        assert watcher.call("hold").success
+        go_on(0.3)
+    finally:
+        watcher.close()
+        nodes.stop()
+    status, words = replayed(bag, tmp_path)
+    assert status == 0, words
+    loads = [line for line in words.splitlines() if line.startswith(("estimator/", "controller/"))]
+    assert len(loads) == (2 if controller == "qp" else 1), words
+    assert all(int(line.split()[1]) >= 3 for line in loads)
 
 
 @pytest.mark.long

@@ -162,3 +162,18 @@ def test_a_node_that_ends_leaves_the_graph_with_its_actions_before_its_process_d
     until(lambda: "acting" not in observer.get_node_names())
     observer.destroy_node()
     elsewhere.shutdown()
+
+
+def test_what_waits_of_a_subscription_is_taken_in_order_without_a_turn_of_the_executor(ros) -> None:
+    ros()
+    node, told = RobotNode("told"), []
+    said = node.create_publisher(String, "said", STATE)
+    news = node.create_subscription(String, "said", lambda message: told.append(message.data), STATE)
+    until(said.get_subscription_count)
+    for text in ("a", "b", "c"):
+        said.publish(String(data=text))
+    until(lambda: node.take_waiting(news) or len(told) == 3)
+    assert told == ["a", "b", "c"]
+    node.take_waiting(news)  # nothing waits: nothing happens
+    assert len(told) == 3
+    node.destroy_node()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ STANDARD = [
     "sensor_msgs/msg/JointState", "rosgraph_msgs/msg/Clock", "diagnostic_msgs/msg/DiagnosticArray",
     "rcl_interfaces/msg/ParameterEvent", "rcl_interfaces/msg/Log", "std_msgs/msg/String",
     "visualization_msgs/msg/MarkerArray", "action_msgs/msg/GoalStatusArray", "lifecycle_msgs/msg/TransitionEvent",
+    *(["tf2_msgs/msg/TFMessage"] if find_spec("tf2_msgs") else []),
 ]  # fmt: skip
 ROOT = Path(__file__).parents[3]
 NAMES = [

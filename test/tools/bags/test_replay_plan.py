@@ -13,7 +13,7 @@ pytest.importorskip("tensegrity.msg", reason="the ROS interfaces are not built")
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import Imu, JointState, TimeReference
 from tensegrity.msg import ActuatorCommand, Goal, StructureState
 
 from tensegrity_dynamics.errors import TensegrityError
@@ -22,7 +22,7 @@ from tensegrity_tools.bags.contents import read_contents
 from tensegrity_tools.bags.decoding import type_store, without_surplus
 from tensegrity_tools.bags.message_types import MessageTypes
 from tensegrity_tools.bags.reader import Bag
-from tensegrity_tools.bags.replay_plan import make_plan
+from tensegrity_tools.bags.replay_plan import TAKEN, make_plan
 from tensegrity_tools.bags.timeline import along_robot_time
 from tensegrity_tools.bags.writer import BagWriter
 
@@ -30,12 +30,16 @@ TYPES = MessageTypes()
 KINDS = {
     "/clock": (Clock, "rosgraph_msgs/msg/Clock"),
     "joint_states": (JointState, "sensor_msgs/msg/JointState"),
+    "command_timing": (TimeReference, "sensor_msgs/msg/TimeReference"),
     "imu": (Imu, "sensor_msgs/msg/Imu"),
     "structure_state": (StructureState, "tensegrity/msg/StructureState"),
     "actuator_command": (ActuatorCommand, "tensegrity/msg/ActuatorCommand"),
     "goal": (Goal, "tensegrity/msg/Goal"),
     "external_wrench": (WrenchStamped, "geometry_msgs/msg/WrenchStamped"),
     "payload": (InertiaStamped, "geometry_msgs/msg/InertiaStamped"),
+    "estimator/external_wrench": (WrenchStamped, "geometry_msgs/msg/WrenchStamped"),
+    "estimator/payload": (InertiaStamped, "geometry_msgs/msg/InertiaStamped"),
+    "controller/external_wrench": (WrenchStamped, "geometry_msgs/msg/WrenchStamped"),
 }
 FRAME = ("/clock", "joint_states", "structure_state", "actuator_command")
 
@@ -114,11 +118,43 @@ def test_a_goal_comes_between_the_commands_between_which_it_was_taken(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["external_wrench", "payload"])
-def test_a_load_is_sent_again_between_the_states_between_which_it_came(tmp_path: Path, name: str) -> None:
+def test_a_load_of_an_old_bag_is_sent_to_all_between_the_states_between_which_it_came(
+    tmp_path: Path, name: str
+) -> None:
     events = [*((each, 0) for each in FRAME), (name, 0), *((each, 20) for each in FRAME)]
     plan = planned(tmp_path / "bag", events, "/left")
     assert [step.answers for step in plan.steps] == [*FRAME[2:], "", *FRAME[2:]]
-    assert [topic for topic, _ in plan.steps[2].sends] == [name]
+    assert {topic for topic, _ in plan.steps[2].sends} == {each for each in TAKEN if each.endswith(name)}
+
+
+def test_a_load_is_sent_to_each_node_before_the_first_answer_that_knows_of_it(tmp_path: Path) -> None:
+    # the estimator took both before the state of 20, the controller after its answer to that
+    frame = [(each, 20) for each in FRAME]
+    loads = [("estimator/external_wrench", 7), ("estimator/payload", 8), ("external_wrench", 7)]
+    events = [*((each, 0) for each in FRAME), *loads, *frame, ("controller/external_wrench", 7)]
+    plan = planned(tmp_path / "bag", events, "/left")
+    assert order(plan) == [
+        ("structure_state", 0), ("actuator_command", 0), ("estimator/external_wrench", 7), ("estimator/payload", 8),
+        ("structure_state", 20), ("actuator_command", 20), ("controller/external_wrench", 7),
+    ]  # fmt: skip
+    assert all(step.sends[-1][0] == step.answers for step in plan.steps if step.answers in TAKEN)
+
+
+def test_the_controller_hears_when_its_commands_acted_before_the_next_state_that_it_answers(tmp_path: Path) -> None:
+    # that of 0 was told late: after the answer to 20
+    events = [(each, stamp) for stamp in (0, 20, 40) for each in (*FRAME, *(("command_timing",) * (stamp == 20)))]
+    plan = planned(tmp_path / "bag", events, "/left")
+    sends = {
+        step.stamp: [topic for topic, _ in step.sends] for step in plan.steps if step.answers == "actuator_command"
+    }
+    assert sends == {0: ["structure_state"], 20: ["structure_state"], 40: ["command_timing", "structure_state"]}
+
+
+def test_a_state_that_came_again_after_a_load_is_answered_again(tmp_path: Path) -> None:
+    events = [*((each, 0) for each in FRAME), ("estimator/payload", 0), *((each, 0) for each in FRAME)]
+    assert [each for each, _ in order(planned(tmp_path / "bag", events))] == [
+        "structure_state", "actuator_command", "estimator/payload", "structure_state",
+    ]  # fmt: skip
 
 
 def test_a_state_that_the_controller_never_answered_is_not_sent_to_it(tmp_path: Path) -> None:

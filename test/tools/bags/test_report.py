@@ -17,7 +17,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from headless_browser import HeadlessBrowser, find_chromium
 from rclpy.serialization import serialize_message
 from std_msgs.msg import String
-from tensegrity.msg import Goal, TendonState
+from tensegrity.msg import CarriedPayloads, Goal, TendonState
 
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
@@ -57,6 +57,8 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
             write(writer, "/tendon_states", "tensegrity/msg/TendonState", 10 * k, tendons)
             write(writer, "/simulator/truth", "tensegrity/msg/StructureState", 10 * k + 1, state)
             simulation.advance(1)
+        carried = CarriedPayloads(name=[robot.model.load_names[0]], mass=[0.25], centre=[0.0] * 3)
+        write(writer, "/carried_payloads", "tensegrity/msg/CarriedPayloads", 60, carried)
         goal = Goal(reason="too far", waypoint=[state.output_pose])
         write(writer, "/goal", "tensegrity/msg/Goal", 200, goal)
         status = DiagnosticStatus(name="driver", level=DiagnosticStatus.ERROR, message="</script><b>loose</b>")
@@ -88,8 +90,12 @@ def test_the_page_holds_the_states_and_tensions_of_the_bag(page: Path) -> None:
     gaps = np.linalg.norm(nodes[:, None] - start[None], axis=2)
     assert gaps.min(axis=0).max() < 1e-4  # every node is drawn where the first state has it
     assert [(each["level"], each["text"]) for each in data["events"]][-1] == ("error", "</script><b>loose</b>")
-    assert "refused. too far" in data["events"][0]["text"]
-    assert len(data["events"]) == 2
+    assert "refused. too far" in data["events"][1]["text"]
+    assert "carries" in data["events"][0]["text"] and "0.25 kg" in data["events"][0]["text"]
+    assert len(data["events"]) == 3
+    loads = np.frombuffer(base64.b64decode(data["loads"]), "<f4").reshape(STEPS, 5)
+    assert np.isfinite(loads[:, 4]).tolist() == [k >= 5 for k in range(STEPS)]  # from the state on after which it came
+    assert loads[-1, 4] == 0.25
 
 
 @pytest.mark.long
@@ -105,7 +111,7 @@ def test_a_browser_shows_the_page_without_an_error(page: Path) -> None:
         assert browser.run(seen)  # nothing covers the goals and faults
         assert browser.errors == []
         assert [each for each in browser.requests if not each.startswith("file:")] == []
-    assert shown.count('class="event"') == 2
+    assert shown.count('class="event"') == 3
     assert shown.count('class="plot"') >= 1
     assert "&lt;b&gt;loose" in shown
 
