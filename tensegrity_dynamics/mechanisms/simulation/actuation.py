@@ -43,7 +43,7 @@ from ..routing.efforts import keep_slip
 from .powers import powers_in, powers_of
 from .rosenbrock import impedance_efforts, rosenbrock
 from .runge_kutta import runge_kutta
-from .transitions import HALVINGS, MOST_PIECES, differ, read_pattern
+from .transitions import HALVINGS, IMPLICIT_MARGIN, MOST_PIECES, differ, read_pattern
 
 DIVERGED = 3
 """Status when a number is not finite at the end."""
@@ -345,7 +345,8 @@ def step_in_pieces(
     """One step of `step` s, in pieces that end where something begins or ceases to push, pull or slip; a status.
 
     Of explicit steps `evaluated` says whether reduction.acceleration is that of the start; of implicit ones powers and
-    stages.new_pattern are. The instant of a change is found by bisection on steps of other lengths.
+    stages.new_pattern are. The instant of a change is found by bisection on steps of other lengths. A piece ends a
+    little before it, so that no stage of the method is beyond it, and a hop leads across.
     """
     kind, trial, left, low, high, halved, pieces = WHOLE, step, step, 0.0, 0.0, 0, 1
     begin_piece(q, v, powers, stages)
@@ -372,7 +373,8 @@ def step_in_pieces(
             halved += 1
             trial = 0.5 * (low + high)
             if halved == HALVINGS:
-                kind, trial = AHEAD, low
+                margin = IMPLICIT_MARGIN * left if implicit else high - low
+                kind, trial = AHEAD, max(low - margin, 0.0)
         elif status != REGULAR:
             return status
         elif kind == WHOLE and changed and pieces < MOST_PIECES:
@@ -387,14 +389,14 @@ def step_in_pieces(
                 return status
             begin_piece(q, v, powers, stages)
             if kind == AHEAD:
-                kind, trial = HOP, min(2.0 * (high - low), left)
+                kind, trial = HOP, min(2.0 * high - low - trial, left)
             else:
                 kind, trial, pieces = WHOLE, left, pieces + 1
             continue
         copy(stages.piece_q, q)
         copy(stages.piece_v, v)
-        if kind == AHEAD and low == 0.0:
-            kind, trial = HOP, min(2.0 * (high - low), left)
+        if kind == AHEAD and trial == 0.0:
+            kind, trial = HOP, min(2.0 * high - low, left)
 
 
 @for_compiled_callers

@@ -18,6 +18,8 @@ MOST_PIECES = 4
 """Pieces of a step; what changes in the last of them is stepped across."""
 HALVINGS = 10
 """Halvings of a step in the search for the instant of a change."""
+IMPLICIT_MARGIN = 1.0 / 64.0
+"""Part of a step by which implicit ones end before a change: their second stage is ahead of the end by 1.2 a h^2."""
 
 
 @for_compiled_callers
