@@ -2,8 +2,9 @@
 
 The forces of a mechanism are smooth but where a cable goes slack or taut, a stop or the ground begins or ceases to push,
 a cable comes to a pulley or leaves it, or begins to slip or sticks. There a force has a kink, or jumps where a damper
-acts. A method of order p that steps across is left with errors of order (step)^2 of a kink and of order (step) of a jump,
-whatever p is.
+acts. A method that steps across is left with errors of order (step)^2 of a kink and of order (step) of a jump, whatever
+its own order is. What is pressed or stretched but neither pushes nor pulls, since its damper takes all, counts, too: the
+power of the damper has a kink there.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 from ...numerics.compilation import for_compiled_callers
 from ..late_kernels import CONTACTS, ROUTES
 from ..resistance import FIRST, KIND, LAW, LOW, SECOND, STOP_DAMPING, STOP_STIFFNESS, TREE
-from ..routing.columns import CREEP, FRICTION, RATE, TENSION, TOUCHES
-from ..touch.columns import NORMAL
+from ..routing.columns import CREEP, FRICTION, RATE, STRAIN, TENSION, TOUCHES
+from ..touch.columns import NORMAL, STORED
 
 MOST_PIECES = 4
 """Pieces of a step; what changes in the last of them is stepped across."""
@@ -23,13 +24,13 @@ IMPLICIT_MARGIN = 1.0 / 64.0
 
 
 @for_compiled_callers
-def stop_pushes(law, x, rate):
-    """Which of its stops pushes at position x and rate: -1, 0 or 1."""
+def stop_code(law, x, rate):
+    """Which of its stops is pressed at position x and rate, and whether it pushes."""
     for side in range(2):
         sign = -1.0 if side == 0 else 1.0
         depth = sign * (x - law[LOW + side])
-        if depth > 0.0 and law[STOP_STIFFNESS] * depth + law[STOP_DAMPING] * sign * rate > 0.0:
-            return -1 if side == 0 else 1
+        if depth > 0.0:
+            return 1 + 2 * side + (4 if law[STOP_STIFFNESS] * depth + law[STOP_DAMPING] * sign * rate > 0.0 else 0)
     return 0
 
 
@@ -38,13 +39,13 @@ def read_pattern(flat, q, v, work, pattern):
     """Fill pattern with what pushes, pulls and slips, from the forces at q and v that stand in work."""
     n = 0
     for c in range(work.tension.shape[0]):
-        pattern[n] = 1 if work.tension[c] > 0.0 else 0
+        pattern[n] = (1 if work.strain[c] > 0.0 else 0) + (2 if work.tension[c] > 0.0 else 0)
         n += 1
     for r in range(flat.resistances.shape[0]):
         row = flat.resistances[r]
         pattern[n] = 0
         if int(row[KIND]) == TREE:
-            pattern[n] = stop_pushes(row[LAW:], q[int(row[SECOND])], v[int(row[FIRST])])
+            pattern[n] = stop_code(row[LAW:], q[int(row[SECOND])], v[int(row[FIRST])])
         n += 1
     if flat.late_kernels[ROUTES] != 0:
         for e in range(work.route_state.shape[0]):
@@ -52,8 +53,10 @@ def read_pattern(flat, q, v, work, pattern):
             code = 0
             if own[TOUCHES] != 0.0:
                 code = 1
-            if own[TENSION] > 0.0:
+            if own[STRAIN] > 0.0:
                 code += 2
+            if own[TENSION] > 0.0:
+                code += 16
             if flat.route_elements[e, FRICTION] > 0.0 and own[CREEP] == 0.0:
                 if own[RATE] > 0.0:
                     code += 4
@@ -63,7 +66,8 @@ def read_pattern(flat, q, v, work, pattern):
             n += 1
     if flat.late_kernels[CONTACTS] != 0:
         for i in range(work.contact_state.shape[0] - 1):
-            pattern[n] = 1 if work.contact_state[i, NORMAL] > 0.0 else 0
+            own = work.contact_state[i]
+            pattern[n] = (1 if own[STORED] > 0.0 else 0) + (2 if own[NORMAL] > 0.0 else 0)
             n += 1
 
 
