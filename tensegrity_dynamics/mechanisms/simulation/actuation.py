@@ -43,7 +43,7 @@ from ..routing.efforts import keep_slip
 from .powers import powers_in, powers_of
 from .rosenbrock import impedance_efforts, rosenbrock
 from .runge_kutta import runge_kutta
-from .transitions import HALVINGS, IMPLICIT_MARGIN, MOST_PIECES, differ, read_pattern
+from .transitions import HALVINGS, IMPLICIT_MARGIN, MARGIN, MOST_PIECES, differ, read_pattern
 
 DIVERGED = 3
 """Status when a number is not finite at the end."""
@@ -373,8 +373,7 @@ def step_in_pieces(
             halved += 1
             trial = 0.5 * (low + high)
             if halved == HALVINGS:
-                margin = IMPLICIT_MARGIN * left if implicit else high - low
-                kind, trial = AHEAD, max(low - margin, 0.0)
+                kind, trial = AHEAD, max(low - (IMPLICIT_MARGIN if implicit else MARGIN) * left, 0.0)
         elif status != REGULAR:
             return status
         elif kind == WHOLE and changed and pieces < MOST_PIECES:

@@ -17,10 +17,11 @@ from ..touch.columns import NORMAL, STORED
 
 MOST_PIECES = 4
 """Pieces of a step; what changes in the last of them is stepped across."""
-HALVINGS = 10
+HALVINGS = 16
 """Halvings of a step in the search for the instant of a change."""
-IMPLICIT_MARGIN = 1.0 / 64.0
-"""Part of a step by which implicit ones end before a change: their second stage is ahead of the end by 1.2 a h^2."""
+MARGIN, IMPLICIT_MARGIN = 1.0 / 1024.0, 1.0 / 64.0
+"""Part of a step by which steps end before a change, so that none of their stages is beyond it (the second stage of
+implicit ones is ahead of their end by 1.2 a h^2)."""
 
 
 @for_compiled_callers
