@@ -44,8 +44,8 @@ def make_workspace(flat: FlatMechanism) -> Workspace:
 
 
 StageWorkspace = namedtuple(
-    "StageWorkspace", "q v q_rate q_sum v_sum step powers taken piece_q piece_v pattern new_pattern start_powers kept_works "
-    "kept_slip",
+    "StageWorkspace",
+    "q v q_rate q_sum v_sum step powers taken piece_q piece_v pattern new_pattern start_powers kept_works kept_slip",
 )
 
 

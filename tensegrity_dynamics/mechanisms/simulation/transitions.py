@@ -1,10 +1,10 @@
 """What pushes, pulls and slips at a state of a mechanism, so that steps can end where that changes.
 
-The forces of a mechanism are smooth but where a cable goes slack or taut, a stop or the ground begins or ceases to push,
-a cable comes to a pulley or leaves it, or begins to slip or sticks. There a force has a kink, or jumps where a damper
-acts. A method that steps across is left with errors of order (step)^2 of a kink and of order (step) of a jump, whatever
-its own order is. What is pressed or stretched but neither pushes nor pulls, since its damper takes all, counts, too: the
-power of the damper has a kink there.
+The forces of a mechanism are smooth but where a cable goes slack or taut, a stop or the ground begins or ceases to
+push, a cable comes to a pulley or leaves it, or begins to slip or sticks. There a force has a kink, or jumps where a
+damper acts. A method that steps across is left with errors of order (step)^2 of a kink and of order (step) of a jump,
+whatever its own order is. What is pressed or stretched but neither pushes nor pulls, since its damper takes all,
+counts, too: the power of the damper has a kink there.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ joints:
   - {{name: x, kind: prismatic, parent: world, body: cart, axis: [1, 0, 0], frame: {{at: [0.2, 0, -1]}}}}
   - {{name: z, kind: prismatic, parent: cart, body: ball, axis: [0, 0, 1]}}
 routed_cables:
-  - {{name: rope, young: 2e7, cable_radius: 0.001, damping: {damping}, strain: 0.0002, route: [{{body: world, at: [0, 0, 0]}},
+  - {{name: rope, young: 2e7, cable_radius: 0.001, damping: {damping}, strain: 0.0002, route: [
+      {{body: world, at: [0, 0, 0]}},
       {{body: world, at: [0.05, 0, -0.5], axis: [0, -1, 0], radius: 0.03, side: 1, may_be_clear: true, {friction}}},
       {{body: ball, at: [0, 0, 0]}}]}}
 """
