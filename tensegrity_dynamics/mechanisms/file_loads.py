@@ -71,7 +71,7 @@ def with_drive_trains(
             turned[by_joint[item.drives]] = replace(
                 joint, resistance=() if own is None else (own,), armature=joint.armature + inertia
             )
-        else:
+        elif item.drives in by_joint:  # what is not there at all is refused as what is driven
             problems.add(("actuators", k, "rotor_inertia"), f"{item.drives} has no motor that could turn with it.")
     return changed, turned
 

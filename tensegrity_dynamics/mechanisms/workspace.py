@@ -43,13 +43,21 @@ def make_workspace(flat: FlatMechanism) -> Workspace:
     )  # fmt: skip
 
 
-StageWorkspace = namedtuple("StageWorkspace", "q v q_rate q_sum v_sum step powers taken")
+StageWorkspace = namedtuple(
+    "StageWorkspace",
+    "q v q_rate q_sum v_sum step powers taken piece_q piece_v pattern new_pattern start_powers kept_works kept_slip",
+)
 
 
 def make_stage_workspace(flat: FlatMechanism) -> StageWorkspace:
     """Scratch arrays of the integrator."""
     positions, velocities = int(POSITION_COUNTS[flat.kind].sum()), flat.dof_parent.size
+    watched = flat.cable_joint.size + flat.resistances.shape[0] + flat.route_elements.shape[0]
+    watched += int(flat.late_kernels[POINTS])
     return StageWorkspace(
         q=np.zeros(positions), v=np.zeros(velocities), q_rate=np.zeros(positions), q_sum=np.zeros(positions),
         v_sum=np.zeros(velocities), step=np.zeros(velocities), powers=np.zeros(4), taken=np.zeros(4),
+        piece_q=np.zeros(positions), piece_v=np.zeros(velocities), pattern=np.zeros(watched, dtype=np.int64),
+        new_pattern=np.zeros(watched, dtype=np.int64), start_powers=np.zeros(4),
+        kept_works=np.zeros(5), kept_slip=np.zeros((flat.route_elements.shape[0], 2)),
     )  # fmt: skip

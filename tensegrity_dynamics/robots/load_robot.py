@@ -134,7 +134,9 @@ def _kind(source: YamlSource, problems: Problems) -> str:
         import_extensions()
     available = robot_types()
     if kind is None:
-        problems.add(("kind",), f"missing; add 'kind: structure' (nodes and members). Allowed: {', '.join(available)}.")
+        # of the kind most of whose own fields the file has
+        likely = max(available, key=lambda name: len(source.data.keys() & robot_type(name).schema.model_fields.keys()))
+        problems.add(("kind",), f"missing; add 'kind: {likely}'. Allowed: {', '.join(available)}.")
     elif not isinstance(kind, str) or kind not in available:
         problems.add(("kind",), unknown_name("kind of robot", str(kind)[:60], available))
     return str(kind)

@@ -197,27 +197,17 @@ routed_cables:
     return {"pulleys": count, "bound": float(bound), "error": float(abs(ratio / bound - 1.0))}
 
 
-def hysteresis(friction: float = 0.3, reach: float = 1.5e-3, steps: int = 400) -> dict[str, float]:
-    """Work of one full stroke to and fro, in steps of friction's law, and by integrals of the closed form."""
+def loop_area(model: MechanismModel, friction: float, low: float, high: float) -> float:
+    """Work [J] that moves the end of a tendon to and fro between two positions, as often as makes it a closed loop.
+
+    It is the heat in the guide, and the integral of the tension at that end over its way. Rest lengths R1 + R2 = R;
+    where the tendon sticks R2 stays, where it slips strain 2 is c strain 1 or the other way, c = e^(mu phi).
+    """
     from scipy.integrate import quad  # here, so that listing the experiments stays quick
     from scipy.optimize import brentq
 
-    model = _tendon(friction)
-    route, flat = model.routes[0], model.mechanism.flat
-    work = make_workspace(flat)
-    stiffness = route.stiffness
-    taken = 0.0
-    positions = np.concatenate((np.linspace(0, reach, steps), np.linspace(reach, -reach, 2 * steps)[1:],
-                             np.linspace(-reach, reach, 2 * steps)[1:]))  # fmt: skip
-    for k, position in enumerate(positions):
-        evaluate(flat, model.start + position, np.zeros(1), work)
-        loss = keep_slip(flat.route_elements, flat.routed_cables, work.route_state)
-        if k >= steps:
-            taken += loss
-    # closed form: rest lengths R1 + R2 = R; stick: R2 stays; slip: strain 2 = c strain 1 or the other way
-    bound = float(np.exp(friction * 0.5 * np.pi))
-    evaluate(flat, model.start, np.zeros(1), make_workspace(flat))
-    rows = make_workspace(flat)
+    flat, rows = model.mechanism.flat, make_workspace(model.mechanism.flat)
+    stiffness, bound = model.routes[0].stiffness, float(np.exp(friction * 0.5 * np.pi))
     evaluate(flat, np.array(model.start), np.zeros(1), rows)
     one, two = rows.route_state[:2, LENGTH]
     whole = float(flat.route_elements[:2, REST].sum())
@@ -236,8 +226,24 @@ def hysteresis(friction: float = 0.3, reach: float = 1.5e-3, steps: int = 400) -
         work = quad(lambda x: stiffness * stuck(x), start, turn, epsabs=0, epsrel=1e-13)[0]
         return work + quad(lambda x: stiffness * pulled(x, ratio)[0], turn, end, epsabs=0, epsrel=1e-13)[0]
 
-    area = stroke(-reach, reach, bound) + stroke(reach, -reach, 1.0 / bound)
-    return {"loss": float(taken), "area": float(area), "error": float(abs(taken / area - 1.0))}
+    return float(stroke(low, high, bound) + stroke(high, low, 1.0 / bound))
+
+
+def hysteresis(friction: float = 0.3, reach: float = 1.5e-3, steps: int = 400) -> dict[str, float]:
+    """Work of one full stroke to and fro, in steps of friction's law, and by integrals of the closed form."""
+    model = _tendon(friction)
+    flat = model.mechanism.flat
+    work = make_workspace(flat)
+    taken = 0.0
+    positions = np.concatenate((np.linspace(0, reach, steps), np.linspace(reach, -reach, 2 * steps)[1:],
+                             np.linspace(-reach, reach, 2 * steps)[1:]))  # fmt: skip
+    for k, position in enumerate(positions):
+        evaluate(flat, model.start + position, np.zeros(1), work)
+        loss = keep_slip(flat.route_elements, flat.routed_cables, work.route_state)
+        if k >= steps:
+            taken += loss
+    area = loop_area(model, friction, -reach, reach)
+    return {"loss": float(taken), "area": area, "error": float(abs(taken / area - 1.0))}
 
 
 def stick_slip(duration: float = 10.0, friction: float = 0.15, damping: float = 0.0) -> dict[str, Any]:

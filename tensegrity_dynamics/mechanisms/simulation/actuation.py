@@ -34,13 +34,16 @@ from ...numerics.linear_algebra import cholesky, cholesky_solve, copy
 from ...robots.actuator import Actuator
 from ...simulation_interface import EFFORT, IMPEDANCE, POSITION, VELOCITY
 from ..dynamics.forward_dynamics import REGULAR, SINGULAR_MASS, accelerate
+from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
+from ..kinematics.loop_closure import project_onto_loops
 from ..late_kernels import ROUTES
 from ..resistance import CARRIED, LAW
-from ..routing.columns import FINE, PERIOD, STATUS
+from ..routing.columns import FINE, PERIOD, PUSH, SLIP, STATUS
 from ..routing.efforts import keep_slip
-from .powers import powers_of
+from .powers import powers_in, powers_of
 from .rosenbrock import impedance_efforts, rosenbrock
 from .runge_kutta import runge_kutta
+from .transitions import HALVINGS, IMPLICIT_MARGIN, MARGIN, MOST_PIECES, differ, read_pattern
 
 DIVERGED = 3
 """Status when a number is not finite at the end."""
@@ -289,6 +292,127 @@ def broken_route(work):
     return -1
 
 
+@for_compiled_callers
+def hop(flat, q, v, effort, step, powers, work, reduction, stages):
+    """Go on for a short time by the accelerations here; stages.taken is what was taken. Returns a status."""
+    status, _ = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
+    if status != REGULAR:
+        return status
+    powers_in(flat, q, v, work, powers)
+    for k in range(4):
+        stages.taken[k] = step * powers[k]
+    for k in range(v.shape[0]):
+        stages.v[k] = v[k] + 0.5 * step * reduction.acceleration[k]
+        v[k] += step * reduction.acceleration[k]
+    configuration_rate(flat, q, stages.v, stages.q_rate)
+    for k in range(q.shape[0]):
+        q[k] += step * stages.q_rate[k]
+    normalise_quaternions(flat, q)
+    project_onto_loops(flat, q, v, work, reduction, stages)
+    return REGULAR
+
+
+@for_compiled_callers
+def begin_piece(q, v, powers, stages):
+    """Note the state from which a piece of a step goes, what is taken there and what pushes, pulls and slips."""
+    copy(q, stages.piece_q)
+    copy(v, stages.piece_v)
+    copy(powers, stages.start_powers)
+    for n in range(stages.pattern.shape[0]):
+        stages.pattern[n] = stages.new_pattern[n]
+
+
+@for_compiled_callers
+def end_piece(flat, works, work, stages):
+    """Count what a piece of a step has taken, and let what has slipped by its end stay, unless a route is broken."""
+    broken = broken_route(work)
+    if broken >= 0:
+        return BROKEN_ROUTE + broken
+    for k in range(4):
+        works[1 + k] += stages.taken[k]
+    works[4] += keep_slip(flat.route_elements, flat.routed_cables, work.route_state)
+    return REGULAR
+
+
+WHOLE, SEARCH, AHEAD, HOP = 0, 1, 2, 3
+"""Pieces of a step: all that is left of it, in search of a change, up to that, and across."""
+
+
+@for_compiled_callers
+def step_in_pieces(
+    flat, drives, q, v, effort, step, implicit, evaluated, works, powers, work, reduction, stages, scratch
+):  # fmt: skip
+    """One step of `step` s, in pieces that end where something begins or ceases to push, pull or slip; a status.
+
+    Of explicit steps `evaluated` says whether reduction.acceleration is that of the start; of implicit ones powers and
+    stages.new_pattern are. The instant of a change is found by bisection on steps of other lengths. A piece ends a
+    little before it, so that no stage of the method is beyond it, and a hop leads across.
+    """
+    kind, trial, left, low, high, halved, pieces = WHOLE, step, step, 0.0, 0.0, 0, 1
+    begin_piece(q, v, powers, stages)
+    while True:
+        for c in range(work.route_results.shape[0]):
+            work.route_results[c, PERIOD] = trial
+        if kind == HOP:
+            status = hop(flat, q, v, effort, trial, powers, work, reduction, stages)
+        elif implicit:
+            status = rosenbrock(flat, drives, q, v, effort, trial, 1, work, reduction, stages, scratch)
+        else:
+            status = runge_kutta(flat, q, v, effort, trial, 1, 0.0, work, reduction, stages, evaluated)
+        evaluated = False
+        changed = kind == HOP or differ(stages.pattern, stages.new_pattern)
+        if status == REGULAR and (implicit or changed or flat.late_kernels[ROUTES] != 0):
+            powers_of(flat, q, v, work, powers)  # of explicit steps the last stage is near the end, not there
+            read_pattern(flat, q, v, work, stages.new_pattern)
+            changed = differ(stages.pattern, stages.new_pattern)
+        if kind == SEARCH:
+            if status != REGULAR or changed:
+                high = trial
+            else:
+                low = trial
+            halved += 1
+            trial = 0.5 * (low + high)
+            if halved == HALVINGS:
+                kind, trial = AHEAD, max(low - (IMPLICIT_MARGIN if implicit else MARGIN) * left, 0.0)
+        elif status != REGULAR:
+            return status
+        elif kind == WHOLE and changed and pieces < MOST_PIECES:
+            kind, low, high, halved, trial = SEARCH, 0.0, left, 0, 0.5 * left
+        else:
+            if implicit and kind != HOP:
+                for k in range(4):
+                    stages.taken[k] = 0.5 * trial * (stages.start_powers[k] + powers[k])
+            status = end_piece(flat, works, work, stages)
+            left -= trial
+            if status != REGULAR or kind == WHOLE or left <= 0.0:
+                return status
+            begin_piece(q, v, powers, stages)
+            if kind == AHEAD:
+                kind, trial = HOP, min(2.0 * high - low - trial, left)
+            else:
+                kind, trial, pieces = WHOLE, left, pieces + 1
+            continue
+        copy(stages.piece_q, q)
+        copy(stages.piece_v, v)
+        if kind == AHEAD and trial == 0.0:
+            kind, trial = HOP, min(2.0 * high - low, left)
+
+
+@for_compiled_callers
+def keep_ledger(works, work, stages, back):
+    """Note works (5,) and slip at the start of a step, or bring them back."""
+    for k in range(5):
+        if back:
+            works[k] = stages.kept_works[k]
+        else:
+            stages.kept_works[k] = works[k]
+    for e in range(stages.kept_slip.shape[0]):
+        if back:
+            work.route_state[e, SLIP], work.route_state[e, PUSH] = stages.kept_slip[e, 0], stages.kept_slip[e, 1]
+        else:
+            stages.kept_slip[e, 0], stages.kept_slip[e, 1] = work.route_state[e, SLIP], work.route_state[e, PUSH]
+
+
 @allocation_free
 def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers, work, reduction, stages, scratch):
     """Advance q and v by `steps` steps of `step` s; returns (status, steps done).
@@ -297,48 +421,33 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
     and by what friction takes: explicit steps sum them as the method sums its forces. Where a cable would be wound past
     its end, the state stays as before that step.
     """
-    before_q, before_v, taken = scratch.before_q, scratch.before_v, stages.taken
-    for c in range(work.route_results.shape[0]):
-        work.route_results[c, PERIOD] = step
-    sees_routes = flat.late_kernels[ROUTES] != 0
-    if implicit or sees_routes:
-        powers_of(flat, q, v, work, powers)
+    before_q, before_v = scratch.before_q, scratch.before_v
     for done in range(steps):
         status, evaluated = servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction)
-        if load_gears(flat, drives):
-            evaluated = False
-            if implicit:
-                powers_of(flat, q, v, work, powers)
+        rubs = load_gears(flat, drives)
+        evaluated = evaluated and not rubs
+        if implicit and (done == 0 or rubs):
+            powers_of(flat, q, v, work, powers)
+            read_pattern(flat, q, v, work, stages.new_pattern)
         copy(q, before_q)
         copy(v, before_v)
         if status != REGULAR:
             return status, done
-        if implicit:
-            for k in range(4):
-                taken[k] = 0.5 * step * powers[k]
-            status = rosenbrock(flat, drives, q, v, effort, step, 1, work, reduction, stages, scratch)
-        else:
-            status = runge_kutta(flat, q, v, effort, step, 1, 0.0, work, reduction, stages, evaluated)
+        keep_ledger(works, work, stages, False)
+        status = step_in_pieces(
+            flat, drives, q, v, effort, step, implicit, evaluated, works, powers, work, reduction, stages, scratch
+        )
         cable = past_end(ends, q)
         if status != REGULAR or cable >= 0:
             copy(before_q, q)
             copy(before_v, v)
+            keep_ledger(works, work, stages, True)
             return (status if cable < 0 else PAST_END + cable), done
-        if implicit or sees_routes:
-            powers_of(flat, q, v, work, powers)
-        broken = broken_route(work)
-        if broken >= 0:
-            copy(before_q, q)
-            copy(before_v, v)
-            return BROKEN_ROUTE + broken, done
-        works[4] += keep_slip(flat.route_elements, flat.routed_cables, work.route_state)
         impedance_efforts(drives, q, v, effort)
         for a in range(drives.q.shape[0]):
             if drives.stiff[a]:  # the mean over the step
                 drives.torque[a] = 0.5 * (drives.torque[a] + effort[drives.v[a]])
             works[0] += drives.torque[a] * (q[drives.q[a]] - before_q[drives.q[a]])
-        for k in range(4):
-            works[1 + k] += taken[k] + (0.5 * step * powers[k] if implicit else 0.0)
     total = 0.0
     for k in range(q.shape[0]):
         total += abs(q[k])

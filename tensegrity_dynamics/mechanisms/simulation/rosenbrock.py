@@ -17,6 +17,7 @@ from ...numerics.linear_algebra import copy, lu_factor, lu_solve
 from ..dynamics.forward_dynamics import REGULAR, accelerate
 from ..dynamics.state_derivative import NOT_CLOSED, displaced_state
 from ..kinematics.loop_closure import project_onto_loops
+from .transitions import differ, read_pattern
 
 GAMMA = 1.0 + 1.0 / np.sqrt(2.0)
 
@@ -49,7 +50,8 @@ def fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages
     """Fill scratch.matrix with 1 - g h J at u by differences from scratch.first; returns a status.
 
     Coordinates of parts of the mechanism that nothing ties together are moved at once, one of every part: a hand costs
-    no more than its finger with most coordinates.
+    no more than its finger with most coordinates. Where something else pushes, pulls or slips on one side of u, which
+    stages.pattern says of u itself, differences are taken on the other: a force that jumps there has no derivative.
     """
     matrix, turn, moved, component = scratch.matrix, scratch.turn, scratch.moved, scratch.component
     given, other = scratch.right, scratch.other
@@ -66,15 +68,19 @@ def fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages
             matrix[r, c] = 1.0 if r == c else 0.0
     for first, least in ((0, 1e-7), (count, 1e-6)):
         for n in range(turns):
-            moved[:] = -1
-            for i in range(count):
-                if turn[i] == n:
-                    c = first + i
-                    moved[component[scratch.independent[i]]] = c
-                    u[c] = given[c] + least * max(1.0, abs(given[c]))
-            status = driven_derivative(flat, drives, q, u, count, effort, other, work, reduction, stages, scratch)
-            if status != REGULAR:
-                return status
+            for sign in (1.0, -1.0):
+                moved[:] = -1
+                for i in range(count):
+                    if turn[i] == n:
+                        c = first + i
+                        moved[component[scratch.independent[i]]] = c
+                        u[c] = given[c] + sign * least * max(1.0, abs(given[c]))
+                status = driven_derivative(flat, drives, q, u, count, effort, other, work, reduction, stages, scratch)
+                if status != REGULAR:
+                    return status
+                read_pattern(flat, scratch.q, scratch.v, work, stages.new_pattern)
+                if not differ(stages.pattern, stages.new_pattern):
+                    break
             for i in range(count):
                 c = moved[component[scratch.independent[i]]]
                 if c >= 0:
@@ -91,7 +97,8 @@ def fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages
 def rosenbrock(flat, drives, q, v, effort, step, steps, work, reduction, stages, scratch):
     """Advance q and v in place by `steps` steps of `step` s with constant efforts; returns 0 or a failing status.
 
-    Efforts of impedances among the drives are not constant: their law is a part of f.
+    Efforts of impedances among the drives are not constant: their law is a part of f. stages.pattern says what pushes,
+    pulls and slips at the start.
     """
     dofs = flat.dof_parent.shape[0]
     pivots, u = scratch.pivots, scratch.u

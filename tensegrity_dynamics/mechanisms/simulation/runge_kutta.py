@@ -7,6 +7,7 @@ from ..dynamics.forward_dynamics import REGULAR, accelerate
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
 from ..kinematics.loop_closure import project_onto_loops
 from .powers import powers_in
+from .transitions import read_pattern
 
 
 @allocation_free
@@ -14,7 +15,8 @@ def runge_kutta(flat, q, v, effort, step, count, gain, work, reduction, stages, 
     """Advance q and v in place by `count` steps of `step` s with constant efforts; returns 0, or the failing status.
 
     evaluated: reduction.acceleration is already that of the start, and work its forces. stages.taken (4,) J: the works
-    of `powers_in`, summed like the forces, so that a force that sets in within a step leaves no error of first order.
+    of `powers_in`, summed like the forces, so that a force that sets in within a step leaves no error of first order;
+    stages.pattern and stages.new_pattern: what pushes, pulls and slips at the start and near the end of the last step.
     """
     powers, taken = stages.powers, stages.taken
     for k in range(4):
@@ -33,6 +35,10 @@ def runge_kutta(flat, q, v, effort, step, count, gain, work, reduction, stages, 
             weight = step / 6.0 if stage == 0 or stage == 3 else step / 3.0
             ahead = step if stage == 2 else 0.5 * step
             powers_in(flat, stages.q, stages.v, work, powers)
+            if stage == 0:
+                read_pattern(flat, stages.q, stages.v, work, stages.pattern)
+            elif stage == 3:
+                read_pattern(flat, stages.q, stages.v, work, stages.new_pattern)
             for k in range(4):
                 taken[k] += weight * powers[k]
             for k in range(q.shape[0]):

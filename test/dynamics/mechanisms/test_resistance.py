@@ -172,6 +172,11 @@ def test_a_rotor_adds_gear_squared_times_its_inertia_and_friction():
     assert parts.passive[0] == pytest.approx(-0.2 * 1.5 - 0.04)
 
 
+def test_a_rotor_on_what_is_not_there_is_refused_for_the_name():
+    with pytest.raises(RobotFileError, match=r"drives: There is no tendon or joint 'hing'. Did you mean 'hinge'"):
+        pendulum(more="actuators: [{drives: hing, position: [-1, 1], rate: 5, effort: 2, rotor_inertia: 0.003}]")
+
+
 def test_loads_of_the_file_act_like_the_forces_that_a_user_applies():
     loads = "loads: [{name: pull, body: arm, at: [0.5, 0, 0], force: [0, 0, 3], moment: [0, 0.2, 0]}]"
     robot = pendulum(more=loads, gravity=-9.80665)

@@ -64,6 +64,8 @@ def state_of(model, q=None, v=None, work=None):
     return work
 
 
+DRAGGED = "\nactuators: [{{drives: slide, position: [-0.01, 0.01], rate: 1, effort: 5000}}]\n"
+
 # -- closed forms ---------------------------------------------------------------------------------------------------
 
 
@@ -98,6 +100,25 @@ def test_a_cable_over_twenty_guides_multiplies_their_ratios():
 
 def test_the_loop_of_a_dragged_tendon_has_the_area_of_its_closed_form():
     assert routing.hysteresis(steps=200)["error"] < 1e-5
+
+
+def test_a_servo_that_drags_a_tendon_to_and_fro_works_as_much_as_the_area_of_its_loop():
+    """Its effort is held over a step: it works effort times way of every step, no mean of the efforts of two steps."""
+    text = routing.GUIDE.replace("[0.05, 0, -0.4]", "[-0.05, 0, -0.4]") + DRAGGED
+    robot = parse_robot(text.format(mass=1, spring=0, rest=0, damping=0, side=1, friction=0.3), "here")
+    simulation = Simulation(robot, 1e-3, start="file")
+    ends, works, seen = [], [], simulation.state
+    for k in range(1, 601):
+        simulation.command("position", {"slide": 1.5e-3 * np.sin(2.0 * np.pi * k / 400)})
+        before, seen = seen, simulation.advance(1)
+        if before.v[0] * seen.v[0] <= 0.0 and k > 50:  # turns within the step
+            ends.append(before.q[0] + 0.5e-3 * before.v[0] ** 2 / (before.v[0] - seen.v[0]))
+        if k in (200, 600):
+            works.append(simulation.energy())
+    heat = works[1].friction - works[0].friction
+    assert heat == pytest.approx(works[1].actuators - works[0].actuators, rel=1e-7)
+    area = routing.loop_area(robot.model_as(MechanismModel), 0.3, min(ends), max(ends))
+    assert heat == pytest.approx(area, rel=2e-6)
 
 
 def test_nothing_creeps_at_a_guide_that_sticks():

@@ -261,6 +261,7 @@ def test_many_errors_are_counted_not_all_listed() -> None:
         ("- 1", "found list"),
         ("3", "found int"),
         ("name: a", "kind: missing"),
+        ("name: a\nbodies: {}\njoints: []", "add 'kind: mechanism'"),
         ("kind: [a]", "no kind of robot"),
         ("a: [", "not readable as YAML"),
         ("a: 1\n\tb: 2", "not readable as YAML"),

@@ -1,0 +1,88 @@
+"""Fixed steps end where something begins or ceases to push, pull or slip, and keep their order across it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from tensegrity_dynamics import Simulation, TensegrityError, parse_robot
+
+PEG = """
+name: peg
+kind: mechanism
+gravity: [0, 0, -9.81]
+bodies: {{cart: {{}}, ball: {{mass: 0.5, inertia: [0.001, 0.001, 0.001]}}}}
+joints:
+  - {{name: x, kind: prismatic, parent: world, body: cart, axis: [1, 0, 0], frame: {{at: [0.2, 0, -1]}}}}
+  - {{name: z, kind: prismatic, parent: cart, body: ball, axis: [0, 0, 1]}}
+routed_cables:
+  - {{name: rope, young: 2e7, cable_radius: 0.001, damping: {damping}, strain: 0.0002, route: [
+      {{body: world, at: [0, 0, 0]}},
+      {{body: world, at: [0.05, 0, -0.5], axis: [0, -1, 0], radius: 0.03, side: 1, may_be_clear: true, {friction}}},
+      {{body: ball, at: [0, 0, 0]}}]}}
+"""
+ROPE = """
+name: rope
+kind: mechanism
+gravity: [0, 0, -9.81]
+bodies: {{load: {{mass: 1, inertia: [1, 1, 1]}}}}
+joints: [{{name: lift, kind: prismatic, parent: world, body: load, frame: {{at: [0, 0, -{start}]}}}}]
+routed_cables: [{{name: rope, young: 1e8, cable_radius: 0.001, damping: 2e5, length: 1,
+  route: [{{body: world, at: [0, 0, 0]}}, {{body: load, at: [0, 0, 0]}}]}}]
+"""
+STOP = """
+name: stop
+kind: mechanism
+gravity: [0, 0, -9.81]
+bodies: {{arm: {{mass: 1, inertia: [0.02, 0.02, 0.02], centre: [0.3, 0, 0]}}}}
+joints: [{{name: knee, kind: revolute, parent: world, body: arm, axis: [0, 1, 0], start: -{start},
+  resistance: {{limits: [-2, 0.5], stop_stiffness: 2000, stop_damping: 5}}}}]
+"""
+
+
+@pytest.mark.parametrize(("friction", "damping", "most"), [("", 0, 1e-8), ("", 1e4, 1e-8), ("friction: 0.2", 0, 1e-6)])
+def test_a_rope_that_touches_a_peg_only_sometimes_keeps_its_energy_for_ten_seconds(friction, damping, most):
+    simulation = Simulation(parse_robot(PEG.format(friction=friction, damping=damping)), start="file")
+    begin, touches = simulation.energy().balance, []
+    for _ in range(100):
+        simulation.advance(duration=0.1)
+        assert abs(simulation.energy().balance - begin) < most
+        touches.append(simulation.observe().routes["rope"].wraps[1] > 0.0)
+    assert 5 < np.count_nonzero(np.diff(touches))
+
+
+@cache
+def ends(text, integrator, step):
+    """Where the motion is behind its first impact, from some starts."""
+    starts, time = ((0.9, 0.9037), 0.35) if text is ROPE else ((0.0, 0.0037), 0.4)
+    made = [Simulation(parse_robot(text.format(start=each)), step, integrator, start="file") for each in starts]
+    return np.array([each.advance(duration=time).q[0] for each in made])
+
+
+def missed(text, integrator, step):
+    """By how much steps are off others that are far shorter."""
+    return float(np.abs(ends(text, integrator, step) - ends(text, "rk4", 1e-5)).max())
+
+
+@pytest.mark.parametrize("text", [ROPE, STOP])
+def test_steps_keep_their_order_where_a_damper_sets_in(text):
+    coarse, fine = (missed(text, "implicit", step) for step in (2e-4, 1e-4))
+    assert 3.0 < coarse / fine < 6.0
+    assert missed(text, "rk4", 1e-4) < 2e-7
+
+
+def test_a_step_that_fails_behind_a_change_leaves_energies_and_slip_as_they_were():
+    text = PEG.format(friction="friction: 0.2", damping=0).replace("may_be_clear: true, ", "")
+    simulation = Simulation(parse_robot(text), 2e-3, start="file")
+    simulation.set_motion([6.0, 1.0])
+    for _ in range(2000):
+        before = simulation.energy(), simulation.observe().routes["rope"].slipped
+        try:
+            simulation.advance(1)
+        except TensegrityError:
+            assert simulation.energy() == before[0]
+            assert simulation.observe().routes["rope"].slipped == before[1]
+            return
+    pytest.fail("nothing went wrong")
