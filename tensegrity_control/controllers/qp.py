@@ -37,7 +37,9 @@ from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import STIFFNESS_SETTINGS, Accepted, Command, Reference, RobotState, Setting, Status
+from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from ..inverse_kinematics.pose_goal import PoseGoal
+from ..inverse_kinematics.solve_ik import plan_path
 from ..motion_planning.impedance_gains import (
     CABLE_SHARE,
     INNER_PERIOD,
@@ -56,11 +58,13 @@ from ..trajectories.time_scaling import PathClock, Progress
 from .answer_delay import AnswerDelay
 from .cable_stretch import CableStretch
 from .free_motions import FreeMotions
+from .gear_losses import GearLosses
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, check_settings
 from .held_growth import HeldGrowth
 from .output_task import Limits, OutputPath, OutputTask
 from .pending_commands import PendingCommands, Sent
 from .sampled_controller import SampledController
+from .settled_output import SettledOutput
 from .singularity_guard import SingularityGuard
 
 LAGS = 4.0
@@ -107,6 +111,8 @@ OFF = 5.0
 """Times of how far the output may be behind (`_watch_border`), from which on impedances hold it instead."""
 LEAST_DURATION = 3.0
 """Time constants of the output's loop that every motion takes at least."""
+CALM = 2.0
+"""Periods of the slowest motion that springs hold, which every motion of an output that they carry takes at least."""
 UNMOVED = 1e-7
 """Of what efforts do to the axis of the output that they move most: what they move by less, they do not move."""
 TENSION_LEVEL = 1.1
@@ -330,6 +336,8 @@ class QPController(SampledController):
         self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
         self._growth = HeldGrowth(self.equations, self._effort)
         self._free = FreeMotions(self.program)
+        self._settled, self._gears = SettledOutput(self.equations), GearLosses(self.equations)
+        self._equilibria: MechanismEquilibriumMap | None = None
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
             "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate, "stiffness": stiffness,
@@ -447,18 +455,25 @@ class QPController(SampledController):
         self._more_late, self._given_up, self._in_time_since, self._anew = 0.0, "", np.inf, False
         self._bound_for, self._seen_at = None, time
         self.equations.work.load[:] = self.loads
+        settled, growth = self._settled, self._growth
+        settled.begin(q, self._start_tension)
         self.equations.update(q, 0.0 * v)
+        if settled.needed:
+            settled.write()
         self._set_output_limits()
         self._guard.begin()
         self._guard.reserve.refuse()
-        growth = self._growth
         growth.affords = growth.allowed
-        keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
-        growth.begin(q, (growth.holding(self._start_tension), keeps_floors))
+        if settled.needed:
+            growth.rate, growth.held = settled.growth, settled.effort
+        else:
+            keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
+            growth.begin(q, (growth.holding(self._start_tension), keeps_floors))
         growth.refuse(self.period)
         self._set_tensions(0.0)
         held = None if self._stands else growth.held
-        self._free.begin(q, self._gains["damping"], self._bandwidth, held, growth.allowed)
+        if not settled.needed:
+            self._free.begin(q, self._gains["damping"], self._bandwidth, held, growth.allowed)
         self.equations.update(q, v)
         super().reset(time, state)
 
@@ -553,6 +568,8 @@ class QPController(SampledController):
         self.check_goal(duration, profile)
         if self._given_up and self._growth.beyond:
             raise InfeasibleControlError(f"the output is held by the actuators' impedances alone: {self._given_up}.")
+        if self._settled.needed:
+            self._refuse_unreachable(goal)
         clock, tracker = self._active(now)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
@@ -563,8 +580,18 @@ class QPController(SampledController):
         path = OutputPath(motion, rotation, tracker.translations)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
 
+    def _refuse_unreachable(self, goal: PoseGoal) -> None:
+        """Raise UnreachableGoalError where no shapes at rest lead to a goal: there springs do not carry the output."""
+        if self._equilibria is None:
+            self._equilibria = MechanismEquilibriumMap(self.robot)
+        q = self._at
+        here = self._equilibria.solve(q[self.equations.drive_q], q)
+        plan_path(self._equilibria, here, goal, None)
+
     def _refuse_faster(self, distance: Array) -> None:
         """Raise InfeasibleControlError where a motion by (m,) leads to where the loop cannot hold the output."""
+        if self._settled.needed:
+            return
         direction, count = np.zeros(self._rows.size), self._task.translations.size
         direction[self._task.translation_rows] = distance[:count]
         if self._task.turns.size:
@@ -651,7 +678,10 @@ class QPController(SampledController):
         q, v, changed = self._moved_on(q, v, time, acts)
         if self._last_effort is not None:
             ahead = self.brake_time if time > self._began_at + FADE else 0.0  # before, tensions alone change it
-            if self._growth.watch(time, q, self._last_effort, ahead):
+            if self._settled.needed:
+                self._look_where_it_settles(time, q, self._last_effort)
+                clock, tracker = self._active(time)
+            elif self._growth.watch(time, q, self._last_effort, ahead):
                 self._stop_short(time)
                 clock, tracker = self._active(time)
         half = 0.5 * self.period
@@ -663,6 +693,8 @@ class QPController(SampledController):
         error, rate, desired = self._task.follow(
             here, arrays.position, arrays.velocity, arrays.selection, turn, w, half
         )  # fmt: skip
+        if self._settled.needed:
+            error, rate, desired = self._settle(v, error, rate, desired, w)
         rates = self._task.by_row(here[1])
         behind, beside, total = self._measure_errors(self._weights, error, rates)
         if self._is_off(behind, w):
@@ -673,17 +705,38 @@ class QPController(SampledController):
         self._watch_border(time, beside, rate, w)
         self._learn(time, rate if changed is None else rate - changed, w)
         effort = None if self.solution is None else self.solution.effort
-        desired = self._guard.keep(desired, q, v, half, w, self.motion_limits[1], effort)
+        if not self._settled.needed:
+            desired = self._guard.keep(desired, q, v, half, w, self.motion_limits[1], effort)
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(desired, self._gains["damping"], self._free.drag(q, v))
         self._planned = self._task.by_row(here[2])
         self._answer.tell(self.period, self._fastest, solution.output, self._planned)
         self._last_effort = solution.effort
         more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, self._holds)
+        if self._gears.any:
+            more += self._gears.more(solution.effort + more, rates + 0.5 * w * error)
         self._doubt_tensions(time, acts)
         self._last_command = self._made(*before, time, acts, solution, more)
         self._last_time, self._last_acts = time, acts
         return self._last_command
+
+    def _look_where_it_settles(self, time: float, q: Array, effort: Array) -> None:
+        """Where springs carry the output: to where; ends the motion where the actuators no longer move it."""
+        before = self._guard.distance
+        self._settled.look(q, effort)
+        self._guard.distance = self._settled.distance
+        lost = self._settled.lost(self._gains["singularity"], before)
+        if lost and time < self._active(time)[0].end:
+            self.hold(time)
+            self._note = f"stopped short of the goal: {lost}"
+
+    def _settle(self, v: Array, error: Array, rate: Array, desired: Array, w: float) -> tuple[Array, Array, Array]:
+        """Errors, rates and accelerations (k,) of the output as those of where it settles (`settled_output`), at
+        velocity v (nv,); its rows stand in the equations then."""
+        settled = self._settled
+        settled.write(self._force)
+        moves, off = settled.rate(v), error - settled.ahead - settled.bias
+        return off, moves, desired + 2.0 * w * (rate - moves) + w * w * (off - error)
 
     def _turn_error(self, q: Array, here: Array, tracker: OutputPath) -> Array:
         """(3,) rad from the output's orientation at q (nq,) to that of the reference; zero where none is controlled."""
@@ -727,6 +780,8 @@ class QPController(SampledController):
         self._watch_answer(rate, before)
         if not self._gains["learning"] > 0.0:
             return
+        if self._settled.needed:
+            self._settled.learn(self._gains["learning"] * w, self._elapsed)
         lasts, foreseen = self._pending.rate_change(self._last_time, time) or (0.0, self._none)
         share = min(1.0, self._gains["learning"] * w * self.period)
         solved = self._learn_force(
@@ -795,7 +850,8 @@ class QPController(SampledController):
         self._anew, blind = True, self.blind
         command = self._braking_command(time, acts)
         self.blind = blind
-        self._growth.watch(time, q, self._growth.held, 0.0)
+        if not self._settled.needed:
+            self._growth.watch(time, q, self._growth.held, 0.0)
         if self._growth.beyond or self._given_up_for_good:
             self._in_time_since = np.inf
         else:
@@ -826,8 +882,9 @@ class QPController(SampledController):
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
         arrays, work = self.equations.arrays, self.equations.work
+        force = self._none if self._settled.needed else self._force  # that acts on the actuators, see `_settle`
         self._fill_load(
-            self.loads, self.equations.parts.body, arrays.position, work.position, self._force, arrays.selection,
+            self.loads, self.equations.parts.body, arrays.position, work.position, force, arrays.selection,
             work.load,
         )  # fmt: skip
 
@@ -1028,7 +1085,8 @@ class QPController(SampledController):
 
     @property
     def _least_duration(self) -> float:
-        return max(LEAST_DURATION / self._bandwidth, 20.0 * self.period)
+        calm = CALM * 2.0 * math.pi / self._settled.frequency if self._settled.needed else 0.0
+        return max(LEAST_DURATION / self._bandwidth, 20.0 * self.period, calm)
 
     def _check_turns(self) -> None:
         """Raise TensegrityError where the actuators do not turn the output about an axis that it controls."""
@@ -1077,7 +1135,8 @@ class QPController(SampledController):
             self._limited_by = f"{motor.name} of {self.names[slowest]} allows"
         strength = float(np.min(self._effort / np.maximum(np.linalg.norm(needed, axis=1), 1e-9)))
         rate = self.rate_margin * speed / SHARED
-        return rate, min(0.2 * strength, rate * self._bandwidth / LAGS**2)
+        pace = min(self._bandwidth, self._settled.frequency if self._settled.needed else np.inf)
+        return rate, min(0.2 * strength, rate * pace / LAGS**2)
 
 
 def affordable(period: float, latest: float, delayed: float = DELAYED) -> float:
