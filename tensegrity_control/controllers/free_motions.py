@@ -7,7 +7,8 @@ w' = Z z', the output held and tensions free,
 
     z'' = S z,   r = max Re(-k / 2 + sqrt(k^2 / 4 + eig S))
 
-is how fast. Beyond `DRIFT` they are held, too, at the position of the start as near as the output lets them,
+is how fast. Beyond `DRIFT` they are held, too, at the position of the start as near as the output lets them, or at shapes
+that are known to be held there (`aim`),
 
     w'' = -Z (k z' + s^2 z),   z = U^+ (q - q_0),   z' = U^+ v
 
@@ -65,21 +66,22 @@ class FreeMotions:
         self.stiffness, self.damping, self.rate = 0.0, 0.0, 0.0
 
     def begin(
-        self, q: Array, damping: float, bandwidth: float, held: Array | None = None, allowed: float = 0.0
-    ) -> None:
+        self, q: Array, damping: float, bandwidth: float, held: Array | None = None, allowed: float = 0.0,
+        always: bool = False,
+    ) -> None:  # fmt: skip
         """Look at q (nq,), where posture counts from, with the tensions that the program now desires.
 
         Args:
             damping: k [1/s] that was asked for. bandwidth: w [1/s] of the output's loop.
             held: (a,) efforts that stay as they are between commands; None where actuators that stand hold the robot.
-            allowed: 1/s with which it may fall away between commands.
+            allowed: 1/s with which it may fall away between commands. always: whether a posture is held in any case.
 
         Raises:
             TensegrityError: a free motion falls away that no actuator holds, or too fast for this control.
         """
         self._start, self.stiffness, self.damping = np.array(q), 0.0, damping
         self.rate, _ = self._fastest()
-        if self.rate <= DRIFT:
+        if self.rate <= DRIFT and not always:
             return
         self.stiffness, self.damping = (0.5 * bandwidth) ** 2, max(damping, bandwidth)
         self.rate, motion = self._fastest()
@@ -98,6 +100,10 @@ class FreeMotions:
                 f"{self._names(motion)}. Shorten the period by a factor of {rate / allowed:.2g} or more, take less "
                 "prestress, or let another pull of the cables hold it."
             )
+
+    def aim(self, q: Array) -> None:
+        """Let the posture be that of q (nq,) from now on."""
+        self._start = q
 
     def _names(self, motion: Array) -> str:
         """The coordinates that velocities (nv,) move most."""

@@ -15,6 +15,7 @@ move in the period after a goal, from whatever it was doing (`online`).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -338,6 +339,8 @@ class QPController(SampledController):
         self._free = FreeMotions(self.program)
         self._settled, self._gears = SettledOutput(self.equations), GearLosses(self.equations)
         self._equilibria: MechanismEquilibriumMap | None = None
+        routes = self.equations.mechanism.routes
+        self._strands = {routes[number].name for number in self.equations.parts.strands[:, 0].tolist()}
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
             "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate, "stiffness": stiffness,
@@ -473,7 +476,8 @@ class QPController(SampledController):
         self._set_tensions(0.0)
         held = None if self._stands else growth.held
         if not settled.needed:
-            self._free.begin(q, self._gains["damping"], self._bandwidth, held, growth.allowed)
+            routed = bool(self._strands)
+            self._free.begin(q, self._gains["damping"], self._bandwidth, held, growth.allowed, always=routed)
         self.equations.update(q, v)
         super().reset(time, state)
 
@@ -568,8 +572,7 @@ class QPController(SampledController):
         self.check_goal(duration, profile)
         if self._given_up and self._growth.beyond:
             raise InfeasibleControlError(f"the output is held by the actuators' impedances alone: {self._given_up}.")
-        if self._settled.needed:
-            self._refuse_unreachable(goal)
+        shapes = self._shapes_to(goal) if self._strands or self._settled.needed else None
         clock, tracker = self._active(now)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
@@ -577,16 +580,29 @@ class QPController(SampledController):
         note = ""
         if motion.asked_too_short:
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
-        path = OutputPath(motion, rotation, tracker.translations)
+        path = OutputPath(motion, rotation, tracker.translations, shapes)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
 
-    def _refuse_unreachable(self, goal: PoseGoal) -> None:
-        """Raise UnreachableGoalError where no shapes at rest lead to a goal: there springs do not carry the output."""
+    def _shapes_to(self, goal: PoseGoal) -> tuple[Array, Array, Array]:
+        """Shapes at rest on the way to a goal, as `OutputPath` takes them.
+
+        Raise UnreachableGoalError or InfeasibleControlError where no shapes at rest with tight cables lead to a goal:
+        springs do not carry the output there, or motions that it leaves free find no tensions that hold them.
+        """
         if self._equilibria is None:
             self._equilibria = MechanismEquilibriumMap(self.robot)
         q = self._at
         here = self._equilibria.solve(q[self.equations.drive_q], q)
-        plan_path(self._equilibria, here, goal, None)
+        path = plan_path(self._equilibria, here, goal, None).path
+        tensions = np.array([self._equilibria.tensions_of(shape, self.equations.cables) for shape in path])
+        for name, least in zip(self.equations.cables, np.min(tensions, axis=0), strict=True):
+            if not least > 0.0:
+                raise InfeasibleControlError(
+                    f"cable {name} would be slack on the way to the goal, and this control keeps all cables tight; "
+                    "choose a goal nearer to here, tighten the cable, or take the controller joint_position."
+                )
+        travel = np.cumsum([0.0, *(np.linalg.norm(b.pose[0] - a.pose[0]) for a, b in itertools.pairwise(path))])
+        return travel / max(float(travel[-1]), 1e-300), np.array([shape.q for shape in path]), tensions
 
     def _refuse_faster(self, distance: Array) -> None:
         """Raise InfeasibleControlError where a motion by (m,) leads to where the loop cannot hold the output."""
@@ -707,6 +723,10 @@ class QPController(SampledController):
         effort = None if self.solution is None else self.solution.effort
         if not self._settled.needed:
             desired = self._guard.keep(desired, q, v, half, w, self.motion_limits[1], effort)
+        if tracker.shapes is not None:  # free motions and self-stress go where shapes at rest have them
+            shape, self._start_tension = tracker.shape(here[0])
+            self._free.aim(shape)
+            self._bounded = None
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(desired, self._gains["damping"], self._free.drag(q, v))
         self._planned = self._task.by_row(here[2])

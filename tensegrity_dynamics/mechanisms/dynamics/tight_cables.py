@@ -38,6 +38,7 @@ from ..mechanism_model import MechanismModel
 from ..routing.columns import FINE, FIRST, STATUS, STRAIN, STRAIN_RATE, TENSION, TURNING_V, WHERE
 from ..routing.late_call import call_held_rows, call_routed_cables
 from ..routing.route import route_problem
+from ..statics.sliding_floors import sliding_floors
 from ..workspace import make_workspace
 from .equations_of_motion import evaluate
 from .forward_dynamics import massless_message, project_mass
@@ -476,6 +477,7 @@ class TightCables:
     def __init__(self, robot: Robot) -> None:
         model = robot.model_as(MechanismModel).holding_cables("this control")
         mechanism = model.mechanism
+        kept = sliding_floors(robot.model_as(MechanismModel), robot.actuators)
         self.robot, self.mechanism, self.model = replace(robot, model=model), mechanism, model
         if not robot.actuators or not robot.outputs:
             what = "actuator" if not robot.actuators else "output"
@@ -523,7 +525,6 @@ class TightCables:
         self.relaxation = np.array(
             [cable.damping / cable.young for cable in own] + [each.damping / each.stiffness for each in routes]
         )
-        kept = model.tension_floors(robot.actuators)
         self.floors = np.array([kept[each.name] for each in (*entries, *routes)])
         self._equations, self._move_on = QuickCall(tight_equations), QuickCall(move_on)
         self._hold_stretch, self._q_rate = QuickCall(hold_stretch), np.zeros(mechanism.position_count)
