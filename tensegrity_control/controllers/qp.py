@@ -114,6 +114,9 @@ LEAST_DURATION = 3.0
 """Time constants of the output's loop that every motion takes at least."""
 CALM = 2.0
 """Periods of the slowest motion that springs hold, which every motion of an output that they carry takes at least."""
+ROUTED_TENSION_WEIGHT = 1e-6
+"""Of what tensions do beside what is desired, where free motions are led along shapes at rest: `TENSION_WEIGHT` holds
+tensions and lets the posture go."""
 UNMOVED = 1e-7
 """Of what efforts do to the axis of the output that they move most: what they move by less, they do not move."""
 TENSION_LEVEL = 1.1
@@ -477,6 +480,8 @@ class QPController(SampledController):
         held = None if self._stands else growth.held
         if not settled.needed:
             routed = bool(self._strands)
+            if routed:  # a posture is held against tensions, which are large beside the inertia of light robots
+                self.program.tension_weight = ROUTED_TENSION_WEIGHT
             self._free.begin(q, self._gains["damping"], self._bandwidth, held, growth.allowed, always=routed)
         self.equations.update(q, v)
         super().reset(time, state)
@@ -694,6 +699,7 @@ class QPController(SampledController):
         q, v, changed = self._moved_on(q, v, time, acts)
         if self._last_effort is not None:
             ahead = self.brake_time if time > self._began_at + FADE else 0.0  # before, tensions alone change it
+            ahead = ahead if tracker.shapes is None else 0.0  # where it goes is known, its trend says less
             if self._settled.needed:
                 self._look_where_it_settles(time, q, self._last_effort)
                 clock, tracker = self._active(time)
