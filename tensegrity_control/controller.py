@@ -189,6 +189,8 @@ class Controller(ABC):
     """Whether its feedback needs the velocities of the robot, which an estimate of equilibria alone has not."""
     streams_goals: ClassVar[bool] = False
     """Whether goals may come at any rate, each taking over from where the one before has led."""
+    takes_payloads: ClassVar[bool] = False
+    """Whether it reckons with payloads that are put on while the robot runs, by `carry`."""
     takes_loads: ClassVar[bool] = False
     """Whether it reckons with loads that are set while it runs, by `set_loads`."""
     default_period: ClassVar[float] = 0.02

@@ -66,22 +66,21 @@ class FreeMotions:
         self.stiffness, self.damping, self.rate = 0.0, 0.0, 0.0
 
     def begin(
-        self, q: Array, damping: float, bandwidth: float, held: Array | None = None, allowed: float = 0.0,
-        always: bool = False,
-    ) -> None:  # fmt: skip
+        self, q: Array, damping: float, bandwidth: float, held: Array | None = None, allowed: float = 0.0
+    ) -> None:
         """Look at q (nq,), where posture counts from, with the tensions that the program now desires.
 
         Args:
             damping: k [1/s] that was asked for. bandwidth: w [1/s] of the output's loop.
             held: (a,) efforts that stay as they are between commands; None where actuators that stand hold the robot.
-            allowed: 1/s with which it may fall away between commands. always: whether a posture is held in any case.
+            allowed: 1/s with which it may fall away between commands.
 
         Raises:
             TensegrityError: a free motion falls away that no actuator holds, or too fast for this control.
         """
         self._start, self.stiffness, self.damping = np.array(q), 0.0, damping
         self.rate, _ = self._fastest()
-        if self.rate <= DRIFT and not always:
+        if self.rate <= DRIFT:
             return
         self.stiffness, self.damping = (0.5 * bandwidth) ** 2, max(damping, bandwidth)
         self.rate, motion = self._fastest()

@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.errors import InfeasibleControlError, NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.mechanisms.loads import Payload
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
@@ -51,7 +53,7 @@ from ..motion_planning.impedance_gains import (
     impedance_gains,
 )
 from ..motion_planning.stiffness_choice import HeldStiffness
-from ..optimization.motion_program import MotionProgram, MotionSolution, fill_bounds
+from ..optimization.motion_program import TENSION_WEIGHT, MotionProgram, MotionSolution, fill_bounds
 from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
 from ..trajectories.splines import PiecewisePolynomial
@@ -114,7 +116,7 @@ LEAST_DURATION = 3.0
 """Time constants of the output's loop that every motion takes at least."""
 CALM = 2.0
 """Periods of the slowest motion that springs hold, which every motion of an output that they carry takes at least."""
-ROUTED_TENSION_WEIGHT = 1e-6
+LEADING_TENSION_WEIGHT = 1e-6
 """Of what tensions do beside what is desired, where free motions are led along shapes at rest: `TENSION_WEIGHT` holds
 tensions and lets the posture go."""
 UNMOVED = 1e-7
@@ -283,7 +285,7 @@ class QPController(SampledController):
         TensegrityError: a parameter is out of range, or the robot has no such control; says which part is in the way.
     """
 
-    streams_goals = takes_loads = True
+    streams_goals = takes_loads = takes_payloads = True
     default_period = 0.005
     ABOUT: ClassVar[Mapping[str, Setting]] = {
         "bandwidth": Setting("1/s of the output's loop, at most half the control rate; 0: as period and cables allow"),
@@ -342,8 +344,8 @@ class QPController(SampledController):
         self._free = FreeMotions(self.program)
         self._settled, self._gears = SettledOutput(self.equations), GearLosses(self.equations)
         self._equilibria: MechanismEquilibriumMap | None = None
-        routes = self.equations.mechanism.routes
-        self._strands = {routes[number].name for number in self.equations.parts.strands[:, 0].tolist()}
+        self._carried: tuple[Payload, ...] = ()
+        self._leads = False  # whether free motions follow shapes at rest
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
             "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate, "stiffness": stiffness,
@@ -436,6 +438,13 @@ class QPController(SampledController):
         self.loads = load_array(self.robot.mechanism, forces)
         self.equations.work.load[:] = self.loads
 
+    def carry(self, payloads: Sequence[Payload]) -> None:
+        """Payloads that are known beside those of the robot file, from the next command on. Efforts follow within
+        `effort_rate`; the force that was learned stays, and is unlearned where they were it."""
+        self._carried = tuple(payloads)
+        self.equations.carry(self._carried)
+        self._equilibria = None
+
     # -- what GoalController asks for -------------------------------------------------------------------------------
 
     def reset(self, time: float, state: RobotState | None = None) -> None:
@@ -479,10 +488,12 @@ class QPController(SampledController):
         self._set_tensions(0.0)
         held = None if self._stands else growth.held
         if not settled.needed:
-            routed = bool(self._strands)
-            if routed:  # a posture is held against tensions, which are large beside the inertia of light robots
-                self.program.tension_weight = ROUTED_TENSION_WEIGHT
-            self._free.begin(q, self._gains["damping"], self._bandwidth, held, growth.allowed, always=routed)
+            self._free.begin(q, self._gains["damping"], self._bandwidth, held, growth.allowed)
+        else:
+            self._free.stiffness = 0.0
+        # routed cables: a posture is held against tensions, which are large beside the inertia of light robots
+        self._leads = len(self.equations.parts.strands) > 0 and self._free.stiffness > 0.0 and not settled.needed
+        self.program.tension_weight = LEADING_TENSION_WEIGHT if self._leads else TENSION_WEIGHT
         self.equations.update(q, v)
         super().reset(time, state)
 
@@ -577,7 +588,7 @@ class QPController(SampledController):
         self.check_goal(duration, profile)
         if self._given_up and self._growth.beyond:
             raise InfeasibleControlError(f"the output is held by the actuators' impedances alone: {self._given_up}.")
-        shapes = self._shapes_to(goal) if self._strands or self._settled.needed else None
+        shapes = self._shapes_to(goal) if self._leads or self._settled.needed else None
         clock, tracker = self._active(now)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
@@ -595,7 +606,11 @@ class QPController(SampledController):
         springs do not carry the output there, or motions that it leaves free find no tensions that hold them.
         """
         if self._equilibria is None:
-            self._equilibria = MechanismEquilibriumMap(self.robot)
+            model = self.robot.model_as(MechanismModel)
+            mechanism = replace(model.mechanism, payloads=(*model.mechanism.payloads, *self._carried))
+            self._equilibria = MechanismEquilibriumMap(
+                replace(self.robot, model=replace(model, mechanism=mechanism)) if self._carried else self.robot
+            )
         q = self._at
         here = self._equilibria.solve(q[self.equations.drive_q], q)
         path = plan_path(self._equilibria, here, goal, None).path
@@ -729,7 +744,7 @@ class QPController(SampledController):
         effort = None if self.solution is None else self.solution.effort
         if not self._settled.needed:
             desired = self._guard.keep(desired, q, v, half, w, self.motion_limits[1], effort)
-        if tracker.shapes is not None:  # free motions and self-stress go where shapes at rest have them
+        if self._leads and tracker.shapes is not None:  # free motions and self-stress go where shapes at rest have them
             shape, self._start_tension = tracker.shape(here[0])
             self._free.aim(shape)
             self._bounded = None

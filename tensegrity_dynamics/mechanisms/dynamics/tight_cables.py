@@ -17,6 +17,7 @@ Over guides that rub they are taken to slide freely, as in plans.
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +34,8 @@ from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
 from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
 from ..late_kernels import HELD_ROUTES
-from ..mechanism import FlatMechanism
+from ..loads import Payload
+from ..mechanism import FlatMechanism, put_on, with_own_masses
 from ..mechanism_model import MechanismModel
 from ..routing.columns import FINE, FIRST, STATUS, STRAIN, STRAIN_RATE, TENSION, TURNING_V, WHERE
 from ..routing.late_call import call_held_rows, call_routed_cables
@@ -488,7 +490,8 @@ class TightCables:
         by_name = {cable.name: k for k, cable in enumerate(mechanism.cables)}
         cable_joints = [mechanism.joint(entry.joints[2]) for entry in entries]
         drive = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
-        names, strands, self._flat = _held_strands(model, drive)
+        names, strands, flat = _held_strands(model, drive)
+        self._flat = with_own_masses(flat)
         apart = np.full(len(names), -1, dtype=np.int64)
         self.cables = (*(entry.name for entry in entries), *names)
         self.parts = Parts(
@@ -533,6 +536,10 @@ class TightCables:
         self._fresh = True
         self.update(np.array(model.start), self._still)
         self.moved(np.array(model.start), self._still, 0.0)  # compiled before anybody waits for it
+
+    def carry(self, payloads: Collection[Payload]) -> None:
+        """Let bodies carry these from the next `update` on, beside the payloads of the file."""
+        put_on(self._flat, self.mechanism, (*self.mechanism.payloads, *payloads))
 
     def update(self, q: Array, v: Array, ahead: float = 0.0, along: Array | None = None) -> TightWorkspace:
         """Move to velocity v (nv,) at the position that q (nq,) reaches `ahead` s later, at that velocity or at another
