@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, ClassVar
@@ -220,8 +220,12 @@ class Controller(ABC):
         """What the controller is doing at a time [s]."""
 
     def set_loads(self, forces: Any) -> None:
-        """Known loads from now on, as `Simulation.apply_forces` takes them. Raises TensegrityError: it takes none."""
+        """Known loads from now on, as `Simulation.apply_forces` takes them. Raises TensegrityError: takes none."""
         raise TensegrityError(TAKES_NO_LOADS)
+
+    def carry(self, payloads: Sequence[Any]) -> None:
+        """Payloads that bodies carry from now on beside those of the file. Raises TensegrityError: takes none."""
+        raise TensegrityError("this controller reckons with no payloads put on while it runs; use qp.")
 
     def acted(self, stamp: float, begin: float) -> None:  # noqa: B027  # most have no use for it
         """The command that answered the state of `stamp` [s] acts from `begin` [s] on, as the plant has reported."""

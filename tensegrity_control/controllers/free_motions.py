@@ -7,8 +7,8 @@ w' = Z z', the output held and tensions free,
 
     z'' = S z,   r = max Re(-k / 2 + sqrt(k^2 / 4 + eig S))
 
-is how fast. Beyond `DRIFT` they are held, too, at the position of the start as near as the output lets them, or at shapes
-that are known to be held there (`aim`),
+is how fast. Beyond `DRIFT` they are held, too, at the position of the start as near as the output lets them, or at
+shapes that are known to be held there (`aim`),
 
     w'' = -Z (k z' + s^2 z),   z = U^+ (q - q_0),   z' = U^+ v
 

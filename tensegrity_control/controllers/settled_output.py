@@ -126,7 +126,7 @@ class SettledOutput:
         self.bias -= share * (self.ahead + self.bias)
 
     def lost(self, margin: float, before: float) -> str:
-        """In words why the output goes no farther, where its distance is less than `margin` and than before; else ""."""
+        """Why the output goes no farther, where its distance is less than `margin` and than before; else ""."""
         if self.distance >= margin or self.distance >= before:
             return ""
         return (
@@ -151,8 +151,8 @@ class SettledOutput:
 
     def _moves_output(self) -> bool:
         arrays = self._equations.arrays
-        import os
-        if not self._free.shape[1] or os.environ.get("OLD"):
+
+        if not self._free.shape[1]:
             return False
         size = np.linalg.norm(arrays.jacobian, axis=1)
         return bool(np.any(np.linalg.norm(self._free_output, axis=1) > MOVED * np.where(size > 0.0, size, np.inf)))

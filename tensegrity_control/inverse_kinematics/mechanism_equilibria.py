@@ -166,7 +166,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         return [found[name] for name in names]
 
     def strand_tensions(self, equilibrium: PathEquilibrium) -> Array:
-        """(s,) N of the strands of routed cables whose actuators have a `minimum_tension`, in the order of `strands`."""
+        """(s,) N of the strands of routed cables whose actuators have a `minimum_tension`."""
         routes = equilibrium.statics.routes
         return np.array([pull for name in self.strand_floors for pull in routes[name].tensions])
 
@@ -177,7 +177,9 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
             return slopes
         for k, direction in enumerate(motion.T):
             step = STRAND_STEP / max(1.0, float(np.max(np.abs(direction))))
-            there, back = (solver.route_tensions_at(solver.moved(equilibrium.q, sign * step * direction)) for sign in (1.0, -1.0))
+            there, back = (
+                solver.route_tensions_at(solver.moved(equilibrium.q, sign * step * direction)) for sign in (1.0, -1.0)
+            )
             pulls = [a - b for name in self.strand_floors for a, b in zip(there[name], back[name], strict=True)]
             slopes[:, k] = np.array(pulls) / (2.0 * step)
         return slopes
