@@ -96,7 +96,7 @@ def test_a_finger_of_routed_cables_goes_to_its_goal_and_keeps_its_floors(move):
 def test_a_goal_at_which_no_shape_at_rest_keeps_the_floors_is_refused_with_the_cable():
     made = loop(FINGER)
     made.run(0.02)
-    with pytest.raises(UnreachableGoalError, match="short: tension .* at its floor of 1 N"):
+    with pytest.raises(UnreachableGoalError, match=r"short: tension .* at its floor of 1 N"):
         made.control.set_goal(made.time, made.look().pose[0] + np.array([0.008, 0.0, 0.006]))
 
 
