@@ -12,6 +12,7 @@ from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.linear_models.modes import Mode
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
+from tensegrity_dynamics.mechanisms.dynamics.sliding_floors import sliding_floors
 from tensegrity_dynamics.mechanisms.kinematics.configuration_space import configuration_rate, normalise_quaternions
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
@@ -19,7 +20,6 @@ from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismE
 from tensegrity_dynamics.mechanisms.statics.modes import mechanism_modes
 from tensegrity_dynamics.mechanisms.statics.output_stiffness import output_compliance
 from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
-from tensegrity_dynamics.mechanisms.statics.sliding_floors import sliding_floors
 from tensegrity_dynamics.numerics.short_repr import ShortRepr
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose

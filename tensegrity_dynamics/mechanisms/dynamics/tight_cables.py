@@ -40,10 +40,10 @@ from ..mechanism_model import MechanismModel
 from ..routing.columns import FINE, FIRST, STATUS, STRAIN, STRAIN_RATE, TENSION, TURNING_V, WHERE
 from ..routing.late_call import call_held_rows, call_routed_cables
 from ..routing.route import route_problem
-from ..statics.sliding_floors import sliding_floors
 from ..workspace import make_workspace
 from .equations_of_motion import evaluate
 from .forward_dynamics import massless_message, project_mass
+from .sliding_floors import sliding_floors
 
 REGULAR, SINGULAR_LOOPS, SINGULAR_MASS, SINGULAR_CABLES = 0, 1, 2, 3
 LARGEST_ENTRY = 20.0

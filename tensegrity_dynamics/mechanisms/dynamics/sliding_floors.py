@@ -12,11 +12,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...robots.actuator import Actuator
-from ..dynamics.equations_of_motion import evaluate
 from ..mechanism_model import MechanismModel
 from ..route_readings import read_routes
 from ..routing.columns import FRICTION
 from ..workspace import make_workspace
+from .equations_of_motion import evaluate
 
 
 def sliding_floors(model: MechanismModel, actuators: Iterable[Actuator]) -> dict[str, float]:
