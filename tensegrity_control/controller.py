@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, ClassVar
@@ -189,6 +189,8 @@ class Controller(ABC):
     """Whether its feedback needs the velocities of the robot, which an estimate of equilibria alone has not."""
     streams_goals: ClassVar[bool] = False
     """Whether goals may come at any rate, each taking over from where the one before has led."""
+    takes_payloads: ClassVar[bool] = False
+    """Whether it reckons with payloads that are put on while the robot runs, by `carry`."""
     takes_loads: ClassVar[bool] = False
     """Whether it reckons with loads that are set while it runs, by `set_loads`."""
     default_period: ClassVar[float] = 0.02
@@ -218,8 +220,12 @@ class Controller(ABC):
         """What the controller is doing at a time [s]."""
 
     def set_loads(self, forces: Any) -> None:
-        """Known loads from now on, as `Simulation.apply_forces` takes them. Raises TensegrityError: it takes none."""
+        """Known loads from now on, as `Simulation.apply_forces` takes them. Raises TensegrityError: takes none."""
         raise TensegrityError(TAKES_NO_LOADS)
+
+    def carry(self, payloads: Sequence[Any]) -> None:
+        """Payloads that bodies carry from now on beside those of the file. Raises TensegrityError: takes none."""
+        raise TensegrityError("this controller reckons with no payloads put on while it runs; use qp.")
 
     def acted(self, stamp: float, begin: float) -> None:  # noqa: B027  # most have no use for it
         """The command that answered the state of `stamp` [s] acts from `begin` [s] on, as the plant has reported."""

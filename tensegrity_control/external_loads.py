@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.external_payloads import ExternalPayloads
 from tensegrity_dynamics.external_wrenches import ExternalWrenches
+from tensegrity_dynamics.mechanisms.loads import Payload
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
@@ -30,6 +32,26 @@ FOLLOWING = 0.1
 """s, time constant with which the control follows an estimate: slower than the observer and than the control."""
 RISE = 0.1
 """s in which an estimate may go from nothing to the largest."""
+
+
+class HeldPayloads:
+    """Payloads that somebody told, by name, until a controller takes them.
+
+    Args:
+        robot: that carries them.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot, self.payloads = robot, dict[str, Payload]()
+
+    def attach(self, name: str, body: str, mass: float, at: ArrayLike, inertia: ArrayLike) -> None:
+        """As `Simulation.attach`. Raises TensegrityError: no body has this."""
+        numbers = (np.array(each, dtype=np.float64) for each in (at, inertia))
+        self.payloads[name] = Payload(name, body, float(mass), *numbers)
+
+    def detach(self, name: str) -> None:
+        """The payload of that name is there no more."""
+        self.payloads.pop(name, None)
 
 
 class ExternalLoads:
@@ -49,6 +71,10 @@ class ExternalLoads:
         self._wrenches = ExternalWrenches(model.load_names, model.takes_moments, patience)
         self._guesses = ExternalWrenches(model.load_names, model.takes_moments, patience)
         self._controller: Controller | None = None
+        self._held = HeldPayloads(robot)
+        self._payloads = ExternalPayloads(self._held, patience)
+        self._payloads_changed = False
+        self._carrier: Controller | None = None
         self.limit = LARGEST * STANDARD_GRAVITY * _mass(robot) if limit is None else float(limit)
         if not (np.isfinite(self.limit) and self.limit >= 0.0):
             raise TensegrityError(f"the limit of estimated loads is {limit} N; give a number of at least zero.")
@@ -67,6 +93,15 @@ class ExternalLoads:
             raise TensegrityError(f"{name}: {TAKES_NO_LOADS}")
         self._wrenches.take(name, force, moment, stamp, now)
 
+    def take_payload(self, name: str, mass: float, at: ArrayLike, inertia: ArrayLike, stamp: float, now: float) -> None:
+        """A payload of a body, as `ExternalPayloads.take` has it, for controllers that reckon with payloads.
+
+        Raises:
+            CommandRefused: as there.
+        """
+        self._payloads.take(name, mass, at, inertia, stamp, now)
+        self._payloads_changed = True
+
     def take_estimate(self, name: str, force: ArrayLike, moment: ArrayLike, stamp: float, now: float) -> None:
         """A wrench that is estimated to have acted on a body or node at `stamp` [s]; one body has one at a time.
 
@@ -78,6 +113,9 @@ class ExternalLoads:
 
     def update(self, controller: Controller, now: float) -> None:
         """Tell a controller what acts at a time [s], where that is new to it; what is stale acts no more."""
+        if controller.takes_payloads and (self._payloads_changed or controller is not self._carrier):
+            controller.carry(tuple(self._held.payloads.values()))
+            self._payloads_changed, self._carrier = False, controller
         if not controller.takes_loads:
             self._at = now
             return
@@ -93,6 +131,9 @@ class ExternalLoads:
 
     def forget(self) -> None:
         """None acts any more, as after a reset."""
+        self._payloads.forget()
+        self._payloads_changed |= bool(self._held.payloads)
+        self._held.payloads.clear()
         self._wrenches.forget()
         self._controller = None
         self._forget_estimates()

@@ -7,7 +7,7 @@ zero takes it off.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,23 +15,33 @@ from numpy.typing import ArrayLike
 from .errors import CommandRefused, TensegrityError, unknown_name
 from .external_wrenches import check_stamp
 from .robots.carried_payload import CarriedPayload
+from .robots.robot import Robot
 
-if TYPE_CHECKING:
-    from .mechanisms.estimation.quasi_static_estimator import MechanismEstimator
-    from .simulation import Simulation
+
+class Carrier(Protocol):
+    """Whoever reckons with payloads of one robot."""
+
+    robot: Robot
+
+    def attach(self, name: str, body: str, mass: float, at: ArrayLike, inertia: ArrayLike) -> object:
+        """A payload of a body or node, in place of the one of that name."""
+
+    def detach(self, name: str) -> object:
+        """The payload of that name is there no more."""
 
 
 class ExternalPayloads:
     """What others have put on one robot.
 
     Args:
-        carrier: simulation or estimator of the robot. patience: s for which a message counts.
+        carrier: simulation or estimator of the robot, or who keeps them for its controller. patience: s for which a
+            message counts.
 
     Attributes:
         carried: by body or node.
     """
 
-    def __init__(self, carrier: Simulation | MechanismEstimator, patience: float = 0.5) -> None:
+    def __init__(self, carrier: Carrier, patience: float = 0.5) -> None:
         self._carrier, self.patience = carrier, patience
         self.carried: dict[str, CarriedPayload] = {}
 

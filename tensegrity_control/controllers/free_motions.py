@@ -7,7 +7,8 @@ w' = Z z', the output held and tensions free,
 
     z'' = S z,   r = max Re(-k / 2 + sqrt(k^2 / 4 + eig S))
 
-is how fast. Beyond `DRIFT` they are held, too, at the position of the start as near as the output lets them,
+is how fast. Beyond `DRIFT` they are held, too, at the position of the start as near as the output lets them, or at
+shapes that are known to be held there (`aim`),
 
     w'' = -Z (k z' + s^2 z),   z = U^+ (q - q_0),   z' = U^+ v
 
@@ -98,6 +99,10 @@ class FreeMotions:
                 f"{self._names(motion)}. Shorten the period by a factor of {rate / allowed:.2g} or more, take less "
                 "prestress, or let another pull of the cables hold it."
             )
+
+    def aim(self, q: Array) -> None:
+        """Let the posture be that of q (nq,) from now on."""
+        self._start = q
 
     def _names(self, motion: Array) -> str:
         """The coordinates that velocities (nv,) move most."""

@@ -15,6 +15,7 @@ move in the period after a goal, from whatever it was doing (`online`).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,8 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.errors import InfeasibleControlError, NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.mechanisms.loads import Payload
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
@@ -37,7 +40,9 @@ from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import STIFFNESS_SETTINGS, Accepted, Command, Reference, RobotState, Setting, Status
+from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from ..inverse_kinematics.pose_goal import PoseGoal
+from ..inverse_kinematics.solve_ik import plan_path
 from ..motion_planning.impedance_gains import (
     CABLE_SHARE,
     INNER_PERIOD,
@@ -48,7 +53,7 @@ from ..motion_planning.impedance_gains import (
     impedance_gains,
 )
 from ..motion_planning.stiffness_choice import HeldStiffness
-from ..optimization.motion_program import MotionProgram, MotionSolution, fill_bounds
+from ..optimization.motion_program import TENSION_WEIGHT, MotionProgram, MotionSolution, fill_bounds
 from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
 from ..trajectories.splines import PiecewisePolynomial
@@ -56,11 +61,13 @@ from ..trajectories.time_scaling import PathClock, Progress
 from .answer_delay import AnswerDelay
 from .cable_stretch import CableStretch
 from .free_motions import FreeMotions
+from .gear_losses import GearLosses
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, check_settings
 from .held_growth import HeldGrowth
 from .output_task import Limits, OutputPath, OutputTask
 from .pending_commands import PendingCommands, Sent
 from .sampled_controller import SampledController
+from .settled_output import SettledOutput
 from .singularity_guard import SingularityGuard
 
 LAGS = 4.0
@@ -107,6 +114,11 @@ OFF = 5.0
 """Times of how far the output may be behind (`_watch_border`), from which on impedances hold it instead."""
 LEAST_DURATION = 3.0
 """Time constants of the output's loop that every motion takes at least."""
+CALM = 2.0
+"""Periods of the slowest motion that springs hold, which every motion of an output that they carry takes at least."""
+LEADING_TENSION_WEIGHT = 1e-6
+"""Of what tensions do beside what is desired, where free motions are led along shapes at rest: `TENSION_WEIGHT` holds
+tensions and lets the posture go."""
 UNMOVED = 1e-7
 """Of what efforts do to the axis of the output that they move most: what they move by less, they do not move."""
 TENSION_LEVEL = 1.1
@@ -273,7 +285,7 @@ class QPController(SampledController):
         TensegrityError: a parameter is out of range, or the robot has no such control; says which part is in the way.
     """
 
-    streams_goals = takes_loads = True
+    streams_goals = takes_loads = takes_payloads = True
     default_period = 0.005
     ABOUT: ClassVar[Mapping[str, Setting]] = {
         "bandwidth": Setting("1/s of the output's loop, at most half the control rate; 0: as period and cables allow"),
@@ -330,6 +342,10 @@ class QPController(SampledController):
         self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
         self._growth = HeldGrowth(self.equations, self._effort)
         self._free = FreeMotions(self.program)
+        self._settled, self._gears = SettledOutput(self.equations), GearLosses(self.equations)
+        self._equilibria: MechanismEquilibriumMap | None = None
+        self._carried: tuple[Payload, ...] = ()
+        self._leads = False  # whether free motions follow shapes at rest
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
             "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate, "stiffness": stiffness,
@@ -422,6 +438,13 @@ class QPController(SampledController):
         self.loads = load_array(self.robot.mechanism, forces)
         self.equations.work.load[:] = self.loads
 
+    def carry(self, payloads: Sequence[Payload]) -> None:
+        """Payloads that are known beside those of the robot file, from the next command on. Efforts follow within
+        `effort_rate`; the force that was learned stays, and is unlearned where they were it."""
+        self._carried = tuple(payloads)
+        self.equations.carry(self._carried)
+        self._equilibria = None
+
     # -- what GoalController asks for -------------------------------------------------------------------------------
 
     def reset(self, time: float, state: RobotState | None = None) -> None:
@@ -447,18 +470,30 @@ class QPController(SampledController):
         self._more_late, self._given_up, self._in_time_since, self._anew = 0.0, "", np.inf, False
         self._bound_for, self._seen_at = None, time
         self.equations.work.load[:] = self.loads
+        settled, growth = self._settled, self._growth
+        settled.begin(q, self._start_tension)
         self.equations.update(q, 0.0 * v)
+        if settled.needed:
+            settled.write()
         self._set_output_limits()
         self._guard.begin()
         self._guard.reserve.refuse()
-        growth = self._growth
         growth.affords = growth.allowed
-        keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
-        growth.begin(q, (growth.holding(self._start_tension), keeps_floors))
+        if settled.needed:
+            growth.rate, growth.held = settled.growth, settled.effort
+        else:
+            keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
+            growth.begin(q, (growth.holding(self._start_tension), keeps_floors))
         growth.refuse(self.period)
         self._set_tensions(0.0)
         held = None if self._stands else growth.held
-        self._free.begin(q, self._gains["damping"], self._bandwidth, held, growth.allowed)
+        if not settled.needed:
+            self._free.begin(q, self._gains["damping"], self._bandwidth, held, growth.allowed)
+        else:
+            self._free.stiffness = 0.0
+        # routed cables: a posture is held against tensions, which are large beside the inertia of light robots
+        self._leads = len(self.equations.parts.strands) > 0 and self._free.stiffness > 0.0 and not settled.needed
+        self.program.tension_weight = LEADING_TENSION_WEIGHT if self._leads else TENSION_WEIGHT
         self.equations.update(q, v)
         super().reset(time, state)
 
@@ -553,6 +588,7 @@ class QPController(SampledController):
         self.check_goal(duration, profile)
         if self._given_up and self._growth.beyond:
             raise InfeasibleControlError(f"the output is held by the actuators' impedances alone: {self._given_up}.")
+        shapes = self._shapes_to(goal) if self._leads or self._settled.needed else None
         clock, tracker = self._active(now)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
@@ -560,11 +596,38 @@ class QPController(SampledController):
         note = ""
         if motion.asked_too_short:
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
-        path = OutputPath(motion, rotation, tracker.translations)
+        path = OutputPath(motion, rotation, tracker.translations, shapes)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
+
+    def _shapes_to(self, goal: PoseGoal) -> tuple[Array, Array, Array]:
+        """Shapes at rest on the way to a goal, as `OutputPath` takes them.
+
+        Raise UnreachableGoalError or InfeasibleControlError where no shapes at rest with tight cables lead to a goal:
+        springs do not carry the output there, or motions that it leaves free find no tensions that hold them.
+        """
+        if self._equilibria is None:
+            model = self.robot.model_as(MechanismModel)
+            mechanism = replace(model.mechanism, payloads=(*model.mechanism.payloads, *self._carried))
+            self._equilibria = MechanismEquilibriumMap(
+                replace(self.robot, model=replace(model, mechanism=mechanism)) if self._carried else self.robot
+            )
+        q = self._at
+        here = self._equilibria.solve(q[self.equations.drive_q], q)
+        path = plan_path(self._equilibria, here, goal, None).path
+        tensions = np.array([self._equilibria.tensions_of(shape, self.equations.cables) for shape in path])
+        for name, least in zip(self.equations.cables, np.min(tensions, axis=0), strict=True):
+            if not least > 0.0:
+                raise InfeasibleControlError(
+                    f"cable {name} would be slack on the way to the goal, and this control keeps all cables tight; "
+                    "choose a goal nearer to here, tighten the cable, or take the controller joint_position."
+                )
+        travel = np.cumsum([0.0, *(np.linalg.norm(b.pose[0] - a.pose[0]) for a, b in itertools.pairwise(path))])
+        return travel / max(float(travel[-1]), 1e-300), np.array([shape.q for shape in path]), tensions
 
     def _refuse_faster(self, distance: Array) -> None:
         """Raise InfeasibleControlError where a motion by (m,) leads to where the loop cannot hold the output."""
+        if self._settled.needed:
+            return
         direction, count = np.zeros(self._rows.size), self._task.translations.size
         direction[self._task.translation_rows] = distance[:count]
         if self._task.turns.size:
@@ -651,7 +714,11 @@ class QPController(SampledController):
         q, v, changed = self._moved_on(q, v, time, acts)
         if self._last_effort is not None:
             ahead = self.brake_time if time > self._began_at + FADE else 0.0  # before, tensions alone change it
-            if self._growth.watch(time, q, self._last_effort, ahead):
+            ahead = ahead if tracker.shapes is None else 0.0  # where it goes is known, its trend says less
+            if self._settled.needed:
+                self._look_where_it_settles(time, q, self._last_effort)
+                clock, tracker = self._active(time)
+            elif self._growth.watch(time, q, self._last_effort, ahead):
                 self._stop_short(time)
                 clock, tracker = self._active(time)
         half = 0.5 * self.period
@@ -663,6 +730,8 @@ class QPController(SampledController):
         error, rate, desired = self._task.follow(
             here, arrays.position, arrays.velocity, arrays.selection, turn, w, half
         )  # fmt: skip
+        if self._settled.needed:
+            error, rate, desired = self._settle(v, error, rate, desired, w)
         rates = self._task.by_row(here[1])
         behind, beside, total = self._measure_errors(self._weights, error, rates)
         if self._is_off(behind, w):
@@ -673,17 +742,42 @@ class QPController(SampledController):
         self._watch_border(time, beside, rate, w)
         self._learn(time, rate if changed is None else rate - changed, w)
         effort = None if self.solution is None else self.solution.effort
-        desired = self._guard.keep(desired, q, v, half, w, self.motion_limits[1], effort)
+        if not self._settled.needed:
+            desired = self._guard.keep(desired, q, v, half, w, self.motion_limits[1], effort)
+        if self._leads and tracker.shapes is not None:  # free motions and self-stress go where shapes at rest have them
+            shape, self._start_tension = tracker.shape(here[0])
+            self._free.aim(shape)
+            self._bounded = None
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(desired, self._gains["damping"], self._free.drag(q, v))
         self._planned = self._task.by_row(here[2])
         self._answer.tell(self.period, self._fastest, solution.output, self._planned)
         self._last_effort = solution.effort
         more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, self._holds)
+        if self._gears.any:
+            more += self._gears.more(solution.effort + more, rates + 0.5 * w * error)
         self._doubt_tensions(time, acts)
         self._last_command = self._made(*before, time, acts, solution, more)
         self._last_time, self._last_acts = time, acts
         return self._last_command
+
+    def _look_where_it_settles(self, time: float, q: Array, effort: Array) -> None:
+        """Where springs carry the output: to where; ends the motion where the actuators no longer move it."""
+        before = self._guard.distance
+        self._settled.look(q, effort)
+        self._guard.distance = self._settled.distance
+        lost = self._settled.lost(self._gains["singularity"], before)
+        if lost and time < self._active(time)[0].end:
+            self.hold(time)
+            self._note = f"stopped short of the goal: {lost}"
+
+    def _settle(self, v: Array, error: Array, rate: Array, desired: Array, w: float) -> tuple[Array, Array, Array]:
+        """Errors, rates and accelerations (k,) of the output as those of where it settles (`settled_output`), at
+        velocity v (nv,); its rows stand in the equations then."""
+        settled = self._settled
+        settled.write(self._force)
+        moves, off = settled.rate(v), error - settled.ahead - settled.bias
+        return off, moves, desired + 2.0 * w * (rate - moves) + w * w * (off - error)
 
     def _turn_error(self, q: Array, here: Array, tracker: OutputPath) -> Array:
         """(3,) rad from the output's orientation at q (nq,) to that of the reference; zero where none is controlled."""
@@ -727,6 +821,8 @@ class QPController(SampledController):
         self._watch_answer(rate, before)
         if not self._gains["learning"] > 0.0:
             return
+        if self._settled.needed:
+            self._settled.learn(self._gains["learning"] * w, self._elapsed)
         lasts, foreseen = self._pending.rate_change(self._last_time, time) or (0.0, self._none)
         share = min(1.0, self._gains["learning"] * w * self.period)
         solved = self._learn_force(
@@ -795,7 +891,8 @@ class QPController(SampledController):
         self._anew, blind = True, self.blind
         command = self._braking_command(time, acts)
         self.blind = blind
-        self._growth.watch(time, q, self._growth.held, 0.0)
+        if not self._settled.needed:
+            self._growth.watch(time, q, self._growth.held, 0.0)
         if self._growth.beyond or self._given_up_for_good:
             self._in_time_since = np.inf
         else:
@@ -826,8 +923,9 @@ class QPController(SampledController):
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
         arrays, work = self.equations.arrays, self.equations.work
+        force = self._none if self._settled.needed else self._force  # that acts on the actuators, see `_settle`
         self._fill_load(
-            self.loads, self.equations.parts.body, arrays.position, work.position, self._force, arrays.selection,
+            self.loads, self.equations.parts.body, arrays.position, work.position, force, arrays.selection,
             work.load,
         )  # fmt: skip
 
@@ -1031,7 +1129,8 @@ class QPController(SampledController):
 
     @property
     def _least_duration(self) -> float:
-        return max(LEAST_DURATION / self._bandwidth, 20.0 * self.period)
+        calm = CALM * 2.0 * math.pi / self._settled.frequency if self._settled.needed else 0.0
+        return max(LEAST_DURATION / self._bandwidth, 20.0 * self.period, calm)
 
     def _check_turns(self) -> None:
         """Raise TensegrityError where the actuators do not turn the output about an axis that it controls."""
@@ -1080,7 +1179,8 @@ class QPController(SampledController):
             self._limited_by = f"{motor.name} of {self.names[slowest]} allows"
         strength = float(np.min(self._effort / np.maximum(np.linalg.norm(needed, axis=1), 1e-9)))
         rate = self.rate_margin * speed / SHARED
-        return rate, min(0.2 * strength, rate * self._bandwidth / LAGS**2)
+        pace = min(self._bandwidth, self._settled.frequency if self._settled.needed else np.inf)
+        return rate, min(0.2 * strength, rate * pace / LAGS**2)
 
 
 def affordable(period: float, latest: float, delayed: float = DELAYED) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.linear_models.modes import Mode
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
+from tensegrity_dynamics.mechanisms.dynamics.sliding_floors import sliding_floors
 from tensegrity_dynamics.mechanisms.kinematics.configuration_space import configuration_rate, normalise_quaternions
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
@@ -73,6 +75,8 @@ NO_STIFFNESS = 1e-6
 """N m/rad or N/m, rounding of the stiffness of a motion that nothing resists."""
 MOVES = 1e-6
 """m or rad of the output per rad or m of a motion that nothing resists; more is no rounding."""
+STRAND_STEP = 1e-6
+"""rad or m of the largest coordinate, of differences of strands' tensions."""
 FORESEEN = 0.3
 """rad or m of a coordinate up to which derivatives foresee the next equilibrium well enough to start from there."""
 
@@ -88,6 +92,8 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
 
     Attributes:
         joints: (a,) names of the actuated joints.
+        strand_floors: N by routed cable that actuators with a `minimum_tension` wind, raised by friction
+            (`sliding_floors`); plans keep all strands of these above.
 
     Raises:
         TensegrityError: it has none, or no stable equilibrium with its actuators at their start, or cables that no plan
@@ -102,6 +108,11 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         if not shapes_only:
             self.model.need_elastic_cables("a plan that keeps tensions")
             self.model = replace(self.model, mechanism=self.model.mechanism.sliding_freely())
+        floors = sliding_floors(robot.model_as(MechanismModel), robot.actuators)
+        elastic = {route.name for route in self.model.mechanism.routes if not route.rigid and not route.line_mass}
+        self.strand_floors = {
+            name: floor for name, floor in floors.items() if floor > 0.0 and name in elastic and not shapes_only
+        }
         self.output: BodyFrame = robot.output  # type: ignore[assignment]
         self.joints = self.model.driven_joints(robot.actuators)
         starts = [self.model.start[self.model.mechanism.positions_of(name)][0] for name in self.joints]
@@ -144,6 +155,34 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         self._refuse_drift(statics)
         pose, _ = self._poses.update(statics.q).output(self.output)
         return PathEquilibrium(np.array(positions, dtype=np.float64), pose, statics.tension, statics)
+
+    def tensions_of(self, equilibrium: PathEquilibrium, names: Sequence[str]) -> list[float]:
+        """N of cables with blocks, and of strands of routed ones, `rope`, or `rope[1]` where there are several."""
+        cables = self.model.mechanism.cables
+        found = {cable.name: float(pull) for cable, pull in zip(cables, equilibrium.tensions, strict=True)}
+        for name, reading in equilibrium.statics.routes.items():
+            several = len(reading.tensions) > 1
+            found |= {f"{name}[{k}]" if several else name: pull for k, pull in enumerate(reading.tensions)}
+        return [found[name] for name in names]
+
+    def strand_tensions(self, equilibrium: PathEquilibrium) -> Array:
+        """(s,) N of the strands of routed cables whose actuators have a `minimum_tension`."""
+        routes = equilibrium.statics.routes
+        return np.array([pull for name in self.strand_floors for pull in routes[name].tensions])
+
+    def strand_slopes(self, equilibrium: PathEquilibrium, motion: Array) -> Array:
+        """(s, a) how these change along motions (nv, a), by differences."""
+        solver, slopes = self._solver, np.zeros((self.strand_tensions(equilibrium).size, motion.shape[1]))
+        if not slopes.size:
+            return slopes
+        for k, direction in enumerate(motion.T):
+            step = STRAND_STEP / max(1.0, float(np.max(np.abs(direction))))
+            there, back = (
+                solver.route_tensions_at(solver.moved(equilibrium.q, sign * step * direction)) for sign in (1.0, -1.0)
+            )
+            pulls = [a - b for name in self.strand_floors for a, b in zip(there[name], back[name], strict=True)]
+            slopes[:, k] = np.array(pulls) / (2.0 * step)
+        return slopes
 
     def _refuse_drift(self, statics: MechanismEquilibrium) -> None:
         """Raise TensegrityError where the output takes part in a motion that nothing resists."""

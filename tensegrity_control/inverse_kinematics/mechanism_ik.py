@@ -145,6 +145,15 @@ def make_limits(equilibria: MechanismEquilibriumMap) -> Limits:
             scale.append(typical)
             names.append(actuator.name)
             quantities.append("tension")
+    pulls = equilibria.home.statics.routes
+    for name, floor in equilibria.strand_floors.items():
+        strands = pulls[name].tensions
+        for number, pull in enumerate(strands):
+            low.append(floor)
+            high.append(np.inf)
+            scale.append(max(floor, pull))
+            names.append(name if len(strands) == 1 else f"{name}[{number}]")
+            quantities.append("tension")
     for actuator in equilibria.robot.actuators:
         low.append(actuator.position[0])
         high.append(actuator.position[1])
@@ -160,9 +169,12 @@ def limited(
     """Values of what is limited, and their derivatives (r, a); zeros without slopes."""
     count = len(equilibria.robot.actuators)
     rows = [equilibria.cable_of(k) for k in range(count) if equilibria.cable_of(k) >= 0]
-    values = np.concatenate((equilibrium.tensions[rows], equilibrium.positions))
-    pulls = np.zeros((len(rows), count)) if slopes is None else slopes.tensions[rows]
-    return values, np.vstack((pulls, np.eye(count)))
+    strands = equilibria.strand_tensions(equilibrium)
+    values = np.concatenate((equilibrium.tensions[rows], strands, equilibrium.positions))
+    if slopes is None:
+        return values, np.vstack((np.zeros((len(rows) + strands.size, count)), np.eye(count)))
+    pulled = equilibria.strand_slopes(equilibrium, slopes.motion)
+    return values, np.vstack((slopes.tensions[rows], pulled, np.eye(count)))
 
 
 def _actuated(

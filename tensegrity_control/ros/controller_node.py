@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from geometry_msgs.msg import InertiaStamped, PoseStamped, Quaternion, WrenchStamped
 from geometry_msgs.msg import Pose as RosPose
-from geometry_msgs.msg import PoseStamped, Quaternion, WrenchStamped
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.task import Future
 from sensor_msgs.msg import JointState, TimeReference
@@ -37,6 +37,7 @@ from tensegrity_dynamics.ros.geometry_messages import (
     fill_pose,
     fill_twist,
     nanoseconds,
+    payload_from_message,
     pose_from_message,
     state_pose,
     time_message,
@@ -195,6 +196,7 @@ class ControllerNode(RobotNode):
         self._hear_estimates()
         if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
+            self.create_subscription(InertiaStamped, "payload", self._take_payload, WRENCHES)
         self._streamed, self._stream_refused, self._streamed_at = 0, "", -np.inf
         self.create_subscription(PoseStamped, "goal_pose", self._take_goal_pose, STATE)
         self._newest_goal: PoseStamped | None = None  # of the topic, to be planned
@@ -467,6 +469,13 @@ class ControllerNode(RobotNode):
             self._loads.take(self.controller, *wrench_from_message(message), self._now)
             self._load_refused = ""
             self._load_teller.publish(message)
+        except TensegrityError as error:
+            self._load_refused = str(error)
+
+    def _take_payload(self, message: InertiaStamped) -> None:
+        """A payload that is known; a controller that reckons with payloads takes it, at once or where it takes over."""
+        try:
+            self._loads.take_payload(*payload_from_message(message), self._now)
         except TensegrityError as error:
             self._load_refused = str(error)
 

@@ -7,7 +7,7 @@ the order of their joints, so that every parent comes before its children.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -163,6 +163,19 @@ FlatMechanism = namedtuple(
     "row_kind row_predecessor row_successor row_predecessor_origin row_successor_origin row_first row_second gravity "
     "armature loads resistances route_elements routed_cables contact late_kernels",
 )
+
+
+def with_own_masses(flat: FlatMechanism) -> FlatMechanism:
+    """The same arrays, but those that `put_on` changes are copies."""
+    return flat._replace(mass=np.array(flat.mass), centre=np.array(flat.centre), inertia=np.array(flat.inertia))
+
+
+def put_on(flat: FlatMechanism, mechanism: Mechanism, payloads: Collection[Payload]) -> None:
+    """Let bodies carry payloads from now on, all of them those of the file too, in place of what they carried."""
+    bodies = {body.name: body for body in mechanism.bodies}
+    for row, joint in enumerate(mechanism.joints):
+        mine = [each for each in payloads if each.body == joint.body]
+        flat.mass[row], flat.centre[row], flat.inertia[row] = loaded_inertia(bodies[joint.body], mine)
 
 
 def loaded_inertia(body: Body, payloads: Sequence[Payload]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:

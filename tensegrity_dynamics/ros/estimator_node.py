@@ -59,7 +59,7 @@ class EstimatorNode(RobotNode):
         self._observes = method == "observer"
         self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes, unknown_loads=unknown)
         with_wrenches = self.parameter(
-            "known_wrenches", True, "the observer reckons with external_wrench, shapes at rest with payload; the "
+            "known_wrenches", True, "the estimator reckons with external_wrench (observer) and payload; the "
             "controller's must be the same",
         )  # fmt: skip
         patience = self.parameter(

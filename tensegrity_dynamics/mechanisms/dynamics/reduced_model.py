@@ -34,7 +34,7 @@ from ..kinematics.body_kinematics import body_kinematics, last_dof, world_point
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_equations import loop_equations
 from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
-from ..mechanism import FlatMechanism, Mechanism
+from ..mechanism import FlatMechanism, Mechanism, with_own_masses
 from ..mechanism_model import MechanismModel
 from ..workspace import make_stage_workspace, make_workspace
 from .coordinate_charts import QUATERNION_KINDS, CoordinateCharts
@@ -177,7 +177,7 @@ class ReducedModel:
         model = robot.model_as(MechanismModel)
         mechanism = model.mechanism
         self.robot, self.mechanism = robot, mechanism
-        self._flat = mechanism.flat._replace(cable_young=np.array(mechanism.flat.cable_young))
+        self._flat = with_own_masses(mechanism.flat)._replace(cable_young=np.array(mechanism.flat.cable_young))
         self._work, self._reduction = make_workspace(self._flat), make_reduction_workspace(self._flat)
         self._stages, self._moving_state = make_stage_workspace(self._flat), QuickCall(moving_state)
         driven = model.driven_joints(robot.actuators)

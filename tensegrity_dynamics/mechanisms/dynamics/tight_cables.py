@@ -17,6 +17,7 @@ Over guides that rub they are taken to slide freely, as in plans.
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +34,8 @@ from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
 from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
 from ..late_kernels import HELD_ROUTES
-from ..mechanism import FlatMechanism
+from ..loads import Payload
+from ..mechanism import FlatMechanism, put_on, with_own_masses
 from ..mechanism_model import MechanismModel
 from ..routing.columns import FINE, FIRST, STATUS, STRAIN, STRAIN_RATE, TENSION, TURNING_V, WHERE
 from ..routing.late_call import call_held_rows, call_routed_cables
@@ -41,6 +43,7 @@ from ..routing.route import route_problem
 from ..workspace import make_workspace
 from .equations_of_motion import evaluate
 from .forward_dynamics import massless_message, project_mass
+from .sliding_floors import sliding_floors
 
 REGULAR, SINGULAR_LOOPS, SINGULAR_MASS, SINGULAR_CABLES = 0, 1, 2, 3
 LARGEST_ENTRY = 20.0
@@ -476,6 +479,7 @@ class TightCables:
     def __init__(self, robot: Robot) -> None:
         model = robot.model_as(MechanismModel).holding_cables("this control")
         mechanism = model.mechanism
+        kept = sliding_floors(robot.model_as(MechanismModel), robot.actuators)
         self.robot, self.mechanism, self.model = replace(robot, model=model), mechanism, model
         if not robot.actuators or not robot.outputs:
             what = "actuator" if not robot.actuators else "output"
@@ -486,7 +490,8 @@ class TightCables:
         by_name = {cable.name: k for k, cable in enumerate(mechanism.cables)}
         cable_joints = [mechanism.joint(entry.joints[2]) for entry in entries]
         drive = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
-        names, strands, self._flat = _held_strands(model, drive)
+        names, strands, flat = _held_strands(model, drive)
+        self._flat = with_own_masses(flat)
         apart = np.full(len(names), -1, dtype=np.int64)
         self.cables = (*(entry.name for entry in entries), *names)
         self.parts = Parts(
@@ -523,7 +528,6 @@ class TightCables:
         self.relaxation = np.array(
             [cable.damping / cable.young for cable in own] + [each.damping / each.stiffness for each in routes]
         )
-        kept = model.tension_floors(robot.actuators)
         self.floors = np.array([kept[each.name] for each in (*entries, *routes)])
         self._equations, self._move_on = QuickCall(tight_equations), QuickCall(move_on)
         self._hold_stretch, self._q_rate = QuickCall(hold_stretch), np.zeros(mechanism.position_count)
@@ -532,6 +536,10 @@ class TightCables:
         self._fresh = True
         self.update(np.array(model.start), self._still)
         self.moved(np.array(model.start), self._still, 0.0)  # compiled before anybody waits for it
+
+    def carry(self, payloads: Collection[Payload]) -> None:
+        """Let bodies carry these from the next `update` on, beside the payloads of the file."""
+        put_on(self._flat, self.mechanism, (*self.mechanism.payloads, *payloads))
 
     def update(self, q: Array, v: Array, ahead: float = 0.0, along: Array | None = None) -> TightWorkspace:
         """Move to velocity v (nv,) at the position that q (nq,) reaches `ahead` s later, at that velocity or at another

@@ -31,6 +31,8 @@ from ...numerics.types import Array
 from ...robots.robot import Robot
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.reduced_model import ReducedModel
+from ..loads import Payload
+from ..mechanism import put_on
 from ..mechanism_model import MechanismModel
 from ..simulation.mechanism_simulator import MechanismSimulator, load_array
 from ..workspace import make_workspace
@@ -121,8 +123,6 @@ class MechanismObserver(MechanismEstimator):
         TensegrityError: a spherical or floating joint has some independent coordinates, but not all of them.
     """
 
-    takes_payloads = False
-
     def __init__(self, robot: Robot, noise: Noise | None = None, time_step: float | None = None) -> None:
         self.noise = noise or Noise()
         self._reduced = ReducedModel(robot)
@@ -160,6 +160,15 @@ class MechanismObserver(MechanismEstimator):
         self._covariance.value[: 2 * count, : 2 * count] = np.diag(sure)
         self._covariance.value[2 * count :, 2 * count :] = self.unknown.prior
         self.surprise = float("nan")
+
+    def _carry(self, payloads: dict[str, Payload]) -> None:
+        """Known from now on: no part of the unknown loads. What is known of the state stays as it was."""
+        super()._carry(payloads)
+        mine = (*self.robot.mechanism.payloads, *payloads.values())
+        put_on(self._reduced.flat, self.robot.mechanism, mine)
+        self._copy.carry({each.name: each for each in mine})
+        if self._system is not None:
+            self._system = replace(self._system, shape=np.full_like(self._system.shape, np.inf))  # to be made anew
 
     def set_loads(self, forces: Any) -> None:
         """Loads that are known from now on, as `Simulation.apply_forces` takes them: no part of the unknown ones."""

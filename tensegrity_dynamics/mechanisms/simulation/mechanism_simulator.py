@@ -39,7 +39,7 @@ from ..kinematics.loop_closure import assemble, project_onto_loops
 from ..kinematics.loop_reduction import make_reduction_workspace
 from ..late_kernels import CONTACTS, ENTRIES
 from ..loads import Payload
-from ..mechanism import FlatMechanism, Mechanism, check_state, loaded_inertia
+from ..mechanism import FlatMechanism, Mechanism, check_state, put_on
 from ..mechanism_model import MechanismModel
 from ..resistance import (
     CARRIED,
@@ -269,21 +269,18 @@ class MechanismSimulator(Simulator):
         if body not in index:
             raise TensegrityError(f"payload {name}: " + unknown_name("body", body, index))
         about = np.zeros((3, 3)) if inertia is None else np.array(inertia, dtype=np.float64)
-        self._carry({**self._payloads, name: Payload(name, body, float(mass), np.array(at, dtype=np.float64), about)})
+        self.carry({**self._payloads, name: Payload(name, body, float(mass), np.array(at, dtype=np.float64), about)})
 
     def detach(self, name: str) -> None:
         """Take a payload away, one of the file's or one that was attached."""
         if name not in self._payloads:
             raise TensegrityError(unknown_name("payload", name, self._payloads))
-        self._carry({key: each for key, each in self._payloads.items() if key != name})
+        self.carry({key: each for key, each in self._payloads.items() if key != name})
 
-    def _carry(self, payloads: dict[str, Payload]) -> None:
-        bodies = {body.name: body for body in self._mechanism.bodies}
+    def carry(self, payloads: dict[str, Payload]) -> None:
+        """Payloads by name, in place of all that bodies carry."""
         with self._given_energy():
-            for row, joint in enumerate(self._mechanism.joints):
-                mine = [each for each in payloads.values() if each.body == joint.body]
-                flat = self._flat
-                flat.mass[row], flat.centre[row], flat.inertia[row] = loaded_inertia(bodies[joint.body], mine)
+            put_on(self._flat, self._mechanism, payloads.values())
         self._payloads = payloads
 
     @contextlib.contextmanager

@@ -283,6 +283,11 @@ class MechanismEquilibriumSolver:
                         "times as much; give it more friction, or simulate from the start of the file."
                     )
 
+    def route_tensions_at(self, q: NDArray[np.float64]) -> dict[str, tuple[float, ...]]:
+        """N of the strands of routed cables that stretch, by name, at rest at q (nq,)."""
+        evaluate(self._flat, q, np.zeros(self._held.size), self._work)
+        return {name: each.tensions for name, each in read_routes(self.mechanism, self._work).items()}
+
     def _at(self, q: NDArray) -> None:
         """Evaluate everything at rest at a position."""
         evaluate(self._flat, np.ascontiguousarray(q), np.zeros(self.mechanism.velocity_count), self._work)

@@ -1,0 +1,252 @@
+"""Outputs that springs carry: where the output comes to rest with the actuators where they are.
+
+Fewer actuators than motions leave some that springs, gravity or prestress alone hold: a finger that one tendon bends, a
+load on a spring behind its motor. What an effort does there at once to the output, y'' = b_0 + B u, says nothing of
+where it leads: B may be zero or of the other sign, since inertia and springs divide a motion among the joints in other
+parts. What the actuators can hold is a shape at rest, so what is controlled is the output there,
+
+    yh = y(q) + J N z,   S z = -z_0'',   yh' = G q_a',   G = J (Q - N S^-1 T) Q_a^+
+
+with N the motions that leave all actuators q_a and the lengths of tight cables as they are, z_0'' how they would
+accelerate from rest here and S = d z''/dz (one step of Newton to the shape at rest), Q the motions of actuators, Q_a
+what these do to q_a, and T = d z''/d Q. It hangs on the actuators alone, so that its control makes no motion unstable
+that is stable with the actuators held. At rest yh = y. What the model has wrong is learned slowly beside the motions
+that springs hold, d' = w_d (y - yh - d), and counts as part of yh. Where no motion N moves the output, yh = y for ever,
+and nothing of this is done.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.numerics.types import Array
+
+STEP = 1e-6
+"""rad or m of the largest coordinate, of differences."""
+DEPENDENT = 1e-9
+"""Part of the largest singular value from which on motions count as independent."""
+MOVED = 1e-6
+"""Of a motion of the output that free motions leave, from which on they move it."""
+FURTHEST = 0.2
+"""rad or m of one step to the shape at rest: farther off differences say nothing of it."""
+COLUMNS = 6
+"""Of the derivatives that are made anew in one period, on the average."""
+SLOW_PART = 0.25
+"""Of the slowest decay of the free motions, with which an integral beside them stays stable by a factor of four."""
+HELD = 0.1
+"""1/s^2 of the stiffness beside the mass from which on a free motion counts as held."""
+NAMED = 0.3
+"""Part of the largest coordinate of a motion from which on a coordinate is named."""
+
+
+class SettledOutput:
+    """See the module.
+
+    Args:
+        equations: of the robot; every look leaves them at another state.
+
+    Attributes:
+        needed: whether free motions move the output, at the last `begin`. frequency: rad/s of the slowest one.
+        decay: 1/s with which the slowest one dies out. growth: p [1/s] of `held_growth`, of all motions under efforts
+            that stay as they are. effort: (a,) N m or N that hold the actuators, at the last `begin`.
+        distance: least singular value of G, rows scaled, in parts of that at the start.
+        gain: (k, a) G. ahead: (k,) yh - y at the last `look`. bias: (k,) d.
+    """
+
+    def __init__(self, equations: TightCables) -> None:
+        self._equations = equations
+        outputs, inputs = equations.arrays.output_1.shape
+        self._still = np.zeros(equations.mechanism.velocity_count)
+        self.needed, self._looks = False, 0
+        self.frequency = self.decay = np.inf
+        self.growth, self.distance, self._start = 0.0, 1.0, 1.0
+        self.gain, self.ahead, self.bias = np.zeros((outputs, inputs)), np.zeros(outputs), np.zeros(outputs)
+        self.effort, self._rows = np.zeros(inputs), np.ones(outputs)
+
+    def begin(self, q: Array, tension: Array) -> None:
+        """Look whether the output at q (nq,) is one that springs carry; tension: (c,) N of the cables there.
+
+        Raises:
+            TensegrityError: nothing holds a free motion that moves the output.
+        """
+        equations = self._equations
+        self.needed, self.distance, self._looks = False, 1.0, 0
+        equations.update(q, self._still)
+        self._split()
+        if not self._moves_output():
+            return
+        self.effort = self._near(tension)
+        self._differentiate(q)
+        self._refuse_loose(q)
+        self.needed = True
+        self._solve(q)
+        size = np.linalg.norm(self.gain, axis=1)
+        self._rows, self._start = 1.0 / np.where(size > 0.0, size, 1.0), 1.0
+        self._start = self._ratio() or 1.0
+        self.bias = -self.ahead.copy()
+        self.growth = self._growth(q)
+        equations.update(q, self._still)
+
+    def look(self, q: Array, effort: Array) -> None:
+        """Take `ahead` and `gain` at q (nq,) under efforts (a,) of now; the equations are at another state after it."""
+        self.effort = effort
+        self._looks += 1
+        if self._looks * COLUMNS >= self._free.shape[1] + self._driven.shape[1]:
+            self._looks = 0
+            self._equations.update(q, self._still)
+            self._split()
+            self._differentiate(q)
+        self._solve(q)
+        self.distance = self._ratio() / self._start
+
+    def write(self, force: Array | None = None) -> None:
+        """Put the rows of yh where those of y stand, at the state of the last `equations.update`, and what a force (k,)
+        along yh does to the actuators, G' f, into what happens without efforts."""
+        arrays = self._equations.arrays
+        if force is not None:
+            effort = self.gain.T @ force
+            arrays.joint_0[:] += arrays.joint_1 @ effort
+            arrays.rate_0[:] += arrays.rate_1 @ effort
+            arrays.tension_0[:] += arrays.tension_1 @ effort
+        arrays.output_0[:], arrays.output_1[:] = self.gain @ arrays.joint_0, self.gain @ arrays.joint_1
+        arrays.jacobian[:] = self.gain @ arrays.inputs
+        arrays.mobility[:] = arrays.output_1 @ self.gain.T
+
+    def rate(self, v: Array) -> Array:
+        """(k,) yh' at velocity v (nv,)."""
+        return np.asarray(self.gain @ v[self._equations.parts.drive])
+
+    def learn(self, rate: float, elapsed: float) -> None:
+        """Let d follow y - yh for `elapsed` s at a rate [1/s], at most as fast as free motions allow."""
+        share = -math.expm1(-min(rate, SLOW_PART * self.decay) * elapsed)
+        self.bias -= share * (self.ahead + self.bias)
+
+    def lost(self, margin: float, before: float) -> str:
+        """Why the output goes no farther, where its distance is less than `margin` and than before; else ""."""
+        if self.distance >= margin or self.distance >= before:
+            return ""
+        return (
+            f"the actuators hardly move the output's shape at rest any more (distance {self.distance:.3g} of that at "
+            f"the start, {margin:.3g} is kept)"
+        )
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _split(self) -> None:
+        """Motions N (nv, m) and Q (nv, r), what Q does to the actuators, and J of both, at the last `update`."""
+        equations, arrays = self._equations, self._equations.arrays
+        basis = np.array(equations.reduction.basis[:, : equations.count])
+        kept = _kernel(arrays.stretch)
+        driven = arrays.inputs @ kept
+        left, size, right = np.linalg.svd(driven)
+        rank = int(np.sum(size > DEPENDENT * np.max(size, initial=0.0)))
+        free, moving = kept @ right[rank:].T, kept @ (right[:rank].T / size[:rank])
+        self._actuated = left[:, :rank]  # Q moves the actuators by these
+        self._free, self._driven = basis @ free, basis @ moving
+        self._free_output, self._driven_output = arrays.jacobian @ free, arrays.jacobian @ moving
+
+    def _moves_output(self) -> bool:
+        arrays = self._equations.arrays
+
+        if not self._free.shape[1]:
+            return False
+        size = np.linalg.norm(arrays.jacobian, axis=1)
+        return bool(np.any(np.linalg.norm(self._free_output, axis=1) > MOVED * np.where(size > 0.0, size, np.inf)))
+
+    def _near(self, tension: Array) -> Array:
+        """(a,) efforts that hold the actuators with tensions near (c,) N, at the last `update`."""
+        arrays = self._equations.arrays
+        if not tension.size:
+            return self._holding(np.zeros(self.effort.size))
+        return self._holding(np.linalg.lstsq(arrays.tension_1, tension - arrays.tension_0, rcond=1e-6)[0])
+
+    def _holding(self, effort: Array) -> Array:
+        """(a,) efforts nearest to others that let no actuator accelerate, at the last `update`."""
+        arrays = self._equations.arrays
+        short = arrays.joint_0 + arrays.joint_1 @ effort
+        return np.asarray(effort - np.linalg.lstsq(arrays.joint_1, short, rcond=DEPENDENT)[0])
+
+    def _at_rest(self, q: Array, effort: Array | None = None) -> Array:
+        """(nv,) accelerations from rest at q (nq,) with the actuators held, or under efforts (a,)."""
+        equations = self._equations
+        arrays = equations.update(q, self._still)
+        rates = arrays.rate_0 + arrays.rate_1 @ (self._holding(self.effort) if effort is None else effort)
+        return np.asarray(equations.reduction.basis[:, : equations.count] @ rates + equations.reduction.offset)
+
+    def _along(self, directions: Array, q: Array, onto: Array, effort: Array | None = None) -> Array:
+        """(p, d) how accelerations along motions `onto` (nv, p) change with q along directions (nv, d)."""
+        slopes = np.empty((onto.shape[1], directions.shape[1]))
+        for k, direction in enumerate(directions.T):
+            step = STEP / max(float(np.max(np.abs(direction))), 1e-12)
+            there, back = (
+                self._at_rest(self._equations.moved(q, direction, sign * step), effort) for sign in (1.0, -1.0)
+            )
+            slopes[:, k] = np.linalg.lstsq(onto, (there - back) / (2.0 * step), rcond=None)[0]
+        return slopes
+
+    def _differentiate(self, q: Array) -> None:
+        """S, and the slope of the output's shape at rest by the actuators, at q (nq,)."""
+        slopes = self._along(np.hstack((self._free, self._driven)), q, self._free)
+        count = self._free.shape[1]
+        self._stiffness = slopes[:, :count]
+        self._inverse = np.linalg.pinv(self._stiffness, rcond=DEPENDENT)
+        settled = self._driven_output - self._free_output @ (self._inverse @ slopes[:, count:])
+        self.gain = settled @ self._actuated.T
+
+    def _solve(self, q: Array) -> None:
+        """One step to the shape at rest from q (nq,)."""
+        pull = np.linalg.lstsq(self._free, self._at_rest(q), rcond=None)[0]
+        way = -(self._inverse @ pull)
+        largest = float(np.max(np.abs(self._free @ way), initial=0.0))
+        self.ahead = self._free_output @ way * (min(1.0, FURTHEST / largest) if largest > 0.0 else 1.0)
+
+    def _refuse_loose(self, q: Array) -> None:
+        """Raise TensegrityError where a free motion that moves the output is held by nothing; take the slowest one."""
+        equations, count = self._equations, self._free.shape[1]
+        damping = np.empty((count, count))
+        for k, direction in enumerate(self._free.T):
+            step = STEP / float(np.max(np.abs(direction)))
+            rates = []
+            for sign in (1.0, -1.0):
+                arrays = equations.update(q, sign * step * direction)
+                full = arrays.rate_0 + arrays.rate_1 @ self._holding(self.effort)
+                basis = equations.reduction.basis[:, : equations.count]
+                rates.append(basis @ full + equations.reduction.offset)
+            damping[:, k] = np.linalg.lstsq(self._free, (rates[0] - rates[1]) / (2.0 * step), rcond=None)[0]
+        values, motions = np.linalg.eig(self._stiffness)
+        moves = np.linalg.norm(self._free_output @ motions, axis=0) > MOVED * np.linalg.norm(self._free_output)
+        loose = [k for k in range(count) if moves[k] and not -values[k].real > HELD]
+        if loose:
+            motion = np.abs((self._free @ motions[:, loose[0]]).real)
+            names = zip(equations.mechanism.coordinate_names(), motion.tolist(), strict=True)
+            named = ", ".join(name for name, part in names if part > NAMED * np.max(motion))
+            raise TensegrityError(
+                f"the output of {equations.robot.name} moves with {named}, which neither an actuator nor a spring "
+                "holds. Drive it, or let a spring or another pull of the cables hold it."
+            )
+        state = np.block([[np.zeros((count, count)), np.eye(count)], [self._stiffness, damping]])
+        self.decay = max(float(-np.max(np.linalg.eigvals(state).real)), 0.0)
+        self.frequency = float(np.sqrt(np.min(-values[moves].real)))
+
+    def _growth(self, q: Array) -> float:
+        """max Re sqrt of the slopes of all motions under efforts that stay as they are."""
+        motions = np.hstack((self._free, self._driven))
+        slopes = self._along(motions, q, motions, self.effort)
+        return float(np.max(np.sqrt(np.linalg.eigvals(slopes).astype(complex)).real))
+
+    def _ratio(self) -> float:
+        values = np.linalg.svd(self._rows[:, None] * self.gain, compute_uv=False)
+        return float(values[-1]) if self.gain.shape[1] >= self.gain.shape[0] else 0.0
+
+
+def _kernel(rows: Array) -> Array:
+    """(n, m), orthonormal, of rows (r, n)."""
+    if not rows.shape[0]:
+        return np.eye(rows.shape[1])
+    size = np.linalg.norm(rows, axis=1)
+    _, values, right = np.linalg.svd(rows / np.where(size > 0.0, size, 1.0)[:, None])
+    return np.asarray(right[int(np.sum(values > DEPENDENT)) :].T)
