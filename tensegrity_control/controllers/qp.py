@@ -36,7 +36,16 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import STIFFNESS_SETTINGS, Accepted, Command, Reference, RobotState, Setting, Status
+from ..controller import (
+    STIFFNESS_SETTINGS,
+    Accepted,
+    Command,
+    ControlPeriod,
+    Reference,
+    RobotState,
+    Setting,
+    Status,
+)
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..motion_planning.impedance_gains import (
     CABLE_SHARE,
@@ -57,7 +66,7 @@ from .answer_delay import AnswerDelay
 from .cable_stretch import CableStretch
 from .free_motions import FreeMotions
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, check_settings
-from .held_growth import HeldGrowth
+from .held_growth import LONGEST_PERIOD, HeldGrowth, longest_period
 from .output_task import Limits, OutputPath, OutputTask
 from .pending_commands import PendingCommands, Sent
 from .sampled_controller import SampledController
@@ -274,7 +283,7 @@ class QPController(SampledController):
     """
 
     streams_goals = takes_loads = True
-    default_period = 0.005
+    default_period = LONGEST_PERIOD
     ABOUT: ClassVar[Mapping[str, Setting]] = {
         "bandwidth": Setting("1/s of the output's loop, at most half the control rate; 0: as period and cables allow"),
         "damping": Setting("1/s of motions that the output leaves free; 0: none", high=1e4),
@@ -395,7 +404,7 @@ class QPController(SampledController):
         self._stiff, self._gains, self._floor = stiff, gains, np.asarray(floor, dtype=np.float64)
         self._bandwidth = gains["bandwidth"] or self._automatic
         self.program.tension_high[:] = ceiling
-        self._growth.allowed = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
+        self._growth.allowed = HeldGrowth.designed(self.period, self._bandwidth)
         self._guard.margin, self._guard.reserve.floor = gains["singularity"], self._floor
 
     def _stiffness_of(self, gains: dict[str, float], low: Array, ceiling: float) -> HeldStiffness | None:
@@ -449,18 +458,45 @@ class QPController(SampledController):
         self.equations.work.load[:] = self.loads
         self.equations.update(q, 0.0 * v)
         self._set_output_limits()
-        self._guard.begin()
-        self._guard.reserve.refuse()
         growth = self._growth
-        growth.affords = growth.allowed
-        keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
-        growth.begin(q, (growth.holding(self._start_tension), keeps_floors))
+        growth.affords = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
+        self._begin_growth(q)
         growth.refuse(self.period)
         self._set_tensions(0.0)
         held = None if self._stands else growth.held
         self._free.begin(q, self._gains["damping"], self._bandwidth, held, growth.allowed)
         self.equations.update(q, v)
         super().reset(time, state)
+
+    def _begin_growth(self, q: Array) -> None:
+        """Look how fast the output falls away at q (nq,), where the equations are. Raises TensegrityError where no
+        effort holds it there."""
+        self._guard.begin()
+        self._guard.reserve.refuse()
+        keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
+        self._growth.begin(q, (self._growth.holding(self._start_tension), keeps_floors))
+
+    @classmethod
+    def period_for(cls, robot: Robot) -> ControlPeriod:
+        """The longest period with which the loop holds this robot at rest with its actuators where its file puts them, see `held_growth`.
+
+        A robot that is refused whatever the period gets the longest one, and the reason from the controller.
+        """
+        try:
+            control = cls(robot, period=LONGEST_PERIOD, actuation="effort")
+            equations, (q, _) = control.equations, control._equilibrium()
+            equations.update(q, np.zeros(robot.mechanism.velocity_count))
+            control._start_tension = equations.tension
+            control._begin_growth(q)
+        except TensegrityError:
+            return ControlPeriod(LONGEST_PERIOD, "usual for this controller")
+        rate = control._growth.rate
+        equations.update(q, np.zeros(robot.mechanism.velocity_count))
+        period = longest_period(rate, lambda length: bandwidth_of(equations, length, control._delayed))
+        holds = f"at held efforts {robot.name} falls away from rest with {rate:.3g} 1/s" if rate > 0.0 else (
+            f"at held efforts {robot.name} stays where it is"
+        )
+        return ControlPeriod(period, holds)
 
     def _refuse_slack(self) -> None:
         """Raise TensegrityError where cables are slack: nothing tells how much of them is to be reeled in."""
