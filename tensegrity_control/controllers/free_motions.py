@@ -62,7 +62,7 @@ class FreeMotions:
         for joint in turned:
             other[self._mechanism.velocities_of(joint)] = False
         self._others = np.flatnonzero(other)
-        self.stiffness, self.damping, self.rate = 0.0, 0.0, 0.0
+        self.stiffness, self.damping, self.rate, self.between = 0.0, 0.0, 0.0, 0.0
 
     def begin(
         self, q: Array, damping: float, bandwidth: float, held: Array | None = None, allowed: float = 0.0
@@ -77,7 +77,7 @@ class FreeMotions:
         Raises:
             TensegrityError: a free motion falls away that no actuator holds, or too fast for this control.
         """
-        self._start, self.stiffness, self.damping = np.array(q), 0.0, damping
+        self._start, self.stiffness, self.damping, self.between = np.array(q), 0.0, damping, 0.0
         self.rate, _ = self._fastest()
         if self.rate <= DRIFT:
             return
@@ -91,12 +91,12 @@ class FreeMotions:
             )
         if held is None:
             return
-        rate, motion = self._fastest(held)
-        if rate > allowed:
+        self.between, motion = self._fastest(held)
+        if self.between > allowed:
             raise TensegrityError(
-                f"{what} with {rate:.3g} 1/s between two commands, and this control holds up to {allowed:.3g} 1/s: "
-                f"{self._names(motion)}. Shorten the period by a factor of {rate / allowed:.2g} or more, take less "
-                "prestress, or let another pull of the cables hold it."
+                f"{what} with {self.between:.3g} 1/s between two commands, and this control holds up to {allowed:.3g} "
+                f"1/s: {self._names(motion)}. Shorten the period by a factor of {self.between / allowed:.2g} or more, "
+                "take less prestress, or let another pull of the cables hold it."
             )
 
     def _names(self, motion: Array) -> str:

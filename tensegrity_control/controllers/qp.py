@@ -462,9 +462,7 @@ class QPController(SampledController):
         growth.affords = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
         self._begin_growth(q)
         growth.refuse(self.period)
-        self._set_tensions(0.0)
-        held = None if self._stands else growth.held
-        self._free.begin(q, self._gains["damping"], self._bandwidth, held, growth.allowed)
+        self._begin_free(q, growth.affords)
         self.equations.update(q, v)
         super().reset(time, state)
 
@@ -475,6 +473,12 @@ class QPController(SampledController):
         self._guard.reserve.refuse()
         keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
         self._growth.begin(q, (self._growth.holding(self._start_tension), keeps_floors))
+
+    def _begin_free(self, q: Array, allowed: float) -> None:
+        """Let free motions begin at q (nq,), that may fall away with `allowed` 1/s between two commands."""
+        self._set_tensions(0.0)
+        held = None if self._stands else self._growth.held
+        self._free.begin(q, self._gains["damping"], self._bandwidth, held, allowed)
 
     @classmethod
     def period_for(cls, robot: Robot) -> ControlPeriod:
@@ -488,9 +492,10 @@ class QPController(SampledController):
             equations.update(q, np.zeros(robot.mechanism.velocity_count))
             control._start_tension = equations.tension
             control._begin_growth(q)
+            control._begin_free(q, math.inf)
         except TensegrityError:
             return ControlPeriod(LONGEST_PERIOD, "usual for this controller")
-        rate = control._growth.rate
+        rate = max(control._growth.rate, control._free.between)
         equations.update(q, np.zeros(robot.mechanism.velocity_count))
         period = longest_period(rate, lambda length: bandwidth_of(equations, length, control._delayed))
         holds = f"at held efforts {robot.name} falls away from rest with {rate:.3g} 1/s" if rate > 0.0 else (
