@@ -80,6 +80,8 @@ DELAYED, PHASE = 3.0, 0.95
 """Periods by which commands may be late, and rad of phase that these may cost."""
 ON_SERVOS = 11.0
 """The same periods on servos: a bus cycle of a busy computer lasts up to six, commands come up to five late."""
+OLDEST = 6.0
+"""Periods after a state beyond which no command answers it, and the actuators go on with what is under way."""
 FORGETTING = 1.0
 """s after which the feedback no longer cares that commands were late."""
 MISSED = 1.5
@@ -334,6 +336,7 @@ class QPController(SampledController):
         self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
         self._limited_by = "the actuators' rates allow"
+        self._oldest = (OLDEST + 1e-5) * period
         self._delayed = ON_SERVOS if robot.driven_by_servos else DELAYED
         self._automatic = bandwidth_of(self.equations, period, self._delayed)
         self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
@@ -655,9 +658,9 @@ class QPController(SampledController):
             self._rate_seen = None
             return self._blind_command(time)
         assert state is not None and state.q is not None and state.v is not None
-        acts, lead = time + max(0.0, state.age) + self._more_late, self._lead
+        acts = time + max(0.0, state.age) + self._more_late
         since, self._seen_at = max(time - self._seen_at, self.period), time
-        if acts - time > (1.0 + 1e-6) * lead and self._last_command is not None:
+        if acts - time > self._oldest and self._last_command is not None:
             return self._braking_command(time, acts)
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
         self._late = acts - time
@@ -685,7 +688,7 @@ class QPController(SampledController):
         self._space(self._elapsed)
         if self._elapsed > MISSED * self.period:  # what the actuators did since then was not commanded alone
             self._rate_seen = None
-        if self._elapsed > lead:  # the actuators braked by themselves, the last efforts say nothing any more
+        if self._elapsed > self._oldest:  # the actuators braked by themselves, the last efforts say nothing any more
             self._begin_stretch(q, v)
             self._pending.clear()
         before = q, v
@@ -789,7 +792,7 @@ class QPController(SampledController):
         found = float(self._answer.periods or 0) * self.period
         self._more_late = max(0.0, self._more_late + found - self._late)
         self._answer.forget()
-        if self._impedance is not None and found > (1.0 + 1e-6) * self._lead:
+        if self._impedance is not None and found > self._oldest:
             self._give_up(f"motion answers to commands only after {1e3 * found:.3g} ms")
 
     # -- where the loop cannot hold the output, but impedances can ---------------------------------------------------
@@ -888,7 +891,7 @@ class QPController(SampledController):
         """Take times between commands [s], of which the median of the last says how long the next will be held, as long
         as it moves on by itself at most; one gap says nothing of the next."""
         self._spacings.extend(times)
-        self._holds = min(sorted(self._spacings)[SPACINGS // 2], self._lead)
+        self._holds = min(sorted(self._spacings)[SPACINGS // 2], self._oldest)
 
     def _braking_command(self, time: float, acts: float) -> Command:
         """For a state so old that the actuators have begun to brake since then: they go on with that.
