@@ -47,7 +47,8 @@ class FreeMotions:
 
     Attributes:
         stiffness: s^2 [1/s^2] with which they are held; 0 where they are only damped. damping: k [1/s].
-        rate: r [1/s] at the last `begin`, with what holds them.
+        rate: r [1/s] at the last `begin`, with what holds them; between: the same between two commands, 0 where
+            actuators that stand hold them.
     """
 
     def __init__(self, program: MotionProgram) -> None:

@@ -12,9 +12,9 @@ The law for both:
     p (T + L) <= GROWN,   p <= FASTER w
 
 It grows steeply towards poses that no effort holds, so that its trend counts, too: where that leads above what is
-afforded by design within the time that braking needs, the motion ends there. T is the period of control, L the time from a state
-to its command, and w the bandwidth of the output's loop. By `BEYOND` above that nothing is left of the loop, and the
-actuators' impedances hold the robot alone where it has some.
+afforded by design within the time that braking needs, the motion ends there. T is the period of control, L the time
+from a state to its command, and w the bandwidth of the output's loop. By `BEYOND` above that nothing is left of the
+loop, and the actuators' impedances hold the robot alone where it has some.
 """
 
 from __future__ import annotations

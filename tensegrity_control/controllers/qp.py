@@ -485,7 +485,7 @@ class QPController(SampledController):
 
     @classmethod
     def period_for(cls, robot: Robot) -> ControlPeriod:
-        """The longest period with which the loop holds this robot at rest with its actuators where its file puts them, see `held_growth`.
+        """The longest period with which the loop holds this robot at rest where its file puts it, see `held_growth`.
 
         A robot that is refused whatever the period gets the longest one, and the reason from the controller.
         """
@@ -501,10 +501,8 @@ class QPController(SampledController):
         rate = max(control._growth.rate, control._free.between)
         equations.update(q, np.zeros(robot.mechanism.velocity_count))
         period = longest_period(rate, lambda length: bandwidth_of(equations, length, control._delayed))
-        holds = f"at held efforts {robot.name} falls away from rest with {rate:.3g} 1/s" if rate > 0.0 else (
-            f"at held efforts {robot.name} stays where it is"
-        )
-        return ControlPeriod(period, holds)
+        falls = f"falls away from rest with {rate:.3g} 1/s" if rate > 0.0 else "stays where it is"
+        return ControlPeriod(period, f"at held efforts {robot.name} {falls}")
 
     def _refuse_slack(self) -> None:
         """Raise TensegrityError where cables are slack: nothing tells how much of them is to be reeled in."""

@@ -14,7 +14,9 @@ from tensegrity_control import make_controller
 from tensegrity_control.controllers.pending_commands import PendingCommands, Sent
 from tensegrity_control.external_loads import ExternalLoads
 from tensegrity_control.trajectories.time_scaling import PathClock
+from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import CommandRefused, TensegrityError
+from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
 
 
 @settings(max_examples=20)
@@ -140,3 +142,14 @@ def test_an_estimated_wrench_counts_from_the_next_state_on_in_bounds_and_fades_w
             loads.take_estimate(name, force, nothing, 3.0, 3.0)
     with pytest.raises(TensegrityError, match="limit"):
         ExternalLoads(robot, limit=-1.0)
+
+
+def test_a_computer_that_stalls_for_a_while_breaks_no_floor_of_a_platform_on_cables_whatever_the_period():
+    robot = load_robot("cable_robot")
+    for period in (0.005, 0.01):
+        delays = Delays(commands=(1, 1), freezes=((1.2, 0.12), (1.5, 0.16)))
+        made = DelayedLoop(robot, make_controller("qp", robot, period=period), period, delays)
+        made.run(0.05)
+        made.control.set_goal(made.stamp, made.simulation.observe().pose[0] + np.array([0.3, 0.0, 0.0]))
+        made.run(1.9)
+        assert made.least() > 1.7 and max(made.errors) < 0.02
