@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -171,6 +171,13 @@ STIFFNESS_SETTINGS = {
 """Of controllers that hold a stiffness."""
 
 
+class ControlPeriod(NamedTuple):
+    """s between two commands, and why so long."""
+
+    seconds: float
+    reason: str
+
+
 class Controller(ABC):
     """Turns states into commands.
 
@@ -247,6 +254,11 @@ class Controller(ABC):
     def diagnostics(self) -> dict[str, str]:
         """What else to tell whoever watches, by name; under "relaxed" what the last command gave up."""
         return {}
+
+    @classmethod
+    def period_for(cls, robot: Robot) -> ControlPeriod:
+        """How often it commands this robot, where nobody says anything else."""
+        return ControlPeriod(cls.default_period, "usual for this controller")
 
     @classmethod
     def suits(cls, robot: Robot) -> bool:

@@ -48,7 +48,8 @@ class FreeMotions:
 
     Attributes:
         stiffness: s^2 [1/s^2] with which they are held; 0 where they are only damped. damping: k [1/s].
-        rate: r [1/s] at the last `begin`, with what holds them.
+        rate: r [1/s] at the last `begin`, with what holds them; between: the same between two commands, 0 where
+            actuators that stand hold them.
     """
 
     def __init__(self, program: MotionProgram) -> None:
@@ -63,7 +64,7 @@ class FreeMotions:
         for joint in turned:
             other[self._mechanism.velocities_of(joint)] = False
         self._others = np.flatnonzero(other)
-        self.stiffness, self.damping, self.rate = 0.0, 0.0, 0.0
+        self.stiffness, self.damping, self.rate, self.between = 0.0, 0.0, 0.0, 0.0
 
     def begin(
         self, q: Array, damping: float, bandwidth: float, held: Array | None = None, allowed: float = 0.0
@@ -78,7 +79,7 @@ class FreeMotions:
         Raises:
             TensegrityError: a free motion falls away that no actuator holds, or too fast for this control.
         """
-        self._start, self.stiffness, self.damping = np.array(q), 0.0, damping
+        self._start, self.stiffness, self.damping, self.between = np.array(q), 0.0, damping, 0.0
         self.rate, _ = self._fastest()
         if self.rate <= DRIFT:
             return
@@ -92,12 +93,12 @@ class FreeMotions:
             )
         if held is None:
             return
-        rate, motion = self._fastest(held)
-        if rate > allowed:
+        self.between, motion = self._fastest(held)
+        if self.between > allowed:
             raise TensegrityError(
-                f"{what} with {rate:.3g} 1/s between two commands, and this control holds up to {allowed:.3g} 1/s: "
-                f"{self._names(motion)}. Shorten the period by a factor of {rate / allowed:.2g} or more, take less "
-                "prestress, or let another pull of the cables hold it."
+                f"{what} with {self.between:.3g} 1/s between two commands, and this control holds up to {allowed:.3g} "
+                f"1/s: {self._names(motion)}. Shorten the period by a factor of {self.between / allowed:.2g} or more, "
+                "take less prestress, or let another pull of the cables hold it."
             )
 
     def aim(self, q: Array) -> None:

@@ -12,14 +12,14 @@ The law for both:
     p (T + L) <= GROWN,   p <= FASTER w
 
 It grows steeply towards poses that no effort holds, so that its trend counts, too: where that leads above what is
-afforded within the time that braking needs, the motion ends there. T is the period of control, L the time from a state
-to its command, and w the bandwidth of the output's loop. By `BEYOND` above that nothing is left of the loop, and the
-actuators' impedances hold the robot alone where it has some.
+afforded by design within the time that braking needs, the motion ends there. T is the period of control, L the time
+from a state to its command, and w the bandwidth of the output's loop. By `BEYOND` above that nothing is left of the
+loop, and the actuators' impedances hold the robot alone where it has some.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -33,6 +33,13 @@ GROWN = 0.5
 """Logarithm of the growth within period and delay."""
 FASTER = 4.0
 """Of the output's bandwidth, which is what errors of the model are taken back with: 1/16 of S may be wrong."""
+UNREPORTED = 2.0
+"""Periods of delay that nobody reports and a loop survives all the same."""
+RISE = 2.0
+"""Times of growth at the start that a period which follows from the robot leaves room for: it rises on the way."""
+SHORTEST_PERIOD, LONGEST_PERIOD = 0.001, 0.01
+"""s, of periods that follow from the robot, in whole steps of the shortest: no actuator closes its own loop faster, and
+longer ones only let the output follow less closely."""
 LEAST_MARGIN = 0.05
 """Of what is allowed, left at the start at least; a robot with less is refused."""
 BEYOND = 0.5
@@ -175,8 +182,8 @@ class HeldGrowth:
         equations: of the robot; every look leaves them at another state. effort: (a,) limits, N m or N.
 
     Attributes:
-        rate: p [1/s] of the last look that was finished. allowed: what the loop affords with nothing late; affords:
-            what it affords now. Both may be changed. held: (a,) efforts that hold the output, of the last look.
+        rate: p [1/s] of the last look that was finished. allowed: what the loop affords by its design; affords: what
+            it affords now. Both may be changed. held: (a,) efforts that hold the output, of the last look.
     """
 
     def __init__(self, equations: TightCables, effort: Array) -> None:
@@ -201,6 +208,11 @@ class HeldGrowth:
         """p [1/s] that a loop affords. period, late: s. bandwidth: w [1/s]."""
         return min(GROWN / (period + max(late, 0.0)), FASTER * bandwidth)
 
+    @staticmethod
+    def designed(period: float, bandwidth: float) -> float:
+        """p [1/s] that a loop affords with the delay that it survives unreported. period: s. bandwidth: w [1/s]."""
+        return HeldGrowth.afforded(period, UNREPORTED * period, bandwidth)
+
     def begin(self, q: Array, efforts: Sequence[Array]) -> None:
         """Look at q (nq,) under each of the efforts (a,) that may hold the output there; the fastest counts."""
         self.rate, self._before = max(self.rate_at(q, each) for each in efforts), (-np.inf, 0.0)
@@ -220,7 +232,8 @@ class HeldGrowth:
             factor = self.rate / (self.allowed * (1.0 - LEAST_MARGIN))
             raise TensegrityError(
                 f"{self._equations.robot.name} falls away from rest with {self.rate:.3g} 1/s where its efforts stay as "
-                f"they are, and a loop of {period:g} s holds up to {self.allowed:.3g} 1/s. Shorten the period by a "
+                f"they are, and a loop of {period:g} s, {UNREPORTED:g} periods late, holds up to {self.allowed:.3g} 1/s. "
+                f"Shorten the period by a "
                 f"factor of {factor:.2g} or more, take a larger bandwidth, or less prestress."
             )
 
@@ -317,3 +330,19 @@ class HeldGrowth:
         arrays, held = self._equations.arrays, np.empty_like(self._effort)
         self._nearest(arrays.output_0, arrays.output_1, self._effort, np.asarray(effort), self._rows, held)
         return held
+
+
+def longest_period(rate: float, bandwidth: Callable[[float], float]) -> float:
+    """s between two commands that a robot needs at its start.
+
+    Args:
+        rate: p [1/s]. bandwidth: w [1/s] by period [s], not rising with it.
+
+    The longest of whole `SHORTEST_PERIOD`s up to `LONGEST_PERIOD` with which a loop is designed for `RISE` p; the
+    shortest where none is. A robot that falls away faster never gets a longer one.
+    """
+    for count in range(round(LONGEST_PERIOD / SHORTEST_PERIOD), 1, -1):
+        period = count * SHORTEST_PERIOD
+        if RISE * rate <= (1.0 - LEAST_MARGIN) * HeldGrowth.designed(period, bandwidth(period)):
+            return period
+    return SHORTEST_PERIOD

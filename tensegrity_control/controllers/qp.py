@@ -39,7 +39,16 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import STIFFNESS_SETTINGS, Accepted, Command, Reference, RobotState, Setting, Status
+from ..controller import (
+    STIFFNESS_SETTINGS,
+    Accepted,
+    Command,
+    ControlPeriod,
+    Reference,
+    RobotState,
+    Setting,
+    Status,
+)
 from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
@@ -63,7 +72,7 @@ from .cable_stretch import CableStretch
 from .free_motions import FreeMotions
 from .gear_losses import GearLosses
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, check_settings
-from .held_growth import HeldGrowth
+from .held_growth import LONGEST_PERIOD, HeldGrowth, longest_period
 from .output_task import Limits, OutputPath, OutputTask
 from .pending_commands import PendingCommands, Sent
 from .sampled_controller import SampledController
@@ -78,6 +87,8 @@ DELAYED, PHASE = 3.0, 0.95
 """Periods by which commands may be late, and rad of phase that these may cost."""
 ON_SERVOS = 11.0
 """The same periods on servos: a bus cycle of a busy computer lasts up to six, commands come up to five late."""
+OLDEST = 6.0
+"""Periods after a state beyond which no command answers it, and the actuators go on with what is under way."""
 FORGETTING = 1.0
 """s after which the feedback no longer cares that commands were late."""
 MISSED = 1.5
@@ -286,7 +297,7 @@ class QPController(SampledController):
     """
 
     streams_goals = takes_loads = takes_payloads = True
-    default_period = 0.005
+    default_period = LONGEST_PERIOD
     ABOUT: ClassVar[Mapping[str, Setting]] = {
         "bandwidth": Setting("1/s of the output's loop, at most half the control rate; 0: as period and cables allow"),
         "damping": Setting("1/s of motions that the output leaves free; 0: none", high=1e4),
@@ -337,6 +348,7 @@ class QPController(SampledController):
         self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
         self._limited_by = "the actuators' rates allow"
+        self._oldest = (OLDEST + 1e-5) * period
         self._delayed = ON_SERVOS if robot.driven_by_servos else DELAYED
         self._automatic = bandwidth_of(self.equations, period, self._delayed)
         self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
@@ -411,7 +423,7 @@ class QPController(SampledController):
         self._stiff, self._gains, self._floor = stiff, gains, np.asarray(floor, dtype=np.float64)
         self._bandwidth = gains["bandwidth"] or self._automatic
         self.program.tension_high[:] = ceiling
-        self._growth.allowed = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
+        self._growth.allowed = HeldGrowth.designed(self.period, self._bandwidth)
         self._guard.margin, self._guard.reserve.floor = gains["singularity"], self._floor
 
     def _stiffness_of(self, gains: dict[str, float], low: Array, ceiling: float) -> HeldStiffness | None:
@@ -470,32 +482,63 @@ class QPController(SampledController):
         self._more_late, self._given_up, self._in_time_since, self._anew = 0.0, "", np.inf, False
         self._bound_for, self._seen_at = None, time
         self.equations.work.load[:] = self.loads
+        growth = self._growth
+        growth.affords = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
+        self._begin_growth(q)
+        growth.refuse(self.period)
+        self._begin_free(q, growth.affords)
+        self.equations.update(q, v)
+        super().reset(time, state)
+
+    def _begin_growth(self, q: Array) -> None:
+        """Look how fast the output falls away at rest at q (nq,). Raises TensegrityError where no effort holds it
+        there."""
         settled, growth = self._settled, self._growth
         settled.begin(q, self._start_tension)
-        self.equations.update(q, 0.0 * v)
+        self.equations.update(q, np.zeros(self.robot.mechanism.velocity_count))
         if settled.needed:
             settled.write()
         self._set_output_limits()
         self._guard.begin()
         self._guard.reserve.refuse()
-        growth.affords = growth.allowed
         if settled.needed:
             growth.rate, growth.held = settled.growth, settled.effort
         else:
             keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
             growth.begin(q, (growth.holding(self._start_tension), keeps_floors))
-        growth.refuse(self.period)
+
+    def _begin_free(self, q: Array, allowed: float) -> None:
+        """Let free motions begin at q (nq,), that may fall away with `allowed` 1/s between two commands."""
         self._set_tensions(0.0)
-        held = None if self._stands else growth.held
-        if not settled.needed:
-            self._free.begin(q, self._gains["damping"], self._bandwidth, held, growth.allowed)
+        held, follows = None if self._stands else self._growth.held, not self._settled.needed
+        if follows:
+            self._free.begin(q, self._gains["damping"], self._bandwidth, held, allowed)
         else:
-            self._free.stiffness = 0.0
+            self._free.stiffness = self._free.between = 0.0
         # routed cables: a posture is held against tensions, which are large beside the inertia of light robots
-        self._leads = len(self.equations.parts.strands) > 0 and self._free.stiffness > 0.0 and not settled.needed
+        self._leads = follows and len(self.equations.parts.strands) > 0 and self._free.stiffness > 0.0
         self.program.tension_weight = LEADING_TENSION_WEIGHT if self._leads else TENSION_WEIGHT
-        self.equations.update(q, v)
-        super().reset(time, state)
+
+    @classmethod
+    def period_for(cls, robot: Robot) -> ControlPeriod:
+        """The longest period with which the loop holds this robot at rest where its file puts it, see `held_growth`.
+
+        A robot that is refused whatever the period gets the longest one, and the reason from the controller.
+        """
+        try:
+            control = cls(robot, period=LONGEST_PERIOD, actuation="effort")
+            equations, (q, _) = control.equations, control._equilibrium()
+            equations.update(q, np.zeros(robot.mechanism.velocity_count))
+            control._start_tension = equations.tension
+            control._begin_growth(q)
+            control._begin_free(q, math.inf)
+        except TensegrityError:
+            return ControlPeriod(LONGEST_PERIOD, "usual for this controller")
+        rate = max(control._growth.rate, control._free.between)
+        equations.update(q, np.zeros(robot.mechanism.velocity_count))
+        period = longest_period(rate, lambda length: bandwidth_of(equations, length, control._delayed))
+        falls = f"falls away from rest with {rate:.3g} 1/s" if rate > 0.0 else "stays where it is"
+        return ControlPeriod(period, f"at held efforts {robot.name} {falls}")
 
     def _refuse_slack(self) -> None:
         """Raise TensegrityError where cables are slack: nothing tells how much of them is to be reeled in."""
@@ -677,9 +720,9 @@ class QPController(SampledController):
             self._rate_seen = None
             return self._blind_command(time)
         assert state is not None and state.q is not None and state.v is not None
-        acts, lead = time + max(0.0, state.age) + self._more_late, self._lead
+        acts = time + max(0.0, state.age) + self._more_late
         since, self._seen_at = max(time - self._seen_at, self.period), time
-        if acts - time > (1.0 + 1e-6) * lead and self._last_command is not None:
+        if acts - time > self._oldest and self._last_command is not None:
             return self._braking_command(time, acts)
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
         self._late = acts - time
@@ -707,7 +750,7 @@ class QPController(SampledController):
         self._space(self._elapsed)
         if self._elapsed > MISSED * self.period:  # what the actuators did since then was not commanded alone
             self._rate_seen = None
-        if self._elapsed > lead:  # the actuators braked by themselves, the last efforts say nothing any more
+        if self._elapsed > self._oldest:  # the actuators braked by themselves, the last efforts say nothing any more
             self._begin_stretch(q, v)
             self._pending.clear()
         before = q, v
@@ -844,7 +887,7 @@ class QPController(SampledController):
         found = float(self._answer.periods or 0) * self.period
         self._more_late = max(0.0, self._more_late + found - self._late)
         self._answer.forget()
-        if self._impedance is not None and found > (1.0 + 1e-6) * self._lead:
+        if self._impedance is not None and found > self._oldest:
             self._give_up(f"motion answers to commands only after {1e3 * found:.3g} ms")
 
     # -- where the loop cannot hold the output, but impedances can ---------------------------------------------------
@@ -945,7 +988,7 @@ class QPController(SampledController):
         """Take times between commands [s], of which the median of the last says how long the next will be held, as long
         as it moves on by itself at most; one gap says nothing of the next."""
         self._spacings.extend(times)
-        self._holds = min(sorted(self._spacings)[SPACINGS // 2], self._lead)
+        self._holds = min(sorted(self._spacings)[SPACINGS // 2], self._oldest)
 
     def _braking_command(self, time: float, acts: float) -> Command:
         """For a state so old that the actuators have begun to brake since then: they go on with that.

@@ -236,6 +236,8 @@ def _run(
         alive.began = True
         domain = os.environ.get("ROS_DOMAIN_ID", "0")
         console.print(f"{loaded.name} is running after {time.monotonic() - began:.0f} s in ROS domain {domain}.")
+        if alive.runs("controller"):
+            console.print(str(graph.choice), soft_wrap=True, highlight=False)
         if "view" in watcher.diagnostics and alive.runs("view"):
             values = {value.key: value.value for value in watcher.diagnostics["view"].values}
             # in one piece on a line of its own, so that a narrow terminal does not cut the token

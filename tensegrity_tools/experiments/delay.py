@@ -34,38 +34,47 @@ SETTLING, HOLD = 0.1, 0.5
 
 @dataclass(frozen=True)
 class Case:
-    """One motion: the output goes `move` m away in `duration` s, commands come every `period` s."""
+    """One motion: the output goes `move` m away in `duration` s, commands come every `period` s; None: as often as the
+    controller needs for this robot."""
 
     robot: str
     controller: str
     move: tuple[float, float, float]
     duration: float = 1.0
-    period: float = 0.01
+    period: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """s between two commands."""
+        return self.period or controller_class(self.controller).period_for(load_robot(self.robot)).seconds
 
 
 CASES = (
-    Case("manipulator", "qp", (0.0, 0.0, -0.03), 1.0, 0.005),
+    Case("manipulator", "qp", (0.0, 0.0, -0.03)),
     Case("manipulator", "task", (0.0, 0.0, -0.03)),
-    Case("manipulator", "joint_position", (0.0, 0.0, -0.03)),
-    Case("single_strut", "qp", (0.06, 0.04, 0.0), 1.0, 0.005),
+    Case("manipulator", "joint_position", (0.0, 0.0, -0.03), period=0.01),
+    Case("single_strut", "qp", (0.06, 0.04, 0.0)),
     Case("single_strut", "near_rigid", (0.06, 0.04, 0.0)),
-    Case("biglide", "qp", (0.05, 0.03, 0.0), 1.0, 0.005),
-    Case("biglide", "computed_torque", (0.05, 0.03, 0.0)),
+    Case("biglide", "qp", (0.05, 0.03, 0.0)),
+    Case("biglide", "computed_torque", (0.05, 0.03, 0.0), period=0.01),
+    Case("three_rrr", "qp", (0.015, 0.015, 0.0)),
+    Case("stewart", "qp", (0.03, 0.0, 0.02)),
+    Case("cable_robot", "qp", (0.1, 0.05, 0.05), 2.0),
 )
 
 
 def late_run(case: Case, actuation: str, delay: int, kind: str = "fixed", *, observer: bool = False, seed: int = 0,
              control: Any = None) -> dict[str, Any]:  # fmt: skip
     """One run: errors in m, least tension in N and in parts of the floor (None without cables), and why it was lost."""
-    robot = load_robot(case.robot)
+    robot, period = load_robot(case.robot), case.seconds
     row: dict[str, Any] = {
         "robot": case.robot, "controller": case.controller, "actuation": actuation, "kind": kind,
-        "delay": delay * case.period, "worst": None, "end": None, "least_tension": None, "least": None, "lost": "",
+        "delay": delay * period, "worst": None, "end": None, "least_tension": None, "least": None, "lost": "",
     }  # fmt: skip
     try:
         control = control or control_of(case, actuation)
         delays = Delays(commands=(delay if kind == "fixed" else 0, delay), seed=seed)
-        loop = DelayedLoop(robot, control, case.period, delays, observer)
+        loop = DelayedLoop(robot, control, period, delays, observer)
         loop.run(SETTLING)
         goal = np.array(control.reference(loop.time).pose[0]) + np.array(case.move)
         arrival = control.set_goal(loop.stamp, goal, duration=case.duration).arrival
@@ -79,7 +88,7 @@ def late_run(case: Case, actuation: str, delay: int, kind: str = "fixed", *, obs
 
 def control_of(case: Case, actuation: str) -> Any:
     """The controller of a case."""
-    given: dict[str, Any] = {"period": case.period, "actuation": actuation}
+    given: dict[str, Any] = {"period": case.seconds, "actuation": actuation}
     available = controller_class(case.controller).parameters()
     return make_controller(
         case.controller, load_robot(case.robot), **{key: value for key, value in given.items() if key in available}

@@ -66,7 +66,8 @@ def launch_description(use: str) -> LaunchDescription:
                 prepare_emulator(graph.emulator)
         except TensegrityError as error:
             raise RuntimeError(in_words_of_launch(str(error))) from None
-        return [*_actions(graph), *(_rviz(graph, use) if texts[RVIZ] == "true" else [])]
+        said = [LogInfo(msg=str(graph.choice))] if "controller" in graph else []
+        return [*said, *_actions(graph), *(_rviz(graph, use) if texts[RVIZ] == "true" else [])]
 
     return LaunchDescription([*declared, OpaqueFunction(function=start)])
 

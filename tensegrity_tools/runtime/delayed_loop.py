@@ -39,7 +39,8 @@ class Delays:
     Args:
         states, commands: least and most periods by which each is late, drawn anew for every one.
         busy: least and most periods from one answer of the controller to its next one.
-        freezes: (begin, length) in s of times in which the controller's computer does nothing.
+        freezes: (begin, length) in s of times in which the controller's computer does nothing; what it had answered
+            before and was still under way leaves when it goes on.
         latency: what the controller knows of it: "measured" from what the plant reports, "nominal" (the mean of both),
             or "unknown".
         seed: of what is drawn.
@@ -188,7 +189,7 @@ class DelayedLoop:
             if reading is not None:
                 self._answer(reading)
                 self._free = self._tick + int(self._random.integers(self.delays.busy[0], self.delays.busy[1] + 1))
-        command = self._commands.take(self._tick)
+        command = None if self.delays.frozen(now) else self._commands.take(self._tick)
         if command is not None:
             self._apply(command, now)
         if not self._holding and self.gate.must_hold(now) is not None:

@@ -109,11 +109,15 @@ class ProcessDescription:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which controller gets which state how often: its name, one of `STATES`, and s."""
+    """Which controller gets which state how often: its name, one of `STATES`, s, and why so often."""
 
     controller: str
     state: str
     period: float
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"controller {self.controller}, a command every {1e3 * self.period:g} ms: {self.why}"
 
 
 @dataclass(frozen=True)
@@ -257,11 +261,12 @@ class Watching:
     view_address: str = "127.0.0.1"
 
 
-def choose(robot: Robot, controller: str = "", state: str = "", period: float = 0.0) -> Choice:
+def choose(robot: Robot, controller: str = "", state: str = "", period: float = 0.0, bus: float = 0.0) -> Choice:
     """What was asked for, and what the controller needs where nothing was.
 
     Args:
         controller: name, or "" for the usual one of the robot. state: one of `STATES`, or "". period: s, or 0.
+        bus: s in which servos report states, for which a controller that is made for one period is made; 0 without.
 
     Raises:
         TensegrityError: a name is unknown, or the state does not go with the controller or the robot.
@@ -287,7 +292,11 @@ def choose(robot: Robot, controller: str = "", state: str = "", period: float = 
             f"--control-period is {period} s; give {SHORTEST_PERIOD:g} to {LONGEST_PERIOD:g}, or 0 for what the "
             "controller needs."
         )
-    return Choice(name, kind, period or chosen.default_period)
+    if period:
+        return Choice(name, kind, period, "as asked for")
+    if bus and chosen.is_sampled:
+        return Choice(name, kind, bus, "the driver reports states so often")
+    return Choice(name, kind, *chosen.period_for(robot))
 
 
 def simulation_graph(
@@ -376,9 +385,7 @@ def hardware_graph(
         TensegrityError: no servos, no port, or what does not go together; one sentence.
     """
     loaded = load_robot(robot)
-    choice = choose(loaded, controller, state, control_period)
-    if loaded.servos and not control_period:
-        choice = _in_time_with_the_bus(loaded, choice)
+    choice = choose(loaded, controller, state, control_period, _bus_period(loaded))
     if not loaded.servos:
         raise TensegrityError(f"{loaded.name} has no servos; add a servos block to its file (docs/robot_file.md).")
     if not port:
@@ -411,14 +418,11 @@ def hardware_graph(
     return graph
 
 
-def _in_time_with_the_bus(robot: Robot, choice: Choice) -> Choice:
-    """A controller that is made for one period is made for that in which the driver reports states."""
-    from tensegrity_control.registry import controller_class
+def _bus_period(robot: Robot) -> float:
+    """s in which the driver of a robot reports states; 0 without servos."""
     from tensegrity_driver.hardware.settings import hardware_settings
 
-    if not controller_class(choice.controller).is_sampled:
-        return choice
-    return replace(choice, period=hardware_settings(robot).safety.period)
+    return hardware_settings(robot).safety.period if robot.servos else 0.0
 
 
 def _followers(

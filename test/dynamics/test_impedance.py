@@ -246,3 +246,8 @@ def test_the_gate_limits_the_rate_of_a_position_and_takes_it_from_one_at_a_limit
     assert (passed(3.0, 1.0, limits="clip"), passed(3.0, 1.0, limits="clip").rate) == (1.0, 0.0)
     with pytest.raises(TensegrityError, match="rate"):
         MovingPosition(0.0, math.nan)
+
+
+@pytest.mark.parametrize("period", [0.0, 0.001, 0.005, 0.01, 0.02])
+def test_set_points_move_on_for_six_periods_and_never_for_less_than_a_computer_is_away(period):
+    assert lead_of(period) == pytest.approx(max(EXTRAPOLATED_PERIODS * period, 0.06))

@@ -18,7 +18,7 @@ from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
 
 @pytest.mark.long
 def test_impedances_keep_their_error_and_come_to_their_goal_however_late_commands_are(tmp_path: Path):
-    result = run([Case("biglide", "computed_torque", (0.03, 0.02, 0.0), 0.5)], [0, 3])
+    result = run([Case("biglide", "computed_torque", (0.03, 0.02, 0.0), 0.5, 0.01)], [0, 3])
     impedances = [each for each in result["runs"] if each["actuation"] == "impedance"]
     assert [(each["kind"], each["delay"]) for each in impedances] == [
         ("fixed", 0.0),

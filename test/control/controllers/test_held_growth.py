@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
-from tensegrity_control.controllers.held_growth import HeldGrowth, fill_nearest
+from tensegrity_control.controllers.held_growth import HeldGrowth, fill_nearest, longest_period
+from tensegrity_control.controllers.qp import QPController
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.linearisation import linearise
@@ -113,17 +115,59 @@ def test_a_look_in_parts_is_the_same_whatever_loads_come_between():
 def test_a_robot_that_falls_away_faster_than_its_loop_is_refused_at_the_start_by_name():
     robot = pendulum(high=0.02, inertia=1e-7)  # about sqrt(g / high) = 22 1/s
     state = RobotState(q=np.zeros(1), v=np.zeros(1))
-    control = make_controller("qp", robot, period=0.03, actuation="effort")
+    control = make_controller("qp", robot, period=0.01, actuation="effort")
     with pytest.raises(TensegrityError, match=r"pendulum falls away from rest with 22.1 1/s .* Shorten the period"):
         control.reset(0.0, state)
     make_controller("qp", robot, period=0.005, actuation="effort").reset(0.0, state)
+
+
+def test_the_period_that_follows_from_a_drawn_robot_is_accepted_and_never_longer_for_one_that_falls_faster():
+    random, found = np.random.default_rng(12), []
+    for _ in range(8):
+        robot = pendulum(random.uniform(-0.05, 0.1), 10.0 ** random.uniform(-7.0, -3.0), random.uniform(-0.5, 0.5))
+        period = QPController.period_for(robot).seconds
+        control = make_controller("qp", robot, period=period, actuation="effort")
+        start = Simulation(robot)
+        control.reset(0.0, RobotState(q=start.state.q, v=start.state.v))
+        found.append((control._growth.rate, period))
+    found.sort()
+    assert len({period for _, period in found}) > 2
+    assert all(later[1] <= earlier[1] for earlier, later in pairwise(found))
+
+
+@pytest.mark.parametrize("lag", [0.0, 0.002, 0.02])
+def test_a_longer_period_than_the_one_that_follows_leaves_less_room_than_a_loop_is_designed_for(lag):
+    def bandwidth(period):
+        return 0.25 / (period + lag)
+
+    for rate in np.geomspace(0.5, 300.0, 30):
+        period = longest_period(rate, bandwidth)
+        fits = [2.0 * rate <= 0.95 * HeldGrowth.designed(each, bandwidth(each)) for each in (period, period + 1e-3)]
+        assert fits[0] or period == 0.001
+        assert not fits[1] or period == 0.01
+
+
+@pytest.mark.parametrize("floor", [1.0, pytest.param(8.0, marks=pytest.mark.long)])
+def test_an_arm_at_the_period_that_follows_from_it_survives_two_periods_of_delay_that_nobody_reports(floor):
+    robot = thin_arm(floor)
+    period = QPController.period_for(robot).seconds
+    loop = DelayedLoop(
+        robot, make_controller("qp", robot, period=period), period, Delays(commands=(2, 2), latency="unknown")
+    )
+    loop.run(0.1 if floor < 4.0 else 1.2)  # tensions of 4 N at the start
+    loop.forget()
+    here = np.array(loop.simulation.observe().pose[0])
+    loop.control.set_goal(loop.stamp, here + np.array([0.01, 0.0, 0.003]))
+    loop.run(0.6)
+    assert loop.least() > 0.95 and max(loop.errors) < 1e-4 and not loop.control.relaxed()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1])
 def test_an_arm_that_falls_away_fast_is_never_lost_on_the_way_to_drawn_goals(seed):
     robot = thin_arm(8.0)
-    loop = DelayedLoop(robot, make_controller("qp", robot), 0.005)
+    period = QPController.period_for(robot).seconds
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=period), period)
     random, home = np.random.default_rng(seed), np.array(loop.control.reference(0.0).pose[0])
     loop.run(1.5)
     loop.forget()
@@ -140,9 +184,9 @@ def test_an_arm_that_falls_away_fast_is_never_lost_on_the_way_to_drawn_goals(see
 @pytest.mark.long
 def test_commands_that_are_told_to_come_too_late_for_the_loop_leave_the_arm_to_its_impedances():
     robot = thin_arm()
-    loop = DelayedLoop(robot, make_controller("qp", robot), 0.005)
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=0.0025), 0.0025)
     loop.run(1.5)
-    loop.set_delays(Delays(commands=(4, 4), latency="nominal"))
+    loop.set_delays(Delays(commands=(6, 6), latency="nominal"))
     loop.forget()
     loop.run(1.0)
     assert "held by the actuators' impedances alone" in " ".join(loop.control.relaxed())
@@ -157,11 +201,11 @@ def test_commands_that_are_told_to_come_too_late_for_the_loop_leave_the_arm_to_i
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("delays", [Delays(commands=(4, 4), latency="nominal"), Delays(commands=(2, 2), busy=(5, 5))])
+@pytest.mark.parametrize("delays", [Delays(commands=(6, 6), latency="nominal"), Delays(commands=(4, 4), busy=(6, 6))])
 @pytest.mark.parametrize("held", [False, True])
 def test_a_goal_on_whose_way_commands_came_too_late_is_reached_when_they_are_in_time_again(delays, held):
     robot = thin_arm()
-    loop = DelayedLoop(robot, make_controller("qp", robot), 0.005)
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=0.0025), 0.0025)
     loop.run(1.5)
     goal = loop.simulation.observe().pose[0] + np.array([0.02, 0.0, 0.0])
     arrival = loop.control.set_goal(loop.stamp, goal).duration
