@@ -232,9 +232,9 @@ class HeldGrowth:
             factor = self.rate / (self.allowed * (1.0 - LEAST_MARGIN))
             raise TensegrityError(
                 f"{self._equations.robot.name} falls away from rest with {self.rate:.3g} 1/s where its efforts stay as "
-                f"they are, and a loop of {period:g} s, {UNREPORTED:g} periods late, holds up to {self.allowed:.3g} 1/s. "
-                f"Shorten the period by a "
-                f"factor of {factor:.2g} or more, take a larger bandwidth, or less prestress."
+                f"they are, and a loop of {period:g} s, {UNREPORTED:g} periods late, holds up to {self.allowed:.3g} "
+                f"1/s. Shorten the period by a factor of {factor:.2g} or more, take a larger bandwidth, or less "
+                "prestress."
             )
 
     def refuse_goal(self, q: Array, direction: Array) -> None:
