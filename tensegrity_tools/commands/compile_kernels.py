@@ -16,13 +16,13 @@ from ..output import console
 
 USES = ("motion", "control", "live")
 # Robots that together use every compiled function. Those of one kind share most of it, so that each kind is a process;
-# the shorter one takes what `qp` adds for mechanisms, when the other one has compiled what that builds on. Nothing is
-# in both, since both would compile what they need at the same time.
+# the shorter one takes what `qp` adds for mechanisms, when the other one has compiled what that builds on, and that one
+# in the end what rolling adds. Nothing is in both, since both would compile what they need at the same time.
 PARTS = (
-    ("tensebot", "three_prism", "six_bar", "manipulator:live", "cable_robot:live", "single_strut:live", "biglide:live"),
+    ("tensebot", "three_prism", "manipulator:live", "cable_robot:live", "single_strut:live", "biglide:live"),
     (
         "manipulator:motion", "manipulator:control", "single_strut:motion", "single_strut:control",
-        "biglide:motion", "biglide:control",
+        "biglide:motion", "biglide:control", "six_bar",
     ),
 )  # fmt: skip
 LIVE = "qp"
