@@ -20,6 +20,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -72,7 +73,7 @@ from .cable_stretch import CableStretch
 from .free_motions import FreeMotions
 from .gear_losses import GearLosses
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, check_settings
-from .held_growth import LONGEST_PERIOD, HeldGrowth, longest_period
+from .held_growth import LONGEST_PERIOD, SHORTEST_PERIOD, HeldGrowth, longest_period
 from .output_task import Limits, OutputPath, OutputTask
 from .pending_commands import PendingCommands, Sent
 from .sampled_controller import SampledController
@@ -123,6 +124,8 @@ LOST_TURN = 0.8
 """rad, the same of rotations."""
 OFF = 5.0
 """Times of how far the output may be behind (`_watch_border`), from which on impedances hold it instead."""
+TRIED_PERIODS = (LONGEST_PERIOD, 0.5 * LONGEST_PERIOD, 2.0 * SHORTEST_PERIOD, SHORTEST_PERIOD)
+"""s, with which a robot is tried whose period is to follow from it."""
 LEAST_DURATION = 3.0
 """Time constants of the output's loop that every motion takes at least."""
 CALM = 2.0
@@ -523,22 +526,26 @@ class QPController(SampledController):
     def period_for(cls, robot: Robot) -> ControlPeriod:
         """The longest period with which the loop holds this robot at rest where its file puts it, see `held_growth`.
 
-        A robot that is refused whatever the period gets the longest one, and the reason from the controller.
+        What is refused at a long period may be held at a shorter one. A robot that is refused whatever the period gets
+        the longest one, and the reason from the controller.
         """
-        try:
-            control = cls(robot, period=LONGEST_PERIOD, actuation="effort")
-            equations, (q, _) = control.equations, control._equilibrium()
-            equations.update(q, np.zeros(robot.mechanism.velocity_count))
-            control._start_tension = equations.tension
-            control._begin_growth(q)
-            control._begin_free(q, math.inf)
-        except TensegrityError:
-            return ControlPeriod(LONGEST_PERIOD, "usual for this controller")
-        rate = max(control._growth.rate, control._free.between)
-        equations.update(q, np.zeros(robot.mechanism.velocity_count))
-        period = longest_period(rate, lambda length: bandwidth_of(equations, length, control._delayed))
-        falls = f"falls away from rest with {rate:.3g} 1/s" if rate > 0.0 else "stays where it is"
-        return ControlPeriod(period, f"at held efforts {robot.name} {falls}")
+        for period in TRIED_PERIODS:
+            try:
+                control = cls(robot, period=period, actuation="effort")
+                equations, (q, _) = control.equations, control._equilibrium()
+                still = np.zeros(robot.mechanism.velocity_count)
+                equations.update(q, still)
+                control._start_tension = equations.tension
+                control._begin_growth(q)
+                control._begin_free(q, math.inf)
+            except TensegrityError:
+                continue
+            rate = max(control._growth.rate, control._free.between)
+            equations.update(q, still)
+            fits = longest_period(rate, partial(bandwidth_of, equations, delayed=control._delayed))
+            falls = f"falls away from rest with {rate:.3g} 1/s" if rate > 0.0 else "stays where it is"
+            return ControlPeriod(min(period, fits), f"at held efforts {robot.name} {falls}")
+        return ControlPeriod(LONGEST_PERIOD, "usual for this controller")
 
     def _refuse_slack(self) -> None:
         """Raise TensegrityError where cables are slack: nothing tells how much of them is to be reeled in."""

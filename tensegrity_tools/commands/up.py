@@ -295,13 +295,22 @@ def _not_ready(watcher: Any, graph: NodeGraph, alive: Living) -> list[str]:
     return ([] if there else ["the first state"]) + (goals or taken) + hidden + deaf
 
 
+REFUSED_S = 20.0
+"""s for which a controller may refuse every state before that counts: the next one may be one that it takes."""
+
+
 def _wait(alive: Living, watcher: Any, missing: Callable[[], list[str]]) -> None:
     """Wait until nothing is missing any more, saying what still is."""
     with console.status("starting the nodes") as note:
-        began = time.monotonic()
+        began = refused = time.monotonic()
         while waiting := missing():
             watcher.spin(0.2)
             alive.check()
+            control = watcher.diagnostics.get("controller")
+            if control is None or not control.message.startswith("cannot take over"):
+                refused = time.monotonic()
+            elif time.monotonic() - refused > REFUSED_S:
+                raise TensegrityError(f"the controller {control.message}")
             note.update(f"starting the nodes: waiting for {', '.join(waiting)} ({time.monotonic() - began:.0f} s)")
             if time.monotonic() - began > 300.0:
                 raise TensegrityError(f"after five minutes there is still no sign of {', '.join(waiting)}.")
