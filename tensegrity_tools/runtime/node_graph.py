@@ -38,6 +38,8 @@ COMPOSABLE = ("simulator", "estimator", "controller", "markers")
 EMULATED = "emulated"
 NAMESPACE = r"[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*"
 STATES = ("rest", "observer", "truth")
+KEPT_PERIOD = 0.005
+"""s between commands that nodes keep by the clock on a computer of today, most of the time."""
 SHORTEST_PERIOD, LONGEST_PERIOD = 0.0005, 1.0
 """s, of the control."""
 
@@ -329,6 +331,11 @@ def simulation_graph(
         TensegrityError: what was asked for does not exist or does not go together; one sentence.
     """
     choice = choose(load_robot(robot), controller, state, control_period)
+    if not (lockstep or control_period) and choice.period < KEPT_PERIOD * real_time_factor:
+        raise TensegrityError(
+            f"{choice}; by the clock these nodes keep {1e3 * KEPT_PERIOD:g} ms. Take --lockstep, --real-time-factor "
+            f"{choice.period / KEPT_PERIOD:g} or another controller (joint_position); --control-period overrides this."
+        )
     name = str(robot)
     simulator = {
         "robot": name,

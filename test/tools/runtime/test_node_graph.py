@@ -24,6 +24,9 @@ def names(graph: NodeGraph) -> list[str]:
     return [node.name for node in graph]
 
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
 def test_every_node_has_a_module_with_a_main_and_an_executable_of_its_name() -> None:
     pytest.importorskip("rclpy", reason="ROS 2 is not installed")
     for name, module in MODULES.items():
@@ -56,6 +59,15 @@ def test_the_truth_as_state_needs_no_estimator() -> None:
 def test_a_torque_controller_gets_the_observer_and_a_short_period_by_itself() -> None:
     choice = simulation_graph("manipulator", controller="task").choice
     assert (choice.state, choice.period) == ("observer", 0.01)
+
+
+def test_a_robot_that_needs_commands_faster_than_nodes_keep_is_refused_by_the_clock_alone() -> None:
+    asked = {"robot": str(EXAMPLES / "torque_finger.yaml"), "controller": "qp"}
+    with pytest.raises(TensegrityError, match=r"every 1 ms: at held efforts .*--lockstep, --real-time-factor 0\.2 or"):
+        simulation_graph(**asked)
+    assert simulation_graph(**asked, lockstep=True).choice.period == 0.001
+    assert simulation_graph(**asked, real_time_factor=0.2).choice.period == 0.001
+    assert simulation_graph(**asked, control_period=0.002).choice.period == 0.002
 
 
 def test_servos_begin_when_those_that_answer_are_there_but_emulated_time_waits_itself(tmp_path: Path) -> None:
