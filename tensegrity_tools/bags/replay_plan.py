@@ -26,10 +26,7 @@ TIMING = "command_timing"
 """From when on commands acted, to the controller: sent before the next state that it answered."""
 LOADS = {"external_wrench": "geometry_msgs/msg/WrenchStamped", "payload": "geometry_msgs/msg/InertiaStamped"}
 """Type of what others say of loads, to estimator and controller, too."""
-TAKEN = {
-    f"{node}/{name}": LOADS[name]
-    for node, name in (("estimator", "external_wrench"), ("estimator", "payload"), ("controller", "external_wrench"))
-}
+TAKEN = {f"{node}/{name}": kind for node in ("estimator", "controller") for name, kind in LOADS.items()}
 """What each of them tells when it has taken a load, before the first answer that knows of it."""
 STATE, COMMAND, REFERENCE, GOAL = "structure_state", "actuator_command", "reference", "goal"
 

@@ -213,7 +213,7 @@ def test_pushes_and_payloads_are_answered_alike_to_the_last_bit(tmp_path: Path, 
     status, words = replayed(bag, tmp_path)
     assert status == 0, words
     loads = [line for line in words.splitlines() if line.startswith(("estimator/", "controller/"))]
-    assert len(loads) == (2 if controller == "qp" else 1), words
+    assert len(loads) == (4 if controller == "qp" else 2), words
     assert all(int(line.split()[1]) >= 3 for line in loads)
 
 

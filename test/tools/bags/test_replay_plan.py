@@ -40,6 +40,7 @@ KINDS = {
     "estimator/external_wrench": (WrenchStamped, "geometry_msgs/msg/WrenchStamped"),
     "estimator/payload": (InertiaStamped, "geometry_msgs/msg/InertiaStamped"),
     "controller/external_wrench": (WrenchStamped, "geometry_msgs/msg/WrenchStamped"),
+    "controller/payload": (InertiaStamped, "geometry_msgs/msg/InertiaStamped"),
 }
 FRAME = ("/clock", "joint_states", "structure_state", "actuator_command")
 
@@ -131,11 +132,18 @@ def test_a_load_is_sent_to_each_node_before_the_first_answer_that_knows_of_it(tm
     # the estimator took both before the state of 20, the controller after its answer to that
     frame = [(each, 20) for each in FRAME]
     loads = [("estimator/external_wrench", 7), ("estimator/payload", 8), ("external_wrench", 7)]
-    events = [*((each, 0) for each in FRAME), *loads, *frame, ("controller/external_wrench", 7)]
+    events = [
+        *((each, 0) for each in FRAME),
+        *loads,
+        *frame,
+        ("controller/external_wrench", 7),
+        ("controller/payload", 8),
+    ]
     plan = planned(tmp_path / "bag", events, "/left")
     assert order(plan) == [
         ("structure_state", 0), ("actuator_command", 0), ("estimator/external_wrench", 7), ("estimator/payload", 8),
         ("structure_state", 20), ("actuator_command", 20), ("controller/external_wrench", 7),
+        ("controller/payload", 8),
     ]  # fmt: skip
     assert all(step.sends[-1][0] == step.answers for step in plan.steps if step.answers in TAKEN)
 
