@@ -1043,10 +1043,8 @@ class QPController(SampledController):
         if not self._floor.size:
             return
         self._commanded_elastic.append((acts, self._stretch.elastic.copy()))
-        left, late = (
-            math.exp(-self._elapsed / DOUBT),
-            max(acts - time, DELAYED * self.period),
-        )  # a delay may be unreported
+        left = math.exp(-self._elapsed / DOUBT)
+        late = max(acts - time, DELAYED * self.period)  # a delay may be unreported
         for begin, commanded in reversed(self._commanded_elastic):
             if begin <= time:
                 self._update_doubt(

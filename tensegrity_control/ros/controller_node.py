@@ -189,7 +189,6 @@ class ControllerNode(RobotNode):
             "of the robot's weight", low=-1.0, high=1e9,
         )  # fmt: skip
         self._loads = ExternalLoads(self._robot, patience, None if largest < 0.0 else largest)
-        self._load_refused = ""
         # what was taken, before the first answer that knows of it: a replay needs to know which one that was
         self._load_teller = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
         self._payload_teller = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
@@ -369,9 +368,7 @@ class ControllerNode(RobotNode):
         if self._loads.estimate.any():
             force = " ".join(f"{each:.3g}" for each in self._loads.estimate[:3].tolist())
             values["estimated_load"] = f"{force} N on {self._loads.estimate_of}"
-        if self._load_refused:
-            values["external_wrench_refused"] = self._load_refused
-        return values
+        return values | self.refusals
 
     def _period_mismatch(self, since: int) -> bool:
         """Whether states come at another period than a torque or rate controller was made for."""
@@ -466,20 +463,15 @@ class ControllerNode(RobotNode):
 
     def _take_wrench(self, message: WrenchStamped) -> None:
         """A load that is known; what is wrong with one stands in the diagnostics until a good one comes."""
-        try:
+        with self.noting_refusal("external_wrench"):
             self._loads.take(self.controller, *wrench_from_message(message), self._now)
-            self._load_refused = ""
             self._load_teller.publish(message)
-        except TensegrityError as error:
-            self._load_refused = str(error)
 
     def _take_payload(self, message: InertiaStamped) -> None:
         """A payload that is known; a controller that reckons with payloads takes it, at once or where it takes over."""
-        try:
+        with self.noting_refusal("payload"):
             self._loads.take_payload(*payload_from_message(message), self._now)
             self._payload_teller.publish(message)
-        except TensegrityError as error:
-            self._load_refused = str(error)
 
     def _newest(self, message: StructureState) -> float:
         """s, of the newest reading of the actuators that is known; of the state itself where none is newer."""
@@ -498,10 +490,8 @@ class ControllerNode(RobotNode):
 
     def _take_estimate(self, message: WrenchStamped) -> None:
         """What the observer says that pulls beside what is known; counts from the state after its own on."""
-        try:
+        with self.noting_refusal("estimated_wrench"):
             self._loads.take_estimate(*wrench_from_message(message), self._now)
-        except TensegrityError as error:
-            self._load_refused = str(error)
 
     def _within_limits(self, positions: np.ndarray) -> np.ndarray:
         """Positions as the command gate takes them: what stands beyond a limit comes back to it."""

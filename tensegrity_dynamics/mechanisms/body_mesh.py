@@ -23,7 +23,7 @@ class BodyMesh:
         placement: that frame on the body.
         density: kg/m^3 of the solid that it encloses; mass: kg of it, instead. Without either it is only drawn.
         uri: as the robot file names it; path: where it was found; scale: m per unit of the file. Viewers that read the
-            file themselves are reported.
+            file themselves get these three.
 
     Raises:
         TensegrityError: a density or mass that is negative or not finite.

@@ -67,7 +67,6 @@ class EstimatorNode(RobotNode):
         )
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
         self._at = 0.0
-        self._wrench_refused = ""
         self._wrench_teller = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
         self._payload_teller = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
         self._words: dict[str, str] = {}
@@ -141,7 +140,7 @@ class EstimatorNode(RobotNode):
             return
         # The load first: it counts from the next state on, and whoever takes that one must have it, even one that had
         # no time in between and finds both of them waiting.
-        values = self._publish_load(estimate, at) if self._observes else dict(self._estimator.notes)
+        values = self.refusals | (self._publish_load(estimate, at) if self._observes else self._estimator.notes)
         publish_state(self._publisher, self._buffer, self._record(estimate), at, "estimator")
         self._read = read
         if not estimate.converged:
@@ -154,10 +153,9 @@ class EstimatorNode(RobotNode):
 
     def _publish_load(self, estimate: Estimate, at: Time) -> dict[str, str]:
         """Publish what pulls at the output unknown, and say it with its deviations."""
-        values = {"external_wrench_refused": self._wrench_refused} if self._wrench_refused else {}
         unknown = getattr(estimate, "unknown", None)
         if unknown is None or self._estimated is None:
-            return values
+            return {}
         if unknown.body and self._estimated.get_subscription_count():
             message_out = WrenchStamped()
             message_out.header.stamp, message_out.header.frame_id = at, unknown.body
@@ -169,23 +167,18 @@ class EstimatorNode(RobotNode):
             pairs = zip(unknown.names, unknown.values.tolist(), deviations, strict=True)
             self._words = {f"unknown {name}": f"{value:.3g} +- {deviation:.2g}" for name, value, deviation in pairs}
             self._worded = self._at
-        return values | self._words
+        return self._words
 
     def _take_wrench(self, message: WrenchStamped) -> None:
-        try:
+        with self.noting_refusal("external_wrench"):
             self._wrenches.take(*wrench_from_message(message), self._at)
-            self._wrench_refused = ""
             self._wrench_teller.publish(message)
-        except TensegrityError as error:
-            self._wrench_refused = str(error)
 
     def _take_payload(self, message: InertiaStamped) -> None:
         assert self._payloads is not None
-        try:
+        with self.noting_refusal("payload"):
             self._payloads.take(*payload_from_message(message), self._at)
             self._payload_teller.publish(message)
-        except TensegrityError as error:
-            self.get_logger().warning(f"payload refused: {error}")
 
     def _keep_tendons(self, message: TendonState) -> None:
         self._tendons = message

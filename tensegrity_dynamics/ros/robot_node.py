@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any, NoReturn
 
 import rclpy
@@ -78,6 +78,7 @@ class RobotNode(Node):
     Attributes:
         attention: what it looks at; give `attention.prompt` as callback group of a service that cannot wait.
         survived: errors that came from outside and that no callback had foreseen.
+        refusals: why the last message of a topic was refused, by `TOPIC_refused`.
         status_text, status_values: what its diagnostics say, in words and by name.
     """
 
@@ -85,7 +86,7 @@ class RobotNode(Node):
         self._hand_over = HandOver.current  # before rclpy makes its own publishers and subscriptions
         self.attention = Attention()
         super().__init__(name, cli_args=list(self._hand_over.arguments) if self._hand_over else None)
-        self.survived = 0
+        self.survived, self.refusals = 0, dict[str, str]()
         self._own_error: Exception | None = None
         self._news, self._news_since = 0, 0.0
         self._choices: dict[str, Sequence[str]] = {}
@@ -153,6 +154,15 @@ class RobotNode(Node):
         where = traceback.extract_tb(error.__traceback__)[-1:]
         location = "".join(f" ({each.filename.rsplit('/', 1)[-1]}:{each.lineno})" for each in where)
         self.set_status(ERROR, f"{what}: {type(error).__name__}: {words}{location}", survived_errors=self.survived)
+
+    @contextmanager
+    def noting_refusal(self, topic: str) -> Iterator[None]:
+        """Take a message of a topic; why it was refused stands in `refusals` until a good one of that topic comes."""
+        self.refusals.pop(f"{topic}_refused", None)
+        try:
+            yield
+        except TensegrityError as error:
+            self.refusals[f"{topic}_refused"] = str(error)
 
     def close(self) -> None:
         """Let go of what is not ROS; called once at the end."""

@@ -336,6 +336,27 @@ def test_a_simulator_says_which_payloads_it_carries_and_which_it_refuses():
         assert told == [(["top_1"], [0.2]), ([], []), (["top_1"], [0.3]), ([], [])]
 
 
+@pytest.mark.parametrize("node_class", [ControllerNode, EstimatorNode])
+def test_a_refused_payload_is_named_until_a_good_one_comes_whatever_wrenches_come(node_class):
+    with node_of(node_class, "single_strut", {"method": "observer", "controller": "qp"}) as (node, _):
+        weigh, push = (
+            next(each for each in node.subscriptions if each.topic_name.endswith(f"/{topic}"))
+            for topic in ("payload", "external_wrench")
+        )
+        weight, wrench = weigh.msg_type(), push.msg_type()
+        wrench.header.frame_id = weight.header.frame_id = "nobody"
+        weight.inertia.m = 0.1
+        weigh.callback(weight)
+        push.callback(wrench)
+        assert all("nobody" in node.refusals[f"{each}_refused"] for each in ("payload", "external_wrench"))
+        wrench.header.frame_id = "strut"
+        push.callback(wrench)
+        assert list(node.refusals) == ["payload_refused"]
+        weight.header.frame_id = "strut"
+        weigh.callback(weight)
+        assert not node.refusals
+
+
 @pytest.mark.parametrize("event", ["start", "hold", "reset", "pause"])
 def test_time_without_commands_counts_for_no_pace(event):
     from std_srvs.srv import SetBool, Trigger
