@@ -191,8 +191,8 @@ class ControllerNode(RobotNode):
         self._loads = ExternalLoads(self._robot, patience, None if largest < 0.0 else largest)
         self._load_refused = ""
         # what was taken, before the first answer that knows of it: a replay needs to know which one that was
-        self._load_teller = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
-        self._payload_teller = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
+        self._load_publisher = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
+        self._payload_publisher = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
         self._estimates: Any = None
         self._hear_estimates()
         if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
@@ -469,7 +469,7 @@ class ControllerNode(RobotNode):
         try:
             self._loads.take(self.controller, *wrench_from_message(message), self._now)
             self._load_refused = ""
-            self._load_teller.publish(message)
+            self._load_publisher.publish(message)
         except TensegrityError as error:
             self._load_refused = str(error)
 
@@ -477,7 +477,7 @@ class ControllerNode(RobotNode):
         """A payload that is known; a controller that reckons with payloads takes it, at once or where it takes over."""
         try:
             self._loads.take_payload(*payload_from_message(message), self._now)
-            self._payload_teller.publish(message)
+            self._payload_publisher.publish(message)
         except TensegrityError as error:
             self._load_refused = str(error)
 

@@ -68,8 +68,8 @@ class EstimatorNode(RobotNode):
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
         self._at = 0.0
         self._wrench_refused = ""
-        self._wrench_teller = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
-        self._payload_teller = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
+        self._wrench_publisher = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
+        self._payload_publisher = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
         self._words: dict[str, str] = {}
         self._worded = -np.inf
         self._codec, self._buffer = type_of(robot).codec(robot), StateBuffer()
@@ -175,7 +175,7 @@ class EstimatorNode(RobotNode):
         try:
             self._wrenches.take(*wrench_from_message(message), self._at)
             self._wrench_refused = ""
-            self._wrench_teller.publish(message)
+            self._wrench_publisher.publish(message)
         except TensegrityError as error:
             self._wrench_refused = str(error)
 
@@ -183,7 +183,7 @@ class EstimatorNode(RobotNode):
         assert self._payloads is not None
         try:
             self._payloads.take(*payload_from_message(message), self._at)
-            self._payload_teller.publish(message)
+            self._payload_publisher.publish(message)
         except TensegrityError as error:
             self.get_logger().warning(f"payload refused: {error}")
 

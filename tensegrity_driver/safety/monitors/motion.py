@@ -151,7 +151,7 @@ class DisobeysHoldMonitor(TendonMonitor):
         self._past: dict[float, deque[tuple[float, float]]] = {
             sign: deque(maxlen=settings.window + 1) for sign in (-1.0, 1.0)
         }
-        self._told = {-1.0: 0.0, 1.0: 0.0}
+        self._commanded = {-1.0: 0.0, 1.0: 0.0}
         self._acts = settings.lag + (math.ceil(BOARD_SETTLING_S / settings.period) if spool.on_board else 0)
 
     @property
@@ -166,10 +166,10 @@ class DisobeysHoldMonitor(TendonMonitor):
         for sign, past in self._past.items():
             if tendon is None or not self.held or not self._stands(command, length, sign):
                 past.clear()
-                self._told[sign] = 0.0
+                self._commanded[sign] = 0.0
                 continue
-            self._told[sign] += period
-            if self._told[sign] <= (self._acts + 0.5) * self.settings.period:
+            self._commanded[sign] += period
+            if self._commanded[sign] <= (self._acts + 0.5) * self.settings.period:
                 continue
             speed = -self.spool.winding_speed(tendon.raw)
             own = past[-1][1] if past else 0.0
