@@ -73,7 +73,7 @@ class FollowingErrorMonitor(TendonMonitor):
             return None
         length = math.nan if tendon is None else tendon.length
         period = elapsed(readings, self.settings)
-        if command is not None and self._gives_way(command, length, period):
+        if command is not None and self._complies(command, length, period):
             self._past.clear()  # a soft servo goes where it is pushed, as far as its stiffness lets it
             return None
         before = self._past[-1][0] if self._past else math.nan
@@ -84,7 +84,7 @@ class FollowingErrorMonitor(TendonMonitor):
         self._past.append((length, rise + max(step, 0.0), fall + min(step, 0.0), time + period))
         return None if math.isnan(length) else self._compare(cycle, length)
 
-    def _gives_way(self, command: DriveCommand, length: float, period: float) -> bool:
+    def _complies(self, command: DriveCommand, length: float, period: float) -> bool:
         """Whether the stiffness of a soft servo explains where it is.
 
         It pulls at its own set point, which moves at its speed limit from where it was to where the servo is sent: the
