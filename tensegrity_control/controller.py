@@ -20,9 +20,6 @@ from tensegrity_dynamics.simulation import Simulation
 from tensegrity_dynamics.simulation_interface import Observation
 from tensegrity_dynamics.structures.structure import Structure
 
-MODES = ("position", "velocity", "effort", "impedance")
-
-
 TAKES_NO_LOADS = "this controller takes no loads that are reported while it runs; use qp."
 
 
@@ -189,7 +186,7 @@ class Controller(ABC):
     model_type: ClassVar[type] = object
     """Type of the robot's model that it is for."""
     output_mode: ClassVar[str] = "position"
-    """What its commands are: one of `MODES`."""
+    """What its commands are: position, velocity, effort or impedance."""
     is_sampled: ClassVar[bool] = False
     """Whether it is made for one control period, a parameter of its constructor called `period`."""
     needs_velocities: ClassVar[bool] = False

@@ -35,7 +35,7 @@ RISE = 0.1
 
 
 class HeldPayloads:
-    """Payloads that somebody told, by name, until a controller takes them.
+    """Payloads that were announced, by name, until a controller takes them.
 
     Args:
         robot: that carries them.

@@ -102,14 +102,7 @@ class DriverCycle:
         session: int = 0,
         period: float = 0.0,
     ) -> Verdict:
-        """Check one command; accepted set points are followed from the next cycle on.
-
-        Args:
-            names: actuators. values: of each in its own units by mode (also a `MovingPosition`), or an
-                `ImpedanceSetPoint` each. source: name of the sender; one source commands at a time.
-            stamp: time of the command [s]. now: present time of the same clock [s]. session: of the sender, or 0.
-            period: of the sender [s], 0 where its commands do not come regularly.
-        """
+        """Check one command, as `Driver.command` describes it; accepted set points count from the next cycle on."""
         spools = self.layer.spools
         positions = {name: spools[name].position(each.length) for name, each in self.readings.tendons.items()}
         verdict = self.gate.check(

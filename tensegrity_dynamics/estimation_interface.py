@@ -124,3 +124,49 @@ class Estimator(ABC):
         too large for any robot, unknown or without an equilibrium give the last configuration with `converged` False
         and the reason; efforts and tensions that are not finite or too large count as not read.
         """
+
+
+class QuasiStaticEstimator(Estimator):
+    """An estimator of equilibria, each solved for from the last one; velocities are differences between them."""
+
+    _last: Any
+
+    @abstractmethod
+    def _next(self, positions: Mapping[str, float], last: Any) -> Any:
+        """The equilibrium at positions [m or rad by actuator], from the last one. Raises TensegrityError."""
+
+    @abstractmethod
+    def _travel(self, last: Any, equilibrium: Any) -> NDArray[np.float64]:
+        """From the last estimate to an equilibrium, as a velocity times 1 s."""
+
+    @abstractmethod
+    def _estimate(self, time: float, equilibrium: Any, velocity: NDArray[np.float64], reason: str = "") -> Any:
+        """The estimate at a time [s]; `reason` says why the equilibrium does not belong to its readings."""
+
+    def update(
+        self,
+        time: float,
+        positions: Mapping[str, float],
+        efforts: Mapping[str, float] | None = None,
+        tensions: Mapping[str, float] | None = None,
+    ) -> Any:
+        """See `Estimator.update`; efforts and tensions do not count."""
+        last = self._last
+        if time == last.time:
+            return last
+        if not np.isfinite(time):
+            return without_time(last, time)
+        if time < last.time:
+            self.reset()
+            last = self._last
+        still = np.zeros_like(last.velocity)
+        try:
+            check_readings(positions)
+            found = self._next(positions, last)
+        except TensegrityError as error:
+            self._last = self._estimate(time, last.equilibrium, still, str(error))
+            return self._last
+        interval = time - last.time
+        moving = np.isfinite(interval) and last.converged
+        self._last = self._estimate(time, found, self._travel(last, found) / interval if moving else still)
+        return self._last

@@ -15,7 +15,6 @@ from .impedance import ImpedanceSetPoint, MovingPosition
 from .linear_models.linear_model import LinearModel
 from .numerics.short_repr import ShortRepr
 from .robots.model import Pose
-from .robots.state_record import ConfigurationState
 
 POSITION, VELOCITY, EFFORT, IMPEDANCE = 0, 1, 2, 3
 MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT, "impedance": IMPEDANCE}
@@ -97,12 +96,6 @@ class SensorReadings(NamedTuple):
     efforts: dict[str, float]
 
 
-class SimulatedState(ConfigurationState):
-    """A state of a simulator: configuration, velocity and the time."""
-
-    time: float
-
-
 class Simulator(ABC):
     """One robot in time, in steps of fixed length.
 
@@ -133,7 +126,7 @@ class Simulator(ABC):
     @property
     @abstractmethod
     def state(self) -> Any:
-        """A copy of the present state: a `SimulatedState` of the kind's own class."""
+        """A copy of the present state: a `ConfigurationState` with its time, of the kind's own class."""
 
     @abstractmethod
     def command(self, mode: str, values: Mapping[str, Any], *, age: float = 0.0, period: float = 0.0) -> None:

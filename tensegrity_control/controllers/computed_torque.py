@@ -71,8 +71,6 @@ class ComputedTorqueTracker:
         self._v = np.array([mechanism.velocities_of(name).start for name in kinematics.active])
         self._q = np.array([mechanism.positions_of(name).start for name in kinematics.active])
         self._last = np.array(start, dtype=np.float64)
-        self.saturated = 0
-        """How often an effort was cut at its limit."""
 
     @property
     def duration(self) -> float:
@@ -139,6 +137,4 @@ class ComputedTorqueTracker:
             )
         _, acceleration, _ = self.kinematics.second_order(q, v[self._v], command)
         exact = inverse_dynamics(self.kinematics.mechanism, q, v, acceleration, self.kinematics.active).effort[self._v]
-        cut = np.clip(exact, -self.limits, self.limits)
-        self.saturated += int(np.any(cut != exact))
-        return np.asarray(cut, dtype=np.float64)
+        return np.asarray(np.clip(exact, -self.limits, self.limits), dtype=np.float64)

@@ -391,7 +391,7 @@ class QPController(SampledController):
         self._last_effort: Array | None = None
         self._last_command: Command | None = None
         self._last_time = self._last_acts = 0.0
-        self._stuck, self._note, self._still_since = 0.0, "", -np.inf
+        self._stuck, self._note = 0.0, ""
         self._ages: deque[float] = deque([0.0] * USUAL, USUAL)
         self._answer, self._late, self._more_late = AnswerDelay(self._rows.size), 0.0, 0.0
         self._planned, self._fastest = np.zeros(self._rows.size), np.ones(self._rows.size)

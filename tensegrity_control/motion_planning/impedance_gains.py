@@ -60,21 +60,19 @@ class ImpedanceGains:
     decay: float
 
 
-def impedance_gains(
-    model: ReducedModel, q: Array, effort: Array, *, period: float = INNER_PERIOD, delay: int = DELAY_MARGIN
-) -> ImpedanceGains:
+def impedance_gains(model: ReducedModel, q: Array, effort: Array, *, period: float = INNER_PERIOD) -> ImpedanceGains:
     """Gains for a robot near an equilibrium; see the module.
 
     Args:
         model: of the robot, in any independent coordinates. q: (nq,), effort: (a,) N m or N, an equilibrium.
-        period: s of the loop at the actuators. delay: periods of it by which torques may come late.
+        period: s of the loop at the actuators.
 
     Raises:
         InfeasibleControlError: no gains hold the shape at this rate.
-        TensegrityError: the period or the delay is out of range.
+        TensegrityError: the period is out of range.
     """
-    if not (np.isfinite(period) and period > 0.0 and delay >= 0):
-        raise TensegrityError(f"inner period {period} s and delay {delay} must be above zero and a whole number.")
+    if not (np.isfinite(period) and period > 0.0):
+        raise TensegrityError(f"the inner period is {period} s; give a time above zero.")
     rows, inertia = driven_rows(model, q)
     dynamics, push, _ = model.linearised(q, np.zeros(model.index.size), effort)
     dynamics = model.steadied(q, dynamics, push, RATE_SHARE / period)
@@ -90,12 +88,12 @@ def impedance_gains(
         for k in np.argsort(-decays, kind="stable"):  # the first that the sampled loop allows is the best
             if not decays[k] > 0.0:
                 break
-            if _sampled_radius(ahead, moved, rows, stiffness, tried[k], delay) < 1.0:
-                return ImpedanceGains(stiffness, tried[k], delay, period, float(decays[k]))
+            if _sampled_radius(ahead, moved, rows, stiffness, tried[k], DELAY_MARGIN) < 1.0:
+                return ImpedanceGains(stiffness, tried[k], DELAY_MARGIN, period, float(decays[k]))
         scale *= LOWERED
     raise InfeasibleControlError(
-        f"no impedance at the actuators holds this shape with loops of {period:g} s and {delay} periods of delay; "
-        "shorten the loops' period."
+        f"no impedance at the actuators holds this shape with loops of {period:g} s and {DELAY_MARGIN} periods of "
+        "delay; shorten the loops' period."
     )
 
 

@@ -49,7 +49,7 @@ class OutputModel(ReducedModel):
 
     def __init__(self, robot: Robot, coordinates: Sequence[str] | None = None) -> None:
         self.output: BodyFrame = robot.output  # type: ignore[assignment]
-        robot = replace(robot, model=robot.model_as(MechanismModel).holding_cables("this control"))
+        robot = replace(robot, model=robot.model_as(MechanismModel).holding_cables())
         self.rows = self.output.rows
         self.turning = np.flatnonzero(self.rows >= 3)
         super().__init__(robot, None if coordinates is None else named_coordinates(robot.mechanism, coordinates))

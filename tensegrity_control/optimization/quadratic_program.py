@@ -15,7 +15,7 @@ import numpy as np
 from tensegrity_dynamics.numerics.compilation import compiled
 from tensegrity_dynamics.numerics.types import Array
 
-STATUSES = SOLVED, INFEASIBLE, ITERATION_LIMIT, NUMERICAL = "solved", "infeasible", "iteration limit", "numerical"
+SOLVED, INFEASIBLE, ITERATION_LIMIT, NUMERICAL = "solved", "infeasible", "iteration limit", "numerical"
 TIE_WEIGHT = 1e-8  # of a squared unknown that nothing else weighs, in parts of the largest entry of P's diagonal
 
 
@@ -88,7 +88,7 @@ class QuadraticProgram(NamedTuple):
 
 
 class QPResult(NamedTuple):
-    """Result of a solver: status (one of STATUSES), unknowns x (n,), multipliers y (p,), z (r,), w (n,), iterations.
+    """Result of a solver: status (see `SOLVED`), unknowns x (n,), multipliers y (p,), z (r,), w (n,), iterations.
 
     Where `tie_broken`, the program has many solutions; x is the one with the smallest unknowns (`without_ties`).
     """

@@ -22,7 +22,6 @@ from tensegrity_dynamics.structures.structure import Structure
 WIND, RELEASE, SETTLE, DONE = "wind", "release", "settle", "done"
 FALL = 3.0
 """Times sqrt(size / g), which a fall over an edge takes at most, but for its very beginning."""
-PHASES = (WIND, RELEASE, SETTLE, DONE)
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class Roll:
         time: s. nodes: (n, 3) m, at rest. positions: (a,) m, the rest lengths that were commanded last.
 
     Attributes:
-        phase: one of `PHASES`. tipped: whether it has left its face. late: whether it did not come to rest in time.
+        phase: wind, release, settle, done. tipped: whether it has left its face. late: whether it did not rest in time.
         start: the face it stood on.
     """
 

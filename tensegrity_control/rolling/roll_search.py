@@ -99,7 +99,7 @@ def search_rolls(
         if rolls.runs >= last_run:
             raise UnreachableGoalError(
                 f"no rolls to ({goal[0]:.3g}, {goal[1]:.3g}) m were found within {MAX_RUNS} runs of the model over the "
-                f"hills{_in_the_way(rolls, [stand])}. Choose a nearer goal.", nearest=_nearest_pose(stand),
+                f"hills{_blocked_by(rolls, [stand])}. Choose a nearer goal.", nearest=_nearest_pose(stand),
             )  # fmt: skip
         rolls.try_roll(stand, roll)
         yield None
@@ -147,7 +147,7 @@ def _search_once(rolls: RollMap, start: Stand, goal: Array, tolerance: float | N
     raise UnreachableGoalError(
         f"no rolls lead within {allowed:.2g} m of ({goal[0]:.3g}, {goal[1]:.3g}) m from where it stands, on "
         f"{words(start.feet)}: of the {search.count} stands that rolls lead to, {everything}, the nearest is at "
-        f"({x:.3g}, {y:.3g}) m, {nearest.distance:.2g} m away{_in_the_way(rolls, search.stands)}. Choose a goal there, "
+        f"({x:.3g}, {y:.3g}) m, {nearest.distance:.2g} m away{_blocked_by(rolls, search.stands)}. Choose a goal there, "
         "a larger tolerance, or drive more cables.", nearest=_nearest_pose(nearest.end),
     )  # fmt: skip
 
@@ -242,7 +242,7 @@ def _nearest_pose(stand: Stand) -> NearestStand:
     return NearestStand((np.append(stand.position, 0.0), np.eye(4)[0]))
 
 
-def _in_the_way(rolls: RollMap, stands: list[Stand]) -> str:
+def _blocked_by(rolls: RollMap, stands: list[Stand]) -> str:
     """What the ground does to a roll from the first of the stands where it does anything, as the end of a sentence."""
     for stand in stands:
         words = rolls.hindrance(stand)

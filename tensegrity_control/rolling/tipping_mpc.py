@@ -218,7 +218,7 @@ def margin_over(body: RollingBody, nodes: Array, edge: tuple[int, int]) -> tuple
 
 
 def edge_towards(body: RollingBody, nodes: Array, feet: tuple[int, ...], toward: Array) -> tuple[int, int] | None:
-    """The edge of a face over which a way (2,) m leads, with the face on its left; None without a polygon."""
+    """The edge of a face over which a displacement (2,) m leads, with the face on its left; None without a polygon."""
     up, centre = body.reader.up, body.reader.centre(nodes)
     best, found = -np.inf, None
     for i in feet:
@@ -261,9 +261,9 @@ class PredictedRoll(Roll):
         self._begin_edge(time, nodes)
 
     def _begin_edge(self, time: float, nodes: Array) -> None:
-        way = self._end - self._body.position(nodes)
-        self._left = float(np.linalg.norm(way))
-        self._edge = edge_towards(self._body, nodes, self._face, way)
+        displacement = self._end - self._body.position(nodes)
+        self._left = float(np.linalg.norm(displacement))
+        self._edge = edge_towards(self._body, nodes, self._face, displacement)
         if self._edge is None:
             self.why = "no edge of the face lies between it and the goal"
         self._next, self._nearest, self._nearer_at = time, np.inf, time

@@ -190,8 +190,8 @@ class ControllerNode(RobotNode):
         )  # fmt: skip
         self._loads = ExternalLoads(self._robot, patience, None if largest < 0.0 else largest)
         # what was taken, before the first answer that knows of it: a replay needs to know which one that was
-        self._load_teller = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
-        self._payload_teller = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
+        self._load_publisher = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
+        self._payload_publisher = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
         self._estimates: Any = None
         self._hear_estimates()
         if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
@@ -465,13 +465,13 @@ class ControllerNode(RobotNode):
         """A load that is known; what is wrong with one stands in the diagnostics until a good one comes."""
         with self.noting_refusal("external_wrench"):
             self._loads.take(self.controller, *wrench_from_message(message), self._now)
-            self._load_teller.publish(message)
+            self._load_publisher.publish(message)
 
     def _take_payload(self, message: InertiaStamped) -> None:
         """A payload that is known; a controller that reckons with payloads takes it, at once or where it takes over."""
         with self.noting_refusal("payload"):
             self._loads.take_payload(*payload_from_message(message), self._now)
-            self._payload_teller.publish(message)
+            self._payload_publisher.publish(message)
 
     def _newest(self, message: StructureState) -> float:
         """s, of the newest reading of the actuators that is known; of the state itself where none is newer."""

@@ -104,9 +104,9 @@ def _crc_table() -> tuple[int, ...]:
 _TABLE = _crc_table()
 
 
-def crc16(data: bytes | bytearray, start: int = 0) -> int:
-    """CRC-16 of the bytes: polynomial 0x8005, most significant bit first; `start` continues an earlier one."""
-    value = start
+def crc16(data: bytes | bytearray) -> int:
+    """CRC-16 of the bytes: polynomial 0x8005, most significant bit first."""
+    value = 0
     for byte in data:
         value = ((value << 8) & 0xFFFF) ^ _TABLE[(value >> 8) ^ byte]
     return value

@@ -107,7 +107,7 @@ def fit_line(
             f"{what}: {outliers.size} of {xs.size} points do not lie on the line that the others make; measure again, "
             "and look for a slipping coupling or a stretched string."
         )
-    return _report(xs, ys, u, keep, middle, spread, confidence, floor)
+    return _report(ys, u, keep, middle, spread, confidence, floor)
 
 
 def _start(u: NDArray[np.float64], ys: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -175,7 +175,6 @@ def _inliers(
 
 
 def _report(
-    xs: NDArray[np.float64],
     ys: NDArray[np.float64],
     u: NDArray[np.float64],
     keep: NDArray[np.bool_],

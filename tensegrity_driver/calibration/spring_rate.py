@@ -47,7 +47,6 @@ def spring_from_weights(
     masses: Sequence[float],
     lengths: Sequence[float],
     *,
-    gravity: float = STANDARD_GRAVITY,
     resolution: float = 1.0e-4,
     confidence: float = 0.95,
     name: str = "the spring",
@@ -56,12 +55,12 @@ def spring_from_weights(
 
     Args:
         masses: (n,) kg, hook included. lengths: (n,) m between the eyes.
-        gravity: m/s². resolution: of the rule [m]. confidence: of the intervals. name: for messages.
+        resolution: of the rule [m]. confidence: of the intervals. name: for messages.
 
     Raises:
         CalibrationError: too few points in the linear region, or a spring that does not get longer.
     """
-    forces = np.asarray(masses, dtype=np.float64) * gravity
+    forces = np.asarray(masses, dtype=np.float64) * STANDARD_GRAVITY
     measured = np.asarray(lengths, dtype=np.float64)
     if forces.shape != measured.shape or forces.ndim != 1 or forces.size < MIN_POINTS:
         raise CalibrationError(

@@ -151,8 +151,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._timing = self.create_publisher(TimeReference, "command_timing", STATE)
         self._taken: TimeReference | None = None  # the newest command that has not been sent to the servos
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE) if self._lockstep else None
-        self._stop_teller, self._told_stop = self.create_publisher(String, STOPPED, LATCHED), "?"
-        self._tell_stop()
+        self._stop_publisher, self._published_stop = self.create_publisher(String, STOPPED, LATCHED), "?"
+        self._publish_stop()
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
         self.create_service(Trigger, "emergency_stop", self._emergency_stop, callback_group=self.attention.prompt)
         self.create_service(Trigger, "~/release", self._release)
@@ -391,7 +391,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     def _report_step(self, step: SafetyStep) -> None:
         """Log new faults and report the state of the driver."""
         self._faults, self._reactions = step.faults, dict(step.reactions)
-        self._tell_stop()
+        self._publish_stop()
         for fault in step.new:
             self.get_logger().error(fault.line)
         for note in step.notes:
@@ -471,29 +471,29 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
 
     def _emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         self._stopped = "called by service"
-        self._tell_stop()
+        self._publish_stop()
         if self._driver is not None:
             self._driver.stop(self._stopped)
         response.success, response.message = True, "the servos hold until driver/release is called"
         return response
 
-    def _tell_stop(self) -> None:
+    def _publish_stop(self) -> None:
         """Say, once, that nothing moves until a release: for an emergency stop, or a fault that stays."""
         driver, text = self._driver, stop_in_words("driver", self._stopped)
         if driver is not None and not text:
             safety = driver.settings.safety
             stay = (each for each in driver.faults if each.kind in safety.latched)
             text = next((HELD + each.line for each in stay if safety.reaction(each.kind) is not Reaction.WARN), "")
-        if text != self._told_stop:
-            self._told_stop = text
-            self._stop_teller.publish(String(data=text))
+        if text != self._published_stop:
+            self._published_stop = text
+            self._stop_publisher.publish(String(data=text))
 
     def _release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         """End the emergency stop and clear the faults whose causes have gone."""
         driver = self._driver
         was_stopped, self._stopped = self._stopped is not None, None
         if driver is None:
-            self._tell_stop()
+            self._publish_stop()
             response.success, response.message = True, "released; the driver is not configured"
             return response
         driver.release_stop(1e-9 * self._now)
@@ -504,7 +504,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         except TensegrityError as error:
             response.message = str(error)
             return response
-        self._tell_stop()
+        self._publish_stop()
         texts = [f"cleared {fault.kind.value}" + (f" of {fault.tendon}" if fault.tendon else "") for fault in cleared]
         response.success = bool(cleared) or was_stopped
         response.message = "; ".join(texts) or ("released" if was_stopped else "there was nothing to release")

@@ -78,24 +78,24 @@ class MechanismModel(ShortRepr, RobotModel):
                     "epsilon (or u, length) and its Young's modulus."
                 )
 
-    def holding_cables(self, what: str) -> MechanismModel:
-        """The model as `what` takes it, which needs the strains of all cables: routed ones slide freely over guides.
+    def holding_cables(self) -> MechanismModel:
+        """The model as control takes it, which needs the strains of all cables: routed ones slide freely over guides.
 
         Raises:
             TensegrityError: a cable has no strain, or may slip over a joint that turns, which nothing tells.
         """
-        self.need_elastic_cables(what)
+        self.need_elastic_cables("this control")
         for route in self.routes:
             if route.rigid:
                 raise TensegrityError(
-                    f"cable {route.name} does not stretch (rigid), and {what} needs the strain of every cable; give it "
-                    "its Young's modulus instead, or take the controller joint_position."
+                    f"cable {route.name} does not stretch (rigid), and this control needs the strain of every cable; "
+                    "give it its Young's modulus instead, or take the controller joint_position."
                 )
             slips = [point.joint for point in route.route[1:-1] if point.joint and point.friction is not None]
             if slips:
                 raise TensegrityError(
-                    f"cable {route.name} may slip over joint {slips[0]}, which nothing tells {what}; leave out the "
-                    "friction there, so that it holds, or take the controller joint_position."
+                    f"cable {route.name} may slip over joint {slips[0]}, which nothing tells this control; leave "
+                    "out the friction there, so that it holds, or take the controller joint_position."
                 )
         free = self.mechanism.sliding_freely()
         return self if free is self.mechanism else replace(self, mechanism=free)

@@ -67,8 +67,8 @@ class EstimatorNode(RobotNode):
         )
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
         self._at = 0.0
-        self._wrench_teller = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
-        self._payload_teller = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
+        self._wrench_publisher = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
+        self._payload_publisher = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
         self._words: dict[str, str] = {}
         self._worded = -np.inf
         self._codec, self._buffer = type_of(robot).codec(robot), StateBuffer()
@@ -172,13 +172,13 @@ class EstimatorNode(RobotNode):
     def _take_wrench(self, message: WrenchStamped) -> None:
         with self.noting_refusal("external_wrench"):
             self._wrenches.take(*wrench_from_message(message), self._at)
-            self._wrench_teller.publish(message)
+            self._wrench_publisher.publish(message)
 
     def _take_payload(self, message: InertiaStamped) -> None:
         assert self._payloads is not None
         with self.noting_refusal("payload"):
             self._payloads.take(*payload_from_message(message), self._at)
-            self._payload_teller.publish(message)
+            self._payload_publisher.publish(message)
 
     def _keep_tendons(self, message: TendonState) -> None:
         self._tendons = message

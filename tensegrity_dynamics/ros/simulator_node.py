@@ -177,9 +177,9 @@ class SimulatorNode(RobotNode):
         self._imu = self.create_publisher(Imu, "imu", SENSORS) if self._imus else None
         self._timing = self.create_publisher(TimeReference, "command_timing", STATE)
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE)
-        self._stop_teller = self.create_publisher(String, STOPPED, LATCHED)
-        self._tell_stop()
-        self._carried_teller = self.create_publisher(CarriedPayloads, CARRIED, LATCHED)
+        self._stop_publisher = self.create_publisher(String, STOPPED, LATCHED)
+        self._publish_stop()
+        self._carried_publisher = self.create_publisher(CarriedPayloads, CARRIED, LATCHED)
         self._tell_carried()
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
         self.create_subscription(WrenchStamped, "external_wrench", self._external_wrench, WRENCHES)
@@ -457,7 +457,7 @@ class SimulatorNode(RobotNode):
     def _tell_carried(self) -> None:
         message = fill_carried(CarriedPayloads(), self._payloads.carried.values())
         message.header.stamp = time_message(self.ticks * self.period)
-        self._carried_teller.publish(message)
+        self._carried_publisher.publish(message)
 
     # -- services -------------------------------------------------------------------------------------------------
 
@@ -488,18 +488,18 @@ class SimulatorNode(RobotNode):
 
     def _emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         self._gate.stop("called by service")
-        self._tell_stop()
+        self._publish_stop()
         self._hold()
         response.success, response.message = True, "the actuators hold until simulator/release is called"
         return response
 
-    def _tell_stop(self) -> None:
-        self._stop_teller.publish(String(data=stop_in_words("simulator", self._gate.stopped)))
+    def _publish_stop(self) -> None:
+        self._stop_publisher.publish(String(data=stop_in_words("simulator", self._gate.stopped)))
 
     def _release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         try:
             self._gate.release(self.now)
-            self._tell_stop()
+            self._publish_stop()
             response.success = True
             response.message = "released: the actuators hold until the next goal or `hold` of the controller"
         except TensegrityError as error:

@@ -203,5 +203,5 @@ def _steps(
                 felt, last[COMMAND] = stamp if before else felt, decoded
                 new = timings[known : bisect_right(timings, message.time, key=lambda each: each[0])]
                 known += len(new)
-                told = tuple((TIMING, data) for _, data in new)
-                yield Step(stamp, (*before, *told, (STATE, state)), COMMAND, message.data)
+                new_timings = tuple((TIMING, data) for _, data in new)
+                yield Step(stamp, (*before, *new_timings, (STATE, state)), COMMAND, message.data)

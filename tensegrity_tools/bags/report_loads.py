@@ -21,7 +21,7 @@ PAYLOAD, PUSH = 5, 6
 
 
 class ReportLoads:
-    """The loads of one bag: told in order, asked for afterwards.
+    """The loads of one bag: read in order, asked for afterwards.
 
     Args:
         robot: that carries them. patience: s for which a push acts, as the recorded simulator had it.
@@ -89,6 +89,6 @@ class ReportLoads:
         return self._carried[k - 1][1] if k else ()
 
     def _acting(self, name: str, now: float) -> NDArray[np.float64]:
-        told = self._pushes.get(name, [])
-        k = bisect_right(told, now, key=lambda each: each[0])
-        return told[k - 1][1] if k and now - told[k - 1][0] <= self._rules.patience else np.zeros(6)
+        pushes = self._pushes.get(name, [])
+        k = bisect_right(pushes, now, key=lambda each: each[0])
+        return pushes[k - 1][1] if k and now - pushes[k - 1][0] <= self._rules.patience else np.zeros(6)

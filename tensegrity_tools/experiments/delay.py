@@ -63,8 +63,8 @@ CASES = (
 )
 
 
-def late_run(case: Case, actuation: str, delay: int, kind: str = "fixed", *, observer: bool = False, seed: int = 0,
-             control: Any = None) -> dict[str, Any]:  # fmt: skip
+def late_run(case: Case, actuation: str, delay: int, kind: str = "fixed", *, observer: bool = False, seed: int = 0
+             ) -> dict[str, Any]:  # fmt: skip
     """One run: errors in m, least tension in N and in parts of the floor (None without cables), and why it was lost."""
     robot, period = load_robot(case.robot), case.seconds
     row: dict[str, Any] = {
@@ -72,7 +72,7 @@ def late_run(case: Case, actuation: str, delay: int, kind: str = "fixed", *, obs
         "delay": delay * period, "worst": None, "end": None, "least_tension": None, "least": None, "lost": "",
     }  # fmt: skip
     try:
-        control = control or control_of(case, actuation)
+        control = control_of(case, actuation)
         delays = Delays(commands=(delay if kind == "fixed" else 0, delay), seed=seed)
         loop = DelayedLoop(robot, control, period, delays, observer)
         loop.run(SETTLING)

@@ -128,12 +128,12 @@ def with_rods(robot: Robot, rest: float, ends: bool) -> Robot:
     return replace(robot, model=replace(structure, rest_lengths=lengths, **changes))
 
 
-def tips_slowly(structure: Structure, fine: float = 1e-3) -> float:
+def tips_slowly(structure: Structure) -> float:
     """m, rest length of the first driven cable below which there is no equilibrium on the face that it stands on."""
     solver, reader, k = StructureEquilibriumSolver(structure, rigid_bars=True), FootingReader(structure), CABLE
     shape = solver.solve()
     feet, lengths, step = reader.touching(shape.nodes), np.array(structure.rest_lengths), 0.02
-    while step > fine:
+    while step > 1e-3:
         trial = lengths.copy()
         trial[k] -= step
         try:
@@ -148,12 +148,12 @@ def tips_slowly(structure: Structure, fine: float = 1e-3) -> float:
     return float(lengths[k])
 
 
-def tips_at_once(robot: Robot, fine: float = 2e-3) -> float:
+def tips_at_once(robot: Robot) -> float:
     """m, rest length below which the first cable tips it where it has that length from one moment to the next."""
     structure, reader, k = robot.structure, FootingReader(robot.structure), CABLE
     home = StructureEquilibriumSolver(structure, rigid_bars=True).solve().nodes
     feet, least, most = reader.touching(home), 0.0, float(structure.rest_lengths[k])
-    while most - least > fine:
+    while most - least > 2e-3:
         lengths = np.array(structure.rest_lengths)
         lengths[k] = 0.5 * (least + most)
         short = replace(structure, rest_lengths=lengths)

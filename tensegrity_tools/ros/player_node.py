@@ -252,7 +252,7 @@ class PlayerNode(RobotNode):
             Goal.HOLD: self.create_client(Trigger, "hold"),
             Goal.STOP: self.create_client(Trigger, "stop"),
         }
-        self._stop_teller = self.create_publisher(String, STOPPED, LATCHED)
+        self._stop_publisher = self.create_publisher(String, STOPPED, LATCHED)
         self._action = ActionClient(self, FollowTrajectory, "follow_trajectory")
         self._actuator_action = ActionClient(self, FollowActuators, "follow_actuators")
         self._setters = {
@@ -366,7 +366,7 @@ class PlayerNode(RobotNode):
         elif goal.request == Goal.CANCEL and self._handle is not None:
             self._handle.cancel_goal_async()
         elif goal.reason == FREE or goal.reason.startswith(HELD):  # reported by whoever moved the robot
-            self._stop_teller.publish(String(data="" if goal.reason == FREE else goal.reason))
+            self._stop_publisher.publish(String(data="" if goal.reason == FREE else goal.reason))
         else:
             self._doors[Goal.STOP if goal.request == Goal.STOP else Goal.HOLD].call_async(Trigger.Request())
         self._until(lambda: bool(answers), "the controller has not answered a goal")

@@ -336,15 +336,15 @@ def test_a_second_source_is_refused_while_the_first_one_commands(bench):
     assert running.link.lengths["draw_1"] == pytest.approx(0.21, abs=3e-4)
 
 
-def test_an_emergency_stop_is_told_until_it_is_released(bench):
-    running, told = bench(), []
-    running.tester.create_subscription(String, STOPPED, told.append, LATCHED)
-    running.wait(lambda: told and told[-1].data == "")
+def test_an_emergency_stop_is_published_until_it_is_released(bench):
+    running, published = bench(), []
+    running.tester.create_subscription(String, STOPPED, published.append, LATCHED)
+    running.wait(lambda: published and published[-1].data == "")
     assert running.call(Trigger, "emergency_stop").success
-    running.wait(lambda: told[-1].data == stop_in_words("driver", "called by service"))
+    running.wait(lambda: published[-1].data == stop_in_words("driver", "called by service"))
     running.wait(lambda: running.says("emergency stop"))
     assert running.call(Trigger, "driver/release").success
-    running.wait(lambda: told[-1].data == "")
+    running.wait(lambda: published[-1].data == "")
 
 
 def test_an_emergency_stop_latches_until_it_is_released(bench):
@@ -370,7 +370,7 @@ def test_an_emergency_stop_latches_until_it_is_released(bench):
     assert running.link.lengths["draw_1"] == pytest.approx(0.19, abs=3e-4)
 
 
-def test_a_fault_is_told_of_with_its_servo_and_released_once_its_cause_has_gone(bench):
+def test_a_fault_is_reported_with_its_servo_and_released_once_its_cause_has_gone(bench):
     running = bench()
     running.cycles(5)
     running.link.voltage = 5.0

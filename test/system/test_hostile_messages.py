@@ -314,8 +314,10 @@ def test_a_simulator_says_which_payloads_it_carries_and_which_it_refuses():
 
     with node_of(SimulatorNode, "three_prism", {"paused": True}) as (node, _):
         weigh = next(each for each in node.subscriptions if each.topic_name.endswith("/payload"))
-        message, reports, told = weigh.msg_type(), [], []
-        node._carried_teller = SimpleNamespace(publish=lambda each: told.append((list(each.name), list(each.mass))))
+        message, reports, published = weigh.msg_type(), [], []
+        node._carried_publisher = SimpleNamespace(
+            publish=lambda each: published.append((list(each.name), list(each.mass)))
+        )
         node.report = lambda: reports.append(node._later()["payloads"])  # type: ignore[method-assign]
         message.header.frame_id, message.inertia.m = "top_1", 0.2
         weigh.callback(message)
@@ -333,7 +335,7 @@ def test_a_simulator_says_which_payloads_it_carries_and_which_it_refuses():
         assert reports == ["top_1: 0.2 kg", "top_1: 0.2 kg", "none", "top_1: 0.3 kg"]
         node._reset(None, Trigger.Response())
         assert node._later()["payloads"] == "none"
-        assert told == [(["top_1"], [0.2]), ([], []), (["top_1"], [0.3]), ([], [])]
+        assert published == [(["top_1"], [0.2]), ([], []), (["top_1"], [0.3]), ([], [])]
 
 
 @pytest.mark.parametrize("node_class", [ControllerNode, EstimatorNode])
@@ -448,14 +450,14 @@ def test_pauses_resets_and_stops_in_any_order_leave_a_simulator_that_obeys():
             node._tick()
         for name in names:
             assert abs(node.seen.positions[name] - start[name] + 1e-3) < 1e-5
-        told: list[str] = []
-        node._stop_teller.publish = lambda message: told.append(message.data)
+        published: list[str] = []
+        node._stop_publisher.publish = lambda message: published.append(message.data)
         call("emergency_stop")
-        assert "call simulator/release, then ask again" in told[-1]
+        assert "call simulator/release, then ask again" in published[-1]
         held = dict(node.seen.positions)
         for _ in range(50):
             send(1e-3)
             node._tick()
         assert all(abs(node.seen.positions[name] - held[name]) < 1e-6 for name in names)
         call("release")
-        assert told[-1] == ""
+        assert published[-1] == ""

@@ -73,7 +73,7 @@ class FollowingErrorMonitor(TendonMonitor):
             return None
         length = math.nan if tendon is None else tendon.length
         period = elapsed(readings, self.settings)
-        if command is not None and self._gives_way(command, length, period):
+        if command is not None and self._complies(command, length, period):
             self._past.clear()  # a soft servo goes where it is pushed, as far as its stiffness lets it
             return None
         before = self._past[-1][0] if self._past else math.nan
@@ -84,7 +84,7 @@ class FollowingErrorMonitor(TendonMonitor):
         self._past.append((length, rise + max(step, 0.0), fall + min(step, 0.0), time + period))
         return None if math.isnan(length) else self._compare(cycle, length)
 
-    def _gives_way(self, command: DriveCommand, length: float, period: float) -> bool:
+    def _complies(self, command: DriveCommand, length: float, period: float) -> bool:
         """Whether the stiffness of a soft servo explains where it is.
 
         It pulls at its own set point, which moves at its speed limit from where it was to where the servo is sent: the
@@ -151,7 +151,7 @@ class DisobeysHoldMonitor(TendonMonitor):
         self._past: dict[float, deque[tuple[float, float]]] = {
             sign: deque(maxlen=settings.window + 1) for sign in (-1.0, 1.0)
         }
-        self._told = {-1.0: 0.0, 1.0: 0.0}
+        self._commanded = {-1.0: 0.0, 1.0: 0.0}
         self._acts = settings.lag + (math.ceil(BOARD_SETTLING_S / settings.period) if spool.on_board else 0)
 
     @property
@@ -166,10 +166,10 @@ class DisobeysHoldMonitor(TendonMonitor):
         for sign, past in self._past.items():
             if tendon is None or not self.held or not self._stands(command, length, sign):
                 past.clear()
-                self._told[sign] = 0.0
+                self._commanded[sign] = 0.0
                 continue
-            self._told[sign] += period
-            if self._told[sign] <= (self._acts + 0.5) * self.settings.period:
+            self._commanded[sign] += period
+            if self._commanded[sign] <= (self._acts + 0.5) * self.settings.period:
                 continue
             speed = -self.spool.winding_speed(tendon.raw)
             own = past[-1][1] if past else 0.0

@@ -477,7 +477,7 @@ class TightCables:
     """
 
     def __init__(self, robot: Robot) -> None:
-        model = robot.model_as(MechanismModel).holding_cables("this control")
+        model = robot.model_as(MechanismModel).holding_cables()
         mechanism = model.mechanism
         kept = sliding_floors(robot.model_as(MechanismModel), robot.actuators)
         self.robot, self.mechanism, self.model = replace(robot, model=model), mechanism, model

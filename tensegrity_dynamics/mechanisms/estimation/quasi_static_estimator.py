@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
-from ...estimation_interface import Estimate, Estimator, check_readings, without_time
+from ...estimation_interface import Estimate, QuasiStaticEstimator, check_readings
 from ...robots.robot import Robot
 from ..body_poses import BodyPoses
 from ..dynamics.equations_of_motion import evaluate
@@ -43,7 +43,7 @@ class MechanismEstimate(Estimate):
         return self.velocity
 
 
-class MechanismEstimator(Estimator):
+class MechanismEstimator(QuasiStaticEstimator):
     """Quasi-static estimator: every reading of the actuators is solved for its equilibrium, from the last one.
 
     What routed cables that rub have slipped goes on from reading to reading, so that the way counts by which the
@@ -114,34 +114,13 @@ class MechanismEstimator(Estimator):
         self._refuse_pushing(shape)
         return self._estimate(0.0, shape, np.zeros(self._model.mechanism.velocity_count))
 
-    def update(
-        self,
-        time: float,
-        positions: Mapping[str, float],
-        efforts: Mapping[str, float] | None = None,
-        tensions: Mapping[str, float] | None = None,
-    ) -> MechanismEstimate:
-        """See `Estimator.update`; positions are rad or m by actuator."""
-        last = self._last
-        if time == last.time:
-            return last
-        if not np.isfinite(time):
-            return without_time(last, time)
-        if time < last.time:
-            self.reset()
-            last = self._last
-        try:
-            check_readings(positions)
-            shape = self._solver.solve(last.q, self._by_joint(positions), slip=last.equilibrium.slip)
-            self._refuse_pushing(shape)
-        except TensegrityError as error:
-            self._last = self._estimate(time, last.equilibrium, 0.0 * last.v, str(error))
-            return self._last
-        interval = time - last.time
-        moving = np.isfinite(interval) and last.converged
-        v = difference(self._model.mechanism, last.q, shape.q) / interval if moving else 0.0 * last.v
-        self._last = self._estimate(time, shape, v)
-        return self._last
+    def _next(self, positions: Mapping[str, float], last: MechanismEstimate) -> MechanismEquilibrium:
+        shape = self._solver.solve(last.q, self._by_joint(positions), slip=last.equilibrium.slip)
+        self._refuse_pushing(shape)
+        return shape
+
+    def _travel(self, last: MechanismEstimate, equilibrium: MechanismEquilibrium) -> NDArray[np.float64]:
+        return difference(self._model.mechanism, last.q, equilibrium.q)
 
     def _by_joint(self, positions: Mapping[str, float]) -> dict[str, float]:
         for name in positions:
@@ -161,17 +140,18 @@ class MechanismEstimator(Estimator):
             raise NoEquilibriumError(f"in the only shape found {reason}.")
 
     def _estimate(
-        self, time: float, shape: MechanismEquilibrium, v: NDArray[np.float64], reason: str = ""
+        self, time: float, equilibrium: MechanismEquilibrium, velocity: NDArray[np.float64], reason: str = ""
     ) -> MechanismEstimate:
         pose, twist = None, None
         if self.robot.outputs:
-            pose, twist = self._poses.update(shape.q, v).output(self.robot.outputs[0])
-        by_name = dict(zip(self._cable_order, shape.tension.tolist(), strict=True))
-        by_name |= self._rigid_tensions(shape)
-        by_name |= {name: reading.tension for name, reading in shape.routes.items()}
+            pose, twist = self._poses.update(equilibrium.q, velocity).output(self.robot.outputs[0])
+        by_name = dict(zip(self._cable_order, equilibrium.tension.tolist(), strict=True))
+        by_name |= self._rigid_tensions(equilibrium)
+        by_name |= {name: reading.tension for name, reading in equilibrium.routes.items()}
         tensions = {name: by_name[name] for name in self._model.tension_names}
         return MechanismEstimate(
-            time=time, configuration=shape.q, velocity=v, pose=pose, twist=twist, tensions=tensions,
-            slack=tuple(name for name, tension in tensions.items() if tension <= 0.0), residual=shape.residual,
-            softest=shape.softest, stable=bool(shape.stable), converged=not reason, reason=reason, equilibrium=shape,
+            time=time, configuration=equilibrium.q, velocity=velocity, pose=pose, twist=twist, tensions=tensions,
+            slack=tuple(name for name, tension in tensions.items() if tension <= 0.0), residual=equilibrium.residual,
+            softest=equilibrium.softest, stable=bool(equilibrium.stable), converged=not reason, reason=reason,
+            equilibrium=equilibrium,
         )  # fmt: skip

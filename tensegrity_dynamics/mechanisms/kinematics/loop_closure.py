@@ -19,17 +19,20 @@ from .configuration_space import configuration_rate, displaced, normalise_quater
 from .loop_equations import loop_equations
 from .loop_reduction import independent_basis, reduce_rows
 
+TOLERANCE_LOOPS = 1e-13
+"""m, or sine of an angle, to which loops are closed."""
+MAX_ITERATIONS = 50
+"""Newton steps."""
+
 
 def assemble(
     mechanism: Mechanism,
     start: NDArray,
     *,
     hold: tuple[str, ...] = (),
-    tolerance: float = 1e-13,
-    maximum_iterations: int = 50,
     work: Workspace | None = None,
 ) -> NDArray[np.float64]:
-    """Position (nq,) near start with all loops closed to `tolerance` (m, or sine of an angle).
+    """Position (nq,) near start with all loops closed to `TOLERANCE_LOOPS`.
 
     Args:
         start: (nq,) position to start from.
@@ -51,8 +54,8 @@ def assemble(
         return float(np.max(np.abs(work.loop_error), initial=0.0))
 
     error = error_at(q)
-    for _ in range(maximum_iterations):
-        if error <= tolerance:
+    for _ in range(MAX_ITERATIONS):
+        if error <= TOLERANCE_LOOPS:
             return q
         step = np.zeros(v.size)
         step[free] = np.linalg.lstsq(work.loop[:, free], -work.loop_error, rcond=1e-10)[0]
@@ -67,7 +70,7 @@ def assemble(
             break
         q, error = trial, new
     error_at(q)
-    if error <= 10.0 * tolerance:
+    if error <= 10.0 * TOLERANCE_LOOPS:
         return q
     row = int(np.argmax(np.abs(work.loop_error)))
     name = loop_of_row(mechanism, row)

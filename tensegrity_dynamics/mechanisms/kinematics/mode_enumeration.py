@@ -16,35 +16,27 @@ TOLERANCE_SAME_POSITION = 1e-6
 """rad or m below which two positions are one mode."""
 MAX_CORRECTIONS = 10
 """Newton steps back onto the curve."""
+STEP, MAX_STEPS = 0.05, 1000
+"""rad or m of continuation along a curve: a shorter step does not jump to a neighbouring one; and how many of them."""
 
 Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-def working_modes(
-    kinematics: LoopKinematics, q: NDArray, *, steps: int = 1000, step: float = 0.05
-) -> dict[str, NDArray]:
+def working_modes(kinematics: LoopKinematics, q: NDArray) -> dict[str, NDArray]:
     """Positions (nq,) by mode with the same output as q (nq,), as far as continuation reaches them.
 
     A mode's name has a sign for every active joint, in their order: whether its b_i has the sign that it has at q (+)
     or the other one (-), the rows a_i being followed without a jump; after a slash the same for det A.
-
-    Args:
-        steps: of continuation along each curve; more of them follow longer curves.
-        step: rad or m; a shorter step does not jump to a neighbouring curve, a longer one needs fewer steps.
     """
-    return _modes(kinematics, kinematics.output_coordinates, q, steps, step)
+    return _modes(kinematics, kinematics.output_coordinates, q)
 
 
-def assembly_modes(
-    kinematics: LoopKinematics, q: NDArray, *, steps: int = 1000, step: float = 0.05
-) -> dict[str, NDArray]:
-    """Positions (nq,) by mode with the same active joints as q (nq,), arguments and names as in `working_modes`."""
-    return _modes(kinematics, kinematics.active_coordinates, q, steps, step)
+def assembly_modes(kinematics: LoopKinematics, q: NDArray) -> dict[str, NDArray]:
+    """Positions (nq,) by mode with the same active joints as q (nq,), names as in `working_modes`."""
+    return _modes(kinematics, kinematics.active_coordinates, q)
 
 
-def _modes(
-    kinematics: LoopKinematics, coordinates: Coordinates, q: NDArray, steps: int, step: float
-) -> dict[str, NDArray]:
+def _modes(kinematics: LoopKinematics, coordinates: Coordinates, q: NDArray) -> dict[str, NDArray]:
     """Follow the curves on which one coordinate varies; every return to its value at the start is another mode."""
     modes: dict[str, NDArray] = {}
     origin = _signed(kinematics, q, None)
@@ -56,24 +48,24 @@ def _modes(
         name = _name(rows, origin)
         modes[name if name not in modes else f"{name} ({len(modes) + 1})"] = position
         for axis in range(len(kinematics.active)):
-            queue += _trace(kinematics, coordinates, position, rows, axis, steps, step)
+            queue += _trace(kinematics, coordinates, position, rows, axis)
     return modes
 
 
 def _trace(
-    kinematics: LoopKinematics, coordinates: Coordinates, q: NDArray, rows: Rows, axis: int, steps: int, step: float
+    kinematics: LoopKinematics, coordinates: Coordinates, q: NDArray, rows: Rows, axis: int
 ) -> list[tuple[NDArray, Rows]]:
     """Positions on the curve through q where coordinate `axis` is back at its start, with the rows followed there."""
     start, held = coordinates.values(q), [k for k in range(len(kinematics.active)) if k != axis]
     returns: list[tuple[NDArray, Rows]] = []
     position, tangent = np.array(q, dtype=float), None
-    for taken in range(steps):
+    for taken in range(MAX_STEPS):
         matrix = np.vstack((kinematics.loops(position)[1], coordinates.jacobian(position)[held]))
         null = np.linalg.svd(matrix)[2][-1]
         tangent = null if tangent is None or null @ tangent > 0.0 else -null
         last = coordinates.error(position, start)[axis]
         ahead = _correct(
-            kinematics, coordinates, displaced(kinematics.mechanism, position, step * tangent), held, start
+            kinematics, coordinates, displaced(kinematics.mechanism, position, STEP * tangent), held, start
         )
         if ahead is None:
             break

@@ -24,6 +24,8 @@ from ..form_finding.force_density import (
 from ..structure import Structure
 
 CONTINUATION_STEPS = 4
+TRIES = 8
+"""Mechanisms that are tried, and as many random combinations of all of them, in both directions."""
 TOLERANCE_LENGTH = 1e-9
 """Error of a length, as a part of the size of the structure, up to which it counts as kept."""
 
@@ -74,8 +76,6 @@ def find_free_motion(
     tolerance: float = 1e-6,
     distance: float | None = None,
     preferred: NDArray[np.float64] | None = None,
-    tries: int = 8,
-    seed: int = 0,
 ) -> FiniteMechanism | None:
     """The free motion with most dimensions nearby, or None where every mechanism is infinitesimal.
 
@@ -86,8 +86,6 @@ def find_free_motion(
         tolerance: of rank decisions, relative to the largest singular value.
         distance: m along the unit direction; by default a twentieth of the size of the structure.
         preferred: (p, 3 n), motions worth looking for first, such as those that move the output.
-        tries: mechanisms that are tried, and as many random combinations of all of them, in both directions.
-        seed: of those combinations.
     """
     size = float(np.ptp(nodes, axis=0).max())
     distance = 0.05 * size if distance is None else distance
@@ -98,7 +96,7 @@ def find_free_motion(
     rules = _Lengths(structure, moving, goals, kept)
     best: FiniteMechanism | None = None
     preferred_motions = np.zeros((0, structure.free.size)) if preferred is None else preferred[:, structure.free]
-    most, directions = _directions(rules, nodes, preferred_motions, tolerance, TOLERANCE_LENGTH * size, tries, seed)
+    most, directions = _directions(rules, nodes, preferred_motions, tolerance, TOLERANCE_LENGTH * size)
     for direction in directions:
         reached = _follow(rules, nodes, direction, distance, TOLERANCE_LENGTH * size)
         if reached is None:
@@ -120,7 +118,7 @@ def _mechanisms(rules: _Lengths, nodes: NDArray, tolerance: float, slack: float)
 
 
 def _directions(
-    rules: _Lengths, nodes: NDArray, preferred_motions: NDArray, tolerance: float, slack: float, tries: int, seed: int
+    rules: _Lengths, nodes: NDArray, preferred_motions: NDArray, tolerance: float, slack: float
 ) -> tuple[int, list[NDArray[np.float64]]]:
     """How many dimensions a free motion can have, and unit motions (f,) that stretch nothing to first order."""
     from scipy.optimize import nnls  # here, so that importing the package stays quick
@@ -131,8 +129,8 @@ def _directions(
     if not basis.shape[1]:
         return 0, []
     one_sided = compatibility[rules.touching(nodes, 1e3 * slack)] @ basis
-    generator = np.random.default_rng(seed)
-    trials = np.vstack((np.eye(basis.shape[1])[:tries], generator.normal(size=(tries, basis.shape[1]))))
+    generator = np.random.default_rng(0)
+    trials = np.vstack((np.eye(basis.shape[1])[:TRIES], generator.normal(size=(TRIES, basis.shape[1]))))
     preferred_motions = preferred_motions @ basis
     ranked: list[tuple[float, NDArray[np.float64]]] = []
     for k, trial in enumerate(np.vstack((preferred_motions, -preferred_motions, trials, -trials))):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError
-from ...estimation_interface import Estimate, Estimator, check_readings, without_time
+from ...estimation_interface import Estimate, QuasiStaticEstimator, check_readings
 from ...robots.robot import Robot
 from ..form_finding.equilibrium import StructureEquilibrium
 from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
@@ -32,7 +32,7 @@ class StructureEstimate(Estimate):
         return self.velocity
 
 
-class StructureEstimator(Estimator):
+class StructureEstimator(QuasiStaticEstimator):
     """Quasi-static estimator: every reading of the spools is solved for its equilibrium, from the last one.
 
     Args:
@@ -56,7 +56,7 @@ class StructureEstimator(Estimator):
         return tuple(self._drives)
 
     def reset(self) -> None:
-        self._last = _estimate(-np.inf, self._home, np.zeros_like(self._home.nodes))
+        self._last = self._estimate(-np.inf, self._home, np.zeros_like(self._home.nodes))
 
     def solve(self, positions: Mapping[str, float], method: str = "newton") -> StructureEstimate:
         """The equilibrium for rest lengths [m] by actuator or tendon; the others keep the file's.
@@ -70,55 +70,33 @@ class StructureEstimator(Estimator):
         tendons = {each.name: each.drives for each in self.robot.actuators}
         lengths = {tendons.get(name, name): value for name, value in positions.items()}
         found = forward_kinematics(self.robot, lengths, method=method, rigid_bars=rigid)
-        return _estimate(0.0, found, 0.0 * found.nodes)
+        return self._estimate(0.0, found, 0.0 * found.nodes)
 
-    def update(
-        self,
-        time: float,
-        positions: Mapping[str, float],
-        efforts: Mapping[str, float] | None = None,
-        tensions: Mapping[str, float] | None = None,
-    ) -> StructureEstimate:
-        """See `Estimator.update`; positions are rest lengths [m] by actuator."""
-        last = self._last
-        if time == last.time:
-            return last
-        if not np.isfinite(time):
-            return without_time(last, time)
-        if time < last.time:
-            self.reset()
-            last = self._last
-        try:
-            check_readings(positions)
-            lengths = np.array(self._structure.rest_lengths)
-            for name, value in positions.items():
-                if name not in self._drives:
-                    raise TensegrityError(f"there is no actuator {name!r}; there are {', '.join(self._drives)}.")
-                lengths[self._drives[name]] = value
-            found = self._solve_from(lengths, last.equilibrium)
-        except TensegrityError as error:
-            self._last = _estimate(time, last.equilibrium, np.zeros_like(last.velocity), str(error))
-            return self._last
-        interval = time - last.time
-        moving = np.isfinite(interval) and last.converged
-        velocities = (found.nodes - last.nodes) / interval if moving else np.zeros_like(found.nodes)
-        self._last = _estimate(time, found, velocities)
-        return self._last
+    def _next(self, positions: Mapping[str, float], last: StructureEstimate) -> StructureEquilibrium:
+        lengths = np.array(self._structure.rest_lengths)
+        for name, value in positions.items():
+            if name not in self._drives:
+                raise TensegrityError(f"there is no actuator {name!r}; there are {', '.join(self._drives)}.")
+            lengths[self._drives[name]] = value
+        return self._solve_from(lengths, last.equilibrium)
+
+    def _travel(self, last: StructureEstimate, equilibrium: StructureEquilibrium) -> NDArray[np.float64]:
+        return np.asarray(equilibrium.nodes - last.nodes)
 
     def _solve_from(self, lengths: NDArray[np.float64], last: StructureEquilibrium) -> StructureEquilibrium:
         """The equilibrium for rest lengths (m,) m after the last one. Raises NoEquilibriumError."""
         return self._solver.solve(lengths, start=last)
 
-
-def _estimate(
-    time: float, found: StructureEquilibrium, velocities: NDArray[np.float64], reason: str = ""
-) -> StructureEstimate:
-    output = found.output
-    return StructureEstimate(
-        time=time, configuration=found.nodes, velocity=velocities,
-        pose=None if output is None else found.pose,
-        twist=None if output is None else output.jacobian(found.nodes) @ velocities.ravel(),
-        tensions=dict(zip(found.structure.member_names, found.tensions.tolist(), strict=True)),
-        slack=tuple(found.slack), residual=found.residual, softest=found.softest, stable=bool(found.stable),
-        converged=not reason, reason=reason, equilibrium=found,
-    )  # fmt: skip
+    def _estimate(
+        self, time: float, equilibrium: StructureEquilibrium, velocity: NDArray[np.float64], reason: str = ""
+    ) -> StructureEstimate:
+        output = equilibrium.output
+        return StructureEstimate(
+            time=time, configuration=equilibrium.nodes, velocity=velocity,
+            pose=None if output is None else equilibrium.pose,
+            twist=None if output is None else output.jacobian(equilibrium.nodes) @ velocity.ravel(),
+            tensions=dict(zip(equilibrium.structure.member_names, equilibrium.tensions.tolist(), strict=True)),
+            slack=tuple(equilibrium.slack), residual=equilibrium.residual, softest=equilibrium.softest,
+            stable=bool(equilibrium.stable),
+            converged=not reason, reason=reason, equilibrium=equilibrium,
+        )  # fmt: skip

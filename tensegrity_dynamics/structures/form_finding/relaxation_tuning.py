@@ -25,7 +25,6 @@ class Tuning:
 
     Attributes:
         delta: m/N. epsilon: between 0 and 2. iterations: what relaxation takes with them.
-        untuned_iterations: what it takes with the default pair; None where it does not get there in time.
         margin: delta epsilon lambda_max / (4 - 2 epsilon) at the equilibrium; below 1 is stable.
         threshold: N. evaluations: relaxations that the search ran.
     """
@@ -33,7 +32,6 @@ class Tuning:
     delta: float
     epsilon: float
     iterations: int
-    untuned_iterations: int | None
     margin: float
     threshold: float
     evaluations: int
@@ -113,9 +111,13 @@ def tune_relaxation(
         )
     delta, epsilon = min(tried, key=lambda pair: tried[pair])
     return Tuning(
-        delta, epsilon, int(tried[delta, epsilon]), count(*default), delta / stable_delta(epsilon, largest),
-        float(threshold), evaluations,
-    )  # fmt: skip
+        delta,
+        epsilon,
+        int(tried[delta, epsilon]),
+        delta / stable_delta(epsilon, largest),
+        float(threshold),
+        evaluations,
+    )
 
 
 def _point(delta: float, epsilon: float) -> NDArray[np.float64]:

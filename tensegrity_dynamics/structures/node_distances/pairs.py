@@ -136,10 +136,6 @@ class Pairs:
         rows = np.lexsort((i, j))
         return (3 * rows[None, :] + np.arange(3)[:, None]).ravel()
 
-    def vector(self, distances: ArrayLike, order: str = ORDERS[0]) -> NDArray[np.float64]:
-        """(3 p,) delta (p, 3) as a vector in one of `ORDERS`."""
-        return np.asarray(distances, dtype=np.float64).ravel()[self.vector_order(order)]
-
 
 def all_pairs(count: int) -> Pairs:
     """All pairs i < j of so many nodes, as in the document.

@@ -44,7 +44,7 @@ def test_pushes_alone_are_no_delay(seed):
     assert found(reported, seen, 0) is None
 
 
-def test_where_next_to_nothing_is_told_nothing_is_concluded():
+def test_where_next_to_nothing_is_reported_nothing_is_concluded():
     reported = 1e-5 * np.random.default_rng(0).normal(size=(120, 2))
     assert found(reported, np.vstack((np.zeros((4, 2)), reported[:-4])), 0) is None
 

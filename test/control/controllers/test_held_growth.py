@@ -182,7 +182,7 @@ def test_an_arm_that_falls_away_fast_is_never_lost_on_the_way_to_drawn_goals(see
 
 
 @pytest.mark.long
-def test_commands_that_are_told_to_come_too_late_for_the_loop_leave_the_arm_to_its_impedances():
+def test_commands_that_are_reported_to_come_too_late_for_the_loop_leave_the_arm_to_its_impedances():
     robot = thin_arm()
     loop = DelayedLoop(robot, make_controller("qp", robot, period=0.0025), 0.0025)
     loop.run(1.5)

@@ -177,7 +177,7 @@ def test_corrected_sign_pulls_strains_back_to_the_floor_and_the_printed_one_lets
         assert np.all(side * winding > 1.0)
 
 
-def test_law_gives_the_wanted_accelerations_where_the_cables_are_rigid_at_that_instant():
+def test_law_gives_the_desired_accelerations_where_the_cables_are_rigid_at_that_instant():
     robot = strut(2e9)
     law = NearRigidLaw(robot, TRACKED, STRESS / 2e9)
     model, q = law.model, np.array(robot.model.start)

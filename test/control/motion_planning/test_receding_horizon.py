@@ -36,7 +36,7 @@ def begun(robot, actuation="effort", **parameters):
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", [Case("push", push=2.0), Case("other cables and masses", error=0.1)])
-def test_new_set_points_of_impedances_lessen_what_nobody_told(case):
+def test_new_set_points_of_impedances_lessen_unannounced_pushes(case):
     error = {}
     for which in ("offline", "receding"):
         found = one_run("single_strut", which, case, 0.03, 1.0, 0.005, 0.3, 0.05, "impedance")

@@ -406,7 +406,7 @@ def test_running_out_of_iterations_is_not_called_infeasible():
     assert Daqp(program.sizes).solve(program._replace(b=np.full_like(program.b, np.nan))).status == "numerical"
 
 
-def test_open_inputs_are_small_and_the_tie_is_told():
+def test_open_inputs_are_small_and_the_tie_is_reported():
     for form in ("null_space", "direct"):
         found = InputOptimizer(form).solve(one_tendon(weights=[0.0, 0.0], rows=None))
         assert found.tie_broken and found.inputs == pytest.approx([0.25, 0.25], abs=1e-6)

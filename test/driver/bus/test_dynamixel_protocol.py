@@ -88,7 +88,7 @@ def test_silence_is_a_timeout_and_half_a_packet_is_corrupt(protocol: int) -> Non
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.booleans()), max_size=8))
-def test_a_group_is_collected_in_any_order_and_second_answers_are_told(answers: list[tuple[int, bool]]) -> None:
+def test_a_group_is_collected_in_any_order_and_second_answers_are_reported(answers: list[tuple[int, bool]]) -> None:
     stream, whole = b"", []
     for servo, good in answers:
         packet = encode_status(2, servo, 0, bytes((servo, 7)))

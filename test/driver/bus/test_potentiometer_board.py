@@ -148,7 +148,7 @@ def test_a_board_with_another_number_of_channels_is_not_believed() -> None:
     assert PotentiometerBoard(port, CHANNELS + 1).read() is None
 
 
-def test_a_lost_port_is_told_and_opened_again() -> None:
+def test_a_lost_port_is_reported_and_opened_again() -> None:
     board, port = make_board()
     assert board.read() == STATE_NOW
     port.gone = True

@@ -56,7 +56,7 @@ print(json.dumps([saved, refused, lost]))
 
 
 @pytest.mark.parametrize("rounds", [30, pytest.param(1000, marks=pytest.mark.long)])
-def test_of_programs_that_save_at_once_one_saves_and_the_others_are_told(rounds: int, tmp_path: Path) -> None:
+def test_of_programs_that_save_at_once_one_saves_and_the_others_get_an_error(rounds: int, tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-c", SAVERS, str(tmp_path / "robot.json"), str(rounds)],
         capture_output=True,

@@ -177,7 +177,7 @@ def test_tension_appears_as_load_only_while_a_wheel_pushes(old: Master) -> None:
     assert load * 1.5 / 0.00485 == pytest.approx(tension(old), abs=0.5)
 
 
-def test_a_wheel_under_load_is_slower_than_told(old: Master) -> None:
+def test_a_wheel_under_load_is_slower_than_commanded(old: Master) -> None:
     before = old.robot.angle(NAME)
     old.write("moving_speed", 3.0)
     old.cycles(25)
@@ -301,7 +301,7 @@ def test_duplicate_ids_disturb_each_other(old: Master, other: str | None) -> Non
     assert old.host.ping(old.port, 8)[1] == SUCCESS
 
 
-def test_heat_and_low_voltage_are_told(old: Master) -> None:
+def test_heat_and_low_voltage_are_reported(old: Master) -> None:
     old.robot.faults.heat(NAME, 75.0)
     old.robot.faults.sag(9.0)
     old.cycles(1)

@@ -140,7 +140,7 @@ def test_a_servo_that_answers_only_pings_is_made_to_answer(model: str) -> None:
     assert [bench.raw(name, "status_return_level") for name in "abc"] == [2, 2, 2]
 
 
-def test_a_locked_eeprom_is_told() -> None:
+def test_a_locked_eeprom_is_reported() -> None:
     bench = Bench("AX-12A")
     bench.parts["b"].registers.set_raw("lock", 1)
     bench.link.check()
@@ -191,7 +191,7 @@ def test_an_overload_of_an_ax_12a_is_cleared_by_preparing_it_again() -> None:
 # -- checking --------------------------------------------------------------------------------------------------------
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_everything_wrong_is_reported_at_once() -> None:
     bench = Bench("XM430-W350")
     bench.port.chain.servos["b"] = make_servo("XM430-W210", 2)
     bench.port.chain.deaf.add("c")
@@ -209,7 +209,7 @@ def test_a_doubled_id_is_found_by_a_ping() -> None:
 
 
 @models
-def test_return_delays_are_told_until_they_are_gone(model: str) -> None:
+def test_return_delays_are_reported_until_they_are_gone(model: str) -> None:
     bench = Bench(model)
     bench.link.check()
     assert any("servo 1 (a), servo 2 (b), servo 3 (c)" in note and "1.5 ms" in note for note in bench.link.warnings())
@@ -220,7 +220,7 @@ def test_return_delays_are_told_until_they_are_gone(model: str) -> None:
 
 
 @models
-def test_a_slow_adapter_is_told_with_what_makes_it_quick(model: str) -> None:
+def test_a_slow_adapter_is_reported_with_what_makes_it_quick(model: str) -> None:
     bench = Bench(model, return_delay=0.0)
     file = Path("/sys/bus/usb-serial/devices/ttyUSB0/latency_timer")
     bench.port.adapter = UsbAdapter("FT3M9STO", 0.016, file)
@@ -407,7 +407,7 @@ def test_a_ceiling_that_got_lost_on_the_way_is_written_again(model: str) -> None
 
 
 @models
-def test_what_a_servo_cannot_do_is_told_and_the_others_are_commanded(model: str) -> None:
+def test_what_a_servo_cannot_do_is_reported_and_the_others_are_commanded(model: str) -> None:
     bench = Bench(model).ready()
     wrong = Drive.VELOCITY if bench.model.counts_turns else Drive.POSITION
     good = bench.command(0.2)

@@ -239,7 +239,7 @@ def test_a_tension_is_refused_where_none_is_measured() -> None:
 # -- counting ----------------------------------------------------------------------------------------------------------
 
 
-def test_cycles_and_overruns_are_counted_from_the_periods_told() -> None:
+def test_cycles_and_overruns_are_counted_from_the_measured_periods() -> None:
     counter = CycleCounter(PERIOD)
     late = [counter.count(each) for each in (0.02, 0.02, 0.031, 0.02, math.nan, 0.029, -1.0)]
     assert late == [False, False, True, False, True, False, True]

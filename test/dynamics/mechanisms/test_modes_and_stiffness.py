@@ -138,7 +138,7 @@ def test_nothing_moves_where_actuators_hold_all():
     assert report.figures["modes"] == [] and "Nothing can move" in report.parts[0]
 
 
-def test_the_energy_of_a_mode_is_told_by_routed_cables_too():
+def test_the_energy_of_a_mode_is_reported_by_routed_cables_too():
     """Two ropes side by side share the stretch as their stiffnesses; one that hangs slack has none of it."""
     rope = (
         "{{name: {}, young: {} GPa, cable_radius: 1 mm, length: {},"

@@ -117,7 +117,7 @@ def test_a_thrown_ball_leaves_its_circle_where_the_tension_vanishes():
     assert np.linalg.norm(simulation.state.q[:3]) <= 1 + 1e-9
 
 
-def test_a_falling_ball_is_caught_when_its_rope_is_straight_and_every_joule_is_told():
+def test_a_falling_ball_is_caught_when_its_rope_is_straight_and_every_joule_is_reported():
     simulation = Simulation(ball("0.6, 0, -0.8", 1.2), time_step=1e-3, start="file")
     assert simulation.details == {"cable rope": "slack"}
     before = simulation.energy().total

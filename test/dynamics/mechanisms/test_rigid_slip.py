@@ -89,7 +89,7 @@ def test_a_rope_that_slides_over_a_guide_comes_to_stick_and_stays_without_creep(
     assert simulation.energy().friction == pytest.approx(0.5 * 2.2 * 0.25 + 0.2 * GRAVITY * at, rel=1e-6)
 
 
-def test_a_rope_with_friction_starts_slack_is_caught_and_every_joule_is_told():
+def test_a_rope_with_friction_starts_slack_is_caught_and_every_joule_is_reported():
     simulation = run(atwood(10.0, 0.1, more=", length: 2.4"), 5)
     assert simulation.details == {"cable rope": "slack"}
     assert simulation.observe().routes["rope"].tensions == (0.0, 0.0)

@@ -309,7 +309,7 @@ def hoist():
     return parse_robot(routing.DRUM.format(wound=14.5) + ACTUATORS, "here")
 
 
-def test_a_winch_lifts_its_load_and_every_joule_is_told():
+def test_a_winch_lifts_its_load_and_every_joule_is_reported():
     robot = hoist()
     simulation = Simulation(robot, time_step=1e-3)
     before, weight = simulation.energy(), 9.80665

@@ -34,7 +34,7 @@ def watched(plant, robot, wrench, cycles, given=None, noise=None):
     return observer, simulation
 
 
-def test_a_wrench_that_nobody_told_is_found_and_the_pose_with_it():
+def test_an_unannounced_wrench_is_found_and_the_pose_with_it():
     robot = load_robot("single_strut")
     force, arm = np.array([6.0, -4.0, 0.0]), np.array([0.0, 0.0, 1.0])
     observer, simulation = watched(robot, robot, np.concatenate((force, np.cross(arm, force))), 100)
@@ -67,7 +67,7 @@ def test_a_load_that_is_known_is_no_unknown_one():
     assert np.abs(observer._last.unknown.values[:2]).max() < 0.05
 
 
-def test_cables_that_are_stiffer_than_told_are_told_from_a_load():
+def test_cables_that_are_stiffer_than_stated_are_told_apart_from_a_load():
     robot = load_robot("single_strut")
     young = robot.model.entries[0].young
     plant = replace(robot, model=with_cables(robot.model, young=1.1 * young))

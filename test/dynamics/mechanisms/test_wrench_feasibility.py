@@ -68,7 +68,7 @@ def test_no_tensions_hold_the_body_beside_its_frame():
     assert tension_distribution(cable_statics(ROBOT, q)) is None
 
 
-def test_distributed_tensions_are_nearest_to_the_wanted_ones():
+def test_distributed_tensions_are_nearest_to_the_preferred_ones():
     q = hanging_position(ROBOT.model, ROBOT.output, *POSE)
     statics = cable_statics(ROBOT, q)
     tensions = tension_distribution(statics, desired=20.0)

@@ -104,12 +104,12 @@ def test_commands_that_come_once_in_a_long_control_period_do_not_break_off(ros) 
     ros("-p", "robot:=single_strut", "-p", "lockstep:=true", "-p", "control_period:=0.5")
     node, said = SimulatorNode(), []
     node.set_status = lambda level, text, **_: said.append(text)
-    wanted = {name: value + 0.01 for name, value in node.seen.positions.items()}
+    targets = {name: value + 0.01 for name, value in node.seen.positions.items()}
     for _ in range(4):
-        command = ActuatorCommand(source="controller", session=1, name=list(wanted), value=list(wanted.values()))
+        command = ActuatorCommand(source="controller", session=1, name=list(targets), value=list(targets.values()))
         command.header.stamp = time_message(node.ticks * node.period if node._read is None else node._read.stamp)
         node._command(command)
-    assert node.ticks == 4 and node.seen.positions == pytest.approx(wanted, abs=1e-4)
+    assert node.ticks == 4 and node.seen.positions == pytest.approx(targets, abs=1e-4)
     assert not [text for text in said if "hold" in text]
     node.destroy_node()
 

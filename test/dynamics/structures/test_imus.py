@@ -126,7 +126,7 @@ def test_feet_that_slide_downhill_while_a_cable_is_wound_are_followed_however_of
     np.testing.assert_allclose(estimate.nodes, simulation.state.nodes, atol=1e-3)
 
 
-def test_one_wrong_reading_moves_it_by_what_a_spool_can_wind_and_readings_that_stay_away_are_told() -> None:
+def test_one_wrong_reading_moves_it_by_what_a_spool_can_wind_and_readings_that_stay_away_are_reported() -> None:
     estimator = make_estimator(PLAIN)
     right = {each.name: 0.5 for each in PLAIN.actuators}
     wrong = {**right, "cable_1": 0.2}

@@ -169,7 +169,7 @@ def test_all_integrators_tell_the_same_story():
 
 
 @pytest.mark.parametrize(("integrator", "part"), [("rk4", np.sqrt(2.0) / np.pi), ("rattle", 1.0 / np.pi)])
-def test_a_step_longer_than_an_explicit_method_bears_is_told_with_what_limits_it(integrator, part):
+def test_a_step_longer_than_an_explicit_method_bears_is_reported_with_what_limits_it(integrator, part):
     """Beyond 2 sqrt 2 and 2 over the frequency the energy of a mass on a spring grows in every step."""
     spring = replace(pendulum("bar", 400.0, start=(1.0, 0.0, 0.0)), gravity=np.zeros(3))
     for times, grows in ((0.98, False), (1.02, True)):

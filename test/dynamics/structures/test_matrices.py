@@ -91,7 +91,7 @@ def test_missing_matrices_are_named(tmp_path: Path) -> None:
         read_matrices(tmp_path / "nowhere")
 
 
-def test_new_writes_over_a_file_only_when_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_writes_over_a_file_only_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("precious", encoding="utf-8")
     with pytest.raises(SystemExit) as ended:

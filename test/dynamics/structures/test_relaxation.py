@@ -269,9 +269,9 @@ def test_a_structure_in_which_no_member_moves_is_refused() -> None:
 
 def test_the_tuner_beats_the_default_pair_and_its_count_can_be_repeated() -> None:
     tuning = tune_relaxation(PRISM, threshold=1e-4, maximum_evaluations=60)
-    assert tuning.untuned_iterations is not None and tuning.iterations < 0.5 * tuning.untuned_iterations
-    assert tuning.margin < 1.0
     structure = PRISM.structure
+    untuned = relax(structure, np.zeros((6, 3)), structure.nodes, 1e-4)
+    assert tuning.iterations < 0.5 * untuned[1] and tuning.margin < 1.0
     again = relax(structure, np.zeros((6, 3)), structure.nodes, 1e-4, delta=tuning.delta, epsilon=tuning.epsilon)
     assert again[1] == tuning.iterations
 

@@ -52,11 +52,11 @@ def test_a_payload_is_shown_at_its_centre_in_its_body_until_it_is_taken_off() ->
 
 def test_a_push_is_shown_until_the_next_one_or_as_long_as_it_counts() -> None:
     loads = ReportLoads(ROBOT, 0.5)
-    told = [(1.0, (3.0, 0.0, 4.0)), (1.2, (0.0, 2.0, 0.0)), (2.0, (1.0, 0.0, 0.0)), (2.1, (0.0, 0.0, 0.0))]
-    events = [event for at, force in told for event in loads.push(at, wrench(BODY, *force))]
+    pushes = [(1.0, (3.0, 0.0, 4.0)), (1.2, (0.0, 2.0, 0.0)), (2.0, (1.0, 0.0, 0.0)), (2.1, (0.0, 0.0, 0.0))]
+    events = [event for at, force in pushes for event in loads.push(at, wrench(BODY, *force))]
     assert [(each["at"], each["text"]) for each in events] == [(1.0, "pushed by 5 N"), (2.0, "pushed by 1 N")]
     forces = {now: shown(loads, now)[1][0][3:] for now in (0.9, 1.1, 1.6, 1.8, 2.05, 2.2)}
-    for now, force in ((1.1, told[0][1]), (1.6, told[1][1]), (2.05, told[2][1])):
+    for now, force in ((1.1, pushes[0][1]), (1.6, pushes[1][1]), (2.05, pushes[2][1])):
         assert forces[now].tolist() == list(force)
     assert all(np.isnan(forces[now]).all() for now in (0.9, 1.8, 2.2))
 

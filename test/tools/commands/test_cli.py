@@ -290,7 +290,7 @@ def test_numbers_that_nobody_can_compute_with_are_refused(run, tmp_path, old, ne
     assert message in refused(run(command, str(path)))
 
 
-def test_a_wrong_file_is_told_by_file_line_and_field(run, tmp_path: Path) -> None:
+def test_a_wrong_file_is_reported_by_file_line_and_field(run, tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("kind: structure\nname: mine\nnodes: {}\nmembers: []\ncolour: red\n", encoding="utf-8")
     lines = run("check", str(path))[2].splitlines()

@@ -128,7 +128,7 @@ def test_a_servo_whose_answer_was_lost_is_asked_again_and_the_scan_ends_when_all
     assert {rates for rates, ids in asked if ids} == {(1_000_000,)}
 
 
-def test_slow_servos_are_told_with_what_they_cost(run, emulate) -> None:
+def test_slow_servos_are_reported_with_what_they_cost(run, emulate) -> None:
     with emulate(TENSEBOT, prepared=False) as robot:
         _, out, _ = run("scan", "--port", robot.servo_port, *QUICK, "--protocol", "1", "--json")
     assert any("12 servos: return delays of up to 500 us cost 6.0 ms" in note for note in json.loads(out)["notes"])
@@ -219,7 +219,7 @@ def test_points_from_a_file_are_fitted_and_a_bad_one_is_named(run, tmp_path: Pat
     assert "Nothing was saved" in out
 
 
-def test_a_spool_that_cannot_be_fitted_is_told_beside_those_that_can(run, tmp_path: Path) -> None:
+def test_a_spool_that_cannot_be_fitted_is_reported_beside_those_that_can(run, tmp_path: Path) -> None:
     text = "actuator,reading,length\n" + rows("saddle_1")
     text += "draw_1,1500,0.18\ndraw_1,1900,0.21\ndraw_1,2300,0.24\n"
     status, out, _ = run("calibrate", "tensebot", "--points", str(written(tmp_path, text)), "--json")
@@ -328,7 +328,7 @@ def test_an_emulated_calibration_needs_a_file_to_be_saved(run, tmp_path: Path) -
 # -- springs ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_spring_is_told_from_weights(run, tmp_path: Path) -> None:
+def test_a_spring_follows_from_weights(run, tmp_path: Path) -> None:
     weights = "".join(f"{m} kg,{101.6 + 1e3 * m * 9.80665 / 1990.0:.2f} mm\n" for m in (0.5, 1.0, 1.5, 2.0, 3.0))
     path = written(tmp_path, "mass,length\n" + weights)
     figures = json.loads(run("spring", "--points", str(path), "--json")[1])

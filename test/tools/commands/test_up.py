@@ -61,7 +61,7 @@ def test_a_simulated_robot_that_no_controller_can_hold_is_shown_without_one(caps
             alive.check()
 
 
-def test_what_was_too_late_by_the_clock_is_told_from_the_diagnostics():
+def test_what_was_too_late_by_the_clock_stands_in_the_diagnostics():
     def status(**values):  # as nodes write their keys
         pairs = {key.replace("_", " "): str(value) for key, value in values.items()}
         return SimpleNamespace(values=[SimpleNamespace(key=key, value=value) for key, value in pairs.items()])

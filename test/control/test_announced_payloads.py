@@ -1,4 +1,4 @@
-"""Payloads that are told while the robot runs: `qp` and the observer reckon with them."""
+"""Payloads that are announced while the robot runs: `qp` and the observer reckon with them."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from tensegrity_dynamics.mechanisms.loads import Payload
 PERIOD = 0.005
 
 
-def put_on(told):
+def put_on(announced):
     """Largest distance [m] of a strut's output from where it is held, after 5 % of its mass were hung on it."""
     robot = load_robot("single_strut")
     simulation, control = Simulation(robot, 1e-3), make_controller("qp", robot, period=PERIOD)
@@ -23,7 +23,7 @@ def put_on(told):
     for k in range(60):
         if k == 20:
             simulation.attach("weight", robot.output.body, mass, [0.02, 0.0, 0.0])
-            if told:
+            if announced:
                 control.carry([Payload("weight", robot.output.body, mass, np.array([0.02, 0.0, 0.0]))])
         command = control.command(k * PERIOD, RobotState.of(simulation))
         simulation.command(command.mode, command.set_points(), period=PERIOD)
@@ -32,11 +32,11 @@ def put_on(told):
     return max(off)
 
 
-def test_payload_that_is_told_moves_the_output_a_tenth_as_far_as_one_that_is_not():
+def test_payload_that_is_announced_moves_the_output_a_tenth_as_far_as_one_that_is_not():
     assert put_on(True) < 0.1 * put_on(False)
 
 
-def test_what_the_observer_is_told_is_no_part_of_the_unknown_load():
+def test_what_the_observer_is_announced_is_no_part_of_the_unknown_load():
     robot = load_robot("single_strut")
     simulation, observer = Simulation(robot, 1e-3), MechanismObserver(robot)
     mass = 0.2 * sum(body.mass for body in robot.mechanism.bodies)
@@ -48,7 +48,7 @@ def test_what_the_observer_is_told_is_no_part_of_the_unknown_load():
     assert np.allclose(observer._reduced.flat.mass, robot.mechanism.flat.mass)
 
 
-def test_controller_that_takes_over_is_told_what_the_robot_carries():
+def test_controller_that_takes_over_learns_what_the_robot_carries():
     robot = load_robot("single_strut")
     loads, body = ExternalLoads(robot), robot.output.body
     loads.take_payload(body, 0.3, [0, 0, 0], np.zeros((3, 3)), 1.0, 1.0)
