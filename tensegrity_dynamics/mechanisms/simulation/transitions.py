@@ -6,9 +6,10 @@ damper acts. A method that steps across is left with errors of order (step)^2 of
 whatever its own order is. What is pressed or stretched but neither pushes nor pulls, since its damper takes all,
 counts, too: the power of the damper has a kink there.
 
-Regularised friction (of joints, of the ground) is smooth, but within a step that is long beside its speed it turns
-about as if it jumped, and steps that know its slope from afar overshoot. There a step ends where the slip is slow, and
-the next knows how steep friction is. What comes to rest or sets off within a step is no change.
+Regularised friction of the ground is smooth, but within a step that is long beside its speed it turns about as if it
+jumped, and steps that know its slope from afar overshoot what comes to roll or rest. There a step ends where the slip
+is slow, and the next knows how steep friction is. What comes to rest or sets off within a step is no change, nor is the
+turn of a joint that rubs: it mostly goes on, and a step that begins in the steep part holds it back.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from ...contact.ground_forces import SPEED as GROUND_SPEED
 from ...numerics.compilation import for_compiled_callers
 from ..late_kernels import CONTACTS, ROUTES
 from ..resistance import FIRST, KIND, LAW, LOW, SECOND, STOP_DAMPING, STOP_STIFFNESS, TREE
-from ..resistance import FRICTION as RUBS
-from ..resistance import SPEED as RUBBING_SPEED
 from ..routing.columns import CREEP, FRICTION, RATE, STRAIN, TENSION, TOUCHES
 from ..touch.columns import AWAY, NORMAL, POINT_COLUMNS, SPEED, STORED
 
@@ -64,12 +63,10 @@ def read_pattern(flat, q, v, work, pattern):
         n += 1
     for r in range(flat.resistances.shape[0]):
         row = flat.resistances[r]
-        pattern[n] = pattern[n + 1] = 0
+        pattern[n] = 0
         if int(row[KIND]) == TREE:
             pattern[n] = stop_code(row[LAW:], q[int(row[SECOND])], v[int(row[FIRST])])
-            if row[LAW + RUBS] > 0.0:
-                pattern[n + 1] = way(v[int(row[FIRST])], row[LAW + RUBBING_SPEED])
-        n += 2
+        n += 1
     if flat.late_kernels[ROUTES] != 0:
         for e in range(work.route_state.shape[0]):
             own = work.route_state[e]
