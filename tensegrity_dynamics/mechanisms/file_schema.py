@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from ..contact.file_schema import ContactBlock
 from ..numerics.rotations import matrix_from_vector, rotation_vector
@@ -33,6 +33,7 @@ from ..robots.schema import (
     Text,
     Turn,
     Viscosity,
+    WholeNumber,
     Yes,
 )
 
@@ -102,6 +103,13 @@ class ResistanceBlock(Block):
     stop_damping: Any = None
 
 
+Resistances = Annotated[
+    Annotated[ResistanceBlock, Tag("one")] | Annotated[list[ResistanceBlock], Field(min_length=1), Tag("list")],
+    Discriminator(lambda value: "list" if isinstance(value, list) else "one"),
+]
+"""One for all coordinates of a joint, or a list; which of them is meant shows, so that only it is refused."""
+
+
 class LoadBlock(Block):
     """A payload (mass), or a wrench (force, moment) in world axes."""
 
@@ -140,7 +148,7 @@ class JointBlock(Block):
     frame: FrameBlock = FrameBlock()
     axis: Direction = Field(default=[0.0, 0.0, 1.0])
     start: Start | None = None
-    resistance: ResistanceBlock | Annotated[list[ResistanceBlock], Field(min_length=1)] | None = None
+    resistance: Resistances | None = None
 
     def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
         if not is_copied("parent"):
@@ -212,7 +220,7 @@ class LayersBlock(Block):
 
     turns: PositiveNumber
     pitch: Annotated[Length, Field(ge=0)]
-    count: Annotated[Number, Field(ge=1)]
+    count: Annotated[WholeNumber, Field(ge=1)]
     ramp: PositiveNumber = 0.25
 
 
@@ -227,7 +235,7 @@ class RoutePointBlock(Block):
     side: Literal[1, -1] = 1
     friction: Annotated[Number, Field(ge=0)] | None = None
     friction_speed: Annotated[Speed, Field(gt=0)] | None = None
-    turns: Annotated[int, Field(ge=0, le=10**6, strict=True)] = 0
+    turns: Annotated[WholeNumber, Field(ge=0, le=10**6)] = 0
     may_be_clear: Yes = False
     wound: Annotated[Number, Field(ge=0)] | None = None
     layers: LayersBlock | None = None

@@ -53,7 +53,7 @@ def make_stage_workspace(flat: FlatMechanism) -> StageWorkspace:
     """Scratch arrays of the integrator."""
     positions, velocities = int(POSITION_COUNTS[flat.kind].sum()), flat.dof_parent.size
     watched = flat.cable_joint.size + flat.resistances.shape[0] + flat.route_elements.shape[0]
-    watched += int(flat.late_kernels[POINTS])
+    watched += 4 * int(flat.late_kernels[POINTS])
     return StageWorkspace(
         q=np.zeros(positions), v=np.zeros(velocities), q_rate=np.zeros(positions), q_sum=np.zeros(positions),
         v_sum=np.zeros(velocities), step=np.zeros(velocities), powers=np.zeros(4), taken=np.zeros(4),

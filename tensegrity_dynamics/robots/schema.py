@@ -167,10 +167,13 @@ def _whole_number(value: Any, info: ValidationInfo) -> Any:
     return int(number) if number == int(number) else value
 
 
+WholeNumber = Annotated[int, Field(strict=True), BeforeValidator(_whole_number)]
+
+
 class RepeatBlock(Block):
     """How the copies of repeated parts differ; the parts stand beside these fields."""
 
-    count: Annotated[int, Field(ge=1, le=100_000, strict=True), BeforeValidator(_whole_number)]
+    count: Annotated[WholeNumber, Field(ge=1, le=100_000)]
     about: Literal["x", "y", "z"] | None = None
     through: Point = [0.0, 0.0, 0.0]
     angle: Angle | None = None

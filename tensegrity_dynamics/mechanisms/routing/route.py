@@ -25,7 +25,7 @@ class Layers:
 
     turns: float
     pitch: float
-    count: float
+    count: int
     ramp: float = 0.25
 
     def __post_init__(self) -> None:

@@ -313,11 +313,10 @@ def hop(flat, q, v, effort, step, powers, work, reduction, stages):
 
 
 @for_compiled_callers
-def begin_piece(q, v, powers, stages):
-    """Note the state from which a piece of a step goes, what is taken there and what pushes, pulls and slips."""
+def begin_piece(q, v, stages):
+    """Note the state from which a piece of a step goes, and what pushes, pulls and slips there."""
     copy(q, stages.piece_q)
     copy(v, stages.piece_v)
-    copy(powers, stages.start_powers)
     for n in range(stages.pattern.shape[0]):
         stages.pattern[n] = stages.new_pattern[n]
 
@@ -344,12 +343,12 @@ def step_in_pieces(
 ):  # fmt: skip
     """One step of `step` s, in pieces that end where something begins or ceases to push, pull or slip; a status.
 
-    Of explicit steps `evaluated` says whether reduction.acceleration is that of the start; of implicit ones powers and
-    stages.new_pattern are. The instant of a change is found by bisection on steps of other lengths. A piece ends a
+    Of explicit steps `evaluated` says whether reduction.acceleration is that of the start; of implicit ones
+    stages.new_pattern is. The instant of a change is found by bisection on steps of other lengths. A piece ends a
     little before it, so that no stage of the method is beyond it, and a hop leads across.
     """
     kind, trial, left, low, high, halved, pieces = WHOLE, step, step, 0.0, 0.0, 0, 1
-    begin_piece(q, v, powers, stages)
+    begin_piece(q, v, stages)
     while True:
         for c in range(work.route_results.shape[0]):
             work.route_results[c, PERIOD] = trial
@@ -379,14 +378,11 @@ def step_in_pieces(
         elif kind == WHOLE and changed and pieces < MOST_PIECES:
             kind, low, high, halved, trial = SEARCH, 0.0, left, 0, 0.5 * left
         else:
-            if implicit and kind != HOP:
-                for k in range(4):
-                    stages.taken[k] = 0.5 * trial * (stages.start_powers[k] + powers[k])
             status = end_piece(flat, works, work, stages)
             left -= trial
             if status != REGULAR or kind == WHOLE or left <= 0.0:
                 return status
-            begin_piece(q, v, powers, stages)
+            begin_piece(q, v, stages)
             if kind == AHEAD:
                 kind, trial = HOP, min(2.0 * high - low - trial, left)
             else:

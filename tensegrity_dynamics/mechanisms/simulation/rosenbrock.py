@@ -1,25 +1,34 @@
-"""Implicit steps of a mechanism for stiff cables: the two-stage Rosenbrock method ROS2 in independent coordinates.
+"""Implicit steps of a mechanism for stiff cables: the Rosenbrock method RODAS3 in independent coordinates.
 
-With u = (y, w) the independent displacements of a step and their rates, u' = f(u) and J its Jacobian (differences):
+With u = (y, w) the independent displacements of a step and their rates, u' = f(u) and J its Jacobian (differences),
+all four stages solve with 1 - h J / 2:
 
-    (1 - g h J) k1 = f(u0),   (1 - g h J) k2 = f(u0 + h k1) - 2 k1,   u1 = u0 + 3/2 h k1 + 1/2 h k2,   g = 1 + 1/sqrt 2
+    U1: h f(u0) / 2                        U3: h f(u0 + 2 U1) / 2 + (U1 - U2) / 2
+    U2: h f(u0) / 2 + 2 U1                 U4: h f(u0 + 2 U1 + U3) / 2 + (U1 - U2) / 2 - 4/3 U3
+    u1 = u0 + 2 U1 + U3 + U4
 
-(Verwer, Spee, Blom, Hundsdorfer 1999). It is of second order for any J and L-stable: modes that are much faster than
-the step are damped out instead of growing.
+(Sandu, Verwer, Blom, Spee, Carmichael 1997; Hairer and Wanner, Solving Ordinary Differential Equations II, IV.7). It is
+of third order, of second where bodies turn about changing axes, and L-stable: modes that are much faster than the step
+are damped out instead of growing. No stage is beyond the end of the step but where what is fast makes it so.
+
+What is taken out by the powers P(u) of `powers` follows as one more equation W' = P(u) of the same method:
+
+    W = h (2/3 P(u0) - 1/6 P(u0 + 2 U1) + 1/2 P(u0 + 2 U1 + U3) + P'(u0) (5/6 U1 - U2 / 6 - U3 / 6 + U4 / 2))
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from ...numerics.compilation import allocation_free, for_compiled_callers
 from ...numerics.linear_algebra import copy, lu_factor, lu_solve
 from ..dynamics.forward_dynamics import REGULAR, accelerate
 from ..dynamics.state_derivative import NOT_CLOSED, displaced_state
 from ..kinematics.loop_closure import project_onto_loops
+from .powers import powers_in, powers_of
 from .transitions import differ, read_pattern
 
-GAMMA = 1.0 + 1.0 / np.sqrt(2.0)
+GAMMA = 0.5
+SLIGHT = 1e-5
+"""Part of a step's change along which the slope of the powers is taken."""
 
 
 @for_compiled_callers
@@ -93,15 +102,46 @@ def fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages
     return REGULAR
 
 
+@for_compiled_callers
+def add_powers(flat, weight, work, stages, scratch):
+    """Add to stages.taken the weighted powers of the forces that stand in work, at scratch.q and scratch.v."""
+    powers_in(flat, scratch.q, scratch.v, work, stages.powers)
+    for k in range(4):
+        stages.taken[k] += weight * stages.powers[k]
+
+
+@for_compiled_callers
+def add_slope_of_powers(flat, q, count, change, step, work, reduction, stages, scratch):
+    """Add to stages.taken `step` times the change of the powers along a change of u, by their slope at the start.
+
+    Where something else pushes, pulls or slips a little ahead, the slope is that on the other side.
+    """
+    u = scratch.right
+    for sign in (SLIGHT, -SLIGHT):
+        for r in range(2 * count):
+            u[r] = scratch.u[r] + sign * change[r]
+        if not displaced_state(flat, q, count, u[:count], u[count : 2 * count], work, reduction, stages, scratch):
+            return NOT_CLOSED
+        powers_of(flat, scratch.q, scratch.v, work, stages.powers)
+        read_pattern(flat, scratch.q, scratch.v, work, stages.new_pattern)
+        if not differ(stages.pattern, stages.new_pattern):
+            break
+    for k in range(4):
+        stages.taken[k] += step / sign * (stages.powers[k] - stages.start_powers[k])
+    return REGULAR
+
+
 @allocation_free
 def rosenbrock(flat, drives, q, v, effort, step, steps, work, reduction, stages, scratch):
     """Advance q and v in place by `steps` steps of `step` s with constant efforts; returns 0 or a failing status.
 
     Efforts of impedances among the drives are not constant: their law is a part of f. stages.pattern says what pushes,
-    pulls and slips at the start.
+    pulls and slips at the start; stages.taken (4,) J becomes what the powers took.
     """
     dofs = flat.dof_parent.shape[0]
-    pivots, u = scratch.pivots, scratch.u
+    pivots, u, first, right, matrix = scratch.pivots, scratch.u, scratch.first, scratch.right, scratch.matrix
+    one, two, three, four = scratch.stage_1, scratch.stage_2, scratch.stage_3, scratch.stage_4
+    stages.taken[:] = 0.0
     for _ in range(steps):
         # choose the independent coordinates of this step, and their rates
         impedance_efforts(drives, q, v, effort)
@@ -119,31 +159,53 @@ def rosenbrock(flat, drives, q, v, effort, step, steps, work, reduction, stages,
             u[count + i] = v[scratch.independent[i]]
             for d in range(dofs):
                 scratch.basis[d, i] = reduction.basis[d, i]
-        first, second, right, rate, matrix = scratch.first, scratch.second, scratch.right, scratch.rate, scratch.matrix
         if flat.row_kind.shape[0] == 0:  # these are the accelerations of just now
             for i in range(count):
                 first[i] = u[count + i]
                 first[count + i] = reduction.acceleration[scratch.independent[i]]
+            copy(q, scratch.q)
+            copy(v, scratch.v)
         else:
             status = driven_derivative(flat, drives, q, u, count, effort, first, work, reduction, stages, scratch)
             if status != REGULAR:
                 return status
+        add_powers(flat, 2.0 / 3.0 * step, work, stages, scratch)
+        copy(stages.powers, stages.start_powers)
         status = fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages, scratch)
         if status != REGULAR:
             return status
         lu_factor(matrix, size, pivots)
-        copy(first, rate)
-        lu_solve(matrix, size, pivots, rate)
         for r in range(size):
-            right[r] = u[r] + step * rate[r]
-        status = driven_derivative(flat, drives, q, right, count, effort, second, work, reduction, stages, scratch)
+            one[r] = 0.5 * step * first[r]
+        copy(one, two)
+        lu_solve(matrix, size, pivots, one)
+        for r in range(size):
+            two[r] += 2.0 * one[r]
+            right[r] = u[r] + 2.0 * one[r]
+        lu_solve(matrix, size, pivots, two)
+        status = driven_derivative(flat, drives, q, right, count, effort, first, work, reduction, stages, scratch)
+        if status != REGULAR:
+            return status
+        add_powers(flat, -step / 6.0, work, stages, scratch)
+        for r in range(size):
+            three[r] = 0.5 * (step * first[r] + one[r] - two[r])
+        lu_solve(matrix, size, pivots, three)
+        for r in range(size):
+            right[r] = u[r] + 2.0 * one[r] + three[r]
+        status = driven_derivative(flat, drives, q, right, count, effort, first, work, reduction, stages, scratch)
+        if status != REGULAR:
+            return status
+        add_powers(flat, 0.5 * step, work, stages, scratch)
+        for r in range(size):
+            four[r] = 0.5 * (step * first[r] + one[r] - two[r]) - 4.0 / 3.0 * three[r]
+        lu_solve(matrix, size, pivots, four)
+        for r in range(size):
+            first[r] = (5.0 * one[r] - two[r] - three[r]) / 6.0 + 0.5 * four[r]
+        status = add_slope_of_powers(flat, q, count, first, step, work, reduction, stages, scratch)
         if status != REGULAR:
             return status
         for r in range(size):
-            second[r] -= 2.0 * rate[r]
-        lu_solve(matrix, size, pivots, second)
-        for r in range(size):
-            u[r] += 1.5 * step * rate[r] + 0.5 * step * second[r]
+            u[r] += 2.0 * one[r] + three[r] + four[r]
         if not displaced_state(flat, q, count, u[:count], u[count:size], work, reduction, stages, scratch):
             return NOT_CLOSED
         copy(scratch.q, q)

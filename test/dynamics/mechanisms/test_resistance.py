@@ -240,7 +240,10 @@ BAD = {
     "{limits: [0, 1]}": "stop_stiffness above zero",
     "{stop_stiffness: 3}": "no limits",
     "{friction_speed: 0}": "friction_speed is 0",
-    "{drag: 0}": "resistance.*drag: unknown field",
+    "{drag: 0}": r"^[^\n]*resistance.*drag: unknown field[^\n]*$",
+    "[{drag: 0}]": r"^[^\n]*resistance\[0\].drag: unknown field[^\n]*$",
+    "5": r"^[^\n]*resistance: a mapping is needed; found 5.$",
+    "[]": r"^[^\n]*resistance: the number of entries must be at least 1; found 0.$",
     "[{damping: 1}, {damping: 1}]": "takes 1, one for each coordinate; found 2",
 }
 
