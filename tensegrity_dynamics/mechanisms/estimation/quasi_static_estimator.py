@@ -58,6 +58,8 @@ class MechanismEstimator(QuasiStaticEstimator):
 
     takes_payloads = True
 
+    _last: MechanismEstimate
+
     def __init__(self, robot: Robot) -> None:
         model = robot.model_as(MechanismModel)
         self.robot, self._model = robot, model

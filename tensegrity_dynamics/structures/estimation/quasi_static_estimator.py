@@ -43,6 +43,8 @@ class StructureEstimator(QuasiStaticEstimator):
         NoEquilibriumError: the robot has no equilibrium at its own lengths.
     """
 
+    _last: StructureEstimate
+
     def __init__(self, robot: Robot, *, rigid_bars: bool = True) -> None:
         output = robot.outputs[0] if robot.outputs else None
         self.robot, self._rigid, self._structure = robot, rigid_bars, robot.model_as(Structure)
