@@ -1088,12 +1088,15 @@ class QPController(SampledController):
 
         The distance is what counts of its errors: where it is ahead, what it is beside its path.
 
+        Where commands come far apart the reference goes as much slower as the loop has become: set points that brake by
+        themselves at full speed, and set off again, take tensions below their floors whatever is commanded then.
         How far the output may be behind follows from what its loop affords now. That it is behind is no reason to give
         up, as it may be late for its computer's sake alone: only where a bound presses, or the output stands still.
         """
         clock, _ = self._active(time)
         leash = self.motion_limits[0] / w
-        clock.wait(time, 2.0 - distance / leash, 1.0 / w)
+        pace, behind = affordable(self.period, self._latest, self._delayed), 2.0 - distance / leash
+        clock.wait(time, min(behind, pace), 1.0 / w if behind < pace else self.brake_time)
         solution = self.solution
         presses = bool(self._guard.reason) or (solution is not None and bool(solution.active))
         if distance >= leash:

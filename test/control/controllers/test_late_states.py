@@ -12,6 +12,7 @@ from qp_loop import loop, robot_named
 
 from tensegrity_control import make_controller
 from tensegrity_control.controllers.pending_commands import PendingCommands, Sent
+from tensegrity_control.controllers.qp import DELAYED, affordable
 from tensegrity_control.external_loads import ExternalLoads
 from tensegrity_control.trajectories.time_scaling import PathClock
 from tensegrity_dynamics import load_robot
@@ -157,3 +158,23 @@ def test_a_computer_that_stalls_now_and_then_takes_little_tension_from_a_platfor
     made.control.set_goal(made.stamp, made.simulation.observe().pose[0] + np.array([0.3, 0.0, 0.0]))
     made.run(2.6)
     assert made.least() > 2.3 and max(made.errors) < 5e-3  # 2.17 and 1.70 where set points brake after six periods
+
+
+@pytest.mark.parametrize("apart", [1, 5])
+def test_the_reference_goes_as_much_slower_as_the_loop_does_while_commands_come_far_apart(apart):
+    """At full speed set points that brake by themselves between two commands took tensions below their floors."""
+    robot, period = load_robot("single_strut"), 0.01
+    control = make_controller("qp", robot, period=period)
+    loop = DelayedLoop(robot, control, period, Delays(busy=(apart, apart)))
+    loop.run(0.2)
+    start = np.array(control.reference(loop.stamp).pose[0])
+    control.set_goal(loop.stamp, start + [0.02, 0.0, 0.0], duration=3.0)
+    loop.run(1.0)
+    clock, _ = control._active(loop.stamp)
+    expected = affordable(period, apart * period, DELAYED)
+    assert clock.at(loop.stamp).pace == pytest.approx(expected, abs=1e-6) and (expected < 0.5) == (apart > 1)
+    loop.set_delays(Delays())
+    while control.status(loop.stamp).phase == "moving":
+        loop.run(0.2)
+        assert loop.time < 10.0
+    assert loop.errors[-1] < 1e-4 and loop.least() > 1.0
