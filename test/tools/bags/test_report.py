@@ -134,6 +134,25 @@ def test_a_browser_saves_what_the_page_shows(page: Path, tmp_path: Path) -> None
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
+def test_words_beside_loads_are_never_cut_at_an_edge(page: Path) -> None:
+    with HeadlessBrowser(390, 844, phone=True) as browser:
+        browser.open(f"{page.as_uri()}?t=0.02")
+        assert browser.wait(lambda: "of 0.02 s" in browser.text())
+        browser.run(
+            "window.cut = []; window.written = 0;"
+            "{ const write = context.fillText; context.fillText = (text, x, y) => { written++;"
+            "if (x < 0 || x + context.measureText(text).width > canvas.width) cut.push(text);"
+            "write.call(context, text, x, y); }; }"
+            "for (let side = -1; side <= 1; side += 0.02) { shown = [side * canvas.width, 0]; draw(); }"
+        )
+        assert browser.run("written") > 10
+        assert browser.run("written") < 101  # one whose load is outside the picture is left out
+        assert browser.run("cut") == []
+        assert browser.errors == []
+
+
 def test_a_bag_without_a_robot_has_no_page(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as writer:
         write(writer, "/clock", "std_msgs/msg/String", 0, String(data="x"))
