@@ -49,7 +49,9 @@ def test_the_ratio_of_singular_values_is_that_of_a_decomposition(rows, inputs, s
         output[-1] = 1e-7 * output[-1] + output[0]
     values = np.linalg.svd(scale[:, None] * output * effort, compute_uv=False)
     expected = values[-1] / max(values[0], start) if inputs >= rows else 0.0
-    assert authority(scale, output, effort, start, np.empty_like(output)) == pytest.approx(expected, rel=1e-9, abs=1e-14)
+    assert authority(scale, output, effort, start, np.empty_like(output)) == pytest.approx(
+        expected, rel=1e-9, abs=1e-14
+    )
 
 
 def test_an_output_that_nothing_moves_has_no_authority():

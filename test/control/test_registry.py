@@ -1,0 +1,38 @@
+"""Controllers by name: what refuses a robot says so before it runs, and which controllers take it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensegrity_control.registry import controllers, make_controller, refusals, suitable
+from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.load_robot import shipped_robots
+
+EXAMPLES = sorted(str(path) for path in (Path(__file__).parents[2] / "examples").glob("*.yaml"))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", [*shipped_robots(), *EXAMPLES])
+def test_each_controller_holds_a_robot_or_says_in_a_sentence_why_not_and_which_ones_do(name: str) -> None:
+    robot = load_robot(name)
+    refused = refusals(robot)
+    taken = [each for each in suitable(robot) if not refused[each]]
+    assert set(refused) == set(suitable(robot))
+    for each in controllers():
+        assert "\n" not in refused.get(each, "")
+        try:
+            make_controller(each, robot)
+        except TensegrityError as error:
+            assert str(error).endswith(f"Controllers that take {robot.name}: {', '.join(taken) or 'none'}.")
+        else:
+            assert each in refused
+
+
+def test_a_wrong_parameter_is_no_reason_for_another_controller() -> None:
+    with pytest.raises(TensegrityError) as caught:
+        make_controller("qp", load_robot("single_strut"), damping=-1.0)
+    assert "damping" in str(caught.value) and "Controllers that take" not in str(caught.value)
