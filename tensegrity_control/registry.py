@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from tensegrity_dynamics import Simulation
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.extensions import import_extensions
 from tensegrity_dynamics.robots.robot import Robot
 
-from .controller import Controller
+from .controller import Controller, RobotState
 from .controllers.joint_position import JointPositionController
 from .controllers.near_rigid import NearRigidController
 from .controllers.output_tracking import OutputTrackingController
@@ -66,11 +68,49 @@ def make_controller(name: str, robot: Robot, **parameters: Any) -> Controller:
         parameters: of the controller's own constructor.
 
     Raises:
-        TensegrityError: there is no such name or parameter (the nearest one is named), or a value is out of range.
+        TensegrityError: there is no such name or parameter (the nearest one is named), a value is out of range, or the
+            controller refuses this robot; the message says then which ones take it.
     """
     kind = controller_class(name)
     for key in parameters:
         if key not in kind.parameters():
             raise TensegrityError(f"controller {name}: " + unknown_name("parameter", key, kind.parameters()))
+    try:
+        return _made(kind, robot, parameters)
+    except TensegrityError:
+        try:
+            _made(kind, robot, {})  # where this works it was a parameter, and no other controller is asked for
+        except TensegrityError as error:
+            raise TensegrityError(f"{error} {taken_words(robot, refusals(robot))}") from error
+        raise
+
+
+def _made(kind: type[Controller], robot: Robot, parameters: Mapping[str, Any]) -> Controller:
     controller: Controller = kind(robot, **parameters)  # type: ignore[call-arg]
     return controller
+
+
+def refusals(robot: Robot) -> dict[str, str]:
+    """Why each controller for this kind of robot refuses this one, empty for those that hold it at rest.
+
+    Every one is made for the control period that follows from the robot and reset with the robot as it stands in
+    simulation. What only a goal shows is not looked at.
+
+    Raises:
+        TensegrityError: none is for this kind of robot, or it cannot be simulated.
+    """
+    state, found = RobotState.of(Simulation(robot)), dict[str, str]()
+    for name in suitable(robot):
+        kind, found[name] = CONTROLLERS[name], ""
+        try:
+            period = {"period": kind.period_for(robot).seconds} if kind.is_sampled else {}
+            _made(kind, robot, period).reset(0.0, state)
+        except TensegrityError as error:
+            found[name] = str(error)
+    return found
+
+
+def taken_words(robot: Robot, refused: Mapping[str, str]) -> str:
+    """Which controllers take a robot, by what `refusals` found, as a sentence."""
+    names = [name for name, why in refused.items() if not why]
+    return f"Controllers that take {robot.name}: {', '.join(names) or 'none'}."

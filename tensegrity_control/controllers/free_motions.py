@@ -8,7 +8,8 @@ w' = Z z', the output held and tensions free,
     z'' = S z,   r = max Re(-k / 2 + sqrt(k^2 / 4 + eig S))
 
 is how fast. Beyond `DRIFT` they are held, too, at the position of the start as near as the output lets them, or at
-shapes that are known to be held there (`aim`),
+shapes that are known to be held there (`aim`). So they are from the start where it is asked for and holds them (routed
+cables: what their pull makes of light links is another thing after a short way). They are held by
 
     w'' = -Z (k z' + s^2 z),   z = U^+ (q - q_0),   z' = U^+ v
 
@@ -67,7 +68,13 @@ class FreeMotions:
         self.stiffness, self.damping, self.rate, self.between = 0.0, 0.0, 0.0, 0.0
 
     def begin(
-        self, q: Array, damping: float, bandwidth: float, held: Array | None = None, allowed: float = 0.0
+        self,
+        q: Array,
+        damping: float,
+        bandwidth: float,
+        held: Array | None = None,
+        allowed: float = 0.0,
+        always: bool = False,
     ) -> None:
         """Look at q (nq,), where posture counts from, with the tensions that the program now desires.
 
@@ -75,16 +82,22 @@ class FreeMotions:
             damping: k [1/s] that was asked for. bandwidth: w [1/s] of the output's loop.
             held: (a,) efforts that stay as they are between commands; None where actuators that stand hold the robot.
             allowed: 1/s with which it may fall away between commands.
+            always: whether they are held even where they stay by themselves here, if that holds them.
 
         Raises:
             TensegrityError: a free motion falls away that no actuator holds, or too fast for this control.
         """
         self._start, self.stiffness, self.damping, self.between = np.array(q), 0.0, damping, 0.0
-        self.rate, _ = self._fastest()
-        if self.rate <= DRIFT:
+        loose, motion = self._fastest()
+        self.rate, falls = loose, loose > DRIFT
+        if not (falls or (always and motion.any())):
             return
         self.stiffness, self.damping = (0.5 * bandwidth) ** 2, max(damping, bandwidth)
         self.rate, motion = self._fastest()
+        if not falls:
+            if self.rate > DRIFT:  # too few efforts are left to hold what stays by itself
+                self.rate, self.stiffness, self.damping = loose, 0.0, damping
+            return
         what = f"{self._program.equations.robot.name} has a motion that its output leaves free, that falls away"
         if self.rate > LOOSE:
             raise TensegrityError(

@@ -19,6 +19,7 @@ from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
 from tensegrity_dynamics.mechanisms.dynamics.inverse_dynamics import inverse_dynamics
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, rotation_vector
 from tensegrity_dynamics.numerics.types import Array
@@ -68,6 +69,12 @@ class ParallelRobotController(SampledController):
         self._gains, self._largest = gains, largest
         self._check_gains(gains)
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
+        stretch = robot.model_as(MechanismModel).tension_names
+        if stretch:
+            raise TensegrityError(
+                f"{robot.name} has cables, which stretch ({', '.join(stretch)}); this control is for rigid links "
+                "between actuators and output."
+            )
         # one to plan with and one to follow with, so that both may be done at the same time
         self.kinematics, self._control_kinematics = loop_kinematics(robot), loop_kinematics(robot)
         output = robot.output

@@ -514,12 +514,13 @@ class QPController(SampledController):
         """Let free motions begin at q (nq,), that may fall away with `allowed` 1/s between two commands."""
         self._set_tensions(0.0)
         held, follows = None if self._stands else self._growth.held, not self._settled.needed
+        routed = len(self.equations.parts.strands) > 0
         if follows:
-            self._free.begin(q, self._gains["damping"], self._bandwidth, held, allowed)
+            self._free.begin(q, self._gains["damping"], self._bandwidth, held, allowed, always=routed)
         else:
             self._free.stiffness = self._free.between = 0.0
         # routed cables: a posture is held against tensions, which are large beside the inertia of light robots
-        self._leads = follows and len(self.equations.parts.strands) > 0 and self._free.stiffness > 0.0
+        self._leads = routed and self._free.stiffness > 0.0
         self.program.tension_weight = LEADING_TENSION_WEIGHT if self._leads else TENSION_WEIGHT
 
     @classmethod

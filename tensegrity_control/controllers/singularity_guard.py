@@ -2,9 +2,10 @@
 
 What the efforts u within their limits U do to the output is y'' = b_0 + B u. The distance to a singularity is
 
-    d = s_min / s_max of D^-1 B U,   1 at the start by a factor
+    d = s_min / max(s_max, s_max of the start) of D^-1 B U,   1 at the start by a factor
 
-with D the sizes of its rows at the start. It is zero where the output cannot move along some direction (an arm that is
+with D the sizes of its rows at the start: what all rows lose alike counts, too, or an output of one axis would never be
+near. It is zero where the output cannot move along some direction (an arm that is
 stretched, J loses rank) and where the actuators do not hold it along some direction (a parallel robot whose links line
 up), and needs no choice of coordinates. Cables cannot push: where the effort that holds the output nears its limit,
 what is left of it (`holding_reserve`, of one at most at the start) is the distance if that is less. With h = d - margin
@@ -45,8 +46,9 @@ LEAST_PART = 0.3
 
 
 @allocation_free
-def authority(rows, output, effort, scaled):
-    """s_min / s_max of D^-1 B U (k, a), which is written into `scaled`; 0 where there are fewer efforts than rows."""
+def authority(rows, output, effort, least_largest, scaled):
+    """s_min / s_max of D^-1 B U (k, a), which is written into `scaled`, with s_max at least `least_largest`; 0 where
+    there are fewer efforts than rows."""
     count, inputs = output.shape
     for k in range(count):
         for a in range(inputs):
@@ -54,7 +56,7 @@ def authority(rows, output, effort, scaled):
     if inputs < count:
         return 0.0
     orthogonalise_rows(scaled, inputs)
-    least, largest = np.inf, 0.0
+    least, largest = np.inf, least_largest * least_largest
     for k in range(count):
         size = 0.0
         for a in range(inputs):
@@ -87,6 +89,7 @@ class SingularityGuard:
         size = np.linalg.norm(authority, axis=1)
         self._rows = 1.0 / np.where(size > 0.0, size, 1.0)
         self._start, self.distance, self.reason, self._looked = 1.0, 1.0, "", FAR_LOOKS
+        self._largest = float(np.linalg.norm(self._rows[:, None] * authority, 2))
         start, reserve = self._authority(), self.reserve.value()
         self._guards = start > NO_AUTHORITY
         self._start = start if self._guards else 1.0
@@ -154,7 +157,7 @@ class SingularityGuard:
         return np.asarray(self._rows[:, None] * self._equations.arrays.output_1 * self._effort)
 
     def _authority(self) -> float:
-        ratio = self._ratio(self._rows, self._equations.arrays.output_1, self._effort, self._turned)
+        ratio = self._ratio(self._rows, self._equations.arrays.output_1, self._effort, self._largest, self._turned)
         return float(ratio) / self._start
 
     def _lost(self) -> str:

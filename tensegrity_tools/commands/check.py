@@ -38,6 +38,9 @@ def check(
     stiffness: Annotated[
         bool, typer.Option("--stiffness", help="stiffness of the output at rest, and what its actuators can do")
     ] = False,
+    controllers: Annotated[
+        bool, typer.Option("--controllers", help="which controllers take the robot, and why others refuse it")
+    ] = False,
 ) -> None:
     """Validate a robot file and print what the robot is, its shape and its prestress."""
     from tensegrity_dynamics import load_robot
@@ -53,6 +56,7 @@ def check(
         report = type_of(loaded).report(loaded)
         asked = [_modes(loaded, report, along)] if modes else []
         asked += [report.stiffness()] if stiffness else []
+        asked += [_controllers(loaded)] if controllers else []
         reports = asked or [report.check()]
     if as_json:
         merged = {key: value for each in reports for key, value in each.figures.items()}
@@ -69,6 +73,16 @@ def _modes(robot: Robot, report: RobotReport, along: str) -> Report:
     from ..sweeps.modes_along import modes_along
 
     return modes_along(robot, read_axis(along, "--along"))
+
+
+def _controllers(robot: Robot) -> Report:
+    from tensegrity_control.registry import refusals, taken_words
+    from tensegrity_dynamics.robots.report import Report, Section
+
+    refused = refusals(robot)
+    rows = [(name, why or "takes it") for name, why in refused.items()]
+    table = Section(f"Controllers for {robot.name}, at rest", ("controller", "what it says"), rows)
+    return Report({"controllers": refused}, [table, taken_words(robot, refused)])
 
 
 def _animate(robot: Robot, number: int, port: int, address: str) -> None:

@@ -310,7 +310,9 @@ def _wait(alive: Living, watcher: Any, missing: Callable[[], list[str]]) -> None
             if control is None or not control.message.startswith("cannot take over"):
                 refused = time.monotonic()
             elif time.monotonic() - refused > REFUSED_S:
-                raise TensegrityError(f"the controller {control.message}")
+                raise TensegrityError(
+                    f"the controller {control.message} Which ones take this robot: tensegrity check ROBOT --controllers"
+                )
             note.update(f"starting the nodes: waiting for {', '.join(waiting)} ({time.monotonic() - began:.0f} s)")
             if time.monotonic() - began > 300.0:
                 raise TensegrityError(f"after five minutes there is still no sign of {', '.join(waiting)}.")

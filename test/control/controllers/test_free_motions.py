@@ -7,6 +7,7 @@ import textwrap
 import numpy as np
 import pytest
 import qp_loop
+import yaml
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
@@ -110,6 +111,62 @@ def test_a_mast_on_its_way_keeps_its_turn_about_its_axis(monkeypatch):
     _, tensions = made.run(0.6)
     assert abs(2.0 * made.look().q[3]) < 0.005  # 0.05 where nothing holds it
     assert tensions.min() > 10.0
+
+
+def finger(seed, tendons=3):
+    """Two hinges on springs, pulled by tendons that run to drawn links, all on one side."""
+    draw = np.random.default_rng(seed)
+    length = draw.uniform(0.02, 0.05, 2).tolist()
+    bodies, joints, above, cables, motors = {}, [], "world", [], []
+    for k in range(2):
+        box = {"kind": "box", "size": [0.009, 0.009, length[k]], "mass": float(draw.uniform(0.005, 0.015))}
+        bodies[f"link{k}"] = {"shapes": [{**box, "frame": {"at": [0.0, 0.0, -0.5 * length[k]]}}]}
+        spring = {"stiffness": float(draw.uniform(0.02, 0.05)), "damping": float(draw.uniform(1e-4, 4e-4))}
+        joint = {"name": f"hinge{k}", "kind": "revolute", "parent": above, "body": f"link{k}", "axis": [0, 1, 0]}
+        joint |= {"start": [float(draw.uniform(0.2, 0.5))], "resistance": spring}
+        joints.append(joint | ({"frame": {"at": [0.0, 0.0, -length[0]]}} if k else {}))
+        above = f"link{k}"
+    for t in range(tendons):
+        last, off = 1 if t == 0 else int(draw.integers(0, 2)), -float(draw.uniform(0.004, 0.007))
+        bodies[f"drum{t}"] = {"mass": 0.004, "inertia": [2e-7] * 3}
+        drum = {"name": f"turn{t}", "kind": "revolute", "parent": "world", "body": f"drum{t}", "axis": [0, 1, 0]}
+        joints.append(drum | {"frame": {"at": [off - 0.008, 0, 0.04 + 0.02 * t]}, "resistance": {"damping": 1e-4}})
+        route = [{"joint": f"turn{t}", "radius": 0.008, "side": 1}, {"body": "world", "at": [off, 0, 0.006]}]
+        for k in range(last + 1):
+            parts = (0.3, 0.75) if k < last else (0.3,)
+            route += [{"body": f"link{k}", "at": [off, 0, -part * length[k]]} for part in parts]
+        cable = {"name": f"tendon{t}", "young": 2e9, "cable_radius": 2e-4, "damping": 1e6, "route": route}
+        cables.append(cable | {"tension": float(draw.uniform(1.5, 2.5))})
+        motors.append({"name": f"motor{t}", "drives": f"turn{t}", "position": [-6, 6], "rate": 10, "effort": 0.3})
+    tip = {"name": "tip", "body": "link1", "frame": {"at": [0, 0, -length[1]]}, "controlled": ["z"]}
+    file = {
+        "kind": "mechanism", "name": f"finger_{seed}", "bodies": bodies, "joints": joints, "routed_cables": cables,
+        "actuators": motors, "outputs": [tip],
+    }  # fmt: skip
+    return parse_robot(yaml.safe_dump(file), "finger.yaml")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", [12, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
+def test_goals_that_a_finger_of_several_tendons_accepts_are_reached(seed):
+    robot = finger(seed)
+    simulation, control = Simulation(robot, 1e-3, integrator="implicit"), make_controller("qp", robot, period=0.005)
+    control.reset(0.0, RobotState.of(simulation))
+    home, step, reached = RobotState.of(simulation).pose[0], 0, 0
+    for move in np.random.default_rng(seed).uniform(-0.016, 0.016, 4):
+        goal = home + np.array([0.0, 0.0, move])
+        try:
+            arrival = control.set_goal(0.005 * step, goal).arrival + 0.6
+        except TensegrityError:
+            continue  # out of reach, or a cable would be slack on the way
+        while 0.005 * step < arrival:
+            command = control.command(0.005 * step, RobotState.of(simulation))
+            simulation.command(command.mode, command.set_points(), period=0.005)
+            simulation.advance(duration=0.005)
+            step += 1
+        assert abs(RobotState.of(simulation).pose[0][2] - goal[2]) < 2e-4 and not control.relaxed()
+        reached += 1
+    assert reached
 
 
 def test_a_start_with_slack_cables_is_refused_by_name():

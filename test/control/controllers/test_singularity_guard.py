@@ -36,9 +36,9 @@ outputs:
 KEPT = 0.1
 
 
-@given(st.integers(1, 4), st.integers(1, 6), st.integers(0, 2**32 - 1), st.booleans())
+@given(st.integers(1, 4), st.integers(1, 6), st.integers(0, 2**32 - 1), st.booleans(), st.floats(0.0, 50.0))
 @settings(max_examples=40, deadline=None)
-def test_the_ratio_of_singular_values_is_that_of_a_decomposition(rows, inputs, seed, dependent):
+def test_the_ratio_of_singular_values_is_that_of_a_decomposition(rows, inputs, seed, dependent, start):
     random = np.random.default_rng(seed)
     output, scale, effort = (
         random.normal(size=(rows, inputs)),
@@ -48,12 +48,14 @@ def test_the_ratio_of_singular_values_is_that_of_a_decomposition(rows, inputs, s
     if dependent:
         output[-1] = 1e-7 * output[-1] + output[0]
     values = np.linalg.svd(scale[:, None] * output * effort, compute_uv=False)
-    expected = values[-1] / values[0] if inputs >= rows else 0.0
-    assert authority(scale, output, effort, np.empty_like(output)) == pytest.approx(expected, rel=1e-9, abs=1e-14)
+    expected = values[-1] / max(values[0], start) if inputs >= rows else 0.0
+    assert authority(scale, output, effort, start, np.empty_like(output)) == pytest.approx(
+        expected, rel=1e-9, abs=1e-14
+    )
 
 
 def test_an_output_that_nothing_moves_has_no_authority():
-    assert authority(np.ones(2), np.zeros((2, 3)), np.ones(3), np.empty((2, 3))) == 0.0
+    assert authority(np.ones(2), np.zeros((2, 3)), np.ones(3), 0.0, np.empty((2, 3))) == 0.0
 
 
 @pytest.fixture(scope="module", autouse=True)
