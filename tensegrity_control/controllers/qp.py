@@ -90,6 +90,9 @@ ON_SERVOS = 11.0
 """The same periods on servos: a bus cycle of a busy computer lasts up to six, commands come up to five late."""
 OLDEST = 6.0
 """Periods after a state beyond which no command answers it, and the actuators go on with what is under way."""
+SPARED = 1.0
+"""Periods more than its own between two commands at which the reference keeps its pace: by the clock a command is often
+one period late, which the loop bears by its design."""
 FORGETTING = 1.0
 """s after which the feedback no longer cares that commands were late."""
 MISSED = 1.5
@@ -1096,7 +1099,8 @@ class QPController(SampledController):
         """
         clock, _ = self._active(time)
         leash = self.motion_limits[0] / w
-        pace, behind = affordable(self.period, self._latest, self._delayed), 2.0 - distance / leash
+        apart = self._latest - SPARED * self.period
+        pace, behind = affordable(self.period, apart, self._delayed), 2.0 - distance / leash
         clock.wait(time, min(behind, pace), 1.0 / w if behind < pace else self.brake_time)
         solution = self.solution
         presses = bool(self._guard.reason) or (solution is not None and bool(solution.active))
