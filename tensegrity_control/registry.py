@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from tensegrity_dynamics import Simulation
@@ -71,18 +72,30 @@ def make_controller(name: str, robot: Robot, **parameters: Any) -> Controller:
         TensegrityError: there is no such name or parameter (the nearest one is named), a value is out of range, or the
             controller refuses this robot; the message says then which ones take it.
     """
-    kind = controller_class(name)
-    for key in parameters:
-        if key not in kind.parameters():
-            raise TensegrityError(f"controller {name}: " + unknown_name("parameter", key, kind.parameters()))
+    kind = _checked_class(name, parameters)
     try:
         return _made(kind, robot, parameters)
     except TensegrityError:
         try:
             _made(kind, robot, {})  # where this works it was a parameter, and no other controller is asked for
         except TensegrityError as error:
-            raise TensegrityError(f"{error} {taken_words(robot, refusals(robot))}") from error
+            with suppress(TensegrityError):  # where none can be tried the first reason is the one that counts
+                error = TensegrityError(f"{error} {taken_words(robot, refusals(robot))}")
+            raise error from None
         raise
+
+
+def make_quickly(name: str, robot: Robot, **parameters: Any) -> Controller:
+    """As `make_controller`, while a robot waits for its commands: a refusal looks at no other controllers."""
+    return _made(_checked_class(name, parameters), robot, parameters)
+
+
+def _checked_class(name: str, parameters: Mapping[str, Any]) -> type[Controller]:
+    kind = controller_class(name)
+    for key in parameters:
+        if key not in kind.parameters():
+            raise TensegrityError(f"controller {name}: " + unknown_name("parameter", key, kind.parameters()))
+    return kind
 
 
 def _made(kind: type[Controller], robot: Robot, parameters: Mapping[str, Any]) -> Controller:

@@ -5,11 +5,11 @@ What the efforts u within their limits U do to the output is y'' = b_0 + B u. Th
     d = s_min / max(s_max, s_max of the start) of D^-1 B U,   1 at the start by a factor
 
 with D the sizes of its rows at the start: what all rows lose alike counts, too, or an output of one axis would never be
-near. It is zero where the output cannot move along some direction (an arm that is
-stretched, J loses rank) and where the actuators do not hold it along some direction (a parallel robot whose links line
-up), and needs no choice of coordinates. Cables cannot push: where the effort that holds the output nears its limit,
-what is left of it (`holding_reserve`, of one at most at the start) is the distance if that is less. With h = d - margin
-the law is a brake: what approaches does so no faster than
+near. It is zero where the output cannot move along some direction (an arm that is stretched, J loses rank) and where
+the actuators do not hold it along some direction (a parallel robot whose links line up), and needs no choice of
+coordinates. Cables cannot push: where the effort that holds the output nears its limit, what is left of it
+(`holding_reserve`, of one at most at the start) is the distance if that is less. With h = d - margin the law is a
+brake: what approaches does so no faster than
 
     h' >= -r(h),   r(h) = sqrt(2 a h + (a/k)^2) - a/k  (k h where h < 0),   e = h' + r(h),   e' >= -2 k e
 

@@ -66,6 +66,7 @@ from ..controller import Accepted, Command, Status
 from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..external_loads import ExternalLoads
 from ..inverse_kinematics.pose_goal import PoseGoal
+from ..registry import make_quickly
 from ..resting_error import ORIENTATION_TOLERANCE, POSITION_TOLERANCE, RestingError
 from ..tension_floor import TensionFloor
 from .actuator_door import ActuatorDoor
@@ -581,7 +582,7 @@ class ControllerNode(RobotNode):
         if self._stamp is not None and self.controller.status(self._now).phase == "moving":
             raise TensegrityError(f"the robot moves under {self._settings.name}; call hold first, then switch.")
         before = self._settings.name
-        controller = self._settings.make(name)
+        controller = self._settings.make(name, make_quickly)  # the robot is held meanwhile
         if self._stamp is not None and self._state is not None:
             try:
                 controller.reset(self._now, self._reader.read(self._state, self._joints))

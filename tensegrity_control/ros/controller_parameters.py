@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.ros.robot_node import RobotNode
 
-from ..controller import Setting
+from ..controller import Controller, Setting
 from ..controllers.goal_controller import wait_for_robot
 from ..controllers.goal_taker import GoalTaker
 from ..controllers.output_tracking import PLANS
@@ -69,8 +69,8 @@ class ControllerParameters:
             found[each] = self._node.parameter(f"{name}.{each}", value, text, low=about.low, high=about.high, live=live)
         return found
 
-    def make(self, name: str) -> GoalTaker:
-        """The controller of a name with the gains that are set. Raises TensegrityError."""
+    def make(self, name: str, make: Callable[..., Controller] = make_controller) -> GoalTaker:
+        """The controller of a name with the gains that are set, by one of the registry's. Raises TensegrityError."""
         name = self._checked_name(name)
         shared: dict[str, Any] = {
             "rigid_bars": self._rigid,
@@ -80,7 +80,7 @@ class ControllerParameters:
         shared["actuation"], shared["plan"] = self._actuations.get(name), self._plans.get(name)
         takes = controller_class(name).parameters()
         options = {key: value for key, value in shared.items() if key in takes}
-        controller = make_controller(name, self._robot, **options, **self._settings[name], **self._gains[name])
+        controller = make(name, self._robot, **options, **self._settings[name], **self._gains[name])
         assert isinstance(controller, GoalTaker)
         wait_for_robot(controller)
         self.name = name

@@ -180,7 +180,7 @@ class SimulatorNode(RobotNode):
         self._stop_publisher = self.create_publisher(String, STOPPED, LATCHED)
         self._publish_stop()
         self._carried_publisher = self.create_publisher(CarriedPayloads, CARRIED, LATCHED)
-        self._tell_carried()
+        self._publish_carried()
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
         self.create_subscription(WrenchStamped, "external_wrench", self._external_wrench, WRENCHES)
         self.create_subscription(InertiaStamped, "payload", self._payload, WRENCHES)
@@ -450,11 +450,11 @@ class SimulatorNode(RobotNode):
         except TensegrityError as error:
             self.set_status(WARN, f"payload refused: {error}")
         if self._payloads.words != before:
-            self._tell_carried()
+            self._publish_carried()
             if self._may_log_now():
                 self.report()
 
-    def _tell_carried(self) -> None:
+    def _publish_carried(self) -> None:
         message = fill_carried(CarriedPayloads(), self._payloads.carried.values())
         message.header.stamp = time_message(self.ticks * self.period)
         self._carried_publisher.publish(message)
@@ -471,7 +471,7 @@ class SimulatorNode(RobotNode):
         self._read, self._acted, self._sent = None, None, -1
         self.ticks, self._holding, self._answered_at = 0, True, -1
         self._judged_since = None
-        self._tell_carried()
+        self._publish_carried()
         self._publish()
         response.success, response.message = True, "back at the start"
         return response

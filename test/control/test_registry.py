@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tensegrity_control.registry import controllers, make_controller, refusals, suitable
+from tensegrity_control.registry import controllers, make_controller, make_quickly, refusals, suitable
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import shipped_robots
@@ -39,3 +39,18 @@ def test_a_wrong_parameter_is_no_reason_for_another_controller() -> None:
     with pytest.raises(TensegrityError) as caught:
         make_controller("qp", load_robot("single_strut"), damping=-1.0)
     assert "damping" in str(caught.value) and "Controllers that take" not in str(caught.value)
+
+
+def test_where_no_controller_can_be_tried_the_first_reason_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise TensegrityError("this robot cannot be simulated")
+
+    monkeypatch.setattr("tensegrity_control.registry.Simulation", fail)
+    with pytest.raises(TensegrityError, match=r"near_rigid is for mechanisms with stiff cables\.$"):
+        make_controller("near_rigid", load_robot("biglide"))
+
+
+def test_a_refusal_while_a_robot_waits_tries_no_other_controllers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tensegrity_control.registry.refusals", lambda _: pytest.fail("tried"))
+    with pytest.raises(TensegrityError, match=r"near_rigid is for mechanisms with stiff cables\.$"):
+        make_quickly("near_rigid", load_robot("biglide"))
