@@ -445,7 +445,8 @@ def _left_shape(shape: StructureEquilibrium) -> list[str]:
         return []
     return [
         "the nodes of the file are in balance, but the structure does not stay there (softest "
-        f"{there.softest:.3g} N/m): the shape shown is another, with {structure.node_names[worst]} {millimetres(moved[worst : worst + 1])} away. "
+        f"{there.softest:.3g} N/m): the shape shown is another, with {structure.node_names[worst]} "
+        f"{millimetres(moved[worst])} away. "
         "Stiffer tendons, another prestress or more tendons may hold it."
     ]
 
