@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import TensegrityError, unknown_name
+from .numerics.number_array import number_array
 from .robots.model import RobotModel
 from .robots.robot import Robot, robot_of
 from .simulation import Simulation
+from .simulation_interface import STEPPED_MODES
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,15 +158,18 @@ class Rollout:
             start, velocity: configuration and velocity, for all members or with the members along the first axis.
 
         Raises:
-            TensegrityError: shapes that do not fit, or a period shorter than half a step.
+            TensegrityError: shapes that do not fit, what is no number, an unknown mode, or a period shorter than half
+                a step.
         """
+        if mode not in STEPPED_MODES:
+            raise TensegrityError(unknown_name("mode", mode, STEPPED_MODES))
         actuators = len(self.robot.actuators)
         steps = round(period / self.time_step) if np.isfinite(period) else 0
         if steps < 1:
             raise TensegrityError(f"period is {period} s; give one step ({self.time_step:.3g} s) or more.")
         points: NDArray[np.float64] | None = None
         if set_points is not None:
-            points = np.asarray(set_points, dtype=np.float64)
+            points = number_array(set_points, "set_points")
             if points.ndim == 2:
                 points = np.broadcast_to(points, (self.count, *points.shape))
             if points.ndim != 3 or points.shape[0] != self.count or points.shape[2] != actuators:
@@ -208,7 +213,7 @@ class Rollout:
     def _spread(self, values: ArrayLike | None, shape: tuple[int, ...], what: str) -> NDArray[np.float64] | None:
         if values is None:
             return None
-        array = np.asarray(values, dtype=np.float64)
+        array = number_array(values, what)
         if array.shape not in (shape, (self.count, *shape)):
             raise TensegrityError(f"{what} has shape {array.shape}, expected {shape} or {(self.count, *shape)}.")
         return np.broadcast_to(array, (self.count, *shape))

@@ -189,9 +189,10 @@ class Simulation:
             impedance: by actuator name; for joints and pulleys of mechanisms.
         """
         count = self._steps(steps, duration)
-        asked: dict[str, Mapping[str, Any]] = {
-            "position": position or {}, "velocity": velocity or {}, "effort": effort or {}, "impedance": impedance or {}
+        given = {
+            "position": position, "velocity": velocity, "effort": effort, "impedance": impedance
         }  # fmt: skip
+        asked: dict[str, Mapping[str, Any]] = {mode: {} if each is None else each for mode, each in given.items()}
         seen = set[str]()
         for mode, values in asked.items():  # all of it is looked at before any of it is applied
             checked_commands(mode, values, self._actuators)

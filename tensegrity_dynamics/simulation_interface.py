@@ -18,6 +18,7 @@ from .robots.model import Pose
 
 POSITION, VELOCITY, EFFORT, IMPEDANCE = 0, 1, 2, 3
 MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT, "impedance": IMPEDANCE}
+STEPPED_MODES = ("position", "velocity", "effort")
 """What the values of a command mean."""
 
 

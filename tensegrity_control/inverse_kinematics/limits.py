@@ -30,6 +30,7 @@ class Limits:
         scale: (r,) size of a typical value, to judge what counts as touching.
         names: r member names.
         quantities: r of `QUANTITIES`.
+        usual: r, empty where all come from the robot: why a row's low end is what it is where no file says so.
     """
 
     low: Array
@@ -37,6 +38,7 @@ class Limits:
     scale: Array
     names: tuple[str, ...]
     quantities: tuple[str, ...]
+    usual: tuple[str, ...] = ()
 
     def violation(self, values: Array) -> float:
         """Largest excess over a limit, in units of the rows' scale; zero or negative inside."""
@@ -53,7 +55,8 @@ class Limits:
         bound = self.low[row] if at_low else self.high[row]
         unit, lowest, highest = QUANTITIES[self.quantities[row]]
         word = lowest if at_low else highest
-        return f"{self.names[row]}: {self.quantities[row]} {value:.4g} {unit} at its {word} of {bound:.4g} {unit}"
+        why = f" ({self.usual[row]})" if at_low and self.usual and self.usual[row] else ""
+        return f"{self.names[row]}: {self.quantities[row]} {value:.4g} {unit} at its {word} of {bound:.4g} {unit}{why}"
 
 
 def unreachable_goal(
@@ -84,11 +87,12 @@ def unreachable_goal(
     position, quaternion = (", ".join(f"{round(value, 4) + 0.0:.4f}" for value in part) for part in nearest.pose)
     where = f"position ({position}) m" + (f", quaternion ({quaternion})" if turned else "")
     reasons = [limits.describe(row, values[row]) for row in rows]
+    is_of_file = any(not (limits.usual and limits.usual[row]) for row in rows)
     return UnreachableGoalError(
         f"the goal pose is out of reach. Nearest {'reachable pose' if reachable else 'pose found'}: {where}; it misses "
         f"the goal by {' and '.join(short)}. What stops it: "
         f"{'; '.join(reasons) or trouble or 'the pose does not answer to the actuators in that direction'}. Ask for a "
-        "pose nearer to that one, or widen these limits in the robot file.",
+        f"pose nearer to that one{', or widen these limits in the robot file' if is_of_file else ''}.",
         nearest=nearest,
         rest_lengths=rest_lengths,
         binding=tuple(dict.fromkeys(limits.names[row] for row in rows)),

@@ -16,6 +16,7 @@ from .structure_jacobian import Sensitivity
 
 PASSIVE_FLOOR = 0.01
 """Of the mean tension, that every tendon keeps."""
+PASSIVE_REASON = f"{PASSIVE_FLOOR:.0%} of the mean tension: plans keep every tendon and spring tight"
 TOLERANCE = 1e-6
 """By which limits may be overrun, in parts of the mean tension and of half the mean travel."""
 
@@ -64,6 +65,7 @@ class TendonGuard:
             scale=np.concatenate((np.full(low.size, self.tension_scale), np.full(shortest.size, self.length_scale))),
             names=tuple(names),
             quantities=("tension",) * low.size + ("rest length",) * shortest.size,
+            usual=tuple(PASSIVE_REASON if value == least else "" for value in low) + ("",) * shortest.size,
         )
 
     def drawn_in(self, fraction: float) -> Limits:
@@ -75,6 +77,7 @@ class TendonGuard:
             limits.scale,
             limits.names,
             limits.quantities,
+            limits.usual,
         )
 
     def values(self, equilibrium: StructureEquilibrium) -> Array:

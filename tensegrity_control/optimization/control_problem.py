@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.numerics.number_array import number_array
 from tensegrity_dynamics.numerics.short_repr import ShortRepr
 from tensegrity_dynamics.numerics.types import Array
 
@@ -272,14 +273,14 @@ def _put(frozen: object, **values: object) -> None:
 
 
 def _matrix(given: ArrayLike, what: str) -> Array:
-    array = np.array(given, dtype=np.float64, order="C")
+    array = number_array(given, f"the {what}")
     if array.ndim != 2 or not np.isfinite(array).all():
         raise TensegrityError(f"the {what} must be a finite array of two dimensions; found shape {array.shape}.")
     return array
 
 
 def _vector(given: ArrayLike, size: int, what: str) -> Array:
-    array = np.array(given, dtype=np.float64)
+    array = number_array(given, f"the {what}")
     if array.shape != (size,):
         raise TensegrityError(f"the {what} must have shape ({size},); found {array.shape}.")
     if not np.isfinite(array).all():
@@ -288,7 +289,7 @@ def _vector(given: ArrayLike, size: int, what: str) -> Array:
 
 
 def _weights(given: ArrayLike, size: int, what: str) -> Array:
-    array = np.array(given, dtype=np.float64)
+    array = number_array(given, f"the {what}")
     if array.ndim not in (1, 2) or array.shape[-1] != size or not np.isfinite(array).all():
         raise TensegrityError(f"the {what} must be finite with shape ({size},) or (k, {size}); found {array.shape}.")
     return array
@@ -304,8 +305,8 @@ def _names(given: Sequence[str] | None, size: int, what: str) -> tuple[str, ...]
 
 def _bounds(lower: ArrayLike | None, upper: ArrayLike | None, names: Sequence[str], what: str) -> tuple[Array, Array]:
     size = len(names)
-    low = np.full(size, -np.inf) if lower is None else np.array(lower, dtype=np.float64)
-    high = np.full(size, np.inf) if upper is None else np.array(upper, dtype=np.float64)
+    low = np.full(size, -np.inf) if lower is None else number_array(lower, "lower limits")
+    high = np.full(size, np.inf) if upper is None else number_array(upper, "upper limits")
     if low.shape != (size,) or high.shape != (size,):
         raise TensegrityError(f"bounds of each {what} must have shape ({size},); found {low.shape} and {high.shape}.")
     possible = (low <= high) & (low < np.inf) & (high > -np.inf)

@@ -34,6 +34,7 @@ from .analysis.prestress import analyze_prestress
 from .analysis.support import find_support, tipping_slopes
 from .crossings import describe_crossings
 from .form_finding.equilibrium import StructureEquilibrium
+from .form_finding.equilibrium_solver import StructureEquilibriumSolver
 from .form_finding.forward_kinematics import forward_kinematics
 from .form_finding.stability import no_force
 from .structure import Structure, axis_names
@@ -53,14 +54,15 @@ class StructureReport(RobotReport):
         """Parts, actuators, equilibrium with elastic and with rigid bars, prestress."""
         robot, has_bars = self.robot, "bar" in self.structure.kinds
         shape = forward_kinematics(robot)
-        rigid = forward_kinematics(robot, rigid_bars=True) if has_bars else shape
+        rigid, unfit = self._with_rigid_bars() if has_bars else (shape, [])
         prestress = analyze_prestress(robot, shape)
-        shape, rigid = _without_rounding(shape), _without_rounding(rigid)
-        warnings = _warnings(robot, shape)
-        slopes = tipping_slopes(rigid, rigid_bars=has_bars) if self._tips(rigid) else []
+        shape = _without_rounding(shape)
+        warnings = [*_warnings(robot, shape), *unfit]
+        slopes = tipping_slopes(rigid, rigid_bars=has_bars) if rigid is not None and self._tips(rigid) else []
         rows = shape_rows(shape, slopes)
-        if has_bars and rigid.output is not None:
-            rows.insert(1, ("  with rigid bars", f"{pose_words(rigid)} (simulation and ROS nodes)"))
+        if has_bars and shape.output is not None:
+            where = "not determined, see the note" if rigid is None else pose_words(rigid)
+            rows.insert(1, ("  with rigid bars", f"{where} (simulation and ROS nodes)"))
         parts = [Section("what it is", ("", ""), _what_it_is(robot))]
         if robot.actuators:
             heads = ("actuator", "rest length mm", "limits mm", "tension N", "limits N", "rate mm/s")
@@ -73,7 +75,7 @@ class StructureReport(RobotReport):
             figures={
                 "robot": _figures(robot),
                 "shape": shape_figures(shape),
-                "shape_with_rigid_bars": shape_figures(rigid),
+                "shape_with_rigid_bars": None if rigid is None else shape_figures(_without_rounding(rigid)),
                 **({"tipping_slopes_deg": np.degrees(slopes).tolist()} if slopes else {}),
                 "prestress": prestress.figures(),
                 "warnings": warnings,
@@ -83,6 +85,13 @@ class StructureReport(RobotReport):
             notes=warnings,
             verdict=f"{stands} {why}; every tendon is tight and within its limits.",
         )
+
+    def _with_rigid_bars(self) -> tuple[StructureEquilibrium | None, list[str]]:
+        """The shape as simulation and nodes take it, or none and what a user should know: elastic bars may go on."""
+        try:
+            return forward_kinematics(self.robot, rigid_bars=True), []
+        except TensegrityError as error:
+            return None, [f"simulation with rigid bars and the ROS nodes do not take it: {error}"]
 
     def modes(self) -> Report:
         """Modes at rest with rest lengths held; bars are rigid, as in simulation."""
@@ -409,6 +418,7 @@ def _warnings(robot: Robot, shape: StructureEquilibrium) -> list[str]:
             else "the lengths do not determine the shape: a motion without stiffness remains, so it cannot be driven; "
             "see the verdict under 'prestress'."
         )
+    notes += _left_shape(shape)
     if shape.slack:
         notes.append(f"slack at the lengths of the file: {listing(shape.slack)}.")
     for a in robot.actuators:
@@ -420,6 +430,25 @@ def _warnings(robot: Robot, shape: StructureEquilibrium) -> list[str]:
         if tension > a.effort:
             notes.append(f"{a.name} carries {tension:.4g} N, above its ceiling of {a.effort:.4g} N.")
     return notes + drive_notes(robot)
+
+
+def _left_shape(shape: StructureEquilibrium) -> list[str]:
+    """Where the nodes of the file are in balance, as with `form`, but the shape is another: it does not stay there."""
+    structure = shape.structure
+    moved = np.linalg.norm(shape.nodes - structure.nodes, axis=1)
+    worst = int(np.argmax(moved))
+    if structure.ground is not None or moved[worst] <= 1e-3 * float(np.ptp(structure.nodes, axis=0).max()):
+        return []
+    solver = StructureEquilibriumSolver(structure)
+    there = solver.assess(structure.nodes, structure.rest_lengths, solver.total_forces(None, None), 0, "written")
+    if there.residual > 1e-6 * float(np.abs(there.tensions).max()) or there.stable:
+        return []
+    return [
+        "the nodes of the file are in balance, but the structure does not stay there (softest "
+        f"{there.softest:.3g} N/m): the shape shown is another, with {structure.node_names[worst]} "
+        f"{millimetres(moved[worst])} away. "
+        "Stiffer tendons, another prestress or more tendons may hold it."
+    ]
 
 
 def _rollers(structure: Structure) -> str:

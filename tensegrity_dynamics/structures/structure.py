@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..contact.collision import Collision
 from ..contact.ground import Ground
 from ..errors import TensegrityError, unknown_name
+from ..numerics.number_array import number_array
 from ..numerics.short_repr import ShortRepr
 from ..robots.model import Pose, RobotModel
 from .imu import Imu
@@ -245,9 +246,12 @@ class Structure(ShortRepr, RobotModel):
         lengths = np.array(self.rest_lengths)
         if isinstance(rest_lengths, Mapping):
             for name, value in rest_lengths.items():
-                lengths[self.member(name)] = value
+                one = number_array(value, f"rest length of {name} in m")
+                if one.shape != ():
+                    raise TensegrityError(f"rest length of {name} is {value!r:.100}; give one number in m.")
+                lengths[self.member(name)] = one
         elif rest_lengths is not None:
-            lengths = np.array(rest_lengths, dtype=np.float64)
+            lengths = number_array(rest_lengths, "rest lengths in m")
             if lengths.shape != self.rest_lengths.shape:
                 raise TensegrityError(f"rest_lengths has shape {lengths.shape}, expected {self.rest_lengths.shape}.")
         bad = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0.0)))
@@ -263,12 +267,12 @@ class Structure(ShortRepr, RobotModel):
         array = np.zeros((len(self.node_names), 3))
         if isinstance(forces, Mapping):
             for name, value in forces.items():
-                vector = np.asarray(value, dtype=np.float64)
+                vector = number_array(value, f"force on node {name} in N")
                 if vector.shape != (3,):
                     raise TensegrityError(f"force on node {name} has shape {vector.shape}, expected (3,).")
                 array[self.node(name)] += vector
         elif forces is not None:
-            array = np.array(forces, dtype=np.float64)
+            array = number_array(forces, "forces in N")
             if array.shape != (len(self.node_names), 3):
                 raise TensegrityError(f"forces has shape {array.shape}, expected ({len(self.node_names)}, 3).")
         if not np.all(np.isfinite(array)):

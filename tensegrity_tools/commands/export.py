@@ -22,11 +22,17 @@ def export(
 ) -> None:
     """The robot at rest for another simulator, or as matrices; what the format cannot say is listed."""
     from tensegrity_dynamics import load_robot
-    from tensegrity_dynamics.robots.robot_types import type_of
+    from tensegrity_dynamics.robots.robot_types import robot_type, robot_types, type_of
 
     loaded = load_robot(robot)
     exports = type_of(loaded).exports
     if to not in exports:
+        others = [kind for kind in robot_types() if to in robot_type(kind).exports]
+        if others:
+            raise TensegrityError(
+                f"{loaded.name} is a {loaded.kind}, and {to!r} is a format of a {' or a '.join(others)}. For it there "
+                f"are: {', '.join(exports) or 'none'}."
+            )
         raise TensegrityError(unknown_name("format", to, exports))
     with progress.status("finding the shape (the first time its kernels are compiled, about a minute)"):
         made = exports[to](loaded)

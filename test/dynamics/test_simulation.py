@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_dynamics import (
+    Rollout,
     Simulation,
     forward_kinematics,
     load_robot,
@@ -495,6 +496,21 @@ def test_what_is_no_number_is_refused_in_a_sentence():
         (lambda: simulation.step_arrays(steps=-1), "steps is -1"),
         (lambda: make_estimator(simulation.robot).solve([0.5]), "by actuator name"),
         (lambda: parse_robot(None), "the text of a robot file is needed"),
+        (lambda: simulation.advance(1, effort=np.zeros(9)), "by actuator name"),
+        (lambda: forward_kinematics(simulation.robot, {name: [1, 2]}), rf"rest length of {name} is \[1, 2\]; give one"),
+        (lambda: Rollout(simulation.robot, 2).run("x", period=0.01), "set_points must be real numbers; found 'x'"),
+        (lambda: Rollout(simulation.robot, 2).run(np.zeros((1, 6)), "speed", period=0.01), "There is no mode 'speed'"),
     ):
         with pytest.raises(TensegrityError, match=words):
             call()
+
+
+@pytest.mark.parametrize(("robot", "body"), [("three_prism", "top_1"), ("single_strut", "strut")])
+def test_loads_that_are_no_numbers_are_refused_in_a_sentence(robot, body):
+    simulation = Simulation(load_robot(robot))
+    with pytest.raises(TensegrityError, match=f"force on (node|body) {body} in N.* must be real numbers; found 'abc'"):
+        simulation.apply_forces({body: "abc"})
+    with pytest.raises(TensegrityError, match="payload tool: mass is '1 kg'; give a finite number of kg"):
+        simulation.attach("tool", body, "1 kg")
+    with pytest.raises(TensegrityError, match="payload tool: its position in m must be real numbers; found 'up'"):
+        simulation.attach("tool", body, 1.0, "up")

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import NoEquilibriumError, TensegrityError, unknown_name
+from ...errors import NoEquilibriumError, TensegrityError, is_finite_number, unknown_name
 from ...impedance import ImpedanceSetPoint, MovingPosition, lead_of
 from ...linear_models.linear_model import LinearModel
 from ...numerics.compilation import QuickCall
+from ...numerics.number_array import number_array
 from ...numerics.short_repr import ShortRepr
 from ...robots.robot import Robot
 from ...simulation_interface import (
@@ -268,8 +269,11 @@ class MechanismSimulator(Simulator):
         index = {each: row for each, row in self._mechanism.body_index.items() if row >= 0}
         if body not in index:
             raise TensegrityError(f"payload {name}: " + unknown_name("body", body, index))
-        about = np.zeros((3, 3)) if inertia is None else np.array(inertia, dtype=np.float64)
-        self.carry({**self._payloads, name: Payload(name, body, float(mass), np.array(at, dtype=np.float64), about)})
+        if not is_finite_number(mass):
+            raise TensegrityError(f"payload {name}: mass is {mass!r}; give a finite number of kg, not below zero.")
+        about = np.zeros((3, 3)) if inertia is None else number_array(inertia, f"payload {name}: its inertia in kg m^2")
+        where = number_array(at, f"payload {name}: its position in m")
+        self.carry({**self._payloads, name: Payload(name, body, float(mass), where, about)})
 
     def detach(self, name: str) -> None:
         """Take a payload away, one of the file's or one that was attached."""
@@ -723,14 +727,14 @@ def load_array(mechanism: Mechanism, forces: Mapping[str, ArrayLike] | ArrayLike
         for name, value in forces.items():
             if index.get(name, -1) < 0:  # the world is no body
                 raise TensegrityError(unknown_name("body", name, [joint.body for joint in joints]))
-            wrench = np.asarray(value, dtype=np.float64)
+            wrench = number_array(value, f"the force on body {name} in N and N m")
             if wrench.shape not in ((3,), (6,)):
                 raise TensegrityError(
                     f"the force on body {name} has shape {wrench.shape}; give (3,) N, or (6,) N and N m."
                 )
             given[index[name], : wrench.size] += wrench
     elif forces is not None:
-        given = np.array(forces, dtype=np.float64)
+        given = number_array(forces, "forces in N and N m")
         if given.shape != (len(joints), 6):
             raise TensegrityError(f"forces has shape {given.shape}, expected ({len(joints)}, 6).")
     if not np.isfinite(given).all():

@@ -83,7 +83,9 @@ def cable_statics(
     driven = model.driven_joints(robot.actuators)
     entries = [entry for entry in model.entries if entry.variant != "rigid" and entry.joints[1] in driven]
     if not entries or not robot.outputs:
-        what = "driven cables" if not entries else "output"
+        what = "output" if entries else "driven cables"
+        if not entries and (model.entries or mechanism.routes):
+            what += " but routed or rigid ones, which are not counted here"
         raise TensegrityError(f"{robot.name} has no {what}; wrenches are asked of outputs that driven cables hold.")
     work, reduction = make_workspace(flat), make_reduction_workspace(flat)
     evaluate(flat, np.ascontiguousarray(q, dtype=np.float64), np.zeros(mechanism.velocity_count), work)

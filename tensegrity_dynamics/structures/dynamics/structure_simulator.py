@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...contact.collision import collision_energy
 from ...contact.ground_forces import ground_energy
-from ...errors import NoEquilibriumError, PartError, TensegrityError, unknown_name
+from ...errors import NoEquilibriumError, PartError, TensegrityError, is_finite_number, unknown_name
 from ...impedance import MovingPosition, lead_of
 from ...linear_models.linear_model import LinearModel
+from ...numerics.number_array import number_array
 from ...numerics.short_repr import ShortRepr
 from ...robots.robot import Robot
-from ...simulation_interface import MODES, POSITION, Energy, Observation, Simulator, checked_commands
+from ...simulation_interface import MODES, POSITION, STEPPED_MODES, Energy, Observation, Simulator, checked_commands
 from ..crossings import describe_crossings
 from ..energy import free_positions, member_tensions, stored_energy, tangent_stiffness
 from ..form_finding.equilibrium import StructureEquilibrium
@@ -46,11 +47,9 @@ from .spools import make_spools
 
 INTEGRATORS = {"rk4": runge_kutta, "rattle": rattle, "implicit": bdf2}
 MODELS = ("point_masses", "minimal")
-STEPPED_MODES = ("position", "velocity", "effort")
 
 MAX_DENSE_COORDINATES, MAX_IMPLICIT_COORDINATES = 300, 1500
 """Free coordinates up to which periods come from dense matrices, and up to which the implicit method steps."""
-
 
 LOST = 1e50
 """m, where a node is that no motion has brought there."""
@@ -239,7 +238,7 @@ class StructureSimulator(Simulator):
         self._is_pushed = bool(self._applied.any())
 
     def set_gravity(self, gravity: ArrayLike) -> None:
-        vector = np.array(gravity, dtype=np.float64)
+        vector = number_array(gravity, "gravity in m/s^2")
         if vector.shape != (3,) or not np.isfinite(vector).all():
             raise TensegrityError("gravity must be three finite numbers in m/s^2.")
         self._weigh(self._masses, vector)
@@ -248,11 +247,11 @@ class StructureSimulator(Simulator):
         self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
     ) -> None:
         """Hang a mass [kg] on a node, or move the one of that name there; a node has no frame, so the rest is zero."""
-        if not (np.isfinite(mass) and mass >= 0.0):
-            raise TensegrityError(f"payload {name}: mass {mass} kg must be finite and not below zero.")
-        if np.any(np.asarray(at, dtype=np.float64)):
+        if not (is_finite_number(mass) and mass >= 0.0):
+            raise TensegrityError(f"payload {name}: mass is {mass!r}; give a finite number of kg, not below zero.")
+        if np.any(number_array(at, f"payload {name}: its position in m")):
             raise TensegrityError(f"payload {name}: a node has no frame, and so no positions in it; leave `at` out.")
-        if inertia is not None and np.any(np.asarray(inertia, dtype=np.float64)):
+        if inertia is not None and np.any(number_array(inertia, f"payload {name}: its inertia in kg m^2")):
             raise TensegrityError(f"payload {name}: a node does not turn, and so takes no inertia; leave it out.")
         node = self.structure.node(body)
         self._carry({**self._payloads, name: (node, float(mass))})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, PartError, TensegrityError
+from ...numerics.number_array import number_array
 from ..energy import free_positions
 from ..form_finding.softest_mode import MAX_LANCZOS_STEPS, softest_elastic
 from ..form_finding.stability import edge_members, no_stiffness, stiffness_at_the_edge
@@ -126,7 +127,7 @@ class StructureEquilibriumSolver:
         structure = self.structure
         rest = self._own_lengths
         if rest_lengths is not None:
-            rest = _numbers(structure.rest_length_array, rest_lengths, "rest lengths are numbers in m")
+            rest = structure.rest_length_array(rest_lengths)
         total = self.total_forces(forces, gravity)
         nodes = self.start_nodes(start)
         if self._standing is not None:
@@ -164,13 +165,13 @@ class StructureEquilibriumSolver:
         total = self._weights if gravity is None else _weights(self.structure, gravity)
         if forces is None:
             return total
-        return total + _numbers(self.structure.force_array, forces, "forces are three numbers in N for each node")
+        return total + self.structure.force_array(forces)
 
     def start_nodes(self, start: ArrayLike | StructureEquilibrium | None) -> NDArray[np.float64]:
         """(n, 3) m: a copy of the start with the fixed nodes where they belong."""
         structure = self.structure
         source = structure.nodes if start is None else start.nodes if isinstance(start, StructureEquilibrium) else start
-        nodes = _numbers(_doubles, source, "a start is three numbers in m for each node")
+        nodes = number_array(source, "nodes of a start in m")
         if nodes.shape != structure.nodes.shape:
             raise TensegrityError(f"start has shape {nodes.shape}, expected {structure.nodes.shape}.")
         if not np.isfinite(nodes).all():
@@ -301,14 +302,3 @@ def _weights(structure: Structure, gravity: ArrayLike) -> NDArray[np.float64]:
     if vector.shape != (3,) or not np.isfinite(vector).all():
         raise TensegrityError(f"gravity must be three finite numbers in m/s^2, found {gravity!r}.")
     return structure.lumped_masses()[:, None] * vector + structure.loads
-
-
-def _doubles(values: ArrayLike) -> NDArray[np.float64]:
-    return np.array(values, dtype=np.float64)
-
-
-def _numbers(read: Callable[..., NDArray[np.float64]], values: object, meaning: str) -> NDArray[np.float64]:
-    try:
-        return read(values)
-    except (TypeError, ValueError) as error:
-        raise TensegrityError(f"{meaning}, found {values!r:.200}: {error}.") from None

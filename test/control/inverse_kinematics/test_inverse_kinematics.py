@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tensegrity_control import inverse_kinematics
 from tensegrity_control.inverse_kinematics.structure_equilibria import StructureEquilibriumMap
-from tensegrity_dynamics import TensegrityError, UnreachableGoalError, forward_kinematics, load_robot
+from tensegrity_dynamics import TensegrityError, UnreachableGoalError, forward_kinematics, load_robot, parse_robot
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
 from tensegrity_dynamics.robots.output_frame import pose_error
 
@@ -279,3 +279,34 @@ def test_a_start_of_another_robot_is_refused() -> None:
     prism = load_robot("three_prism")
     with pytest.raises(TensegrityError, match="not a shape of tensebot"):
         inverse_kinematics(ROBOT, (0.0, 0.0, 0.2), start=forward_kinematics(prism))
+
+
+LOOSE_SPRING = """
+kind: structure
+name: pulled_block
+gravity: [0, 0, 0]
+nodes:
+  left: {position: [-1, 0, 0], fixed: true}
+  right: {position: [1, 0, 0], fixed: true}
+  block: {position: [0, 0, 0], fixed: [y, z], mass: 1}
+members:
+  - {name: pull, kind: tendon, nodes: [left, block], stiffness: 1000, rest_length: 0.95}
+  - {name: back, kind: tendon, nodes: [block, right], stiffness: 1000, rest_length: 0.95}
+  - {name: light, kind: spring, nodes: [left, block], stiffness: 10, rest_length: 0.9}
+actuators:
+  - {drives: pull, position: [SHORTEST, 1.5], rate: 1, effort: 1000, minimum_tension: 20}
+  - {drives: back, position: [SHORTEST, 1.5], rate: 1, effort: 1000, minimum_tension: 20}
+outputs: [{name: block, nodes: {block: [0, 0, 0]}, controlled: [x]}]
+"""
+
+
+@pytest.mark.parametrize(("shortest", "binds"), [(0.5, "light"), (0.94, "pull")])
+def test_a_floor_that_no_file_states_says_where_it_comes_from(shortest, binds) -> None:
+    """A spring goes slack 0.1 m to the left: a plan stops before, and no limit of the file helps there."""
+    robot = parse_robot(LOOSE_SPRING.replace("SHORTEST", f"{shortest}"))
+    with pytest.raises(UnreachableGoalError) as caught:
+        inverse_kinematics(robot, position=[-0.2, 0.0, 0.0])
+    said = str(caught.value)
+    assert binds in caught.value.binding
+    assert ("(1% of the mean tension: plans keep every tendon and spring tight)" in said) == (binds == "light")
+    assert ("widen these limits in the robot file" in said) == (binds == "pull")

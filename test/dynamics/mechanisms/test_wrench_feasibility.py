@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -105,6 +107,9 @@ def test_floors_above_ceilings_and_robots_without_cables_are_refused():
         cable_statics(ROBOT, ROBOT.model.start, floor=10.0, ceiling=5.0)
     with pytest.raises(TensegrityError, match="no driven cables"):
         cable_statics(load_robot("stewart"), load_robot("stewart").model.start)
+    hand = load_robot(str(Path(__file__).parents[3] / "examples/tendon_hand.yaml"))
+    with pytest.raises(TensegrityError, match="no driven cables but routed or rigid ones"):
+        cable_statics(hand, hand.model.start)
     statics = cable_statics(ROBOT, ROBOT.model.start)
     with pytest.raises(TensegrityError, match="six finite numbers"):
         wrench_margin(statics, [1.0, 2.0, 3.0])

@@ -8,6 +8,7 @@ import pytest
 from tensegrity_dynamics import forward_kinematics
 from tensegrity_dynamics.errors import NoEquilibriumError, RobotFileError, TensegrityError
 from tensegrity_dynamics.robots.load_robot import parse_robot
+from tensegrity_dynamics.robots.robot_types import type_of
 from tensegrity_dynamics.structures.analysis.desired_shape import find_rest_lengths
 from tensegrity_dynamics.structures.form_finding.force_density import equilibrium_matrix
 from tensegrity_dynamics.structures.structure import Structure, make_structure
@@ -202,3 +203,64 @@ def test_a_desired_shape_that_falls_over_is_refused_with_its_feet() -> None:
 def test_a_shape_whose_weight_nothing_carries_is_refused() -> None:
     with pytest.raises(NoEquilibriumError, match=r"nothing carries the weight and loads of 5.89 N"):
         find_rest_lengths(prism(gravity=-9.81), prestress=50.0)
+
+
+MAST = """
+kind: structure
+name: mast
+nodes:
+  root: {position: [0, 0, 0], fixed: true}
+  tip: {position: [0, 0, 0.5], mass: 0.05}
+defaults: {bar: {stiffness: 10000, mass: 0.3}, tendon: {stiffness: STIFFNESS}}
+form: {prestress: 3}
+members: [{name: mast, kind: bar, nodes: [root, tip]}]
+repeat:
+  count: 5
+  about: z
+  nodes: {anchor_$: {position: [0.4, 0, 0], fixed: true}}
+  members: [{name: stay_$, kind: tendon, nodes: [anchor_$, tip]}]
+"""
+
+
+@pytest.mark.parametrize("stiffness", [8.0, 12.0])
+def test_check_says_when_the_structure_does_not_stay_at_its_desired_nodes(stiffness: float) -> None:
+    """Sideways: stays T/L (1 - c^2/2) + K c^2/2 each, c the cosine of their slope, against the load of the mast."""
+    robot = parse_robot(MAST.replace("STIFFNESS", str(stiffness)))
+    length = float(np.hypot(0.4, 0.5))
+    flat = (0.4 / length) ** 2
+    pressed = 5.0 * 3.0 * 0.5 / length + (0.05 + 0.15) * 9.80665
+    sideways = 5.0 * (3.0 / length * (1.0 - flat / 2.0) + stiffness * flat / 2.0) - pressed / 0.5
+    notes = type_of(robot).report(robot).check().notes
+    said = [note for note in notes if "does not stay there" in note]
+    assert bool(said) == (sideways < 0.0)
+    if said:
+        assert f"softest {sideways:.2g}" in said[0].replace(f"{sideways:.3g}", f"{sideways:.2g}")
+        assert "tip 1000.39 mm away" in said[0]
+
+
+BRACED = """
+kind: structure
+name: braced
+nodes:
+  a: {position: [0, 0, 0], fixed: true}
+  b: {position: [1, 0, 0], fixed: [y, z]}
+  c: {position: [1, 0, 1], fixed: [y], mass: 1}
+  d: {position: [0, 0, 1], fixed: [y], mass: 1}
+defaults: {bar: {stiffness: 1e5}}
+form: {tensions: {ac: 30}}
+members:
+  - {name: ab, kind: bar, nodes: [a, b]}
+  - {name: bc, kind: bar, nodes: [b, c]}
+  - {name: cd, kind: bar, nodes: [c, d]}
+  - {name: da, kind: bar, nodes: [d, a]}
+  - {name: ac, kind: bar, nodes: [a, c]}
+  - {name: bd, kind: bar, nodes: [b, d]}
+outputs: [{name: corner, nodes: {c: [0, 0, 0]}, controlled: [x, z]}]
+"""
+
+
+def test_check_shows_the_elastic_shape_of_bars_that_cannot_be_rigid() -> None:
+    report = type_of(parse_robot(BRACED)).report(parse_robot(BRACED)).check()
+    assert report.figures["shape"]["stable"] and report.figures["shape"]["tensions_N"]["ac"] == pytest.approx(30.0)
+    assert report.figures["shape_with_rigid_bars"] is None
+    assert any("ROS nodes do not take it: the rigid bars do not all fit here: ac is" in note for note in report.notes)

@@ -63,3 +63,8 @@ def test_a_disk_that_refuses_what_was_compiled_is_no_traceback(monkeypatch, caps
     with pytest.raises(SystemExit, match="1"):
         app(["fk", "three_prism"])
     assert capsys.readouterr().err.startswith("cannot write /cache/kernel.nbc: No space left on device")
+
+
+def test_a_format_of_another_kind_of_robot_is_refused_with_that_kind():
+    with pytest.raises(TensegrityError, match=r"^biglide is a mechanism, and 'matrices' is a format of a structure\."):
+        CliRunner().invoke(program, ["export", "biglide", "--to", "matrices"], catch_exceptions=False)
