@@ -24,7 +24,7 @@ LEAST_LAG = 1.5
 
 @allocation_free
 def stretch_cables(
-    equations, own, floor, q, v, seen_q, seen_v, kept, grown, faded, tension, elapsed, held, begun, effort
+    equations, own, floor, q, v, seen_q, seen_v, kept, grown, faded, tension, elapsed, held, gone, begun, effort
 ):
     """Take tensions (c,) that the cables will have; see `CableStretch`, whose arrays are `own`.
 
@@ -48,7 +48,7 @@ def stretch_cables(
         before = rate[c] * faded[c]
         now = elastic[c]
         if begun:
-            now = pulling[c] + (now - pulling[c]) * kept[c]
+            now = now + gone * rate[c] if gone >= 0.0 else pulling[c] + (now - pulling[c]) * kept[c]
         change = (tension[c] - now) * grown[c] / held
         if not begun:  # begun anew, without a jump
             before = change
@@ -139,7 +139,7 @@ class CableStretch:
         self.elastic[:], self._rate[:], self._begun = np.maximum(amount, 0.0) / unit, 0.0, False
 
     def efforts(
-        self, q: Array, v: Array, seen: tuple[Array, Array], tension: Array, floor: Array, elapsed: float, held: float
+        self, q: Array, v: Array, seen: tuple[Array, Array], tension: Array, floor: Array, elapsed: float, held: float, gone: float = -1.0, pace: float = 1.0
     ) -> Array:
         """(a,) efforts that stretch the cables as the tensions change: what tight cables leave out (000, 3.2.3).
 
@@ -151,10 +151,13 @@ class CableStretch:
         if not tension.size:
             return effort
         self._equations.see(*seen)
-        faded = self._ones if elapsed == self._held else np.exp((self._held - elapsed) / self.lag)
+        if gone >= 0.0:
+            faded = pace * self._ones
+        else:
+            faded = self._ones if elapsed == self._held else np.exp((self._held - elapsed) / self.lag)
         solved = self._stretch(
             self._equations.kept, self._kept, floor, q, v, *seen, self._decay(elapsed), 1.0 - self._decay(held), faded,
-            tension, elapsed, held, self._begun, effort,
+            tension, elapsed, held, gone, self._begun, effort,
         )  # fmt: skip
         self._begun, self._held = True, held
         if solved:

@@ -761,7 +761,7 @@ class QPController(SampledController):
         self._space(self._elapsed)
         if self._elapsed > MISSED * self.period:  # what the actuators did since then was not commanded alone
             self._rate_seen = None
-        if self._elapsed > self._oldest:  # the actuators braked by themselves, the last efforts say nothing any more
+        if self._elapsed > (self._oldest if self._impedance is None else 0.5):  # the actuators braked by themselves, the last efforts say nothing any more
             self._begin_stretch(q, v)
             self._pending.clear()
         before = q, v
@@ -807,7 +807,10 @@ class QPController(SampledController):
         self._planned = self._task.by_row(here[2])
         self._answer.tell(self.period, self._fastest, solution.output, self._planned)
         self._last_effort = solution.effort
-        more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, self._holds)
+        more = self._stretch.efforts(
+            q, v, before, solution.tension, self._floor, self._elapsed, max(self._holds, self._latest),
+            *(self._pending.gone(acts - self._last_acts) if self._impedance is not None and acts > self._last_acts else (-1.0, 1.0)),
+        )
         if self._gears.any:
             more += self._gears.more(solution.effort + more, rates + 0.5 * w * error)
         self._doubt_tensions(time, acts)
