@@ -809,7 +809,7 @@ class QPController(SampledController):
         self._last_effort = solution.effort
         more = self._stretch.efforts(
             q, v, before, solution.tension, self._floor, self._elapsed, max(self._holds, self._latest),
-            *(self._pending.gone(acts - self._last_acts) if self._impedance is not None and acts > self._last_acts else (-1.0, 1.0)),
+            *((-1.0, 1.0) if self._impedance is None else self._pending.gone(max(acts - self._last_acts, 0.0))),
         )
         if self._gears.any:
             more += self._gears.more(solution.effort + more, rates + 0.5 * w * error)
