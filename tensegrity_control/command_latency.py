@@ -140,3 +140,39 @@ class CommandTiming:
         of the pace.
         """
         return min(1.0, reckoned / max(min(max(self._gaps, default=0.0), self.longest), 1e-9))
+
+
+class FollowedCommands:
+    """Whether whoever moves the robot still follows the commands; all in s of the robot's clock.
+
+    A sender that was away for longer than `patience` is followed no more until a goal or `hold` opens a new session
+    (`tensegrity_dynamics.command_streams`), and what was not executed was not moved. It may not know that it was away;
+    that none of its commands acts any more it does.
+
+    Args:
+        patience: s without a command that acts.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing is known, until a command acts."""
+        self._since, self._session = math.nan, 0
+
+    def acted(self, begin: float) -> None:
+        """A command acts from `begin` on."""
+        self._since = begin if math.isnan(self._since) else max(self._since, begin)
+
+    def away(self, now: float, session: int) -> float:
+        """s for which no command has acted, where that is longer than the patience; else zero.
+
+        Args:
+            session: of the commands; a new one is waited for as long again.
+        """
+        if session != self._session or now < self._since:  # or the clock has gone back
+            known, self._session = not math.isnan(self._since), session
+            self._since = now if known else math.nan
+        since = now - self._since
+        return since if since > self.patience else 0.0

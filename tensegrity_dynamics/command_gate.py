@@ -19,7 +19,7 @@ from enum import Enum
 from numbers import Real
 from typing import Any
 
-from .command_streams import CommandStreams
+from .command_streams import FRESHNESS, CommandStreams
 from .errors import CommandRefused, TensegrityError, unknown_name
 from .impedance import ImpedanceSetPoint, MovingPosition
 from .robots.actuator import Actuator
@@ -97,7 +97,7 @@ class CommandGate:
         self,
         actuators: Sequence[Actuator],
         *,
-        freshness: float = 0.5,
+        freshness: float = FRESHNESS,
         limits: str = "refuse",
         lead: float | None = None,
         without_impedance: Mapping[str, str] | None = None,

@@ -26,6 +26,8 @@ from typing import Any
 
 Stream = tuple[str, int]
 """Name of a sender, and its session."""
+FRESHNESS = 0.5
+"""s without a command after which whoever moves a robot holds it where it is, unless it is told another time."""
 MAX_STREAMS = 4096
 """Streams that are remembered; of more the ones that have been silent longest are forgotten."""
 REMEDY = "send a goal or call `hold`"

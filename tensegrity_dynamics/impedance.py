@@ -79,9 +79,18 @@ class MovingPosition(float):
         return made
 
 
-def lead_of(period: float) -> float:
-    """s for which the set points of a sender move on at their rate; its period [s], 0 where unknown."""
-    return max(EXTRAPOLATED_PERIODS * period, EXTRAPOLATION)
+def lead_of(period: float, age: float = 0.0) -> float:
+    """s since a command was made for which its set points move on at their rate.
+
+    It counts from its arrival, so that commands that are always late leave no lag. An older one than that comes from a
+    computer that stood still, where set points have braked meanwhile: it counts from when the command was made, so that
+    they go no farther than they would have gone.
+
+    Args:
+        period: of the sender [s], 0 where unknown. age: s of the command at its arrival.
+    """
+    lead = max(EXTRAPOLATED_PERIODS * period, EXTRAPOLATION)
+    return lead + max(0.0, min(age, 2.0 * lead - age))
 
 
 def travelled(age: float, lead: float) -> float:

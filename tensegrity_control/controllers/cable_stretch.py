@@ -2,8 +2,10 @@
 
 Each cable's law, T = e + (damping / stiffness) e' with e what its strain alone pulls, is solved forward in time for e,
 over the time for which the last command was held; its rate is the mean one of the time for which this command will be
-held, going by the last ones. Nothing is fed back, so that no delay makes it unstable. How much cables stretch under a
-newton is learned from what is seen, since other than stated they would bend the actuators' impedances.
+held. Set points that move on by themselves carry the stretch on at that rate, however long the next command is away:
+what it is then is that rate times the time for which they did. Nothing is fed back, so that no delay makes it unstable.
+How much cables stretch under a newton is learned from what is seen, since other than stated they would bend the
+actuators' impedances.
 """
 
 from __future__ import annotations
@@ -24,14 +26,15 @@ LEAST_LAG = 1.5
 
 @allocation_free
 def stretch_cables(
-    equations, own, floor, q, v, seen_q, seen_v, kept, grown, faded, tension, elapsed, held, begun, effort
+    equations, own, floor, q, v, seen_q, seen_v, kept, grown, faded, tension, elapsed, held, gone, begun, effort
 ):
     """Take tensions (c,) that the cables will have; see `CableStretch`, whose arrays are `own`.
 
     Args:
         equations: what `TightCables` has kept.
         kept, grown, faded: (c,) what is left of a difference after `elapsed` s, what it has grown by after `held` s,
-            and what is left of a rate where the two differ.
+            and what is left of a rate where the two differ. gone: s for which the rate went on, below zero where the
+            cables' law says what came of it.
 
     Fills columns (c, 4) and moved (a, 4) of the stretch as it was seen, seen (c,) with what it pulls, and effort (a,);
     False where tension_1 is not square or singular, then pull stands for it.
@@ -48,7 +51,7 @@ def stretch_cables(
         before = rate[c] * faded[c]
         now = elastic[c]
         if begun:
-            now = pulling[c] + (now - pulling[c]) * kept[c]
+            now = now + gone * rate[c] if gone >= 0.0 else pulling[c] + (now - pulling[c]) * kept[c]
         change = (tension[c] - now) * grown[c] / held
         if not begun:  # begun anew, without a jump
             before = change
@@ -139,22 +142,36 @@ class CableStretch:
         self.elastic[:], self._rate[:], self._begun = np.maximum(amount, 0.0) / unit, 0.0, False
 
     def efforts(
-        self, q: Array, v: Array, seen: tuple[Array, Array], tension: Array, floor: Array, elapsed: float, held: float
+        self,
+        q: Array,
+        v: Array,
+        seen: tuple[Array, Array],
+        tension: Array,
+        floor: Array,
+        elapsed: float,
+        held: float,
+        carried: tuple[float, float] | None = None,
     ) -> Array:
         """(a,) efforts that stretch the cables as the tensions change: what tight cables leave out (000, 3.2.3).
 
         Args:
             q, v: when the command acts. seen: q and v as they were seen. tension, floor: (c,) N, floor and what
                 comes next. elapsed: s since the last command. held: s for which this one will be.
+            carried: where set points carry the stretch on at its rate, s for which they have since the last command,
+                and the part of the rate that is left; None: efforts, under which it follows the cables' law.
         """
         effort = np.zeros(self._inputs)
         if not tension.size:
             return effort
         self._equations.see(*seen)
-        faded = self._ones if elapsed == self._held else np.exp((self._held - elapsed) / self.lag)
+        gone, faded = -1.0, self._ones
+        if carried is not None:
+            gone, faded = carried[0], carried[1] * self._ones
+        elif elapsed != self._held:
+            faded = np.exp((self._held - elapsed) / self.lag)
         solved = self._stretch(
             self._equations.kept, self._kept, floor, q, v, *seen, self._decay(elapsed), 1.0 - self._decay(held), faded,
-            tension, elapsed, held, self._begun, effort,
+            tension, elapsed, held, gone, self._begun, effort,
         )  # fmt: skip
         self._begun, self._held = True, held
         if solved:

@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tensegrity_dynamics.command_streams import FRESHNESS
 from tensegrity_dynamics.errors import InfeasibleControlError, NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
@@ -761,7 +762,7 @@ class QPController(SampledController):
         self._space(self._elapsed)
         if self._elapsed > MISSED * self.period:  # what the actuators did since then was not commanded alone
             self._rate_seen = None
-        if self._elapsed > self._oldest:  # the actuators braked by themselves, the last efforts say nothing any more
+        if self._elapsed > (FRESHNESS if self._impedance is not None else self._oldest):  # what was commanded is over
             self._begin_stretch(q, v)
             self._pending.clear()
         before = q, v
@@ -807,7 +808,10 @@ class QPController(SampledController):
         self._planned = self._task.by_row(here[2])
         self._answer.tell(self.period, self._fastest, solution.output, self._planned)
         self._last_effort = solution.effort
-        more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, self._holds)
+        lasts, carried = self._holds, None
+        if self._impedance is not None:  # set points go on with what they are left with until the next command comes
+            lasts, carried = max(lasts, self._latest), self._pending.gone(max(acts - self._last_acts, 0.0))
+        more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, lasts, carried)
         if self._gears.any:
             more += self._gears.more(solution.effort + more, rates + 0.5 * w * error)
         self._doubt_tensions(time, acts)

@@ -29,6 +29,7 @@ from tensegrity.action import FollowTrajectory
 from tensegrity.msg import ActuatorCommand, Goal, Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
+from tensegrity_dynamics.command_streams import FRESHNESS, REMEDY
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
@@ -61,7 +62,7 @@ from tensegrity_dynamics.ros.robot_node import (
     run_node,
 )
 
-from ..command_latency import CommandLatency
+from ..command_latency import CommandLatency, FollowedCommands
 from ..controller import Accepted, Command, Status
 from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..external_loads import ExternalLoads
@@ -144,6 +145,7 @@ class ControllerNode(RobotNode):
             low=0.0, high=1.0,
         )  # fmt: skip
         self._latency, self._acted = CommandLatency(nominal), deque[tuple[int, int]](maxlen=RECENT)
+        self._follows, self._away, self._stood = FollowedCommands(FRESHNESS), 0.0, -np.inf
         self._reference_rate = self.parameter(
             "reference_rate", 50.0, "messages on `reference` per second of the robot's time; 0: with every command",
             low=0.0, high=10000.0,
@@ -274,9 +276,26 @@ class ControllerNode(RobotNode):
             self._failed = self._failed or str(error)
         self._answer = None
 
+    def _look_whether_followed(self, message: StructureState) -> None:
+        """Where no command acts any more, begin from where the robot is: what was not executed was not moved."""
+        self._follows.patience = max(FRESHNESS, 3.0 * self._settings.period)
+        before, self._away = self._away, self._follows.away(self._now, self._session)
+        if not self._away or self._robot_stopped or self._failed is not None:
+            return
+        if not before:
+            why = f"commands were not followed for {self._away:.2f} s, what moves the robot holds it; {REMEDY}"
+            self.get_logger().warning(why)
+            self.planner.cancel(why)
+            self._finish(False, why)
+            self._stood = -np.inf
+        if self.planner.rests and not self.planner.busy and not 0.0 <= self._now - self._stood < FRESHNESS:
+            self._stood = self._now
+            self._stand_here(message)
+
     def _keep_timing(self, message: TimeReference) -> None:
         if message.source == self.get_name():
             self._acted.append((nanoseconds(message.time_ref), nanoseconds(message.header.stamp)))
+            self._follows.acted(1e-9 * nanoseconds(message.header.stamp))
 
     def _take_timing(self, stamp: int) -> None:
         """What is known of when commands began to act, up to a period before a state: so that in lock-step it is there
@@ -320,6 +339,7 @@ class ControllerNode(RobotNode):
         self.take_waiting(self._timings)  # a node that was busy may find them behind this state
         if self._estimates is not None:
             self.take_waiting(self._estimates)
+        self._look_whether_followed(message)
         self._loads.update(self.controller, self._now)
         command = self._sent = self._command(message)
         self._answer = command_message(command, self.get_name(), self._session, float(self._settings.period))
@@ -334,6 +354,9 @@ class ControllerNode(RobotNode):
         self.add_status_values(self._values)
         if self._failed is not None:
             self.set_status(ERROR, f"the actuators hold, call hold to go on: {self._failed}")
+        elif self._away:
+            away = f"commands are not followed for {self._away:.1f} s"
+            self.set_status(WARN, f"{away}, what moves the robot holds it; {REMEDY}: {self._robot_stopped or phase}")
         elif self._period_mismatch(since):
             periods = f"{1e-9 * self._spacing():.3g} s, the controller was made for {self._settings.period:g} s"
             self.set_status(WARN, f"states come every {periods}; set control_period alike")
@@ -513,6 +536,7 @@ class ControllerNode(RobotNode):
             self._loads.forget()
             self._latency.forget()
             self._acted.clear()
+            self._follows.forget()
         except TensegrityError as error:
             self.set_status(ERROR, f"cannot take over: {error}")
             return False

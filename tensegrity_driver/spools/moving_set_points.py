@@ -89,7 +89,7 @@ class MovingSetPoints:
             value: of the spool. start: where a set point begins that does not move yet [m]. feed: force along the
                 length that its servo gives now [N]. age: s of the command. period: of its sender [s], 0: not known.
         """
-        lead = age + lead_of(period)  # counts from its arrival, as in simulation
+        lead = lead_of(period, age)
         if isinstance(value, ImpedanceSetPoint):
             command, speed, impedance = value.position, value.velocity, value
         else:

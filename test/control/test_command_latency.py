@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensegrity_control.command_latency import TIMED, CommandLatency, CommandTiming
+from tensegrity_control.command_latency import TIMED, CommandLatency, CommandTiming, FollowedCommands
 
 PERIOD = 0.005
 
@@ -77,3 +77,22 @@ def test_motions_go_slower_while_commands_act_for_longer_than_they_were_planned_
     assert timing.pace(reckoned) == 1.0
     assert timing.uncertainty == pytest.approx(0.12)  # the next plan is made for it
     assert timing.pace(timing.uncertainty) == 1.0
+
+
+@given(start=st.floats(0.0, 1e6), gap=st.floats(0.0, 20.0), periods=st.integers(1, 50))
+def test_commands_that_nobody_follows_for_longer_than_the_patience_are_found_whoever_stood_still(start, gap, periods):
+    follows = FollowedCommands(0.5)
+    assert follows.away(start, 7) == 0.0  # nothing has acted yet, so nothing is known
+    for k in range(periods):
+        follows.acted(start + 0.01 * k)
+        assert follows.away(start + 0.01 * k, 7) == 0.0
+    last, now = start + 0.01 * (periods - 1), start + 0.01 * (periods - 1) + gap
+    found = follows.away(now, 7)
+    assert found == (pytest.approx(now - last) if now - last > 0.5 else 0.0)
+    assert follows.away(now, 8) == 0.0  # a goal or `hold` opens a session, which is waited for as long again
+    assert follows.away(now + 0.4, 8) == 0.0 and follows.away(now + 0.6, 8) > 0.5
+    follows.acted(now + 0.7)
+    assert follows.away(now + 0.7, 8) == 0.0
+    assert follows.away(start - 10.0, 8) == 0.0  # the clock has gone back
+    follows.forget()
+    assert follows.away(now + 99.0, 8) == 0.0

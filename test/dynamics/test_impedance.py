@@ -251,3 +251,18 @@ def test_the_gate_limits_the_rate_of_a_position_and_takes_it_from_one_at_a_limit
 @pytest.mark.parametrize("period", [0.0, 0.001, 0.005, 0.01, 0.02])
 def test_set_points_move_on_for_six_periods_and_never_for_less_than_a_computer_is_away(period):
     assert lead_of(period) == pytest.approx(max(EXTRAPOLATED_PERIODS * period, 0.06))
+
+
+@given(period=st.floats(0.001, 0.05), parts=st.floats(0.0, 5.0), after=st.floats(0.0, 1.0))
+def test_a_late_command_leads_on_from_its_arrival_and_an_old_one_no_farther_than_it_would_have_gone(
+    period, parts, after
+):
+    lead = lead_of(period)
+    age, much = parts * lead, 1e-6 * lead
+    reached = travelled(age + after, lead_of(period, age))
+    if parts <= 1.0:
+        assert lead_of(period, age) == pytest.approx(age + lead)
+    if parts >= 2.0:
+        assert reached == pytest.approx(travelled(age + after, lead))
+    assert travelled(age + after, lead) - 1e-12 <= reached <= 4.0 * lead
+    assert lead_of(period, age + much) == pytest.approx(lead_of(period, age), abs=1.01 * much)  # without a jump

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ from tensegrity_dynamics import load_robot
 from tensegrity_tools.experiments import endurance
 from tensegrity_tools.experiments.delay import Case, draw, late_run, render, run
 from tensegrity_tools.output import console
-from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
+from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays, freezes
 
 
 @pytest.mark.long
@@ -42,21 +43,33 @@ def test_qp_keeps_its_floors_two_periods_beyond_the_delays_that_it_is_made_for(k
         assert not row["lost"] and row["worst"] < 2e-4 and row["least"] > 2.0
 
 
+NEARLY_ALWAYS = {
+    "10 to 80 ms apart, up to 40 ms late": Delays(states=(0, 1), commands=(0, 3), busy=(1, 8)),
+    "20 to 100 ms apart, up to 50 ms late": Delays(states=(0, 1), commands=(0, 4), busy=(2, 10)),
+    "stalls of 20 to 100 ms with 15 to 45 ms between": Delays(states=(0, 1), commands=(0, 2)),
+}
+
+
 @pytest.mark.long
+@pytest.mark.parametrize("robot", ["cable_robot", "manipulator"])
+@pytest.mark.parametrize("late", NEARLY_ALWAYS)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_qp_keeps_its_floors_on_a_computer_that_is_nearly_always_late(seed: int):
-    """From 10 to 80 ms between two commands, each up to 40 ms late: tensions fell to zero at full speed."""
-    robot = load_robot("cable_robot")
-    delays = Delays(states=(0, 1), commands=(0, 3), busy=(1, 8), seed=seed)
-    loop = DelayedLoop(robot, make_controller("qp", robot, period=0.01), 0.01, delays)
+def test_qp_keeps_its_floors_on_a_computer_that_is_nearly_always_late(robot: str, late: str, seed: int):
+    """Tensions fell to zero: every gap told the robot's swings to the set points, and stretched cables too far."""
+    made, delays = load_robot(robot), replace(NEARLY_ALWAYS[late], seed=seed)
+    if late.startswith("stalls"):
+        delays = replace(delays, freezes=tuple(freezes(seed, 20.0, (0.02, 0.1), 0.03)))
+    loop = DelayedLoop(made, make_controller("qp", made, period=0.01), 0.01, delays)
     loop.run(0.3)
-    goal = loop.control.reference(loop.time).pose[0] + np.array([0.0, -0.2, 0.1])
+    goal = loop.control.reference(loop.time).pose[0] + np.array(
+        [0.0, -0.2, 0.1] if robot == "cable_robot" else [0.0, 0.0, -0.05]
+    )
     loop.control.set_goal(loop.stamp, goal)
     while loop.control.status(loop.time).phase == "moving":
         loop.run(0.1)
         assert loop.time < 20.0
     loop.run(0.5)
-    assert loop.least() > 1.0 and np.linalg.norm(loop.simulation.observe().pose[0] - goal) < 1e-3
+    assert loop.least() > 1.2 and np.linalg.norm(loop.simulation.observe().pose[0] - goal) < 1e-3
 
 
 @pytest.mark.long

@@ -160,14 +160,32 @@ class SlackMonitor(TensionMonitor):
         return carried >= slack_tension(self.spool, self.settings)
 
 
+LATE_CYCLE, LATE_COMMAND = 1.5, 3.0
+"""Planned periods beyond which a bus cycle, or the time since the last command, is late."""
+
+
 @tendon_monitor(FaultKind.SNAPPED)
 class SnappedMonitor(TensionMonitor):
-    """Tension that is gone at once although the tendon was not paid out."""
+    """Tension that is gone at once although the tendon was not paid out, and stays away.
+
+    A late computer stops and starts all spools in jerks, so that the robot swings, and swinging slackens tendons that
+    are whole: these carry again in the same swing, a snapped one never does. So while cycles or commands are late, and
+    for `window` cycles after that, tension must have been gone for as many cycles in a row.
+    """
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
+        self._swings = 0  # cycles for which the robot may still swing
         self._past: deque[tuple[float, float]] = deque(maxlen=2 * settings.snap_cycles)
         self._before: tuple[float, float] | None = None
+
+    def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
+        settings, age = self.settings, readings.command.age
+        waited = 0.0 if age is None else age / settings.period
+        late = readings.period > LATE_CYCLE * settings.period or LATE_COMMAND < waited <= settings.stale
+        self._swings = settings.window if late else max(self._swings - 1, 0)
+        self.persistence = settings.window if self._swings else settings.persistence(self.kind)
+        return super().update(cycle, readings, commands)
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         tension = self._tension.update(tendon, command)

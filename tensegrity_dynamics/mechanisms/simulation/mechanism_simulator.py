@@ -307,10 +307,10 @@ class MechanismSimulator(Simulator):
                 drives.command[index], drives.speed[index] = value.position, value.velocity
                 drives.feed[index] = min(max(value.effort, -drives.effort[index]), drives.effort[index])
                 drives.stiffness[index], drives.damping[index] = value.stiffness, value.damping
-                drives.age[index], drives.lead[index] = age, age + lead_of(period)  # counts from its arrival
+                drives.age[index], drives.lead[index] = age, lead_of(period, age)
             elif isinstance(value, MovingPosition):
                 drives.command[index], drives.speed[index] = value, value.rate
-                drives.age[index], drives.lead[index] = age, age + lead_of(period)  # counts from its arrival
+                drives.age[index], drives.lead[index] = age, lead_of(period, age)
             else:
                 drives.command[index], drives.lead[index] = value, 0.0
 

@@ -41,3 +41,21 @@ def test_efforts_stretch_the_cables_as_their_law_says_and_softness_follows_what_
         amount, speed, unit = made.stretches(*seen)
         columns = np.column_stack((amount, speed, unit * elastic, unit * change))
         np.testing.assert_allclose(stretch.moved, made.stretched(columns)[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["manipulator", "single_strut"])
+@pytest.mark.parametrize("periods", [1.0, 0.4, 3.0, 12.0])
+def test_set_points_carry_the_stretch_on_at_its_rate_for_as_long_as_the_next_command_is_away(name, periods) -> None:
+    made = TightCables(robot_named(name))
+    q, v = np.array(made.robot.model.start), np.zeros(made.mechanism.velocity_count)
+    made.update(q, v)
+    stretch, still = CableStretch(made, PERIOD), (q, v)
+    stretch.begin(q, v)
+    start, held = stretch.elastic.copy(), 4.0 * PERIOD
+    stretch.efforts(q, v, still, 1.2 * start, 0.5 * start, PERIOD, held, (PERIOD, 1.0))
+    rate = 0.2 * start * (1.0 - np.exp(-held / stretch.lag)) / held
+    gone = periods * PERIOD
+    effort = stretch.efforts(q, v, still, start + gone * rate, 0.5 * start, gone, held, (gone, 0.5))
+    np.testing.assert_allclose(stretch.elastic, start + gone * rate, rtol=1e-9)
+    unit = made.stretches(q, v)[2]
+    np.testing.assert_allclose(effort, made.stretched((unit * -0.5 * rate / held)[:, None])[1][:, 0], rtol=1e-6)

@@ -178,3 +178,22 @@ def test_the_reference_goes_as_much_slower_as_the_loop_does_while_commands_come_
         loop.run(0.2)
         assert loop.time < 10.0
     assert loop.errors[-1] < 1e-4 and loop.least() > 1.0
+
+
+@settings(max_examples=4)
+@given(gap=st.floats(0.07, 0.45), shaken=st.floats(0.01, 0.05))
+@pytest.mark.parametrize("name", ["manipulator", "ball_mast"])
+def test_after_a_gap_a_swing_of_the_robot_moves_set_points_by_the_part_that_is_fed_back_alone(name, gap, shaken):
+    """They were taken from where actuators were seen to be, which told each swing of the robot to them again."""
+    found = []
+    for far in (0.0, shaken):
+        made = loop(name, period=0.01)
+        control = made.control
+        control.set_goal(0.0, control.reference(0.0).pose[0] + np.array([0.02, 0.01, 0.0]))
+        made.run(0.1)
+        seen = made.look()
+        q = np.array(seen.q)
+        q[control.equations.drive_q] += far
+        found.append(control.command(made.time - control.period + gap, replace(seen, q=q, age=control.period)))
+    swung = found[1].position - found[0].position
+    assert np.max(np.abs(swung)) < 0.35 * shaken  # all of it and more, when they began from what was seen

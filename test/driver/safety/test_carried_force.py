@@ -16,7 +16,7 @@ from tensegrity_driver.safety.monitors import tendon_monitors
 from tensegrity_driver.safety.monitors.carried_force import CarriedForce
 from tensegrity_driver.safety.settings import SafetySettings
 from tensegrity_driver.servos.motors import INERTIA, LOOP_S, MOTORS
-from tensegrity_driver.spools.readings import Drive, DriveCommand, Readings, ServoReading
+from tensegrity_driver.spools.readings import CommandState, Drive, DriveCommand, Readings, ServoReading
 from tensegrity_dynamics.impedance import ImpedanceSetPoint
 
 MOTOR = MOTORS["XM430-W350"]
@@ -126,3 +126,25 @@ def test_a_tendon_that_snaps_in_a_quick_motion_is_found_as_soon_as_by_its_curren
     old = [each for each in found(0.0, speed, 4, at, inertia=0.0) if each >= at]
     assert bool(new) == bool(old)  # in the middle of a brake neither finds it
     assert not new or at < new[0] <= old[0]
+
+
+@pytest.mark.parametrize("radius", [0.01, 0.025])
+@pytest.mark.parametrize("late", ["cycles", "commands", ""])
+@pytest.mark.parametrize("gone", [4, 12, 20, 99])
+def test_a_whole_tendon_that_a_late_computer_slackened_carries_again_and_only_one_that_never_does_has_snapped(
+    radius, late, gone
+) -> None:
+    watched, limits = replace(SPOOL, radius=radius, inertia=0.0), SafetySettings(period=PERIOD)
+    assert MOTOR.torque_constant is not None
+    monitors, first = tendon_monitors(watched, limits, (FaultKind.SNAPPED,)), None
+    for k in range(80):
+        force = 0.0 if 20 <= k < 20 + gone else 30.0
+        was_late = 15 <= k < 25
+        period = 2.0 * PERIOD if was_late and late == "cycles" else PERIOD
+        age = 5.0 * PERIOD if was_late and late == "commands" else 0.5 * PERIOD
+        raw = ServoReading("draw_1", 0.0, 0.0, current=force * radius / MOTOR.torque_constant)
+        readings = Readings({"draw_1": watched.observe(raw)}, period=period, command=CommandState("c", age))
+        if any(monitor.update(k, readings, {}) is not None for monitor in monitors) and first is None:
+            first = k
+    within = limits.window if late else limits.snap_cycles
+    assert first == (19 + within if gone >= within else None)

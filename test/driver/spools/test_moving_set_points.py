@@ -16,7 +16,7 @@ from tensegrity_driver.spools.moving_set_points import MovingSetPoints
 from tensegrity_driver.spools.position_loop import FreeRunLoop, PositionLoop
 from tensegrity_driver.spools.readings import Drive, Readings, ServoReading, TendonReading
 from tensegrity_driver.spools.spool import Line
-from tensegrity_dynamics.impedance import CATCH_UP, ImpedanceSetPoint, MovingPosition
+from tensegrity_dynamics.impedance import CATCH_UP, ImpedanceSetPoint, MovingPosition, lead_of
 from tensegrity_dynamics.mechanisms.simulation.actuation import make_drives, move_set_points
 from tensegrity_dynamics.simulation_interface import IMPEDANCE
 from tensegrity_dynamics.simulation_interface import POSITION as MOVES
@@ -41,7 +41,7 @@ def test_they_move_as_those_of_the_simulation(orders) -> None:
             mine.take(name, value, start, drives.feed_forward[k], age, PERIOD)
             drives.mode[k] = IMPEDANCE if soft else MOVES
             drives.command[k], drives.speed[k], drives.feed[k] = length, rate, 3.0 if soft else drives.feed_forward[k]
-            drives.age[k], drives.lead[k] = age, age + 6.0 * PERIOD
+            drives.age[k], drives.lead[k] = age, lead_of(PERIOD, age)
         for _ in range(cycles):
             law(drives, PERIOD)
             points = mine.advance(PERIOD)
