@@ -22,7 +22,7 @@ pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are
 from builtin_interfaces.msg import Duration  # noqa: E402
 from geometry_msgs.msg import Pose, PoseStamped  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from sensor_msgs.msg import JointState, TimeReference  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from tensegrity.action import FollowActuators, FollowTrajectory  # noqa: E402
@@ -221,6 +221,47 @@ def test_a_reset_gives_up_the_plan_and_takes_over_at_the_start(lockstep):
         made.spin_until(lambda: made.node.planner.rests)
         made.give_state(0)  # as the simulator sends it again, or its next one
         assert made.node.now == 0.0 and made.phase == "holding"
+
+
+@pytest.mark.parametrize(("robot", "controller"), [("three_prism", ""), ("single_strut", "qp")])
+def test_a_motion_that_nobody_follows_is_over_and_begins_again_from_where_the_robot_stands(robot, controller):
+    """The sender, or whoever moves the robot, stood still for longer than a stream may break off."""
+    with cell(robot, controller) as made:
+
+        def give(count: int, followed: bool) -> None:
+            for _ in range(count):
+                assert made.give_state() == 1
+                if followed:
+                    acted = TimeReference(source="controller", time_ref=made.commands[-1].header.stamp)
+                    acted.header.stamp = time_message(made.stamp)
+                    made.node._keep_timing(acted)
+
+        def set_points() -> Any:
+            return np.array(made.commands[-1].position if controller else made.commands[-1].value)
+
+        give(2, True)
+        began, move = set_points(), (0.15, 0.1, 0.0) if controller else (0.0, 0.0, 0.004)
+        answer = made.ask(move, 0.0 if controller else 3.0)
+        made.spin_until(answer.done)
+        assert answer.result().accepted, answer.result().reason
+        give(20, True)
+        assert made.phase == "moving"
+        give(48, False)
+        assert made.phase == "moving", made.node.status_text  # as long as a stream may break off nothing is over
+        gone = np.max(np.abs(set_points() - began))
+        give(20, False)
+        assert made.phase == "holding" and "not followed for 0.7" in made.node.status_text
+        assert np.max(np.abs(set_points() - began)) < 0.1 * gone
+        give(100, False)
+        assert np.max(np.abs(set_points() - began)) < 0.1 * gone
+        assert made.call("hold").success
+        give(1, False)
+        give(60, True)
+        assert made.phase == "holding" and "not followed" not in made.node.status_text
+        again = made.ask(move, 0.0 if controller else 3.0)
+        made.spin_until(again.done)
+        give(5, True)
+        assert again.result().accepted and made.phase == "moving"
 
 
 ALL = [
