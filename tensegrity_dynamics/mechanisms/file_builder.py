@@ -370,5 +370,8 @@ def _outputs(block: MechanismFile, problems: Problems) -> tuple[BodyFrame, ...]:
             problems.add(("outputs", i, "body"), unknown_name("body", item.body, block.bodies))
             continue
         frame = frame_of(item.frame, ("outputs", i, "frame"), problems)
-        made.append(BodyFrame(item.name, item.body, frame, tuple(item.controlled)))
+        try:
+            made.append(BodyFrame(item.name, item.body, frame, tuple(item.controlled)))
+        except TensegrityError as error:
+            problems.add(("outputs", i), str(error))
     return tuple(made)

@@ -295,6 +295,13 @@ def test_a_mechanism_has_bodies_and_no_nodes() -> None:
     assert "nodes: unknown field." in message and "bodies: missing; add it." in message
 
 
+def test_an_axis_that_an_output_of_a_mechanism_names_twice_is_told_with_its_line() -> None:
+    text = "kind: mechanism\nname: a\nbodies: {b: {mass: 1}}\njoints:\n"
+    text += "  - {name: j, kind: prismatic, parent: world, body: b, axis: [0, 0, 1]}\n"
+    message = problem(text + "outputs:\n  - {name: tip, body: b, controlled: [z, z]}\n")
+    assert "7: outputs[0] (tip)" in message and "must be named once each" in message
+
+
 def test_a_kind_is_registered_once() -> None:
     with pytest.raises(TensegrityError, match="'structure' are registered already"):
         register_robot_type(robot_type("structure"))
