@@ -86,7 +86,7 @@ def up(
     as_json: JsonOption = False,
     stay: Annotated[bool | None, typer.Option(help="keep running after the tour; by default on a terminal")] = None,
 ) -> None:
-    """Start a robot: `tensegrity up sim tensebot --tour`, or `tensegrity up hardware tensebot --port /dev/ttyUSB0`.
+    """Start a robot: `tensegrity up sim tensebot --tour`, or `tensegrity up hardware manipulator --port /dev/ttyUSB0`.
 
     `tensegrity up replay BAG` lets estimator and controller answer a recording again and compares; with --rate it plays
     the bag for the view. Ctrl-C ends everything.
