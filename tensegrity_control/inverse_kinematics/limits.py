@@ -91,11 +91,11 @@ def unreachable_goal(
     short += [f"{round(np.degrees(float(np.linalg.norm(turned))), 6):.5g} deg"] if turned else []
     position, quaternion = (", ".join(f"{round(value, 4) + 0.0:.4f}" for value in part) for part in nearest.pose)
     where = f"position ({position}) m" + (f", quaternion ({quaternion})" if turned else "")
+    why = limits.describe_all(rows, values) or trouble or "the pose does not answer to the actuators in that direction"
     return UnreachableGoalError(
         f"the goal pose is out of reach. Nearest {'reachable pose' if reachable else 'pose found'}: {where}; it misses "
-        f"the goal by {' and '.join(short)}. What stops it: "
-        f"{limits.describe_all(rows, values) or trouble or 'the pose does not answer to the actuators in that direction'}. Ask for a "
-        "pose nearer to that one, or widen these limits in the robot file.",
+        f"the goal by {' and '.join(short)}. What stops it: {why}. Ask for a pose nearer to that one, or widen these "
+        "limits in the robot file.",
         nearest=nearest,
         rest_lengths=rest_lengths,
         binding=tuple(dict.fromkeys(limits.names[row] for row in rows)),

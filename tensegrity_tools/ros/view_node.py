@@ -57,7 +57,8 @@ class Faults:
     """What is wrong with the robot and what to do about it, from the diagnostics of its nodes.
 
     A node may report on its parts by statuses of their own ("driver: bus", "driver: draw_3"), several faults in one
-    with " | " between: each fault is one line then, and the node's summary of them none.
+    with " | " between: each fault is one line then, which lists the parts that it has, and the node's summary of them
+    none.
 
     Args:
         namespace: of the robot. own: name of this node, whose own warnings the view shows by itself.
@@ -84,12 +85,16 @@ class Faults:
             name: said for name, (heard, said, bad) in self._said.items() if now - heard < FORGOTTEN and bad == errors
         }
         with_parts = {name.partition(": ")[0] for name in fresh if ": " in name}
-        lines = dict[str, None]()
+        parts: dict[tuple[str, str], dict[str, None]] = {}  # that say the same of one node, in their order
         for name, said in fresh.items():
             node = name.partition(": ")[0].removeprefix(f"{self._prefix}/")
-            texts = [MORE.sub("", said)] if name in with_parts else said.split(" | ") if ": " in name else [said]
-            lines.update(dict.fromkeys(f"{node}: {text}" for text in texts))
-        return tuple(lines)
+            texts = [MORE.sub("", said)] if name in with_parts else said.split(" | ") if ": " in name else []
+            for text in texts:
+                part, _, fault = text.partition(": ")
+                parts.setdefault((node, fault or text), {})[part if fault else ""] = None
+            if not texts:
+                parts[node, said] = {"": None}
+        return tuple(f"{node}: {', '.join(who)}{': ' if any(who) else ''}{text}" for (node, text), who in parts.items())
 
 
 class ViewNode(PacedNode):
