@@ -249,6 +249,24 @@ def test_refused_goal_shows_the_reason_and_keeps_the_handle(prism):
         np.testing.assert_allclose(view.goal.pose[0], [0.0, 0.0, 0.9])
 
 
+def test_a_refusal_is_shown_until_another_goal_is_accepted_and_never_hides_that_a_tendon_is_slack(prism):
+    refused = Answer(False, "out of reach", None, ("side_1",))
+    here, there = (state_of(prism, goal=(np.array([0.0, 0.0, z]), np.array([1.0, 0.0, 0.0, 0.0]))) for z in (0.2, 0.3))
+    slack = here.tensions.copy()
+    slack[prism.structure.member("side_1")] = 0.0
+    with View(prism, free_port(), on_goal=lambda *_: refused) as view, visit(view) as visitor:
+        view.show(here)
+        until(lambda: view.drawn > 0)
+        visitor.press("Send goal")
+        until(lambda: view.goal.binding == ("side_1",))
+        view.show(replace(here, time=2.0, tensions=slack))
+        until(lambda: visitor.row("Slack") == "side_1")
+        until(lambda: visitor.scene["/robot/slack"]["visible"])
+        assert view.goal._answer.visible  # the same goal still
+        view.show(replace(there, time=3.0))
+        until(lambda: view.goal.binding == () and not view.goal._answer.visible)
+
+
 def test_handle_can_be_put_on_the_nearest_reachable_pose(prism):
     nearest = (np.array([0.0, 0.01, 0.24]), np.array([1.0, 0.0, 0.0, 0.0]))
     button = "Move handle to nearest reachable pose"
