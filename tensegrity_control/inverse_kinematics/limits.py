@@ -49,6 +49,14 @@ class Limits:
         distance = np.minimum(values - self.low, self.high - values) / self.scale
         return [int(row) for row in np.flatnonzero(distance < tolerance)]
 
+    def describe_all(self, rows: Sequence[int], values: Array) -> str:
+        """What binds, each limit once: 'draw_1, draw_3: tension 4.45 N at its floor of 4.45 N; ...'."""
+        names: dict[str, list[str]] = {}
+        for row in rows:
+            name, _, text = self.describe(row, values[row]).partition(": ")
+            names.setdefault(text, []).append(name)
+        return "; ".join(f"{', '.join(those)}: {text}" for text, those in names.items())
+
     def describe(self, row: int, value: float) -> str:
         """What binds and with which value, as in 'draw_3: tension 4.45 N at its floor of 4.45 N'."""
         at_low = value - self.low[row] < self.high[row] - value
@@ -86,13 +94,12 @@ def unreachable_goal(
     short += [f"{round(np.degrees(float(np.linalg.norm(turned))), 6):.5g} deg"] if turned else []
     position, quaternion = (", ".join(f"{round(value, 4) + 0.0:.4f}" for value in part) for part in nearest.pose)
     where = f"position ({position}) m" + (f", quaternion ({quaternion})" if turned else "")
-    reasons = [limits.describe(row, values[row]) for row in rows]
+    why = limits.describe_all(rows, values) or trouble or "the pose does not answer to the actuators in that direction"
     is_of_file = any(not (limits.usual and limits.usual[row]) for row in rows)
     return UnreachableGoalError(
         f"the goal pose is out of reach. Nearest {'reachable pose' if reachable else 'pose found'}: {where}; it misses "
-        f"the goal by {' and '.join(short)}. What stops it: "
-        f"{'; '.join(reasons) or trouble or 'the pose does not answer to the actuators in that direction'}. Ask for a "
-        f"pose nearer to that one{', or widen these limits in the robot file' if is_of_file else ''}.",
+        f"the goal by {' and '.join(short)}. What stops it: {why}. Ask for a pose nearer to that one"
+        f"{', or widen these limits in the robot file' if is_of_file else ''}.",
         nearest=nearest,
         rest_lengths=rest_lengths,
         binding=tuple(dict.fromkeys(limits.names[row] for row in rows)),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import stat
 import termios
 import time
 
@@ -32,6 +33,24 @@ READ_BYTES = 4096
 WRITE_TIMEOUT_S = 1.0
 """s after which a port that accepts no bytes counts as lost."""
 HANG_UP_EVENTS = select.POLLHUP | select.POLLERR | select.POLLNVAL
+
+
+def check_port(path: str) -> None:
+    """Raise BusError where a path is no serial port that this user may open; it is not opened.
+
+    A port that another program holds passes: only to open it shows that.
+    """
+    try:
+        is_device = stat.S_ISCHR(os.stat(path).st_mode)
+    except OSError as problem:
+        raise BusError(
+            f"there is no port {path} ({problem.strerror}); check that the adapter is plugged in, and its name in "
+            "/dev/serial/by-id."
+        ) from problem
+    if not is_device:
+        raise BusError(f"{path} is no serial port; their names are such as /dev/ttyUSB0, see /dev/serial/by-id.")
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise BusError(f"you may not use port {path}; join the group dialout and log in again.")
 
 
 class SerialPort(PortHandler):

@@ -7,7 +7,7 @@ from tensegrity_dynamics.robots.robot import Robot
 
 from ..bus.dynamixel_bus import Bus
 from ..bus.potentiometer_board import PotentiometerBoard
-from ..bus.serial_port import SerialPort
+from ..bus.serial_port import SerialPort, check_port
 from ..calibration.calibrated_spools import make_spools, servo_rows
 from ..servos.board_group import BoardGroup
 from ..servos.servo_group import ServoGroup
@@ -28,6 +28,20 @@ class SerialHardware(Hardware):
 
     def __init__(self, port: str, board: str | None = None, *, patience: float | None = None) -> None:
         self.port, self.board, self.patience = port, board, patience
+
+    def check_ports(self, robot: Robot) -> None:
+        """Refuse ports that are none, before anything is started; nothing is opened, so no board begins anew.
+
+        Raises:
+            BusError: a port is missing, is no serial port or may not be used.
+        """
+        if robot.servos.get("position_loop") == "board":
+            check_port(self.board or self.port)
+            return
+        check_port(self.port)
+        self._check_board(robot)
+        if self.board is not None:
+            check_port(self.board)
 
     def open_bus(self, robot: Robot, settings: HardwareSettings) -> HardwareLink:
         """Open the ports and check every servo (a board that drives them checks them itself); nothing moves.
@@ -56,13 +70,7 @@ class SerialHardware(Hardware):
         Raises:
             BusError: spools measured by potentiometers, and no port for their board.
         """
-        spools = make_spools(robot, None)
-        by_board = [name for name, spool in spools.items() if spool.measured_by == "potentiometer"]
-        if by_board and self.board is None:
-            raise BusError(
-                f"the lengths of {', '.join(by_board)} are measured by potentiometers, but no port is given for their "
-                "board; name it by board_port (or --board)."
-            )
+        spools = self._check_board(robot)
         board = None
         if self.board is not None and settings.board_channels:
             board = PotentiometerBoard(self.make_port(self.board, settings.board_baud_rate), settings.board_channels)
@@ -76,6 +84,17 @@ class SerialHardware(Hardware):
         if board is not None and robot.servos.get("position_loop") == "board":
             group.identity_port = board.port  # servos at an adapter for a while: their calibration is the board's
         return group
+
+    def _check_board(self, robot: Robot) -> dict[str, Spool]:
+        """The spools; raises BusError where potentiometers measure some, and no port of their board is given."""
+        spools = make_spools(robot, None)
+        by_board = [name for name, spool in spools.items() if spool.measured_by == "potentiometer"]
+        if by_board and self.board is None:
+            raise BusError(
+                f"the lengths of {', '.join(by_board)} are measured by potentiometers, but no port is given for their "
+                "board; name it by `--board` (commands) or `board_port` (nodes and launch files)."
+            )
+        return spools
 
     def make_port(self, path: str, baud_rate: int) -> SerialPort:
         """One of the ports, not yet open."""

@@ -217,7 +217,10 @@ class FaultKind(Enum):
         "supply_overdrawn",
         FaultRow("lower the pretension, move fewer tendons at once, or take a stronger supply", persistence="persist"),
     )
-    STALE_COMMAND = "stale_command", FaultRow("start the controller again, or send it a goal", latched=False)
+    STALE_COMMAND = (
+        "stale_command",
+        FaultRow("send a goal or call `hold`; start the controller where none runs", latched=False),
+    )
     TWO_SOURCES = "two_sources", FaultRow("stop all but one", latched=False)
     REFUSED_COMMANDS = (
         "refused_commands",

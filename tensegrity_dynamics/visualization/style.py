@@ -104,6 +104,14 @@ def round_up(value: float) -> float:
     return float(10.0 * power)
 
 
+def scale_ticks(full_scale: float) -> NDArray[np.float64]:
+    """(3 to 5 + 1,) values from 0 to a full scale of `round_up`, in equal steps of 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** np.floor(np.log10(full_scale))
+    steps = (full_scale / (step * power) for step in (2.0, 1.0, 0.5, 0.2))
+    count = next((round(n) for n in steps if n > 2.5 and abs(n - round(n)) < 1e-6), 5)
+    return np.linspace(0.0, full_scale, count + 1)
+
+
 def smallest_full_scale(axial_stiffness: ArrayLike) -> float:
     """Smallest full scale [N] of tension worth drawing, so that rounding errors are not magnified.
 

@@ -8,7 +8,7 @@ something had happened in between.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,7 +66,7 @@ class ReplayPlan:
     """
 
     steps: list[Step] = field(default_factory=list)
-    references: dict[int, bytes] = field(default_factory=dict)
+    references: dict[int, list[bytes]] = field(default_factory=dict)
     estimator: bool = False
     controller: bool = False
     imus: bool = False
@@ -94,6 +94,16 @@ class _ByStamp:
             return None
         times, datas = self._found[stamp]
         return datas[max(0, bisect_right(times, time) - 1)]
+
+
+def compared_pair(recorded: Sequence[bytes], given: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """Which two messages of one stamp are compared: two that are equal where there are such, else the last ones.
+
+    A goal that comes between two answers to one state gives that stamp two references, and of references, which are
+    for people and come at a rate, either side may have missed one.
+    """
+    common = next((each for each in given if each in recorded), None)
+    return (recorded[-1], given[-1]) if common is None else (common, common)
 
 
 def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
@@ -132,7 +142,7 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
         if name == STATE:
             plan.estimator = plan.estimator or decoded.source == "estimator"
         if name == REFERENCE:
-            plan.references[stamp] = message.data
+            plan.references.setdefault(stamp, []).append(message.data)
         if name in (STATE, GOAL, *loads) or (name == COMMAND and is_answer(decoded)):
             events.append((name, stamp, message, decoded))
     plan.imus = bool(imus) and plan.estimator

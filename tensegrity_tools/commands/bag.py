@@ -140,12 +140,12 @@ def compare_command(
 @bag.command("report")
 def report_command(
     path: BagArgument,
-    to: Annotated[Path | None, typer.Option(help="the page; by default beside the bag, named as it")] = None,
+    out: Annotated[Path | None, typer.Option(help="the page; by default beside the bag, named as it")] = None,
 ) -> None:
     """One page that needs no network: the robot in 3D along its time, tensions, errors, goals and faults."""
     from ..bags.report import write_report
 
-    target = to or path.with_name(path.stem + ".html")
+    target = out or path.with_name(path.stem + ".html")
     began = time.monotonic()
     with progress.status("reading the bag"):
         size = write_report(path, target)

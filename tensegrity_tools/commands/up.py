@@ -18,7 +18,7 @@ from tensegrity_dynamics.ending import Ending, leave
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, print_json, print_table, table
-from ..runtime.choices import USES, Choices, parameter_table, resolve
+from ..runtime.choices import USES, Choices, check_ports, parameter_table, resolve
 from ..runtime.node_graph import NodeGraph
 from ..runtime.processes import NodeProcesses, own_domain, temporary_folder
 from ..runtime.tour_time import for_tours
@@ -86,7 +86,7 @@ def up(
     as_json: JsonOption = False,
     stay: Annotated[bool | None, typer.Option(help="keep running after the tour; by default on a terminal")] = None,
 ) -> None:
-    """Start a robot: `tensegrity up sim tensebot --tour`, or `tensegrity up hardware tensebot --port /dev/ttyUSB0`.
+    """Start a robot: `tensegrity up sim tensebot --tour`, or `tensegrity up hardware manipulator --port /dev/ttyUSB0`.
 
     `tensegrity up replay BAG` lets estimator and controller answer a recording again and compares; with --rate it plays
     the bag for the view. Ctrl-C ends everything.
@@ -118,6 +118,7 @@ def up(
         with Ending() as ending:
             folder = release.enter_context(temporary_folder("emulated")) if what == "hardware" else None
             graph = resolve(replace(choices, folder=Path(folder) if folder else None))
+            check_ports(graph)
             loaded, loose = _checked(robot, tour)
             if loose:
                 if tour or what != "sim":

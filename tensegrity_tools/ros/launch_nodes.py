@@ -30,7 +30,7 @@ from launch_ros.substitutions import ExecutableInPackage, FindPackageShare
 from tensegrity_dynamics.ending import END_WITH_PARENT
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
-from ..runtime.choices import YES_NO, choices_for, choices_from_texts, resolve
+from ..runtime.choices import YES_NO, check_among, check_ports, choices_for, choices_from_texts, resolve, values_of
 from ..runtime.emulator_process import emulator_arguments, prepare_emulator
 from ..runtime.node_graph import COMPOSED, Emulator, NodeGraph, ProcessDescription
 from ..runtime.processes import temporary_folder
@@ -48,10 +48,11 @@ def launch_description(use: str) -> LaunchDescription:
 
     What the choice of arguments refuses ends the launch with its sentence before any process starts.
     """
-    rviz = DeclareLaunchArgument(
-        RVIZ, default_value="false", choices=YES_NO, description="start rviz2 with the display of this use"
-    )
-    declared = [*_arguments(use), rviz]
+    rviz = _argument(RVIZ, False, "start rviz2 with the display of this use", YES_NO)
+    declared = [
+        *(_argument(each.name, each.default, each.metadata["text"], values_of(each)) for each in choices_for(use)),
+        rviz,
+    ]
 
     def start(context: LaunchContext) -> list[Any]:
         texts = {each.name: LaunchConfiguration(each.name).perform(context) for each in declared}
@@ -59,9 +60,11 @@ def launch_description(use: str) -> LaunchDescription:
         atexit.register(folder.cleanup)
         try:
             _check_names(use, [each.name for each in declared])
+            check_among(RVIZ, texts[RVIZ], YES_NO)
             if texts[RVIZ] == "true":
                 _check_rviz()
             graph = resolve(choices_from_texts(use, texts, Path(folder.name)))
+            check_ports(graph)
             if graph.emulator is not None:
                 prepare_emulator(graph.emulator)
         except TensegrityError as error:
@@ -90,18 +93,11 @@ def in_words_of_launch(text: str) -> str:
     return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda found: found[1].replace("-", "_"), text)
 
 
-def _arguments(use: str) -> list[DeclareLaunchArgument]:
-    """The choices of a use as launch arguments, described, with defaults, and restricted where there are few."""
-    arguments = []
-    for choice in choices_for(use):
-        default, among = choice.default, choice.metadata["among"]
-        if isinstance(default, bool):
-            default, among = str(default).lower(), YES_NO
-        text = choice.metadata["text"]
-        arguments.append(
-            DeclareLaunchArgument(choice.name, default_value=str(default), description=text, choices=among)
-        )
-    return arguments
+def _argument(name: str, default: Any, text: str, among: tuple[str, ...]) -> DeclareLaunchArgument:
+    """A launch argument, described; what it may be is looked at with all others, as launch says a refusal twice."""
+    values = f"; one of {', '.join(repr(each) for each in among)}" if among else ""
+    usual = str(default).lower() if isinstance(default, bool) else str(default)
+    return DeclareLaunchArgument(name, default_value=usual, description=text + values)
 
 
 def _actions(graph: NodeGraph) -> list[Any]:

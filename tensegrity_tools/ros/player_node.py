@@ -50,6 +50,7 @@ from ..bags.replay_plan import (
     TIMING,
     ReplayPlan,
     Step,
+    compared_pair,
     is_answer,
     make_plan,
 )  # fmt: skip
@@ -115,7 +116,7 @@ class PlayerNode(RobotNode):
         self._sought: float | None = float(start)
         self._played: dict[str, Any] = {}
         self._answers: dict[str, list[bytes]] = {name: [] for name in (STATE, COMMAND, REFERENCE, GOAL, *TAKEN)}
-        self._references: dict[int, bytes] = {}
+        self._references: dict[int, list[bytes]] = {}
         self._turns: SingleThreadedExecutor | None = None
         self._ending: Ending | None = None
         self.set_status(OK, "waiting for the nodes")
@@ -298,7 +299,7 @@ class PlayerNode(RobotNode):
             if name == REFERENCE:
                 stamp = stamp_of(self._decoded(REFERENCE, data))
                 if stamp is not None:
-                    self._references[stamp] = data
+                    self._references.setdefault(stamp, []).append(data)
 
         return keep
 
@@ -392,7 +393,8 @@ class PlayerNode(RobotNode):
     def _reference_tally(self, plan: ReplayPlan) -> Tally:
         tally = Tally("references", REFERENCE)
         for stamp in sorted(self._references.keys() & plan.references.keys()):
-            self._compare(tally, Step(stamp, recorded=plan.references[stamp]), self._references[stamp])
+            recorded, given = compared_pair(plan.references[stamp], self._references[stamp])
+            self._compare(tally, Step(stamp, recorded=recorded), given)
         return tally
 
     def _conclude(self, tallies: list[Tally]) -> None:

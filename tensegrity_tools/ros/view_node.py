@@ -6,6 +6,7 @@ and release; publishes /diagnostics, in which `url` is the address of the view.
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -44,6 +45,8 @@ from ..view.replay_panel import Playback as ShownPlayback
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 ANSWER_TIME = 15.0  # s that a service may take
 NO_REASON = "the controller gave no reason"
+MORE = re.compile(r" \(and \d+ more\)$")
+"""At the end of a summary."""
 FORGOTTEN = 3.0
 """s after which a warning that is not repeated is over; nodes repeat theirs every second."""
 SILENCE = 2.0  # s without a state before a warning
@@ -52,6 +55,10 @@ FACTOR_TIME = 2.0  # s over which the real-time factor is measured
 
 class Faults:
     """What is wrong with the robot and what to do about it, from the diagnostics of its nodes.
+
+    A node may report on its parts by statuses of their own ("driver: bus", "driver: draw_3"), several faults in one
+    with " | " between: each fault is one line then, which lists the parts that it has, and the node's summary of them
+    none.
 
     Args:
         namespace: of the robot. own: name of this node, whose own warnings the view shows by itself.
@@ -67,15 +74,27 @@ class Faults:
             if status.name == self._own or not status.name.startswith(self._prefix):
                 continue
             if status.level > OK:
-                who = status.name.removeprefix(f"{self._prefix}/")
-                self._said[status.name] = (time.monotonic(), f"{who}: {status.message}", status.level >= ERROR)
+                self._said[status.name] = (time.monotonic(), status.message, status.level >= ERROR)
             else:
                 self._said.pop(status.name, None)
 
     def lines(self, *, errors: bool) -> tuple[str, ...]:
         """One line for each error, or for each warning; what nobody repeats any more is left out."""
         now = time.monotonic()
-        return tuple(text for heard, text, bad in self._said.values() if now - heard < FORGOTTEN and bad == errors)
+        fresh = {
+            name: said for name, (heard, said, bad) in self._said.items() if now - heard < FORGOTTEN and bad == errors
+        }
+        with_parts = {name.partition(": ")[0] for name in fresh if ": " in name}
+        parts: dict[tuple[str, str], dict[str, None]] = {}  # that say the same of one node, in their order
+        for name, said in fresh.items():
+            node = name.partition(": ")[0].removeprefix(f"{self._prefix}/")
+            texts = [MORE.sub("", said)] if name in with_parts else said.split(" | ") if ": " in name else []
+            for text in texts:
+                part, _, fault = text.partition(": ")
+                parts.setdefault((node, fault or text), {})[part if fault else ""] = None
+            if not texts:
+                parts[node, said] = {"": None}
+        return tuple(f"{node}: {', '.join(who)}{': ' if any(who) else ''}{text}" for (node, text), who in parts.items())
 
 
 class ViewNode(PacedNode):

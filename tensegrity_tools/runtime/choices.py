@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.visualization.mount import parse_mount
 
 from ..network_address import check_address
-from .node_graph import STATES, NodeGraph, Watching, hardware_graph, simulation_graph
+from .node_graph import EMULATED, STATES, NodeGraph, Watching, hardware_graph, simulation_graph
 from .replay_graph import replay_graph
 
 USES = ("sim", "hardware", "replay")
@@ -117,10 +118,19 @@ def choices_from_texts(use: str, texts: Mapping[str, str], folder: Path | None =
     )
 
 
+def values_of(choice: dataclasses.Field[Any]) -> tuple[str, ...]:
+    """The texts that a choice may be; empty where there are no few."""
+    return YES_NO if isinstance(choice.default, bool) else choice.metadata["among"] or ()
+
+
+def check_among(name: str, text: str, among: tuple[str, ...]) -> None:
+    """Raise TensegrityError for a text that is none of those there are; none at all stand for any."""
+    if among and text not in among:
+        raise TensegrityError(f"{name}:={text} is none of {', '.join(repr(each) for each in among)}.")
+
+
 def _value(choice: dataclasses.Field[Any], text: str) -> Any:
-    among = YES_NO if isinstance(choice.default, bool) else choice.metadata["among"]
-    if among is not None and text not in among:
-        raise TensegrityError(f"{choice.name}:={text} is none of {', '.join(repr(each) for each in among)}.")
+    check_among(choice.name, text, values_of(choice))
     if isinstance(choice.default, bool):
         return text == "true"
     if not isinstance(choice.default, (int, float)):
@@ -182,6 +192,23 @@ def _replay(choices: Choices) -> NodeGraph:
         choices.bag, choices.folder, rate=choices.rate, start=choices.start, loop=choices.loop, paused=choices.paused,
         mount=choices.mount, watching=choices.watching,
     )  # fmt: skip
+
+
+def check_ports(graph: NodeGraph) -> None:
+    """Refuse serial ports that are none; called before the first process, where `resolve` alone says what would run.
+
+    Raises:
+        TensegrityError: a port that the driver would open is missing, is no serial port or may not be used.
+    """
+    if "driver" not in graph or graph.emulator is not None:  # the emulator's ports come with its process
+        return
+    given = graph["driver"].parameters
+    port, board = given.get("port", ""), given.get("board_port") or None
+    if port == EMULATED:
+        return
+    from tensegrity_driver.hardware.serial_hardware import SerialHardware
+
+    SerialHardware(port, board).check_ports(load_robot(graph.robot))
 
 
 def parameter_table(graph: NodeGraph) -> list[tuple[str, str, str]]:

@@ -61,6 +61,7 @@ class GoalPanel:
         self._accepted: Pose | None = None
         self._nearest: Pose | None = None
         self.binding: tuple[str, ...] = ()
+        self._refused = False
         self._handle = server.scene.add_transform_controls(
             "/goal",
             scale=0.22 * picture.sizes.span,
@@ -187,7 +188,10 @@ class GoalPanel:
     def _touch(self) -> None:
         """Note that the handle was moved by hand; the last answer does not belong to this goal, so it is hidden."""
         self._touched = True
-        self._answer.visible = self._near.visible = False
+        self._forget_answer()
+
+    def _forget_answer(self) -> None:
+        self._answer.visible = self._near.visible = self._refused = False
         self.binding = ()
 
     def move_handle(self, pose: Pose) -> None:
@@ -222,7 +226,7 @@ class GoalPanel:
                 text = answer.text[:1].upper() + answer.text[1:]
                 said = shorten(f"{stopped} {text}".strip(), 160)  # what stops it first: little room
                 client.add_notification("Goal refused", said, color="red", auto_close_seconds=8.0)
-        self._nearest, self.binding = answer.nearest, answer.binding
+        self._nearest, self.binding, self._refused = answer.nearest, answer.binding, not answer.accepted
         self._near.visible = answer.nearest is not None
         return answer
 
@@ -236,6 +240,8 @@ class GoalPanel:
     def update(self, present: Pose, accepted: Pose | None) -> None:
         """Show the last accepted goal; the handle follows it, or the present pose of the robot, until it is dragged."""
         first = self._accepted is None and accepted is None
+        if self._refused and accepted is not None and not _same(accepted, self._accepted):
+            self._forget_answer()  # another goal has been accepted since, from wherever
         self._present = present
         if accepted is not None:
             self._mark.position, self._mark.wxyz = accepted
@@ -261,6 +267,10 @@ class GoalPanel:
     def _show_answer(self, text: str, colour: str) -> None:
         self._answer.content = paragraph(text, colour)
         self._answer.visible = True
+
+
+def _same(pose: Pose, other: Pose | None) -> bool:
+    return other is not None and all(np.array_equal(a, b) for a, b in zip(pose, other, strict=True))
 
 
 def paragraph(text: str, colour: str) -> str:

@@ -20,6 +20,7 @@ STYLE = f"""<style>
   div[style*="max-height: 60%"] input.mantine-NumberInput-input {{
     min-height: 34px !important; height: 34px !important; font-size: 16px !important;
   }}
+  div[style*="max-height: 60%"] .mantine-NumberInput-root[style*="width: 3rem"] {{ width: 4.5rem !important; }}
 }}
 </style>"""
 """Rules for narrow pages, from the same width on at which viser puts its panel at the bottom (36 em).

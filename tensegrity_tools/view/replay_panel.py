@@ -12,8 +12,8 @@ from .state import Answer
 
 QUIET = 0.6
 """s after a user's hand has let go of a field before the replay moves it again."""
-STEPS = 1000
-"""Steps of the time bar."""
+LONG, STEP, FINE_STEP = 10.0, 0.1, 0.01
+"""s; the time bar goes in steps, finer ones where the recording is not long, and its field shows as many digits."""
 SLOWEST, FASTEST = 0.01, 100.0
 
 
@@ -51,8 +51,9 @@ class ReplayPanel:
         self._touched: dict[str, float] = {}
         self._refused = ""
         self.end = playback.end
+        longest = max(playback.end, FINE_STEP)
         self._bar = gui.add_slider(
-            "Time [s]", min=0.0, max=max(playback.end, 1e-3), step=max(playback.end, 1e-3) / STEPS,
+            "Time [s]", min=0.0, max=longest, step=STEP if longest >= LONG else FINE_STEP,
             initial_value=0.0, hint="drag to go to a time of the recording",
         )  # fmt: skip
         self._pause = gui.add_button("Pause", icon=viser.Icon.PLAYER_PAUSE, color="blue")

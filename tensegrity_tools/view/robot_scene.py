@@ -296,13 +296,13 @@ class RobotScene:
         slack = self._picture.slack(tensions, full_scale)
         colours = tension_colours(tensions, full_scale)
         colours[slack] = SLACK_COLOUR
-        stopping = np.isin(self._picture.tension_names, binding)
-        colours[stopping] = REFUSED_COLOUR
+        # what is slack now matters more than what stopped a goal
+        colours[np.isin(self._picture.tension_names, binding) & ~slack] = REFUSED_COLOUR
         loose = [np.zeros((0, 2, 3))]
         for batch, points in zip(self._lines, snapshot.lines, strict=True):
             rows = batch.lines.rows
             # A slack strand is dashed; a slack coil, and what is wound on a pulley, stays as it is, in grey.
-            hidden = slack[rows] & (batch.lines.form == "strand") & ~stopping[rows]
+            hidden = slack[rows] & (batch.lines.form == "strand")
             loose.append(points[hidden])
             batch.update(points, colours[rows], hidden)
         dashed = dashes(np.concatenate(loose))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import datetime
 from html import escape
 
 import numpy as np
@@ -9,13 +11,17 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 from tensegrity_dynamics.visualization.picture import Picture
-from tensegrity_dynamics.visualization.style import SLACK_COLOUR, TENSION_COLOURS, UNKNOWN_COLOUR
+from tensegrity_dynamics.visualization.style import SLACK_COLOUR, TENSION_COLOURS, UNKNOWN_COLOUR, scale_ticks
 
 from .display_units import LengthUnit, roll_pitch_yaw
 from .state import ViewState
 
 MODE_COLOURS = {"moving": "#1f6feb", "holding": "#1b7f5f", "idle": "#6b7280", "stopped": "#b3261e"}
 MAX_NAMES = 8
+COMPUTER_CLOCK = 1e9
+"""s; a later stamp is the clock of a computer (September 2001 and after), an earlier one counts from a start."""
+LIVE = 60.0
+"""s by which such a stamp may be off the clock here, for a robot that is watched now and no recording of it."""
 WARNING, ERROR = "background:#fdf0d5", "background:#b3261e;color:#fff"
 
 
@@ -62,7 +68,7 @@ def legend_html(full_scale: float, cell: float, unit: LengthUnit) -> str:
     """Legend: the colour scale of tension from 0 to `full_scale` [N], slack, unknown, and the grid cell [m]."""
     steps = ", ".join("rgb({:.0f},{:.0f},{:.0f})".format(*colour) for colour in TENSION_COLOURS)
     grey, green = ("rgb({},{},{})".format(*colour) for colour in (SLACK_COLOUR, UNKNOWN_COLOUR))
-    ticks = "".join(f"<span>{value:.3g}</span>" for value in np.linspace(0.0, full_scale, 5))
+    ticks = "".join(f"<span>{value:.3g}</span>" for value in scale_ticks(full_scale))
     dashed = f"background:repeating-linear-gradient(90deg,{grey} 0 5px,transparent 5px 9px)"
     swatch = "display:inline-block;width:2.2em;height:4px;vertical-align:middle;margin-right:0.4em"
     return (
@@ -94,7 +100,11 @@ def _number(value: float, decimals: int) -> str:
 def _time(state: ViewState) -> str:
     factor = state.real_time_factor
     speed = f" &nbsp;·&nbsp; {factor:.2f} × real time" if np.isfinite(factor) else ""
-    return f"{state.time:.1f} s{speed}"
+    if state.time < COMPUTER_CLOCK:
+        return f"{state.time:.1f} s{speed}"
+    if abs(time.time() - state.time) < LIVE:  # as fast as time itself
+        return f"{datetime.fromtimestamp(state.time):%H:%M:%S}"
+    return f"{datetime.fromtimestamp(state.time):%Y-%m-%d %H:%M:%S}{speed}"
 
 
 def _error(goal: Pose, pose: Pose, unit: LengthUnit, with_orientation: bool) -> str:
@@ -105,8 +115,11 @@ def _error(goal: Pose, pose: Pose, unit: LengthUnit, with_orientation: bool) -> 
 
 def _tension_range(picture: Picture, tensions: NDArray[np.float64]) -> str:
     values = tensions[picture.unilateral]
-    values = values[np.isfinite(values)]
-    return f"{values.min():.2f} to {values.max():.2f} N" if values.size else "unknown"
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return "unknown"
+    rest = f", {values.size - known.size} unknown" if known.size < values.size else ""
+    return f"{known.min():.2f} to {known.max():.2f} N{rest}"
 
 
 def _names(names: list[str]) -> str:

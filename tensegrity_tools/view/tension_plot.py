@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.visualization.picture import Picture
+from tensegrity_dynamics.visualization.style import scale_ticks
 
 WINDOW = 20.0  # s of robot time
 SPACING = 0.08  # s between points
@@ -95,11 +96,11 @@ class TensionPlot:
 
 def _grid(full_scale: float, wide: int, high: int) -> str:
     parts = []
-    for k in range(5):
-        y = TOP + high * (1.0 - k / 4.0)
+    for value in scale_ticks(full_scale):
+        y = TOP + high * (1.0 - value / full_scale)
         parts.append(f'<path d="M{LEFT} {y:.1f}h{wide}" stroke="#e3e6ea"/>')
-        if k % 2 == 0:
-            parts.append(f'<text x="{LEFT - 5}" y="{y + 3.5:.1f}" text-anchor="end">{full_scale * k / 4.0:.3g}</text>')
+        parts.append(f'<text x="{LEFT - 5}" y="{y + 3.5:.1f}" text-anchor="end">{value:.3g}</text>')
+    for k in range(5):
         x = LEFT + wide * k / 4.0
         parts.append(f'<path d="M{x:.1f} {TOP}v{high}" stroke="#e3e6ea"/>')
         label = "now" if k == 4 else f"{-WINDOW * (1.0 - k / 4.0):g}"

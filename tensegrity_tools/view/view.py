@@ -178,7 +178,7 @@ class View:
             gui.add_html(ground_html(self._scene.cell, self._unit))
         self.goal: GoalPanel | None = None
         if self._pose is not None:
-            with gui.add_folder("Goal"):
+            with gui.add_folder("Goal", visible=self._on_steer is None):  # nobody takes goals in a replay
                 self.goal = GoalPanel(self._server, self._picture, self._pose, self._unit, on_goal)
         with gui.add_folder("Picture", expand_by_default=False):
             names = gui.add_checkbox(f"Names of {self._picture.label_kind}", False)
@@ -186,7 +186,7 @@ class View:
             follow = gui.add_checkbox("Camera goes along", True)
             follow.on_update(lambda event: setattr(self.camera, "follows", bool(event.target.value)))
             if self.goal is not None:
-                handle = gui.add_checkbox("Goal handle", on_goal is not None)
+                handle = gui.add_checkbox("Goal handle", on_goal is not None, visible=self._on_steer is None)
                 handle.on_update(lambda event: self.goal.show_handle(event.target.value) if self.goal else None)
 
     def _press(self, label: str, callback: Callback, client: viser.ClientHandle | None) -> None:

@@ -71,6 +71,9 @@ sys.exit(service.run())
         ("sim", "lockstp:=true", "no launch argument 'lockstp'"),
         ("sim", "namespace:=two words", "the namespace 'two words' is none"),
         ("hardware", "robot:=tensebot", "name the port of the servos"),
+        ("hardware", "port:=/dev/ttyNONE", "there is no port /dev/ttyNONE"),
+        ("sim", "lockstep:=maybe", "lockstep:=maybe is none of 'true', 'false'"),
+        ("sim", "rviz:=maybe", "rviz:=maybe is none of 'true', 'false'"),
         ("sim", "view_port:=high", "view_port:=high is no whole number"),
         ("replay", "rate:=1", "name the bag to replay"),
         ("sim", "rviz:=true", "rviz2 is not installed"),
@@ -86,6 +89,7 @@ def test_a_wrong_argument_is_one_sentence_and_starts_nothing(name: str, argument
     )
     assert done.returncode == 1
     assert words in done.stdout + done.stderr
+    assert (done.stdout + done.stderr).count("[ERROR]") == 1
     assert "process started" not in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import deque
 
+from tensegrity_dynamics.command_streams import REMEDY
+
 from ...spools.readings import Readings, finite
 from ..faults import FaultKind
 from ..settings import SafetySettings
@@ -67,7 +69,7 @@ class StaleCommandMonitor(BusMonitor):
     def finding(self, readings: Readings) -> str | None:
         age, waits = readings.command.age, readings.command.waits
         if waits is not None:
-            return waits.rstrip(".")
+            return waits.rstrip(".").removesuffix(f"; {REMEDY}")  # the fault says it, too
         if age is None or age <= self.settings.stale_time * (1.0 + 1e-9):
             return None
         return f"no command from {readings.command.source!r} for {age:.2f} s"

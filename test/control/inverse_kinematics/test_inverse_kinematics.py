@@ -181,6 +181,13 @@ def test_an_unreachable_goal_names_the_tendons_and_limits_that_bind() -> None:
         assert name in str(error)
     assert "nearest reachable pose" in str(error).lower()
     assert "mm" in str(error)
+    limits = [each.partition(": ")[2] for each in str(error).partition("What stops it: ")[2].split("; ")]
+    assert len(limits) == len(set(limits)), "a limit that stops several tendons is said once"
+
+
+def test_tendons_that_the_same_limit_stops_are_listed_before_it() -> None:
+    with pytest.raises(UnreachableGoalError, match=r"saddle_1, saddle_2, .*: rest length [^;]* at its shortest of"):
+        plan_to(goal_from_home((0.0, 0.0, 0.2)))
 
 
 def test_a_goal_at_a_limit_is_reached_and_a_hair_beyond_is_not_far() -> None:

@@ -13,7 +13,7 @@ import pytest
 from bus_line import Line
 from patience import PATIENCE_S, until
 
-from tensegrity_driver.bus.serial_port import SerialPort
+from tensegrity_driver.bus.serial_port import SerialPort, check_port
 from tensegrity_driver.bus.usb_adapter import DEFAULT_LATENCY_S, UsbAdapter, find_usb_adapter
 from tensegrity_driver.emulator.pseudo_terminal import PseudoTerminal
 from tensegrity_dynamics.errors import BusError
@@ -231,3 +231,16 @@ def test_a_port_is_for_one_program_alone_and_the_error_says_which(tmp_path: Path
         holder.kill()
         holder.communicate()
         terminal.unplug()
+
+
+def test_a_path_that_is_no_port_is_refused_without_opening_it(tmp_path: Path) -> None:
+    with Line() as line:
+        check_port(line.path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        BusError, match=r"there is no port .*none \(No such file or directory\); check that the adapter"
+    ):
+        check_port(str(tmp_path / "none"))
+    for path in (tmp_path, tmp_path / "file"):
+        with pytest.raises(BusError, match="is no serial port; their names are such as /dev/ttyUSB0"):
+            check_port(str(path))

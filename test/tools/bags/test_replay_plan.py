@@ -22,7 +22,7 @@ from tensegrity_tools.bags.contents import read_contents
 from tensegrity_tools.bags.decoding import type_store, without_surplus
 from tensegrity_tools.bags.message_types import MessageTypes
 from tensegrity_tools.bags.reader import Bag
-from tensegrity_tools.bags.replay_plan import TAKEN, make_plan
+from tensegrity_tools.bags.replay_plan import TAKEN, compared_pair, make_plan
 from tensegrity_tools.bags.timeline import along_robot_time
 from tensegrity_tools.bags.writer import BagWriter
 
@@ -207,3 +207,9 @@ def test_the_robots_time_stands_still_while_the_clock_does_and_never_goes_back(t
     with Bag(tmp_path / "bag") as bag:
         times = [at for at, message in along_robot_time(bag, read_contents(bag)) if message.topic == "/clock"]
     assert times == [0.0, 0.0, 0.0, 1.0, 2.0, 2.0, 3.0]
+
+
+def test_of_several_references_of_one_stamp_two_that_are_equal_are_compared() -> None:
+    assert compared_pair([b"holding", b"moving"], [b"holding"]) == (b"holding", b"holding")  # the second was missed
+    assert compared_pair([b"moving"], [b"holding", b"moving"]) == (b"moving", b"moving")
+    assert compared_pair([b"holding", b"moving"], [b"stopped", b"idle"]) == (b"moving", b"idle")

@@ -6,15 +6,26 @@ import contextlib
 import inspect
 import io
 import json
+import os
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tensegrity_control.registry import suitable
+from tensegrity_driver.hardware.serial_hardware import SerialHardware
 from tensegrity_dynamics import TensegrityError, load_robot, shipped_robots
 from tensegrity_tools.cli import app, program
 from tensegrity_tools.commands.up import up
-from tensegrity_tools.runtime.choices import Choices, choices_for, choices_from_texts, parameter_table, resolve
+from tensegrity_tools.runtime.choices import (
+    Choices,
+    check_ports,
+    choices_for,
+    choices_from_texts,
+    parameter_table,
+    resolve,
+)
 
 ANOTHER_NAME = {"board_port": "board"}
 """Choices whose option is called otherwise."""
@@ -118,3 +129,32 @@ def test_a_paused_simulation_is_not_released_by_its_recorder(tmp_path: Path) -> 
         graph = resolve(Choices("sim", paused=paused, bag=str(tmp_path / "bag")))
         assert graph.source.parameters["paused"] is True
         assert graph["recorder"].parameters["release"] is not paused
+
+
+def test_ports_are_looked_at_when_processes_shall_start_and_not_when_parameters_are_asked_for(tmp_path: Path) -> None:
+    (master, slave), missing = os.openpty(), str(tmp_path / "none")
+    there = os.ttyname(slave)
+
+    def check(robot: str, **ports: str) -> None:
+        check_ports(resolve(Choices("hardware", tmp_path, robot=robot, view=False, **ports)))
+
+    try:
+        check("tensebot", port="emulated")
+        check("tensebot", port=there, board_port=there)
+        for ports, words in (
+            ({"port": missing}, f"there is no port {missing}"),
+            ({"port": there}, "are measured by potentiometers, but no port is given for their board"),
+            ({"port": there, "board_port": missing}, f"there is no port {missing}"),
+        ):
+            with pytest.raises(TensegrityError, match=re.escape(words)):
+                check("tensebot", **ports)
+        tensebot = load_robot("tensebot")
+        by_board = replace(tensebot, servos={**tensebot.servos, "position_loop": "board"})
+        SerialHardware(missing, there).check_ports(by_board)  # the port of the board is the only one
+        SerialHardware(there).check_ports(by_board)
+        with pytest.raises(TensegrityError, match=re.escape(f"there is no port {missing}")):
+            SerialHardware(there, missing).check_ports(by_board)
+    finally:
+        os.close(master)
+        os.close(slave)
+    check_ports(resolve(Choices("sim")))

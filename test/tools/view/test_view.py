@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +26,10 @@ from tensegrity_dynamics.robots.load_robot import load_robot, shipped_robots
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.structure import Structure
 from tensegrity_dynamics.visualization.structure_picture import StructurePicture
-from tensegrity_dynamics.visualization.style import UNKNOWN_COLOUR
+from tensegrity_dynamics.visualization.style import UNKNOWN_COLOUR, round_up, scale_ticks
 from tensegrity_tools.view import Answer, View, ViewState, meshes
 from tensegrity_tools.view.display_units import LengthUnit, quaternion_from_roll_pitch_yaw, roll_pitch_yaw
+from tensegrity_tools.view.status_panel import status_html
 from tensegrity_tools.view.tension_plot import MAX_LINES, TensionPlot
 
 
@@ -244,6 +247,24 @@ def test_refused_goal_shows_the_reason_and_keeps_the_handle(prism):
         view.show(state_of(prism))
         until(lambda: view.drawn > drawn)
         np.testing.assert_allclose(view.goal.pose[0], [0.0, 0.0, 0.9])
+
+
+def test_a_refusal_is_shown_until_another_goal_is_accepted_and_never_hides_that_a_tendon_is_slack(prism):
+    refused = Answer(False, "out of reach", None, ("side_1",))
+    here, there = (state_of(prism, goal=(np.array([0.0, 0.0, z]), np.array([1.0, 0.0, 0.0, 0.0]))) for z in (0.2, 0.3))
+    slack = here.tensions.copy()
+    slack[prism.structure.member("side_1")] = 0.0
+    with View(prism, free_port(), on_goal=lambda *_: refused) as view, visit(view) as visitor:
+        view.show(here)
+        until(lambda: view.drawn > 0)
+        visitor.press("Send goal")
+        until(lambda: view.goal.binding == ("side_1",))
+        view.show(replace(here, time=2.0, tensions=slack))
+        until(lambda: visitor.row("Slack") == "side_1")
+        until(lambda: visitor.scene["/robot/slack"]["visible"])
+        assert view.goal._answer.visible  # the same goal still
+        view.show(replace(there, time=3.0))
+        until(lambda: view.goal.binding == () and not view.goal._answer.visible)
 
 
 def test_handle_can_be_put_on_the_nearest_reachable_pose(prism):
@@ -523,3 +544,24 @@ def test_offline_example_runs_and_reports():
     assert result.returncode == 0, result.stderr
     assert "open http://localhost:" in result.stdout
     assert "% of one processor" in result.stdout
+
+
+@pytest.mark.parametrize("power", [-3, 0, 2])
+@pytest.mark.parametrize("value", [0.7, 1.1, 1.6, 2.2, 2.7, 3.3, 4.4, 5.5, 7.0, 9.0])
+def test_every_full_scale_has_three_to_five_equal_steps_of_round_numbers(value, power):
+    ticks = scale_ticks(round_up(value * 10.0**power))
+    assert 4 <= len(ticks) <= 6 and ticks[0] == 0.0 and ticks[-1] == round_up(value * 10.0**power)
+    step = f"{ticks[1]:.6e}"
+    assert step[0] in "125" and float(step.partition("e")[0]) in (1.0, 2.0, 5.0)
+    assert np.allclose(np.diff(ticks), ticks[1])
+
+
+def test_stamps_of_a_computers_clock_are_read_as_a_time_of_day(prism):
+    def shown(time_s: float) -> str:
+        state = replace(state_of(prism, time_s), real_time_factor=1.11)
+        return status_html(StructurePicture(prism), state, None, 1.0, LengthUnit.for_span(1.0), ())
+
+    now = time.time()
+    assert "12.3 s" in shown(12.3) and "1.11 × real time" in shown(12.3)
+    assert re.search(r"<td>\d\d:\d\d:\d\d</td>", shown(now)) and "real time" not in shown(now)
+    assert re.search(r"<td>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d.*real time</td>", shown(now - 86400.0))  # a recording

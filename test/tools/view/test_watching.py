@@ -153,5 +153,15 @@ def test_faults_of_the_own_robot_are_shown_until_they_are_over() -> None:
     faults.hear(say("left/view", DiagnosticStatus.WARN, "no structure_state"))
     faults.hear(say("left/estimator", DiagnosticStatus.OK, "estimating"))
     assert faults.lines(errors=True) == ("driver: draw_3 stalls; free it, then call driver/release",)
-    faults.hear(say("left/driver", DiagnosticStatus.OK, "active"))
+    for name in ("draw_3", "draw_1"):
+        faults.hear(say(f"left/driver: {name}", DiagnosticStatus.ERROR, f"{name}: stalls; free it"))
+    faults.hear(say("left/driver: bus", DiagnosticStatus.ERROR, "bus: two sources; end one | bus: no command; hold"))
+    faults.hear(say("left/driver", DiagnosticStatus.ERROR, "bus: two sources; end one (and 2 more)"))
+    assert sorted(faults.lines(errors=True)) == [  # each once, though the driver sums them up
+        "driver: bus: no command; hold",
+        "driver: bus: two sources; end one",
+        "driver: draw_3, draw_1: stalls; free it",
+    ]
+    for name in ("left/driver", "left/driver: bus", "left/driver: draw_3", "left/driver: draw_1"):
+        faults.hear(say(name, DiagnosticStatus.OK, "active"))
     assert faults.lines(errors=True) == faults.lines(errors=False) == ()
