@@ -1,8 +1,9 @@
-"""Code of functions that only compiled functions call: kept for these to take it in, without machine code of its own.
+"""Code of functions that only compiled functions call: kept as it is for these to take it in.
 
-numba links the intermediate code of what a function calls into the function's own, and makes machine code of it all. It
-also makes machine code of every callee by itself, which only a call from Python would run: a third of the time that
-such a callee takes to compile.
+numba links the intermediate code of what a function calls into the function's own, improves it as a whole, and makes
+machine code of it all. It does the same with every callee by itself: of a function that Python does not call that
+machine code is never run, and what is improved in a callee is looked at again in each of its callers. Without both such
+a function compiles in less than half of the time, and its callers as fast as before, to the same results bit for bit.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ ENVIRONMENT = "_ZN08NumbaEnv"
 
 class PartLibrary(JITCodeLibrary):
     """Code of one function, for linking alone."""
+
+    def _optimize_final_module(self) -> None:
+        """Nothing: the callers do, for all that they link in."""
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
