@@ -15,6 +15,8 @@ from numba.core.imputils import impl_ret_borrowed
 from numba.extending import NativeValue, intrinsic, models, overload, register_model, typeof_impl, unbox
 from numba.np import arrayobj
 
+from .code_of_parts import PartCompiler
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 PLAIN = bool(getattr(numba.config, "DISABLE_JIT", 0))
@@ -96,6 +98,7 @@ def _without_wrapper(function: Any, result: Any) -> Any:
         result.overloads[tuple(made.signature.args)] = made
 
     options["no_cpython_wrapper"] = True
+    result._compiler.pipeline_class = PartCompiler
     result.add_overload = keep
     result._compile_for_args = call_from_python
     store = getattr(getattr(result, "_cache", None), "_cache_file", None)

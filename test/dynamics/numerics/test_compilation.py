@@ -17,10 +17,10 @@ from tensegrity_dynamics.numerics.linear_algebra import lu_solve
 
 LIBRARY = """
 from collections import namedtuple
-from tensegrity_dynamics.numerics.compilation import compiled
+from tensegrity_dynamics.numerics.compilation import compiled, compiled_part
 {record}
 
-@compiled
+@{kind}
 def callee(x):
     return {factor} * x
 
@@ -35,9 +35,9 @@ def answer(tmp_path, monkeypatch):
     """Write the library, read it anew as another process would, and return what it answers and whether it compiled."""
     monkeypatch.setattr(config, "CACHE_DIR", "")
 
-    def run(record: str, factor: int = 1, name: str = "Record") -> tuple[float, bool]:
+    def run(record: str, factor: int = 1, name: str = "Record", kind: str = "compiled") -> tuple[float, bool]:
         path = tmp_path / "library.py"
-        path.write_text(LIBRARY.format(record=record, factor=factor))
+        path.write_text(LIBRARY.format(record=record, factor=factor, kind=kind))
         specification = importlib.util.spec_from_loader("library", loader=None, origin=str(path))
         assert specification is not None
         library = importlib.util.module_from_spec(specification)
@@ -116,6 +116,28 @@ def test_a_part_of_compiled_functions_answers_python_too_after_its_callers_and_b
 
     assert (caller(1.0), first(1.0), first(2.0)) == (3.0, 2.0, 4.0)
     assert (second(1.0), second(3)) == (2.0, 6)
+
+
+def test_a_part_that_is_read_from_disk_is_taken_in_by_a_caller_that_is_compiled(answer):
+    assert answer('Record = namedtuple("Record", "a b")', kind="compiled_part") == (1.0, True)
+    assert answer('Record = namedtuple("Record", "b a")', kind="compiled_part") == (1.0, True)
+    assert sys.modules["library"].callee.stats.cache_hits
+
+
+@pytest.mark.parametrize(("kind", "has_machine_code"), [(compiled, True), (compiled_part, False)])
+def test_machine_code_of_its_own_is_made_of_what_python_calls(kind, has_machine_code):
+    @kind
+    def halve(x):
+        return 0.5 * x
+
+    @compiled
+    def caller(x):
+        return halve(x)
+
+    assert caller(3.0) == 1.5
+    [made] = halve.overloads.values()
+    _, _, (machine_code, _) = made.library.serialize_using_object_code()
+    assert (made.fndesc.llvm_func_name.encode() in machine_code) is has_machine_code
 
 
 def test_an_array_of_another_shape_is_refused_by_a_slice():

@@ -1,0 +1,46 @@
+"""Code of functions that only compiled functions call: kept as it is for these to take it in.
+
+numba links the intermediate code of what a function calls into the function's own, improves it as a whole, and makes
+machine code of it all. It does the same with every callee by itself: of a function that Python does not call that
+machine code is never run, and what is improved in a callee is looked at again in each of its callers. Without both such
+a function compiles in less than half of the time, and its callers as fast as before, to the same results bit for bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+
+ENVIRONMENT = "_ZN08NumbaEnv"
+"""How numba begins the names of the places from which a function finds its Python objects."""
+
+
+class PartLibrary(JITCodeLibrary):
+    """Code of one function, for linking alone."""
+
+    def _optimize_final_module(self) -> None:
+        """Nothing: the callers do, for all that they link in."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+        whole = self._get_module_for_linking()
+        names = [each.name for each in whole.global_variables if each.name.startswith(ENVIRONMENT)]
+        rest = str(self._codegen._create_empty_module(self.name))  # with the triple and the layout
+        rest += "".join(f'\n@"{name}" = common local_unnamed_addr global ptr null' for name in names)
+        self._final_module = llvm.parse_assembly(rest)
+        self._final_module.name = whole.name
+        super()._finalize_final_module()
+
+
+class PartCompiler(Compiler):
+    """Compiles into a `PartLibrary`."""
+
+    def compile_extra(self, func: Any) -> Any:
+        """As that of numba."""
+        if self.state.library is None:
+            self.state.library = PartLibrary(self.state.targetctx.codegen(), func.__qualname__)
+            self.state.library.enable_object_caching()
+        return super().compile_extra(func)
