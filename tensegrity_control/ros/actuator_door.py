@@ -72,6 +72,12 @@ def motion_of(
     )
 
 
+def asked_by(handle: Any) -> str:
+    """The action of a goal handle, as `Goal.asked_by` names it."""
+    name = "follow_actuators" if isinstance(handle.request, FollowActuators.Goal) else "follow_joint_trajectory"
+    return f"action {name}"
+
+
 class ActuatorDoor:
     """See the module.
 
@@ -221,11 +227,11 @@ class ActuatorDoor:
             motion = self.begin(trajectory)
         except Exception as error:  # numbers that nobody foresaw are refused, too
             problem = MotionEnded(str(error) or type(error).__name__, INVALID_GOAL)
-            self._node.announce_actuators(trajectory, tightest, str(problem))
+            self._node.announce_actuators(asked_by(handle), trajectory, tightest, str(problem))
         else:
             ended = self._ended = Future()
             self._handle, self._goal_tolerance, self._path_tolerance, self._settling = handle, goal, path, settling
-            self._node.announce_actuators(trajectory, tightest, None, motion.end)
+            self._node.announce_actuators(asked_by(handle), trajectory, tightest, None, motion.end)
             await ended
             problem = ended.result()
             if self._ended is ended:
@@ -240,5 +246,5 @@ class ActuatorDoor:
 
     def _cancel(self, handle: Any) -> CancelResponse:
         if self._handle is not None and handle.goal_id == self._handle.goal_id:
-            self._node.cancel_actuators()
+            self._node.cancel_actuators(asked_by(handle))
         return CancelResponse.ACCEPT

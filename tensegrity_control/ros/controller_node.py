@@ -256,11 +256,11 @@ class ControllerNode(RobotNode):
             self.planner.cancel(self._robot_stopped)
             self._finish(False, self._robot_stopped)
             self.door.break_off(self._now, self._robot_stopped)
-            self._asked.trigger(Goal.STOP, True, self._robot_stopped)
+            self._asked.trigger(Goal.STOP, f"topic {STOPPED}", True, self._robot_stopped)
             return
         if self._state is not None:
             self._stand_here(self._state)
-        self._asked.trigger(Goal.HOLD, True, FREE)
+        self._asked.trigger(Goal.HOLD, f"topic {STOPPED}", True, FREE)
 
     def _stand_here(self, state: StructureState) -> None:
         """Forget every motion and hold where the robot is; where that cannot be, until `hold` is called."""
@@ -474,16 +474,18 @@ class ControllerNode(RobotNode):
             return self._now, np.array(sent.values), None
         return self._now, self._within_limits(self._reader.positions(self._joints)), None
 
-    def announce_actuators(self, trajectory: Any, tolerance: float, refused: str | None, arrival: float = 0.0) -> None:
+    def announce_actuators(
+        self, asked_by: str, trajectory: Any, tolerance: float, refused: str | None, arrival: float = 0.0
+    ) -> None:
         """Tell what became of a trajectory of actuators that was asked for; commands from here on belong to it."""
         if refused is None:
             self._answer, self._session = None, new_session()
-        self._asked.actuators(trajectory, tolerance, refused, arrival)
+        self._asked.actuators(asked_by, trajectory, tolerance, refused, arrival)
 
-    def cancel_actuators(self) -> None:
+    def cancel_actuators(self, asked_by: str) -> None:
         """Brake the motion of actuators under way."""
         self.door.break_off(self._now, "cancelled: holding")
-        self._asked.trigger(Goal.CANCEL, True, "holding")
+        self._asked.trigger(Goal.CANCEL, asked_by, True, "holding")
 
     def _take_wrench(self, message: WrenchStamped) -> None:
         """A load that is known; what is wrong with one stands in the diagnostics until a good one comes."""
@@ -676,7 +678,7 @@ class ControllerNode(RobotNode):
                 turn = message.pose.orientation
                 turned = SetGoalPose.Request.SET if any((turn.w, turn.x, turn.y, turn.z)) else SetGoalPose.Request.KEEP
                 request = SetGoalPose.Request(target=message, orientation=turned)
-                answer = await self._goal_asked(request, SetGoalPose.Response())
+                answer = await self._goal_asked(request, SetGoalPose.Response(), "topic goal_pose")
                 self._stream_refused = "" if answer.accepted else answer.reason
         finally:
             self._newest_plan = None
@@ -730,7 +732,8 @@ class ControllerNode(RobotNode):
             response.message = "holding" if release else "stopped; call hold to take goals again"
         except TensegrityError as error:
             response.success, response.message = False, str(error)
-        self._asked.trigger(Goal.HOLD if release else Goal.STOP, response.success, response.message)
+        request, service = (Goal.HOLD, "hold") if release else (Goal.STOP, "stop")
+        self._asked.trigger(request, f"service {service}", response.success, response.message)
         return response
 
     def _recover(self) -> None:
@@ -814,7 +817,7 @@ class ControllerNode(RobotNode):
         self.planner.cancel("the trajectory was cancelled")
         self.controller.hold(self._now)
         self._finish(False, "cancelled: holding")
-        self._asked.trigger(Goal.CANCEL, True, "holding")
+        self._asked.trigger(Goal.CANCEL, "action follow_trajectory", True, "holding")
         return CancelResponse.ACCEPT
 
     def _finish(self, success: bool, reason: str) -> None:

@@ -31,13 +31,15 @@ class GoalAnnouncer:
 
     def announced(
         self, answer: Callable[[Any, Any], Awaitable[SetGoalPose.Response]]
-    ) -> Callable[[Any, Any], Awaitable[SetGoalPose.Response]]:
-        """A callback of set_goal_pose that announces what another one answers."""
+    ) -> Callable[..., Awaitable[SetGoalPose.Response]]:
+        """A callback of set_goal_pose that announces what another one answers; its third argument is `asked_by`."""
 
-        async def announce(request: SetGoalPose.Request, response: SetGoalPose.Response) -> SetGoalPose.Response:
+        async def announce(
+            request: SetGoalPose.Request, response: SetGoalPose.Response, asked_by: str = "service set_goal_pose"
+        ) -> SetGoalPose.Response:
             given = await answer(request, response)
             message = Goal(
-                request=Goal.POSE, waypoint=[request.target.pose], orientation=request.orientation,
+                request=Goal.POSE, asked_by=asked_by, waypoint=[request.target.pose], orientation=request.orientation,
                 duration=request.duration, profile=request.profile,
                 accepted=given.accepted, reason=given.reason, predicted_arrival=given.predicted_arrival,
                 nearest=given.nearest, binding=given.binding,
@@ -50,25 +52,26 @@ class GoalAnnouncer:
     def trajectory(self, request: Any, refused: str | None, arrival: float = 0.0) -> None:
         """A goal of follow_trajectory: refused with a reason, or (None) accepted with its arrival [s]."""
         message = Goal(
-            request=Goal.TRAJECTORY, waypoint=request.waypoint, time_from_start=request.time_from_start,
+            request=Goal.TRAJECTORY, asked_by="action follow_trajectory",
+            waypoint=request.waypoint, time_from_start=request.time_from_start,
             profile=request.interpolation, position_tolerance=request.position_tolerance,
             orientation_tolerance=request.orientation_tolerance, accepted=refused is None, reason=refused or "",
             predicted_arrival=time_message(round(1e9 * min(arrival, LATEST))),
         )  # fmt: skip
         self._publish(message, request.header.frame_id)
 
-    def actuators(self, trajectory: Any, tolerance: float, refused: str | None, arrival: float) -> None:
+    def actuators(self, asked_by: str, trajectory: Any, tolerance: float, refused: str | None, arrival: float) -> None:
         """A trajectory of actuators: refused with a reason, or (None) accepted with its arrival [s]."""
         message = Goal(
-            request=Goal.ACTUATORS, trajectory=trajectory, accepted=refused is None, reason=refused or "",
-            position_tolerance=tolerance,
+            request=Goal.ACTUATORS, asked_by=asked_by, trajectory=trajectory,
+            accepted=refused is None, reason=refused or "", position_tolerance=tolerance,
             predicted_arrival=time_message(round(1e9 * min(arrival, LATEST))),
         )  # fmt: skip
         self._publish(message, trajectory.header.frame_id)
 
-    def trigger(self, request: int, accepted: bool, reason: str) -> None:
+    def trigger(self, request: int, asked_by: str, accepted: bool, reason: str) -> None:
         """`Goal.HOLD`, `Goal.STOP` or `Goal.CANCEL`."""
-        self._publish(Goal(request=request, accepted=accepted, reason=reason), "")
+        self._publish(Goal(request=request, asked_by=asked_by, accepted=accepted, reason=reason), "")
 
     def _publish(self, message: Goal, frame: str) -> None:
         message.header.stamp = time_message(self._stamp() or 0)

@@ -30,6 +30,7 @@ def _switch(text: str) -> bool:
 COMMANDS: dict[str, Command] = {
     "silent": Command("silent NAME", FaultInjection.silence, (str,), 1),
     "mute": Command("mute NAME", FaultInjection.mute, (str,), 1),
+    "lose_writes": Command("lose_writes NAME", FaultInjection.lose_writes, (str,), 1),
     "damage": Command("damage NAME [SHARE]", FaultInjection.damage, (str, float), 1),
     "duplicate": Command("duplicate NAME [OTHER]", FaultInjection.duplicate, (str, str), 1),
     "heat": Command("heat NAME CELSIUS", FaultInjection.heat, (str, float), 2),
@@ -39,6 +40,8 @@ COMMANDS: dict[str, Command] = {
     "jam": Command("jam NAME", FaultInjection.jam, (str,), 1),
     "lose_torque": Command("lose_torque NAME", FaultInjection.lose_torque, (str,), 1),
     "fail": Command("fail NAME ERROR", FaultInjection.fail, (str, str), 2),
+    "set_register": Command("set_register NAME REGISTER RAW", FaultInjection.set_register, (str, str, int), 3),
+    "change_turns": Command("change_turns NAME TURNS", FaultInjection.change_turns, (str, int), 2),
     "pull": Command("pull NAME TORQUE", FaultInjection.pull_shaft, (str, float), 2),
     "wind_backwards": Command("wind_backwards NAME", FaultInjection.wind_backwards, (str,), 1),
     "snap": Command("snap NAME", FaultInjection.snap, (str,), 1),

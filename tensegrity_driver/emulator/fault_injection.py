@@ -161,9 +161,19 @@ class FaultInjection:
             servo.motion.errors |= 1 << bits[error]
 
     def set_register(self, name: str, register: str, raw: int) -> None:
-        """Set the raw value of a register of a servo, as another program or a memory fault would."""
+        """Set the raw value of a register of a servo, as another program or a memory fault would.
+
+        Raises:
+            BusError: a register that the model lacks, or a number that does not fit into it.
+        """
         with self._parts.lock:
-            self._parts.servo(name).registers.set_raw(register, raw)
+            servo = self._parts.servo(name)
+            if register not in servo.model.registers:
+                raise BusError(unknown_name(f"register of a {servo.model.name}", register, servo.model.registers))
+            largest = 256 ** servo.model.registers[register].size - 1
+            if not 0 <= raw <= largest:
+                raise BusError(f"{register} of a {servo.model.name} holds 0 to {largest}, not {raw}.")
+            servo.registers.set_raw(register, raw)
 
     def change_turns(self, name: str, turns: int) -> None:
         """Change the turn count of a servo by a number of turns, without motion of its shaft."""

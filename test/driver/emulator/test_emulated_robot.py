@@ -435,7 +435,12 @@ def test_faults_as_text_are_the_faults(old: Master) -> None:
     assert old.host.ping(old.port, ID)[1] == sdk.COMM_RX_TIMEOUT
     execute(old.robot.faults, "mend")
     assert old.host.ping(old.port, ID)[1] == SUCCESS
-    for line, part in (("silnt draw_1", "silent"), ("heat draw_1", "CELSIUS"), ("heat draw_1 x", "x"), ("jam x", "x")):
+    execute(old.robot.faults, "set_register draw_1 model_number 18")
+    assert old.host.ping(old.port, ID)[0] == 18
+    for line, part in (
+        ("silnt draw_1", "silent"), ("heat draw_1", "CELSIUS"), ("heat draw_1 x", "x"), ("jam x", "x"),
+        ("set_register draw_1 modle_number 18", "model_number"), ("set_register draw_1 id 256", "0 to 255"),
+    ):  # fmt: skip
         with pytest.raises(BusError, match=part):
             execute(old.robot.faults, line)
     assert all(each.usage.split()[0] == word for word, each in COMMANDS.items())
