@@ -41,6 +41,9 @@ STEP, SMALL_STEP = 1e-3, 1e-5
 """rad or m of the largest coordinate: of second differences along the motion, and of the gradient."""
 NO_AUTHORITY = 1e-9
 """Of the largest singular value, below which the start itself is singular and nothing is guarded."""
+LEAST_AUTHORITY = 1e-3
+"""Of the largest singular value with rows of one size, below which axes are not controlled one by one: an effort that
+moved one of them would need a thousand times the others' in balance, which no motor holds that exactly."""
 LEAST_PART = 0.3
 """Of the direction that is lost, from which on an axis is named."""
 
@@ -96,13 +99,24 @@ class SingularityGuard:
         self._reserve_start, self._strained = min(max(reserve, 0.0), 1.0), False
 
     def refuse_singular(self) -> None:
-        """Raise TensegrityError where the robot as it is cannot move a controlled axis of its output at all."""
+        """Raise TensegrityError where the robot as it is cannot move a controlled axis of its output at all, or not
+        without the others."""
         still = np.diagonal(self._equations.arrays.mobility)
         if not np.all(still > NO_AUTHORITY**2 * np.max(still, initial=0.0)):
             axes = [AXES[row] for row, size in zip(self._equations.parts.axes, still, strict=True) if not size > 0.0]
             raise TensegrityError(
                 f"{self._equations.robot.name} is in a singular position: nothing moves its output along "
                 f"{' and '.join(axes) or 'an axis'} here. Start it, or lead it by its joints, elsewhere."
+            )
+        efforts = self._equations.arrays.output_1 * self._effort
+        size = np.linalg.norm(efforts, axis=1)
+        directions, values, _ = np.linalg.svd(efforts / np.where(size > 0.0, size, 1.0)[:, None])
+        if efforts.shape[0] <= efforts.shape[1] and values[-1] < LEAST_AUTHORITY * values[0]:
+            axes, ratio = self._axes_of(directions[:, -1]), values[0] / max(values[-1], 1e-300)
+            raise TensegrityError(
+                f"{self._equations.robot.name} is in a singular position: to move {' and '.join(axes)} of its output "
+                f"apart takes {ratio:.1g} times the effort that other directions take. Start it elsewhere, take "
+                f"{' or '.join(axes)} out of `controlled`, or lead the robot by its actuators (joint_position)."
             )
 
     def keep(
@@ -164,9 +178,14 @@ class SingularityGuard:
         """In words, what is lost."""
         if self._strained and self.distance < self._authority():
             return f"it takes {min(self.reserve.share(), 9.99):.0%} of the effort of {self.reserve.strained()}"
-        lost = np.abs(np.linalg.svd(self._scaled())[0][:, -1])
-        axes = [AXES[row] for row, part in zip(self._equations.parts.axes, lost, strict=True) if part > LEAST_PART]
-        return f"no effort moves the output along {' and '.join(axes)}"
+        return (
+            f"no effort moves the output along {' and '.join(self._axes_of(np.linalg.svd(self._scaled())[0][:, -1]))}"
+        )
+
+    def _axes_of(self, direction: Array) -> list[str]:
+        """Names of the axes that a direction (k,) of the output is along."""
+        parts = np.abs(direction)
+        return [AXES[row] for row, part in zip(self._equations.parts.axes, parts, strict=True) if part > LEAST_PART]
 
     def _derivatives(self, q: Array, v: Array, ahead: float) -> tuple[Array, float, float, Array]:
         """Of the distance: (k,) by the output, its rate, and its acceleration without one of the output; and (k, k)

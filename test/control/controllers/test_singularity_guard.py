@@ -156,3 +156,51 @@ def test_a_robot_that_is_stretched_already_is_refused_by_name():
         state = Simulation(robot).state
         with pytest.raises(TensegrityError, match=says):
             control.reset(0.0, RobotState(q=state.q, v=state.v))
+
+
+PLATE = """
+kind: mechanism
+name: hung_plate
+density: 1500
+parameters: {a: 0.6, p: 0.08}
+bodies:
+  slide_x: {}
+  slide_z: {}
+  plate: {shapes: [{kind: box, size: [2*p, 0.02, 2*p], mass: 0.7}]}
+joints:
+  - {name: along_x, kind: prismatic, parent: world, body: slide_x, axis: [1, 0, 0]}
+  - {name: along_z, kind: prismatic, parent: slide_x, body: slide_z, axis: [0, 0, 1]}
+  - {name: turn, kind: revolute, parent: slide_z, body: plate, axis: [0, 1, 0]}
+repeat:
+  count: 4
+  about: y
+  routed_cables:
+    - name: rope_$
+      young: "5 GPa"
+      cable_radius: "0.7 mm"
+      damping: "5 MPa s"
+      tension: "40 N"
+      route:
+        - {joint: drum_$, radius: 0.03, side: 1}
+        - {body: plate, at: [p, 0, p]}
+  bodies:
+    drum_$: {shapes: [{kind: cylinder, size: [0.03, 0.01], mass: 0.1, frame: {z: [0, 1, 0]}}]}
+  joints:
+    - {name: drum_$, kind: revolute, parent: world, body: drum_$, axis: [0, 1, 0], frame: {at: [a, 0, a]}}
+  actuators:
+    - {drives: drum_$, position: [-15, 15], rate: 10, effort: 10, minimum_tension: 5}
+outputs: [{name: plate, body: plate, controlled: [x, z, ry]}]
+"""
+
+
+def test_axes_that_no_efforts_move_apart_are_refused_by_name_and_fewer_of_them_taken():
+    """Four ropes whose lines meet: none turns the plate. It was driven to the ends of all efforts, and fell out."""
+    for controlled, refused in (("[x, z, ry]", True), ("[x, z]", False)):
+        robot = parse_robot(PLATE.replace("[x, z, ry]", controlled), "hung_plate.yaml")
+        control, start = make_controller("qp", robot), Simulation(robot).state
+        state = RobotState(q=start.q, v=start.v)
+        if not refused:
+            control.reset(0.0, state)
+            continue
+        with pytest.raises(TensegrityError, match=r"singular position: to move (x|z) and ry of its output apart"):
+            control.reset(0.0, state)
