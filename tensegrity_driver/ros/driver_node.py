@@ -459,7 +459,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         )  # fmt: skip
         for refusal in () if verdict.holds is not None else verdict.refusals:
             self.get_logger().warning(
-                f"command from {message.source or 'unnamed'} refused: {refusal}", throttle_duration_sec=1.0
+                f"command from {message.source or 'unnamed'}: {refusal}", throttle_duration_sec=1.0
             )
         if verdict.accepted and verdict.set_points:
             self._taken = TimeReference(time_ref=message.header.stamp, source=message.source)

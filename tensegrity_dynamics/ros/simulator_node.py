@@ -406,7 +406,7 @@ class SimulatorNode(RobotNode):
         )  # fmt: skip
         if verdict.holds is None:
             for refusal in verdict.refusals:
-                self.set_status(WARN, f"command from {source} refused: {refusal}")
+                self.set_status(WARN, f"command from {source}: {refusal}")
         if verdict.accepted and not verdict.set_points:
             self._hold()  # all of it was refused
         elif verdict.accepted:
