@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,7 @@ from tensegrity_dynamics.external_payloads import ExternalPayloads
 from tensegrity_dynamics.external_wrenches import ExternalWrenches
 from tensegrity_dynamics.mechanisms.loads import Payload
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.carried_payload import CarriedPayload
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
@@ -102,6 +104,16 @@ class ExternalLoads:
         self._payloads.take(name, mass, at, inertia, stamp, now)
         self._payloads_changed = True
 
+    def begin_with(self, carried: Iterable[CarriedPayload], now: float) -> tuple[CarriedPayload, ...]:
+        """Payloads that the robot carried before this controller listened, as `ExternalPayloads.begin_with` has it.
+
+        Raises:
+            CommandRefused: as there.
+        """
+        new = self._payloads.begin_with(carried, now)
+        self._payloads_changed |= bool(new)
+        return new
+
     def take_estimate(self, name: str, force: ArrayLike, moment: ArrayLike, stamp: float, now: float) -> None:
         """A wrench that is estimated to have acted on a body or node at `stamp` [s]; one body has one at a time.
 
@@ -113,9 +125,7 @@ class ExternalLoads:
 
     def update(self, controller: Controller, now: float) -> None:
         """Tell a controller what acts at a time [s], where that is new to it; what is stale acts no more."""
-        if controller.takes_payloads and (self._payloads_changed or controller is not self._carrier):
-            controller.carry(tuple(self._held.payloads.values()))
-            self._payloads_changed, self._carrier = False, controller
+        self.carry(controller)
         if not controller.takes_loads:
             self._at = now
             return
@@ -128,6 +138,12 @@ class ExternalLoads:
             own = forces.get(self.estimate_of, np.zeros(6))
             forces[self.estimate_of] = self.estimate[: own.size] + own
         controller.set_loads(forces)
+
+    def carry(self, controller: Controller) -> None:
+        """Tell a controller what is carried, where that is new to it: before it takes over, so that it holds it."""
+        if controller.takes_payloads and (self._payloads_changed or controller is not self._carrier):
+            controller.carry(tuple(self._held.payloads.values()))
+            self._payloads_changed, self._carrier = False, controller
 
     def forget(self) -> None:
         """None acts any more, as after a reset."""

@@ -7,6 +7,7 @@ zero takes it off.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Protocol
 
 import numpy as np
@@ -44,6 +45,7 @@ class ExternalPayloads:
     def __init__(self, carrier: Carrier, patience: float = 0.5) -> None:
         self._carrier, self.patience = carrier, patience
         self.carried: dict[str, CarriedPayload] = {}
+        self._heard: set[str] = set()  # bodies or nodes that a message was for
 
     def take(self, name: str, mass: float, at: ArrayLike, inertia: ArrayLike, stamp: float, now: float) -> None:
         """Put a payload on a body or node in place of the one that it has from here; mass zero takes that off.
@@ -74,6 +76,24 @@ class ExternalPayloads:
                 del self.carried[name]
         except TensegrityError as error:
             raise CommandRefused(str(error)) from None
+        self._heard.add(name)
+
+    def begin_with(self, carried: Iterable[CarriedPayload], now: float) -> tuple[CarriedPayload, ...]:
+        """Put on what the robot carried before anybody listened here; bodies that a message was for keep what it said.
+
+        Args:
+            carried: point masses, of which no inertia about their centres is known. now: s.
+
+        Returns:
+            those that were put on.
+
+        Raises:
+            CommandRefused: as `take`.
+        """
+        new = tuple(each for each in carried if each.name not in self._heard)
+        for name, mass, centre in new:
+            self.take(name, mass, centre, np.zeros((3, 3)), now, now)
+        return new
 
     @property
     def words(self) -> str:
@@ -83,6 +103,7 @@ class ExternalPayloads:
     def forget(self) -> None:
         """The carrier was reset, which takes them all off."""
         self.carried.clear()
+        self._heard.clear()
 
 
 def payload_words(name: str, mass: float, at: ArrayLike) -> str:

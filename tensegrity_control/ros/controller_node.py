@@ -26,7 +26,7 @@ from sensor_msgs.msg import JointState, TimeReference
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from tensegrity.action import FollowTrajectory
-from tensegrity.msg import ActuatorCommand, Goal, Reference, StructureState, TendonState
+from tensegrity.msg import ActuatorCommand, CarriedPayloads, Goal, Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.command_streams import FRESHNESS, REMEDY
@@ -35,6 +35,8 @@ from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 from tensegrity_dynamics.ros.geometry_messages import (
     LATEST,
+    carried_from_message,
+    fill_payload,
     fill_pose,
     fill_twist,
     nanoseconds,
@@ -45,6 +47,7 @@ from tensegrity_dynamics.ros.geometry_messages import (
     wrench_from_message,
 )
 from tensegrity_dynamics.ros.robot_node import (
+    CARRIED,
     COMMAND,
     ERROR,
     FREE,
@@ -200,6 +203,8 @@ class ControllerNode(RobotNode):
         if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
             self.create_subscription(InertiaStamped, "payload", self._take_payload, WRENCHES)
+            self.create_subscription(CarriedPayloads, CARRIED, self._begin_with, LATCHED)
+        self._begun_with = False
         self._streamed, self._stream_refused, self._streamed_at = 0, "", -np.inf
         self.create_subscription(PoseStamped, "goal_pose", self._take_goal_pose, STATE)
         self._newest_goal: PoseStamped | None = None  # of the topic, to be planned
@@ -499,6 +504,15 @@ class ControllerNode(RobotNode):
             self._loads.take_payload(*payload_from_message(message), self._now)
             self._payload_publisher.publish(message)
 
+    def _begin_with(self, message: CarriedPayloads) -> None:
+        """What the robot carried before this node listened: the first message tells all of it, `payload` the rest."""
+        if self._begun_with:
+            return
+        self._begun_with = True
+        with self.noting_refusal("payload"):
+            for each in self._loads.begin_with(carried_from_message(message), self._now):
+                self._payload_publisher.publish(fill_payload(InertiaStamped(), each, self._stamp or 0))
+
     def _newest(self, message: StructureState) -> float:
         """s, of the newest reading of the actuators that is known; of the state itself where none is newer."""
         stamp = nanoseconds(message.header.stamp)
@@ -534,8 +548,10 @@ class ControllerNode(RobotNode):
         if not self.planner.rests:
             return False  # it shares arrays with what is reset; the next state comes soon
         try:
+            if self._stamp is not None:
+                self._loads.forget()
+            self._loads.carry(self.controller)
             self.controller.reset(1e-9 * stamp, self._reader.read(message, joints))
-            self._loads.forget()
             self._latency.forget()
             self._acted.clear()
             self._follows.forget()
@@ -611,6 +627,7 @@ class ControllerNode(RobotNode):
         controller = self._settings.make(name, make_quickly)  # the robot is held meanwhile
         if self._stamp is not None and self._state is not None:
             try:
+                self._loads.carry(controller)
                 controller.reset(self._now, self._reader.read(self._state, self._joints))
                 if self.controller.status(self._now).phase == "stopped":
                     controller.stop(self._now)

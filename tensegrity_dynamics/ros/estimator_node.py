@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from sensor_msgs.msg import Imu, JointState
-from tensegrity.msg import StructureState, TendonState
+from tensegrity.msg import CarriedPayloads, StructureState, TendonState
 from tensegrity.srv import SolveForwardKinematics
 
 from ..errors import TensegrityError
@@ -27,9 +28,17 @@ from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..robots.state_record import StateRecord
 from ..structures.estimation.imu_readings import ImuReadings
-from .geometry_messages import nanoseconds, payload_from_message, time_message, wrench_from_message
+from .geometry_messages import (
+    carried_from_message,
+    fill_carried,
+    fill_payload,
+    nanoseconds,
+    payload_from_message,
+    time_message,
+    wrench_from_message,
+)
 from .imu_messages import imu_from_message
-from .robot_node import NEWEST, OK, SENSORS, STATE, WARN, WRENCHES, RobotNode, run_node
+from .robot_node import CARRIED, LATCHED, NEWEST, OK, SENSORS, STATE, WARN, WRENCHES, RobotNode, run_node
 from .state_encoding import StateBuffer, publish_state, state_message
 
 WORDED = 0.5
@@ -62,6 +71,9 @@ class EstimatorNode(RobotNode):
             "known_wrenches", True, "the estimator reckons with external_wrench (observer) and payload; the "
             "controller's must be the same",
         )  # fmt: skip
+        keeps = self.parameter(
+            "keeps_payloads", False, "the estimator tells carried_payloads, as the simulator does where there is one"
+        )
         patience = self.parameter(
             "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
         )
@@ -90,9 +102,15 @@ class EstimatorNode(RobotNode):
         if with_wrenches and self._observes:
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
         self._payloads: ExternalPayloads | None = None
+        self._keeper: Any = None
+        self._begun_with = False
         if with_wrenches and self._estimator.takes_payloads:
             self._payloads = ExternalPayloads(self._estimator, patience)  # type: ignore[arg-type]
             self.create_subscription(InertiaStamped, "payload", self._take_payload, WRENCHES)
+            if keeps:
+                self._keeper = self.create_publisher(CarriedPayloads, CARRIED, LATCHED)
+            else:
+                self.create_subscription(CarriedPayloads, CARRIED, self._begin_with, LATCHED)
         self.create_service(SolveForwardKinematics, "solve_forward_kinematics", self._solve)
         self.set_status(OK, "waiting for joint_states")
 
@@ -129,6 +147,7 @@ class EstimatorNode(RobotNode):
             self._wrenches.forget()
             if self._payloads is not None:
                 self._payloads.forget()
+                self._tell_carried()
         self._at = 1e-9 * stamp
         if self._observes and (forces := self._wrenches.changed(1e-9 * stamp)) is not None:
             self._estimator.set_loads(forces)  # type: ignore[attr-defined]
@@ -179,6 +198,24 @@ class EstimatorNode(RobotNode):
         with self.noting_refusal("payload"):
             self._payloads.take(*payload_from_message(message), self._at)
             self._payload_publisher.publish(message)
+            self._tell_carried()
+
+    def _begin_with(self, message: CarriedPayloads) -> None:
+        """What the robot carried before this node listened: the first message tells all of it, `payload` the rest."""
+        if self._payloads is None or self._begun_with:
+            return
+        self._begun_with = True
+        with self.noting_refusal("payload"):
+            for each in self._payloads.begin_with(carried_from_message(message), self._at):
+                self._payload_publisher.publish(fill_payload(InertiaStamped(), each, round(1e9 * self._at)))
+
+    def _tell_carried(self) -> None:
+        """Tell what the robot carries to those who begin later, where no simulator does."""
+        if self._keeper is None or self._payloads is None:
+            return
+        message = fill_carried(CarriedPayloads(), self._payloads.carried.values())
+        message.header.stamp = time_message(round(1e9 * self._at))
+        self._keeper.publish(message)
 
     def _keep_tendons(self, message: TendonState) -> None:
         self._tendons = message

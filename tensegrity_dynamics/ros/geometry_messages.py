@@ -109,6 +109,14 @@ def carried_from_message(message: Any) -> tuple[CarriedPayload, ...]:
     return tuple(CarriedPayload(name, mass, (x, y, z)) for name, mass, (x, y, z) in rows if mass > 0.0)
 
 
+def fill_payload(message: Any, payload: CarriedPayload, stamp: int) -> Any:
+    """Write a payload that counts from a stamp [ns] on into a geometry_msgs/InertiaStamped; returns it."""
+    message.header.stamp, message.header.frame_id = time_message(stamp), payload.name
+    centre = message.inertia.com
+    message.inertia.m, (centre.x, centre.y, centre.z) = payload.mass, payload.centre
+    return message
+
+
 def fill_pose(message: Any, position: ArrayLike, quaternion: ArrayLike) -> Any:
     """Write position (3,) m and quaternion wxyz (4,) into a geometry_msgs/Pose; returns it."""
     message.position.x, message.position.y, message.position.z = np.asarray(position, dtype=np.float64).tolist()

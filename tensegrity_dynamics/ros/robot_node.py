@@ -45,7 +45,7 @@ NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 WRENCHES = QoSProfile(depth=20)
 """And payloads. Reliable; several bodies may be pushed at once."""
 CARRIED = "carried_payloads"
-"""Latched topic: what the simulated robot carries beside the payloads of its file."""
+"""Latched topic: what the robot carries beside the payloads of its file."""
 SENSORS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
 """Of IMUs; several tell in every period."""
 COMMAND = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)

@@ -418,7 +418,7 @@ def hardware_graph(
     followers = _followers(name, choice, lockstep, lockstep, watching or Watching())
     recorder = [recorder_node(name, bag)] if bag else []
     graph = NodeGraph(name, choice, (source, *recorder, *followers), lockstep, emulator)
-    graph = graph.with_parameters("controller", servo_motors=True)
+    graph = graph.with_parameters("controller", servo_motors=True).with_parameters("estimator", keeps_payloads=True)
     # efforts are currents of geared servos, whose friction looks like a load that answers to the control
     if choice.state == "observer":
         graph = graph.with_parameters("estimator", unknown_loads=False)

@@ -11,8 +11,6 @@ import resource
 import threading
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +24,7 @@ from hostile_messages import FLOATS, TEXTS, HostileMessages  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
+from single_node import node_of  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 from tensegrity.action import FollowTrajectory  # noqa: E402
 from tensegrity.msg import ActuatorCommand  # noqa: E402
@@ -59,27 +58,6 @@ SHARES = {
     "driver": 0.5,
 }  # fmt: skip
 """Of the messages, for nodes that solve an equilibrium, plan, draw a picture or run a cycle for many of them."""
-
-
-@contextmanager
-def node_of(kind: Any, robot: str, parameters: dict[str, Any]) -> Iterator[tuple[RobotNode, SingleThreadedExecutor]]:
-    words = ["--ros-args", "--log-level", "FATAL", "-p", f"robot:={robot}"]
-    for name, value in parameters.items():
-        words += ["-p", f"{name}:={str(value).lower() if isinstance(value, bool) else value}"]
-    rclpy.init(args=words)
-    node = executor = None
-    try:
-        node = kind()
-        executor = SingleThreadedExecutor()
-        executor.add_node(node)
-        yield node, executor
-    finally:
-        if node is not None:
-            node.close()
-            node.destroy_node()
-        if executor is not None:
-            executor.shutdown()
-        rclpy.try_shutdown()
 
 
 class FakeGoal:
