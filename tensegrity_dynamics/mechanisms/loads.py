@@ -12,6 +12,9 @@ from ..errors import TensegrityError
 LOAD_BODY, LOAD_POINT, LOAD_MOMENT, LOAD_FORCE, LOAD_COLUMNS = 0, 1, 4, 7, 10
 """Columns of a load in the arrays of a mechanism: its body, and where point, moment and force begin."""
 
+LARGEST = 1e9
+"""kg, m or kg m^2 up to which a payload's numbers are believed: with more, sums and products overflow."""
+
 
 def _zeros() -> NDArray[np.float64]:
     return np.zeros(3)
@@ -34,12 +37,16 @@ class Payload:
     inertia: NDArray[np.float64] = field(default_factory=lambda: np.zeros((3, 3)))
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.mass) and self.mass >= 0.0):
-            raise TensegrityError(f"payload {self.name}: mass {self.mass} kg must be finite and not below zero.")
+        if not 0.0 <= self.mass <= LARGEST:
+            raise TensegrityError(
+                f"payload {self.name}: mass {self.mass} kg must be finite, not below zero and at most {LARGEST:g} kg."
+            )
         for what, shape in (("point", (3,)), ("inertia", (3, 3))):
             array = np.array(getattr(self, what), dtype=np.float64)
             if array.shape != shape or not np.isfinite(array).all():
                 raise TensegrityError(f"payload {self.name}: {what} must be finite with shape {shape}.")
+            if np.max(np.abs(array)) > LARGEST:
+                raise TensegrityError(f"payload {self.name}: {what} is beyond {LARGEST:g}; give m and kg m^2.")
             array.setflags(write=False)
             object.__setattr__(self, what, array)
         moments = np.linalg.eigvalsh(self.inertia)

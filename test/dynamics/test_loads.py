@@ -176,6 +176,9 @@ def test_bad_payloads_are_refused_by_name_and_leave_the_one_that_is_there():
         "on arm: mass -1": ("arm", -1.0, zero[0], zero, 2.0),
         "on arm: the inertia must be": ("arm", 1.0, zero[0], np.diag([-1.0, 1, 1]), 2.0),
         "on arm: no body has this inertia": ("arm", 1.0, zero[0], np.diag([1.0, 1, 3]), 2.0),
+        "on arm: mass 1e[+]300 kg must be": ("arm", 1e300, zero[0], zero, 2.0),
+        "on arm: point is beyond 1e[+]09": ("arm", 1.0, [1e300, 0, 0], zero, 2.0),
+        "on arm: inertia is beyond 1e[+]09": ("arm", 1.0, zero[0], 1e308 * np.eye(3), 2.0),
         "arm: the payload is of 1.000 s": ("arm", 1.0, zero[0], zero, 1.0),
         "arm: .* still to come": ("arm", 0.0, zero[0], zero, 9.0),
     }
