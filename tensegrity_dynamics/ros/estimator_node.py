@@ -72,7 +72,9 @@ class EstimatorNode(RobotNode):
             "controller's must be the same",
         )  # fmt: skip
         keeps = self.parameter(
-            "keeps_payloads", False, "the estimator tells carried_payloads, as the simulator does where there is one"
+            "keeps_payloads",
+            False,
+            "the estimator publishes carried_payloads, as the simulator does where there is one",
         )
         patience = self.parameter(
             "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
@@ -147,7 +149,7 @@ class EstimatorNode(RobotNode):
             self._wrenches.forget()
             if self._payloads is not None:
                 self._payloads.forget()
-                self._tell_carried()
+                self._publish_carried()
         self._at = 1e-9 * stamp
         if self._observes and (forces := self._wrenches.changed(1e-9 * stamp)) is not None:
             self._estimator.set_loads(forces)  # type: ignore[attr-defined]
@@ -198,7 +200,7 @@ class EstimatorNode(RobotNode):
         with self.noting_refusal("payload"):
             self._payloads.take(*payload_from_message(message), self._at)
             self._payload_publisher.publish(message)
-            self._tell_carried()
+            self._publish_carried()
 
     def _begin_with(self, message: CarriedPayloads) -> None:
         """What the robot carried before this node listened: the first message tells all of it, `payload` the rest."""
@@ -209,7 +211,7 @@ class EstimatorNode(RobotNode):
             for each in self._payloads.begin_with(carried_from_message(message), self._at):
                 self._payload_publisher.publish(fill_payload(InertiaStamped(), each, round(1e9 * self._at)))
 
-    def _tell_carried(self) -> None:
+    def _publish_carried(self) -> None:
         """Tell what the robot carries to those who begin later, where no simulator does."""
         if self._keeper is None or self._payloads is None:
             return
