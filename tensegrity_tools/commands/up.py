@@ -432,7 +432,7 @@ class StatusLine:
             if pulls.size:
                 text += f"  tension {pulls.min():.3g} to {pulls.max():.3g} N"
             if watcher.truth is not None:
-                text += f"  real time x {watcher.real_time_factor:.2f}"
+                text += f"  real-time factor {watcher.real_time_factor:.2f}"
             worst = [s for s in watcher.diagnostics.values() if s.level > b"\x00" and s.name != "markers"]
             if worst:
                 text += f"  ! {worst[0].name}: {worst[0].message}"
