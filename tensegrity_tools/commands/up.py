@@ -383,7 +383,7 @@ MANY_LATE = 0.02
 
 
 def pace(diagnostics: Mapping[str, Any]) -> str:
-    """What was too late by the clock, in words, from the diagnostics (DiagnosticStatus by node)."""
+    """Missed deadlines in real time, in words, from the diagnostics (DiagnosticStatus by node)."""
     controller, simulator = (
         {value.key: value.value for value in diagnostics[name].values} if name in diagnostics else {}
         for name in ("controller", "simulator")
@@ -395,10 +395,10 @@ def pace(diagnostics: Mapping[str, Any]) -> str:
     ]
     if simulator:
         words += [f"the simulator left out {simulator.get('lost periods', '?')} periods"]
-        words += [f"real time x {simulator.get('real time factor', '?')}"]
+        words += [f"real-time factor {simulator.get('real time factor', '?')}"]
     missed, answered = (float(controller.get(name, "nan")) for name in ("missed deadlines", "answered states"))
     hint = "; a longer --control-period gives this computer more time" if missed > MANY_LATE * answered else ""
-    return f"by the clock: {', '.join(words)}{hint}"
+    return f"real time: {', '.join(words)}{hint}"
 
 
 class StatusLine:
@@ -432,7 +432,7 @@ class StatusLine:
             if pulls.size:
                 text += f"  tension {pulls.min():.3g} to {pulls.max():.3g} N"
             if watcher.truth is not None:
-                text += f"  real time x {watcher.real_time_factor:.2f}"
+                text += f"  real-time factor {watcher.real_time_factor:.2f}"
             worst = [s for s in watcher.diagnostics.values() if s.level > b"\x00" and s.name != "markers"]
             if worst:
                 text += f"  ! {worst[0].name}: {worst[0].message}"
