@@ -31,7 +31,7 @@ from ..late_messages import LateMessages
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..simulation import Observation, Simulation, pace
-from .command_decoding import message_values
+from .command_decoding import mode_and_values
 from .geometry_messages import fill_carried, nanoseconds, payload_from_message, time_message, wrench_from_message
 from .imu_messages import imu_message, is_due
 from .robot_description import DescriptionPublisher
@@ -61,7 +61,6 @@ IMPLICIT_STEP = 1e-3
 """s, longest step of the implicit method where it is chosen for its pace."""
 LOCKSTEP_STEP = 2e-5
 """s, explicit steps below which lock-step takes the implicit method."""
-MODES = {getattr(ActuatorCommand, each.name): each for each in Mode}
 LEAST_PACE, PACE_PERIODS = 0.95, 50
 """Part of the desired pace below which the simulator says so, and the periods that it is judged over."""
 
@@ -391,12 +390,8 @@ class SimulatorNode(RobotNode):
             if message.name or not self._gate.streams.announce(source, session, self.now):
                 self._gate.streams.hear(source, session, self.now)
             return  # an answer to a state that is past, or sent again
-        mode = MODES.get(message.mode)
-        if mode is None:
-            self.set_status(WARN, f"command refused: mode {message.mode} is unknown; 0 to 3, see ActuatorCommand")
-            return
         try:
-            values = message_values(message)
+            mode, values = mode_and_values(message)
         except TensegrityError as error:
             self.set_status(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
             return
