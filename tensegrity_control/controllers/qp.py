@@ -276,6 +276,7 @@ class QPController(SampledController):
         self.program.tension_high[:] = ceiling
         self._growth.allowed = HeldGrowth.designed(self.period, self._bandwidth)
         self._guard.margin, self._guard.reserve.floor = gains["singularity"], self.bounds.floor
+        self._guard.headroom.low = (1.0 + gains["floor_margin"]) * self.bounds.floor
 
     def _stiffness_of(self, gains: dict[str, float], low: Array, ceiling: float) -> HeldStiffness | None:
         """What holds the stiffness that gains ask for. Raises TensegrityError where it is out of reach here."""
@@ -364,7 +365,8 @@ class QPController(SampledController):
         held, follows = None if self._stands else self._growth.held, not self._settled.needed
         routed = len(self.equations.parts.strands) > 0
         if follows:
-            self._free.begin(q, self._gains["damping"], self._bandwidth, held, allowed, always=routed)
+            always = routed or self._free.driven
+            self._free.begin(q, self._gains["damping"], self._bandwidth, held, allowed, always=always)
         else:
             self._free.stiffness = self._free.between = 0.0
         # routed cables: a posture is held against tensions, which are large beside the inertia of light robots
@@ -624,7 +626,7 @@ class QPController(SampledController):
             error, rate, desired = self._settle(v, error, rate, desired, w)
         rates = self._task.by_row(here[1])
         behind, beside, total = self._measure_errors(self._weights, error, rates)
-        if self._is_off(behind, w):
+        if self._is_off(behind, w) and not self._guard.reason:  # what is held off its way is off by design
             self._give_up("motion does not answer to commands as it should, the output is far from its reference")
             return self._impedance_command(time, acts, *before)
         if not total < min(LOST, LOST_TURN):
@@ -1032,7 +1034,7 @@ class QPController(SampledController):
         arrays = self.equations.arrays
         self._guard.refuse_singular()
         size = np.sqrt(np.diagonal(arrays.mobility))  # rows of one unit, so that small ones are not taken for nothing
-        needed = np.linalg.pinv(arrays.output_1 / size[:, None], rcond=1e-3) / size  # the least efforts
+        needed = self._efforts_for(arrays.output_1 / size[:, None]) / size
         needed = needed[:, rows]
         turned = arrays.joint_1 @ needed  # and what the actuators turn for it
         # goals go as fast as the motors are against what they hold now
@@ -1048,3 +1050,13 @@ class QPController(SampledController):
         rate = self.rate_margin * speed / SHARED
         pace = min(self._bandwidth, self._settled.frequency if self._settled.needed else np.inf)
         return rate, min(0.2 * strength, rate * pace / LAGS**2)
+
+    def _efforts_for(self, output: Array) -> Array:
+        """(a, k) efforts that move the output by what efforts do to it, (k, a), and by nothing else: the least ones, or
+        those with which joints move least where motors drive more of them than the output takes, see `free_motions`."""
+        arrays = self.equations.arrays
+        if not self._free.driven or output.shape[0] >= output.shape[1]:
+            return np.asarray(np.linalg.pinv(output, rcond=1e-3))
+        _, size, efforts = np.linalg.svd(arrays.joint_1)
+        easy = efforts.T / np.maximum(size, 1e-6 * size[0])  # efforts that move the joints by one
+        return np.asarray(easy @ np.linalg.pinv(output @ easy, rcond=1e-3))
