@@ -34,6 +34,7 @@ from ..simulation import Observation, Simulation, pace
 from .command_decoding import mode_and_values
 from .geometry_messages import fill_carried, nanoseconds, payload_from_message, time_message, wrench_from_message
 from .imu_messages import imu_message, is_due
+from .quick_messages import header, quick_message
 from .robot_description import DescriptionPublisher
 from .robot_node import (
     ANSWERED,
@@ -331,7 +332,7 @@ class SimulatorNode(RobotNode):
     def _publish(self) -> None:
         now, simulation = self.ticks * self.period, self._simulation
         # the clock first, then what the others answer to
-        self._clock_publisher.publish(ClockMessage(clock=time_message(now)))
+        self._clock_publisher.publish(quick_message(ClockMessage, clock=time_message(now)))
         shown = self._state is not None or heard(self._truth)
         seen = self.seen = simulation.observe_sensors()
         truth = None
@@ -357,20 +358,21 @@ class SimulatorNode(RobotNode):
 
     def _publish_tendons(self, reading: Reading) -> None:
         seen = reading.seen
-        tendons = TendonState(layout=self._description.hash, name=list(self._tendons), estimated=False)
-        tendons.header.stamp, tendons.header.frame_id = time_message(reading.stamp), WORLD
-        tendons.length = [seen.lengths[name] for name in self._tendons]
-        tendons.rest_length = [seen.rest_lengths[name] for name in self._tendons]
-        tendons.tension = [seen.tensions[name] for name in self._tendons]
+        tendons = quick_message(
+            TendonState, header=header(time_message(reading.stamp), WORLD), layout=self._description.hash,
+            name=list(self._tendons), length=[seen.lengths[name] for name in self._tendons],
+            rest_length=[seen.rest_lengths[name] for name in self._tendons],
+            tension=[seen.tensions[name] for name in self._tendons],
+        )  # fmt: skip
         self._tendon_states.publish(tendons)
 
     def _publish_reading(self, reading: Reading) -> None:
         stamp, seen = time_message(reading.stamp), reading.seen
-        joints = JointState(name=list(seen.positions))
-        joints.header.stamp = stamp  # of joints, which have no frame
-        joints.position = list(seen.positions.values())
-        joints.velocity = list(seen.rates.values())
-        joints.effort = list(seen.efforts.values())
+        joints = quick_message(
+            JointState, header=header(stamp, ""), name=list(seen.positions),  # joints have no frame
+            position=list(seen.positions.values()), velocity=list(seen.rates.values()),
+            effort=list(seen.efforts.values()),
+        )  # fmt: skip
         if self._imu is not None:  # before what the estimator answers to
             for rod, value in seen.imus.items():
                 if self._lockstep or is_due(self._imus[rod].rate, reading.stamp, self.period):
@@ -429,8 +431,10 @@ class SimulatorNode(RobotNode):
         for kind, values in by_mode.items():
             self._simulation.command(kind.value, values, age=age, period=command.period)
         if heard(self._timing):
-            self._acted = TimeReference(time_ref=time_message(command.stamp), source=command.source)
-            self._acted.header.stamp = time_message(self.ticks * self.period)
+            self._acted = quick_message(
+                TimeReference, header=header(time_message(self.ticks * self.period), ""),
+                time_ref=time_message(command.stamp), source=command.source,
+            )  # fmt: skip
 
     def _external_wrench(self, message: WrenchStamped) -> None:
         try:
