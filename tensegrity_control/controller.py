@@ -155,11 +155,12 @@ class Setting:
 
 STIFFNESS_SETTINGS = {
     "stiffness": Setting(
-        "N/m of the output along stiffness_x, _y, _z, held by choice of self-stress; 0: whatever it is", high=1e12
+        "stiffness of the output along stiffness_x, _y, _z [N/m], held by choice of self-stress; 0: not controlled",
+        high=1e12,
     ),
     **{
         f"stiffness_{axis}": Setting(
-            f"{axis} of the direction (world, of any length, not all zero) of `stiffness`; 0: none of it along {axis}",
+            f"{axis} component of the direction of `stiffness` (world axes, any length, not all zero)",
             low=-1e9, high=1e9,
         )
         for axis in "xyz"
@@ -204,7 +205,7 @@ class Controller(ABC):
     SETTINGS: ClassVar[tuple[str, ...]] = ()
     """Numbers among them that count from its start on."""
     ABOUT: ClassVar[Mapping[str, Setting]] = {}
-    """What gains and settings are; those without an entry are gains from zero on."""
+    """Text and range of gains and settings; those without an entry are gains from zero on."""
     _phase: str = "idle"
 
     @abstractmethod
@@ -229,7 +230,7 @@ class Controller(ABC):
 
     def carry(self, payloads: Sequence[Any]) -> None:
         """Payloads that bodies carry from now on beside those of the file. Raises TensegrityError: takes none."""
-        raise TensegrityError("this controller reckons with no payloads put on while it runs; use qp.")
+        raise TensegrityError("this controller does not support payloads that are added while it runs; use qp.")
 
     def acted(self, stamp: float, begin: float) -> None:  # noqa: B027  # most have no use for it
         """The command that answered the state of `stamp` [s] acts from `begin` [s] on, as the plant has reported."""
@@ -237,7 +238,7 @@ class Controller(ABC):
     def _ready(self) -> None:
         """Raise TensegrityError where goals cannot be taken."""
         if self._phase == "idle":
-            raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
+            raise TensegrityError("the controller has not received a state yet; call reset with a state first.")
         if self._phase == "stopped":
             raise TensegrityError(
                 "the controller is stopped; release it (service and command `hold`) before sending a goal."
