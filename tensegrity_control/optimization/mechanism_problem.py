@@ -58,7 +58,8 @@ def mechanism_problem(
         for name, least, most in zip(equations.cables, low.tolist(), high.tolist(), strict=True):
             if not least <= most:
                 raise InfeasibleControlError(
-                    f"cable {name} shall keep {least:g} N and at most {most:g} N; lower the floor or raise the ceiling."
+                    f"cable {name}: the floor {least:g} N is above the ceiling {most:g} N; lower the floor or raise "
+                    "the ceiling."
                 )
         rows = Inequalities(tight.tension_1, low - there, high - there, equations.cables)
         if level is not None:

@@ -133,7 +133,7 @@ class BoardGroup:
                 )
         measured = self.board.read()
         if measured is None:
-            raise BusError(f"the potentiometer board at {self.board.port.path} was armed, but tells no positions.")
+            raise BusError(f"the potentiometer board at {self.board.port.path} was armed, but reports no positions.")
         self._goals = list(measured.desired)
         self._prepared = True
         self._readings = {name: replace(each, torque_on=True, watchdog=True) for name, each in self._readings.items()}

@@ -68,7 +68,10 @@ class Actuator:
         if not np.all(np.isfinite(numbers)):
             raise TensegrityError(f"actuator {self.name}: every limit must be a finite number, found {numbers}.")
         if not low < high:
-            raise TensegrityError(f"actuator {self.name}: position limits {low:g} to {high:g} leave no room.")
+            raise TensegrityError(
+                f"actuator {self.name}: position limits {low:g} to {high:g} are an empty range; "
+                "give the lower limit first."
+            )
         if self.rate <= 0.0 or self.effort <= 0.0:
             raise TensegrityError(
                 f"actuator {self.name}: rate {self.rate:g} and effort {self.effort:g} must be above zero."

@@ -84,7 +84,9 @@ class RobotType:
 
     def __post_init__(self) -> None:
         if self.model.kind != self.name:
-            raise TensegrityError(f"robot type {self.name!r} has models of kind {self.model.kind!r}; name them alike.")
+            raise TensegrityError(
+                f"robot type {self.name!r} has models of kind {self.model.kind!r}; give both the same name."
+            )
         if not self.integrators or "rest" not in self.estimators:
             raise TensegrityError(f"robot type {self.name!r} needs an integrator and an estimator 'rest'.")
         if self.node_integrator not in ("", *self.integrators):
