@@ -25,7 +25,7 @@ TAKES_NO_LOADS = "this controller takes no loads that are reported while it runs
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RobotState(ShortRepr):
-    """What a controller learns of the robot; what nobody measures or estimates stays None.
+    """State of the robot as a controller receives it; values that are not measured or estimated are None.
 
     Attributes:
         positions: (a,) actuator positions in the robot's order: rest lengths [m] of tendons, rad or m of joints.
@@ -112,14 +112,14 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class Status:
-    """What a controller is doing.
+    """Status of a controller.
 
     Attributes:
         phase: "idle" before the first state, then "holding", "moving" or "stopped" (latched until released).
         progress: 0 to 1 along the present motion; 1 when there is none.
         arrival: time [s] at which the present motion ends, or ended.
         goal: the last accepted goal pose, or None.
-        relaxed: what the last command gave up, by name; empty where all was met.
+        relaxed: names of the constraints that the last command relaxed; empty if it met all of them.
     """
 
     phase: str
@@ -131,12 +131,12 @@ class Status:
 
 @dataclass(frozen=True, eq=False)
 class Accepted:
-    """Answer to a goal that was accepted.
+    """Answer to an accepted goal.
 
     Attributes:
         arrival: time [s] at which the goal will be reached.
         duration: s from now until then, braking included.
-        note: what the caller should know, such as a duration that had to be longer than asked for; may be empty.
+        note: what the caller should know, such as a duration longer than requested; may be empty.
     """
 
     arrival: float
@@ -146,7 +146,7 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a number of a controller is, zero included, and between which values [SI units] it lies."""
+    """Number of a controller: its meaning, that of zero included, and its range [SI units]."""
 
     text: str = ""
     low: float = 0.0
@@ -177,7 +177,7 @@ class ControlPeriod(NamedTuple):
 
 
 class Controller(ABC):
-    """Turns states into commands.
+    """Controller: computes actuator commands from states.
 
     `reset` comes first, then `command` once per control period with times that do not decrease. Goals are methods of
     the concrete controller; a refused goal raises and leaves the motion as it was.
@@ -199,7 +199,7 @@ class Controller(ABC):
     takes_loads: ClassVar[bool] = False
     """Whether it reckons with loads that are set while it runs, by `set_loads`."""
     default_period: ClassVar[float] = 0.02
-    """s between two commands, where nobody says anything else."""
+    """Default period of the commands [s]."""
     GAINS: ClassVar[tuple[str, ...]] = ()
     """Parameters of the constructor that `set_gains` changes."""
     SETTINGS: ClassVar[tuple[str, ...]] = ()
@@ -210,19 +210,19 @@ class Controller(ABC):
 
     @abstractmethod
     def reset(self, time: float, state: RobotState) -> None:
-        """Start anew from a state at a time [s], holding it."""
+        """Reset to a state at a time [s], and hold it."""
 
     @abstractmethod
     def command(self, time: float, state: RobotState | None = None) -> Command:
-        """Set points for a time [s]; `state` is the latest one, or None where there is none."""
+        """Set points for a time [s]; `state` is the latest one, or None without one."""
 
     @abstractmethod
     def reference(self, time: float) -> Reference:
-        """Where the output frame should be at a time [s]."""
+        """Reference pose of the output frame at a time [s]."""
 
     @abstractmethod
     def status(self, time: float) -> Status:
-        """What the controller is doing at a time [s]."""
+        """Status at a time [s]."""
 
     def set_loads(self, forces: Any) -> None:
         """Known loads from now on, as `Simulation.apply_forces` takes them. Raises TensegrityError: takes none."""
@@ -255,7 +255,7 @@ class Controller(ABC):
 
     @classmethod
     def period_for(cls, robot: Robot) -> ControlPeriod:
-        """How often it commands this robot, where nobody says anything else."""
+        """Default period of the commands for this robot."""
         return ControlPeriod(cls.default_period, "usual for this controller")
 
     @classmethod

@@ -63,7 +63,7 @@ def controller_class(name: str) -> type[Controller]:
 
 
 def make_controller(name: str, robot: Robot, **parameters: Any) -> Controller:
-    """The controller called `name` for a robot.
+    """Controller of a robot by name.
 
     Args:
         parameters: of the controller's own constructor.

@@ -31,7 +31,7 @@ def mechanism_problem(
     ceiling: ArrayLike = np.inf,
     level: ArrayLike | None = None,
 ) -> InputProblem:
-    """The efforts of a robot's actuators that give its output an acceleration.
+    """Input optimisation problem: efforts of a robot's actuators for a desired acceleration of its output.
 
     Args:
         desired: (k,) m/s^2 and rad/s^2 along the axes that the output controls. q, v: (nq,), (nv,) state; None for the

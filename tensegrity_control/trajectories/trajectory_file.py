@@ -59,7 +59,7 @@ class NamedTrajectory:
 
 
 def load_trajectory(path: str | Path) -> NamedTrajectory:
-    """A trajectory from a YAML file; see the module.
+    """Trajectory from a YAML file; see the module.
 
     Raises:
         RobotFileError: the file cannot be read or does not describe a trajectory.

@@ -47,7 +47,7 @@ class Builder(Protocol):
 
 @dataclass(frozen=True)
 class RobotType:
-    """One kind of robot.
+    """Kind of robot: its schema, builder, simulator, estimators, state codec, report and picture.
 
     Args:
         name: what `kind:` of a robot file says; equal to `model.kind`.
@@ -97,7 +97,7 @@ _types: dict[str, RobotType] = {}
 
 
 def register_robot_type(robot_type: RobotType) -> None:
-    """Let robot files say `kind: <name>`, and everything else serve such robots.
+    """Register a kind of robot, so that robot files may use `kind: <name>` and all programs support it.
 
     Raises:
         TensegrityError: the name is taken.

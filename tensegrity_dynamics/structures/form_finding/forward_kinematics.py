@@ -32,7 +32,7 @@ def forward_kinematics(
     gravity: ArrayLike | None = None,
     **options: Any,
 ) -> StructureEquilibrium:
-    """The stable equilibrium near a start, for rest lengths and forces.
+    """Forward kinematics: the stable equilibrium near a start, for given rest lengths and forces.
 
     Args:
         robot: a robot or a bare structure.
