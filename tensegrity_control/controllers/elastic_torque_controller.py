@@ -209,7 +209,7 @@ class ElasticTorqueController(SampledController):
                     f"the path needs {used:.3g} {actuator.units[2]} of {actuator.name}, above its limit of "
                     f"{actuator.effort:.3g}; take more time for it."
                 )
-        if self.motors.known:
+        if self.motors.any_motor:
             rates = np.gradient(plan.positions[:, self._drives], plan.times, axis=0)
             accelerations = np.gradient(rates, plan.times, axis=0)
             self._check_motors(rates, plan.inputs + self.motors.inertia * accelerations)

@@ -198,14 +198,14 @@ class GoalController(GoalTaker):
         lead, gap = self._lead, time - last
         if not lead * (1.0 + 1e-6) < gap < np.inf:
             return
-        under_way = self._active(last)
-        moving = under_way[0]
+        active = self._active(last)
+        moving = active[0]
         before = moving.at(last)
         passed = before.time + before.pace * travelled(gap, lead)
         pace = before.pace * max(0.0, 1.0 - 0.5 * (gap - lead) / lead)
         if moving.brakes and before.pace != 0.0:
             moving.settle(time, passed, pace, self.brake_time)
-            for follows, _ in self._motions[1 + self._motions.index(under_way) :]:
+            for follows, _ in self._motions[1 + self._motions.index(active) :]:
                 follows.begin = max(follows.begin, moving.end)
         else:
             before = clock.at(last)

@@ -78,7 +78,7 @@ class OutputPath:
     Attributes:
         motion: of the controlled positions [m], and of a rotation vector [rad] where rotations are controlled.
         rotation: (3, 3) R_0, from which that counts. translations: how many positions there are.
-        shapes: parts of the way (s,) at which shapes at rest q (s, nq) and their tensions (s, c) are known, for what
+        shapes: shares of the path (s,) at which shapes at rest q (s, nq) and their tensions (s, c) are known, for what
             the output leaves free; None where nobody looked for any.
     """
 
@@ -91,8 +91,8 @@ class OutputPath:
         """q (nq,) and tensions (c,) between the shapes where the motion is at value (m,)."""
         assert self.shapes is not None
         first = self.motion.value(self.motion.start)
-        way = self.motion.value(self.motion.end) - first
-        part = float((values - first) @ way) / max(float(way @ way), 1e-300)
+        displacement = self.motion.value(self.motion.end) - first
+        part = float((values - first) @ displacement) / max(float(displacement @ displacement), 1e-300)
         parts, *rows = self.shapes
         q, tension = (np.array([np.interp(part, parts, column) for column in each.T]) for each in rows)
         return q, tension

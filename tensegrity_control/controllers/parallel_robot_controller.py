@@ -186,7 +186,7 @@ class ParallelRobotController(SampledController):
             first = self.kinematics.first_order(q)
             used.append(-np.linalg.solve(first.b, first.a @ rate))
         self._check_rates(np.max(np.abs(used), axis=0))
-        if self.motors.known:
+        if self.motors.any_motor:
             self._check_motors(used, self._efforts(tracker, np.linspace(0.0, trajectory.end, SAMPLES)))
         return tracker
 

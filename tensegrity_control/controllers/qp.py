@@ -192,7 +192,7 @@ def fill_tensions(floor, start, ceiling, margin, level, left, low, desired, scal
 
     Args:
         floor, start, ceiling: (c,) N, start is what they were. margin: part of the floor on top. level: N that is
-            desired, 0 for that of the start. left: part of the way from the start that is still to come.
+            desired, 0 for that of the start. left: share of the path from the start that is still ahead.
     """
     for c in range(floor.shape[0]):
         least = (1.0 + margin) * floor[c]
@@ -222,15 +222,15 @@ def update_doubt(doubt, short, left, commanded, seen, floor, low, desired, lag, 
 
 
 @allocation_free
-def fill_load(known, body, point, centre, force, selection, load):
-    """Fill load (b, 6), moments first, with what is known (b, 6) and with a force (k,) at a point (3,) of a body.
+def fill_load(loads, body, point, centre, force, selection, load):
+    """Fill load (b, 6), moments first, with known loads (b, 6) and with a force (k,) at a point (3,) of a body.
 
     Args:
         centre: (b, 3) m, of the bodies. selection: (k, 6), what the force acts along.
     """
-    for b in range(known.shape[0]):
+    for b in range(loads.shape[0]):
         for m in range(6):
-            load[b, m] = known[b, m]
+            load[b, m] = loads[b, m]
     x, y, z = point[0] - centre[body, 0], point[1] - centre[body, 1], point[2] - centre[body, 2]
     for k in range(force.shape[0]):
         a, b, c = force[k] * selection[k, 0], force[k] * selection[k, 1], force[k] * selection[k, 2]
@@ -300,7 +300,7 @@ class QPController(SampledController):
         low: lowest tensions (c,) N at present. doubt: (c,) N by which they are raised, as tensions were seen to fall.
 
     Raises:
-        TensegrityError: a parameter is out of range, or the robot has no such control; says which part is in the way.
+        TensegrityError: a parameter is out of range, or the robot has no such control; says which part prevents it.
     """
 
     streams_goals = takes_loads = takes_payloads = True
@@ -402,7 +402,7 @@ class QPController(SampledController):
         self._answer, self._late, self._more_late = AnswerDelay(self._rows.size), 0.0, 0.0
         self._planned, self._fastest = np.zeros(self._rows.size), np.ones(self._rows.size)
         self._given_up, self._in_time_since, self._anew = "", np.inf, False
-        self._bound_for: Pose | None = None  # where a motion led on whose way the loop was given up
+        self._bound_for: Pose | None = None  # goal of the motion during which the loop was given up
         self._seen_at = 0.0
         self.motion_limits = self._turn_limits = (1.0, 1.0)
         self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
@@ -808,7 +808,7 @@ class QPController(SampledController):
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(desired, self._gains["damping"], self._free.drag(q, v))
         self._planned = self._task.by_row(here[2])
-        self._answer.tell(self.period, self._fastest, solution.output, self._planned)
+        self._answer.record(self.period, self._fastest, solution.output, self._planned)
         self._last_effort = solution.effort
         lasts, carried = self._holds, None
         if self._impedance is not None:  # set points go on with what they are left with until the next command comes
@@ -1065,7 +1065,7 @@ class QPController(SampledController):
         self.doubt *= left
 
     def _set_tensions(self, left: float) -> None:
-        """Floors and desired tensions, with that part of their way from the start still to come."""
+        """Floors and desired tensions, with that share of their change from the start still ahead."""
         program = self.program
         self._fill_tensions(
             self._floor, self._start_tension, program.tension_high, self._gains["floor_margin"],

@@ -110,7 +110,7 @@ class InputProblem:
         matrix: (p, m) A. target: (p,) b.
         lower, upper: (m,) limits of the inputs; infinite where None.
         weights: (m,) or (k, m) W; ones where None. preferred: (m,) u_0; zero where None.
-        free: the other unknowns, or None. rows: inequalities, or None. tasks: further wishes.
+        free: the other unknowns, or None. rows: inequalities, or None. tasks: further soft objectives.
         names: m names of the inputs.
         tracking_directions: (p, t) T, in which tracking is given up; each equation by itself where None.
         tracked: t names of them. tracking_weights: (t,) how much yielding counts in each, in the inverse of its unit.

@@ -73,7 +73,7 @@ from ..inverse_kinematics.pose_goal import PoseGoal
 from ..registry import make_quickly
 from ..resting_error import ORIENTATION_TOLERANCE, POSITION_TOLERANCE, RestingError
 from ..tension_floor import TensionFloor
-from .actuator_door import ActuatorDoor
+from .actuator_motion_server import ActuatorMotionServer
 from .controller_parameters import ControllerParameters
 from .goal_announcer import GoalAnnouncer
 from .planning_thread import PlanningThread
@@ -224,7 +224,7 @@ class ControllerNode(RobotNode):
             self, FollowTrajectory, "follow_trajectory", execute_callback=self._follow,
             goal_callback=lambda _: GoalResponse.ACCEPT, cancel_callback=self._cancel,
         )  # fmt: skip
-        self.door = ActuatorDoor(self, self._robot)
+        self.actuator_motions = ActuatorMotionServer(self, self._robot)
         self._sent: Command | None = None  # the last one
         self.create_timer(0.5, self._watch, clock=self.wall_clock)
         self.set_status(OK, "waiting for structure_state")
@@ -266,7 +266,7 @@ class ControllerNode(RobotNode):
         if self._robot_stopped:
             self.planner.cancel(self._robot_stopped)
             self._finish(False, self._robot_stopped)
-            self.door.break_off(self._now, self._robot_stopped)
+            self.actuator_motions.break_off(self._now, self._robot_stopped)
             self._asked.trigger(Goal.STOP, f"topic {STOPPED}", True, self._robot_stopped)
             return
         if self._state is not None:
@@ -275,7 +275,7 @@ class ControllerNode(RobotNode):
 
     def _stand_here(self, state: StructureState) -> None:
         """Forget every motion and hold where the robot is; where that cannot be, until `hold` is called."""
-        self.door.forget("the robot was held")
+        self.actuator_motions.forget("the robot was held")
         stopped = self.controller.status(self._now).phase == "stopped"
         try:
             if not self.planner.rests:
@@ -359,7 +359,7 @@ class ControllerNode(RobotNode):
         self._publish_reference(message.header.stamp, command)
         with suppress(TensegrityError):  # where there is no reference, which the command has said
             self._publish_feedback(message)
-        self.door.publish_feedback(self._now)
+        self.actuator_motions.publish_feedback(self._now)
         status = self._status()
         phase, given = status.phase, status.relaxed
         self.add_status_values(self._values)
@@ -422,7 +422,7 @@ class ControllerNode(RobotNode):
         if self._failed is None:
             try:
                 self._take_timing(self._stamp or 0)
-                if self.door.moving and (command := self._follow_actuators(message)) is not None:
+                if self.actuator_motions.moving and (command := self._follow_actuators(message)) is not None:
                     return command
                 state, newest = self._reader.observe(message), self._newest(message)
                 command = self.controller.command(self._now, replace(state, age=self._latency.age(self._now, newest)))
@@ -431,7 +431,7 @@ class ControllerNode(RobotNode):
             except FAILURES as error:
                 self._failed = str(error)
                 self._finish(False, self._failed)
-                self.door.forget(self._failed)
+                self.actuator_motions.forget(self._failed)
                 with suppress(TensegrityError):
                     self.controller.stop(self._now)
                 self._held = self._within_limits(self._reader.positions(self._joints))
@@ -439,7 +439,11 @@ class ControllerNode(RobotNode):
 
     def _status(self) -> Status:
         """What the robot is doing, by a motion of its actuators or by the controller."""
-        return self.door.status(self._now) if self.door.moving else self.controller.status(self._now)
+        return (
+            self.actuator_motions.status(self._now)
+            if self.actuator_motions.moving
+            else self.controller.status(self._now)
+        )
 
     def _off_rest(self, status: Status, message: StructureState) -> str:
         """How far the output is from where it is held, some times a second; empty where it moves, or is there."""
@@ -458,7 +462,7 @@ class ControllerNode(RobotNode):
         """The command of a motion of actuators; None where it has ended and the controller has taken over."""
         joints = self._joints
         positions = {} if joints is None else dict(zip(joints.name, joints.position, strict=False))
-        command = self.door.command(self._now, positions)
+        command = self.actuator_motions.command(self._now, positions)
         if command is None:
             stopped = self.controller.status(self._now).phase == "stopped"
             self.controller.reset(self._now, self._reader.read(message, joints))
@@ -473,8 +477,8 @@ class ControllerNode(RobotNode):
             TensegrityError: no motion of actuators can begin now.
         """
         self._ready(whole=True, among_actuators=True)
-        if self.door.motion is not None:
-            return self._now, *self.door.motion.set_points(self._now)
+        if self.actuator_motions.motion is not None:
+            return self._now, *self.actuator_motions.motion.set_points(self._now)
         phase = self.controller.status(self._now).phase
         if phase == "stopped":
             raise TensegrityError("the controller is stopped; call hold before sending a trajectory.")
@@ -495,7 +499,7 @@ class ControllerNode(RobotNode):
 
     def cancel_actuators(self, asked_by: str) -> None:
         """Brake the motion of actuators under way."""
-        self.door.break_off(self._now, "cancelled: holding")
+        self.actuator_motions.break_off(self._now, "cancelled: holding")
         self._asked.trigger(Goal.CANCEL, asked_by, True, "holding")
 
     def _take_wrench(self, message: WrenchStamped) -> None:
@@ -550,7 +554,7 @@ class ControllerNode(RobotNode):
         if joints is None:
             return False
         self.planner.cancel("the simulation was reset")
-        self.door.forget("the simulation was reset")
+        self.actuator_motions.forget("the simulation was reset")
         if not self.planner.rests:
             return False  # it shares arrays with what is reset; the next state comes soon
         try:
@@ -594,7 +598,7 @@ class ControllerNode(RobotNode):
         message.goal.orientation.w = 0.0  # none, unlike the world's own frame
         if status.goal is not None:
             fill_pose(message.goal, *status.goal)
-        if not self.door.moving:  # actuators alone know of no pose
+        if not self.actuator_motions.moving:  # actuators alone know of no pose
             fill_pose(message.pose, *reference.pose)
             fill_twist(message.twist, reference.twist)
         elif self._state is not None:
@@ -623,7 +627,7 @@ class ControllerNode(RobotNode):
     def _switch(self, name: str) -> None:
         if (name or self._settings.names[0]) == self._settings.name:
             return
-        if self.door.moving:
+        if self.actuator_motions.moving:
             raise TensegrityError("the actuators follow a trajectory; wait for its end, or call hold, then switch.")
         if self.planner.busy:
             raise TensegrityError("a motion is being planned; wait for its answer, or call hold, then switch.")
@@ -741,7 +745,7 @@ class ControllerNode(RobotNode):
     def _release_or_stop(self, response: Trigger.Response, *, release: bool) -> Trigger.Response:
         try:
             self._ready(among_actuators=True)
-            self.door.break_off(self._now, "stopped by service")
+            self.actuator_motions.break_off(self._now, "stopped by service")
             self.planner.cancel(f"{'hold' if release else 'stop'} was called")
             if release:
                 self._recover()
@@ -774,7 +778,7 @@ class ControllerNode(RobotNode):
             raise TensegrityError(f"the actuators hold, call hold to go on: {self._failed}")
         if whole and self._robot_stopped:
             raise TensegrityError(f"{self._robot_stopped}.")
-        if self.door.moving and not among_actuators:
+        if self.actuator_motions.moving and not among_actuators:
             raise TensegrityError("the actuators follow a trajectory; wait for its end, or call hold first.")
 
     @property

@@ -164,9 +164,13 @@ class PathClock:
             return Progress(self.last, 0.0, 0.0)
         if self._settle is not None and time >= self._settle[0]:
             begin, length, before, pace, rest = self._settle
-            x, way, first = (time - begin) / length, rest - before, pace * length
+            x, distance, first = (time - begin) / length, rest - before, pace * length
             # the quintic from that pace to rest, both without acceleration
-            cube, fourth, fifth = 10.0 * way - 6.0 * first, 8.0 * first - 15.0 * way, 6.0 * way - 3.0 * first
+            cube, fourth, fifth = (
+                10.0 * distance - 6.0 * first,
+                8.0 * first - 15.0 * distance,
+                6.0 * distance - 3.0 * first,
+            )
             return Progress(
                 before + x * (first + x * x * (cube + x * (fourth + x * fifth))),
                 (first + x * x * (3.0 * cube + x * (4.0 * fourth + 5.0 * x * fifth))) / length,

@@ -154,7 +154,7 @@ class BoardGroup:
             raise BusError(
                 f"{name}: limits of {actuator.position[0]:g} to {actuator.position[1]:g} m lie at {ends[0]} and "
                 f"{ends[1]} counts of its potentiometer, {actuator.rate:g} m/s are {fastest} steps of speed; the board "
-                "needs room between them. Check its calibration, or say position_loop: driver."
+                "needs a gap between them. Check its calibration, or say position_loop: driver."
             )
         return ChannelSetup(
             self._channels[name], self._ids[name], spool.count_sense > 0, min(ends), max(ends),

@@ -2,8 +2,8 @@
 
     register_robot_type(RobotType("pendulum", ...))
 
-Structures and mechanisms are registered by `tensegrity_dynamics.robot_types`. Another kind is registered in the same
-way from outside, before its first robot file is loaded; docs/architecture.md walks through one.
+Structures and mechanisms are registered by `tensegrity_dynamics.robot_types`. Another kind is registered likewise
+from outside, before its first robot file is loaded; docs/architecture.md walks through one.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class EstimatorNode(RobotNode):
             self._wrenches.forget()
             if self._payloads is not None:
                 self._payloads.forget()
-                self._tell_carried()
+                self._publish_carried()
         self._at = 1e-9 * stamp
         if self._observes and (forces := self._wrenches.changed(1e-9 * stamp)) is not None:
             self._estimator.set_loads(forces)  # type: ignore[attr-defined]
@@ -200,7 +200,7 @@ class EstimatorNode(RobotNode):
         with self.noting_refusal("payload"):
             self._payloads.take(*payload_from_message(message), self._at)
             self._payload_publisher.publish(message)
-            self._tell_carried()
+            self._publish_carried()
 
     def _begin_with(self, message: CarriedPayloads) -> None:
         """What the robot carried before this node listened: the first message tells all of it, `payload` the rest."""
@@ -211,7 +211,7 @@ class EstimatorNode(RobotNode):
             for each in self._payloads.begin_with(carried_from_message(message), self._at):
                 self._payload_publisher.publish(fill_payload(InertiaStamped(), each, round(1e9 * self._at)))
 
-    def _tell_carried(self) -> None:
+    def _publish_carried(self) -> None:
         """Tell what the robot carries to those who begin later, where no simulator does."""
         if self._keeper is None or self._payloads is None:
             return

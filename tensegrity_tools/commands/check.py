@@ -51,7 +51,7 @@ def check(
 
     loaded = load_robot(robot)
     if along and not modes:
-        raise TensegrityError("--along says where --modes are asked; give both.")
+        raise TensegrityError("--along says where --modes are computed; give both.")
     if animate:
         _animate(loaded, animate, view_port, view_address)
         return

@@ -18,7 +18,7 @@ from tensegrity_dynamics.simulation_interface import Observation
 
 MODES = ("velocity", "position", "effort")
 GOAL_TRIES = 12
-"""Times that the way to a goal is halved until there is an equilibrium."""
+"""Times that the step to a goal is halved until there is an equilibrium."""
 
 
 @dataclass(frozen=True)

@@ -245,7 +245,7 @@ class PlayerNode(RobotNode):
         for message in self._bag.messages([self._contents.topic(name) for name in DESCRIPTION]):
             self._publish(self._relative(message.topic), message.data)
         loads = {name for step in plan.steps for name, _ in step.sends} & TAKEN.keys()
-        for name in (*SENSORS, IMU, TIMING, STATE, *loads):  # known to all before the first message
+        for name in (*SENSORS, IMU, TIMING, STATE, *loads):  # discovered by all before the first message
             topic = self._bag.topics.get(self._contents.topic(name))
             if name in loads or (topic is not None and topic.count):
                 self._prepare(name)
@@ -254,7 +254,7 @@ class PlayerNode(RobotNode):
         kinds |= {name: (message_class(TAKEN[name]), EVERY) for name in loads}
         for name, (kind, quality) in kinds.items():
             self.create_subscription(kind, name, self._keeper(name), quality, raw=True)
-        self._doors = {
+        self._goal_services = {
             Goal.POSE: self.create_client(SetGoalPose, "set_goal_pose"),
             Goal.HOLD: self.create_client(Trigger, "hold"),
             Goal.STOP: self.create_client(Trigger, "stop"),
@@ -320,7 +320,7 @@ class PlayerNode(RobotNode):
         return (
             all(self._played[name].get_subscription_count() >= count for name, count in listeners.items() if count)
             and all(self.count_publishers(name) for name, goal in speakers.items() if goal)
-            and (not plan.controller or all(each.service_is_ready() for each in self._doors.values()))
+            and (not plan.controller or all(each.service_is_ready() for each in self._goal_services.values()))
         )
 
     def _answer_to(self, step: Step) -> bytes:
@@ -358,7 +358,7 @@ class PlayerNode(RobotNode):
             asked.orientation = request.orientation
             asked.target.header = request.header
             asked.target.pose = request.waypoint[0]
-            self._doors[Goal.POSE].call_async(asked)
+            self._goal_services[Goal.POSE].call_async(asked)
         elif goal.request == Goal.TRAJECTORY:
             desired = FollowTrajectory.Goal(
                 header=request.header, time_from_start=request.time_from_start, waypoint=request.waypoint,
@@ -375,7 +375,7 @@ class PlayerNode(RobotNode):
         elif goal.reason == FREE or goal.reason.startswith(HELD):  # reported by whoever moved the robot
             self._stop_publisher.publish(String(data="" if goal.reason == FREE else goal.reason))
         else:
-            self._doors[Goal.STOP if goal.request == Goal.STOP else Goal.HOLD].call_async(Trigger.Request())
+            self._goal_services[Goal.STOP if goal.request == Goal.STOP else Goal.HOLD].call_async(Trigger.Request())
         self._until(lambda: bool(answers), "the controller has not answered a goal")
         return answers.pop(0)
 

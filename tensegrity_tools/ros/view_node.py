@@ -223,7 +223,7 @@ class ViewNode(PacedNode):
             self.set_status(WARN, "a state cannot be drawn", ignored_states=self.view.ignored)
 
     def _refusals(self) -> dict[str, int]:
-        """What did not get through the door, where anything tried to."""
+        """What the guard refused, where there was anything."""
         guard = self.view.guard
         counts = {"refused_requests": guard.refused, "dropped_messages": guard.dropped}
         return {name: count for name, count in counts.items() if count}

@@ -1,4 +1,4 @@
-"""What is chosen when a robot is started, through whichever door: `tensegrity up` or a launch file.
+"""What is chosen when a robot is started, by `tensegrity up` or by a launch file.
 
 Both fill a `Choices`; `resolve` makes the node graph of it and refuses in one sentence what does not go together,
 before any process starts. Texts and defaults of launch arguments stand here, so that nothing is said twice.

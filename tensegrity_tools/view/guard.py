@@ -6,7 +6,7 @@ page of this very server (`Origin`). What then comes in is looked at frame by fr
 user does by moving, typing and pressing, with finite numbers, gets through. In particular nothing opens viser's tunnel.
 
 viser has no hook for this. Its server is made by `websockets.asyncio.server.serve`, a public function, which is wrapped
-while viser starts; afterwards the guard knocks at its own door and refuses to go on where it is let in unasked.
+while viser starts; afterwards the guard connects to its own server and refuses to go on where that admits anybody.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _is_number(value: Any) -> bool:
 
 
 class Guard:
-    """The door of one view.
+    """Access control of one view.
 
     Args:
         host: address that the server listens on. addition: HTML that pages get at their end.
@@ -150,7 +150,7 @@ class Guard:
         return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/?token={self.token}"
 
     @contextmanager
-    def at_the_door(self) -> Iterator[None]:
+    def installed(self) -> Iterator[None]:
         """While viser starts its server here, that server gets this guard."""
         with _starting:
             serve = websockets.asyncio.server.serve
@@ -167,7 +167,7 @@ class Guard:
                 websockets.asyncio.server.serve = serve  # type: ignore[misc]
 
     def check(self, port: int, protocol: str) -> None:
-        """Knock at the door.
+        """Try connections that must be refused.
 
         Args:
             port: where the server is. protocol: that its websockets speak.

@@ -172,7 +172,7 @@ def test_no_message_ends_a_node_or_surprises_it(name, many):
 
 
 def test_bytes_that_are_no_message_do_not_end_a_node():
-    """Through DDS: texts that are no UTF-8, and messages that are cut short, arrive at the node's door as they are."""
+    """Through DDS: texts that are no UTF-8, and messages that are cut short, arrive at the node as they are."""
     with node_of(SimulatorNode, "three_prism", {}) as (node, executor):
         sender = rclpy.create_node("sender")
         publisher = sender.create_publisher(ActuatorCommand, "actuator_command", 10)

@@ -26,15 +26,15 @@ def test_a_node_that_begins_late_takes_what_is_carried_and_tells_it_once(kind):
     with node_of(kind, "single_strut", {"method": "observer", "controller": "qp"}) as (node, executor):
         before = rclpy.create_node("before")
         executor.add_node(before)
-        told = []
+        received = []
         echo = f"{node.get_name()}/payload"
-        before.create_subscription(InertiaStamped, echo, told.append, WRENCHES)
+        before.create_subscription(InertiaStamped, echo, received.append, WRENCHES)
         until(lambda: executor.spin_once(timeout_sec=0.1) or node.count_subscribers(echo))
         latched = before.create_publisher(CarriedPayloads, CARRIED, LATCHED)
         latched.publish(CarriedPayloads(name=["strut"], mass=[0.2], centre=[0.0, 0.0, 0.05]))
-        until(lambda: executor.spin_once(timeout_sec=0.1) or told)
+        until(lambda: executor.spin_once(timeout_sec=0.1) or received)
         assert [(*each,) for each in carried_by(node).values()] == [("strut", 0.2, (0.0, 0.0, 0.05))]
-        assert (told[0].header.frame_id, told[0].inertia.m, told[0].inertia.com.z) == ("strut", 0.2, 0.05)
+        assert (received[0].header.frame_id, received[0].inertia.m, received[0].inertia.com.z) == ("strut", 0.2, 0.05)
         # later ones are told by `payload`, in the order in which they come: this topic only says how it was
         node._begin_with(CarriedPayloads(name=["strut"], mass=[0.9], centre=[0.0, 0.0, 0.0]))
         assert carried_by(node)["strut"].mass == 0.2
@@ -47,9 +47,9 @@ def test_an_estimator_that_keeps_payloads_tells_them_to_those_who_come_after_it(
         message = InertiaStamped()
         message.header.frame_id, message.inertia.m = "strut", 0.3
         weigh.callback(message)
-        after, told = rclpy.create_node("after"), []
+        after, received = rclpy.create_node("after"), []
         executor.add_node(after)
-        after.create_subscription(CarriedPayloads, CARRIED, told.append, LATCHED)
-        until(lambda: executor.spin_once(timeout_sec=0.1) or told)
-        assert (list(told[0].name), list(told[0].mass)) == (["strut"], [0.3])
+        after.create_subscription(CarriedPayloads, CARRIED, received.append, LATCHED)
+        until(lambda: executor.spin_once(timeout_sec=0.1) or received)
+        assert (list(received[0].name), list(received[0].mass)) == (["strut"], [0.3])
         after.destroy_node()

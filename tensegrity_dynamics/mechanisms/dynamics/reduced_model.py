@@ -1,4 +1,4 @@
-"""Equations of a mechanism in one choice of independent coordinates, which may change on the way.
+"""Equations of a mechanism in one choice of independent coordinates, which may change during the motion.
 
 With w the chosen coordinates, w' = v restricted to them, and u the efforts of the drives,
 

@@ -86,7 +86,7 @@ def cable_statics(
         what = "output" if entries else "driven cables"
         if not entries and (model.entries or mechanism.routes):
             what += " but routed or rigid ones, which are not counted here"
-        raise TensegrityError(f"{robot.name} has no {what}; wrenches are asked of outputs that driven cables hold.")
+        raise TensegrityError(f"{robot.name} has no {what}; wrenches are computed for outputs that driven cables hold.")
     work, reduction = make_workspace(flat), make_reduction_workspace(flat)
     evaluate(flat, np.ascontiguousarray(q, dtype=np.float64), np.zeros(mechanism.velocity_count), work)
     reduce_rows(work.loop, work.loop_bias, reduction, False)

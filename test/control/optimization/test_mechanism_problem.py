@@ -23,8 +23,8 @@ def test_the_efforts_of_a_robot_without_cables_give_the_acceleration():
         effort[mechanism.velocities_of(actuator.drives)] = value
     moved = forward_dynamics(mechanism, q, still, effort).acceleration
     poses, time = BodyPoses(robot.model), 1e-3  # of rest: y(t) = y + y'' t^2 / 2
-    places = [poses.update(q + 0.5 * sign * time**2 * moved).output(robot.output)[0][0] for sign in (1.0, -1.0)]
-    np.testing.assert_allclose((places[0] - places[1])[robot.output.rows] / time**2, desired, atol=1e-6)
+    positions = [poses.update(q + 0.5 * sign * time**2 * moved).output(robot.output)[0][0] for sign in (1.0, -1.0)]
+    np.testing.assert_allclose((positions[0] - positions[1])[robot.output.rows] / time**2, desired, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["manipulator", "cable_robot", "single_strut"])

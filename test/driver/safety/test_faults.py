@@ -310,13 +310,13 @@ def test_a_servo_that_tells_its_load_while_it_winds_in_tells_no_tension_until_it
     cell.axis.reach = 0.2145
     cell.run(50)
     assert math.isnan(cell.layer.tension("draw_1"))  # tight, and its load reads zero
-    told = []
+    reported = []
     for k in range(60):
         cell.run(1, {"draw_1": (Mode.POSITION, 0.2075)} if k == 0 else None)
         tension = cell.layer.tension("draw_1")
         if not math.isnan(tension):
-            told.append(tension - cell.axis.tension)
-    assert told and max(map(abs, told)) < 2.0 * cell.axis.stiffness * 0.015 * PERIOD
+            reported.append(tension - cell.axis.tension)
+    assert reported and max(map(abs, reported)) < 2.0 * cell.axis.stiffness * 0.015 * PERIOD
 
 
 # -- the table for builders --------------------------------------------------------------------------------------------

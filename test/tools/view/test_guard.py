@@ -1,4 +1,4 @@
-"""Who gets through the view's door, and with what: the laws of `guard`, tried from outside as attackers would."""
+"""Who may connect to the view, and what may be sent: the laws of `guard`, tried from outside as attackers would."""
 
 from __future__ import annotations
 
