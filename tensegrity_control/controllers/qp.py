@@ -157,16 +157,18 @@ class QPController(SampledController):
     streams_goals = takes_loads = takes_payloads = True
     default_period = LONGEST_PERIOD
     ABOUT: ClassVar[Mapping[str, Setting]] = {
-        "bandwidth": Setting("1/s of the output's loop, at most half the control rate; 0: as period and cables allow"),
-        "damping": Setting("1/s of motions that the output leaves free; 0: none", high=1e4),
-        "learning": Setting("how fast unknown forces are learned, in parts of the bandwidth; 0: never", high=1.0),
-        "floor": Setting("N that every driven cable keeps; 0: the robot's own minimum_tension", high=1e9),
-        "ceiling": Setting("N that no driven cable exceeds; 0: none", high=1e9),
-        "level": Setting("N desired in every driven cable; 0: what each had at the start", high=1e9),
-        "floor_margin": Setting("part of the floor kept in hand between commands; 0: none", high=1.0),
-        "effort_rate": Setting("change of efforts, in parts of their limits per s", low=1e-3, high=1e9),
+        "bandwidth": Setting(
+            "bandwidth of the output loop [1/s], at most half the control rate; 0: from period and cables"
+        ),
+        "damping": Setting("damping of motions that the output leaves free [1/s]; 0: none", high=1e4),
+        "learning": Setting("rate of learning unknown forces, as a fraction of the bandwidth; 0: off", high=1.0),
+        "floor": Setting("smallest tension of every driven cable [N]; 0: minimum_tension", high=1e9),
+        "ceiling": Setting("largest tension of every driven cable [N]; 0: no limit", high=1e9),
+        "level": Setting("desired tension of every driven cable [N]; 0: that at the start", high=1e9),
+        "floor_margin": Setting("margin above the floor between commands, as a fraction of it; 0: none", high=1.0),
+        "effort_rate": Setting("rate limit of efforts, as a fraction of their limits [1/s]", low=1e-3, high=1e9),
         **STIFFNESS_SETTINGS,
-        "singularity": Setting("distance kept to singular positions, in parts of that at the start; 0: none", high=0.9),
+        "singularity": Setting("smallest singularity distance, relative to the start; 0: no limit", high=0.9),
     }  # fmt: skip
     GAINS = tuple(ABOUT)
 

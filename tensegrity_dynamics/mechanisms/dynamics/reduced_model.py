@@ -254,7 +254,7 @@ class ReducedModel:
             )
             raise TensegrityError(
                 f"the loops cannot close where {values} was asked for: a gap of {error:.2g} m or rad is left. That is "
-                "out of reach or beside a singularity; choose other coordinates, or go there in shorter steps."
+                "out of reach or near a singularity; choose other coordinates, or go there in shorter steps."
             )
 
     def state_at(self, start: Array, w: Array, rate: Array) -> tuple[Array, Array, Array]:
