@@ -1,4 +1,4 @@
-"""What a tensegrity robot is and how it moves: robots, structures, equilibria, prestress, mechanisms, simulation."""
+"""Models of tensegrity robots: robot files, structures, equilibria, prestress, mechanisms, simulation, estimation."""
 
 from __future__ import annotations
 

@@ -438,7 +438,7 @@ class GoalController(GoalTaker):
     def _active(self, time: float) -> tuple[PathClock, Any]:
         """The motion under way; the last one begins when the one before has ended."""
         if not self._motions:
-            raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
+            raise TensegrityError("the controller has not received a state yet; call reset with a state first.")
         for each in reversed(self._motions):
             if time >= each[0].begin:
                 return each

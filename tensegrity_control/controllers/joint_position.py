@@ -52,7 +52,7 @@ class JointPositionController(PositionController):
     GAINS = ("feedback_gain",)
     ABOUT: ClassVar[Mapping[str, Setting]] = {
         "feedback_gain": Setting(
-            f"1/s of the correction by the estimated pose at rest; 0: none, -1: {FEEDBACK:g} where cables rub", low=-1.0
+            f"integral gain on the estimated pose at rest [1/s]; 0: off, -1: {FEEDBACK:g} with cable friction", low=-1.0
         )
     }
     equilibria: MechanismEquilibriumMap

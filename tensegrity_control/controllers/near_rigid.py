@@ -59,8 +59,15 @@ class NearRigidController(ElasticTorqueController):
     GAINS = ("position", "rate", "strain", "strain_rate", "effort")
     SETTINGS = ("ceiling", "level", *STIFFNESS_SETTINGS)
     ABOUT: ClassVar[Mapping[str, Setting]] = {
-        "ceiling": Setting("N that plans keep every cable below; 0: none", high=1e9),
-        "level": Setting("N that plans keep tensions near to; 0: the least that keep the floor", high=1e9),
+        "position": Setting("tolerated deviation of the tracked coordinates [rad or m]; smaller: stiffer feedback"),
+        "rate": Setting("tolerated deviation of their rates [rad/s or m/s]; smaller: more damping"),
+        "strain": Setting("tolerated deviation of the cables' strain, relative to that of the floor"),
+        "strain_rate": Setting(
+            "tolerated deviation of the strain rate [1/s], relative; smaller: more damping of cables"
+        ),
+        "effort": Setting("tolerated deviation of the efforts [N m or N]; larger: stronger feedback"),
+        "ceiling": Setting("largest planned tension of every cable [N]; 0: no limit", high=1e9),
+        "level": Setting("desired tension of every cable in plans [N]; 0: the smallest above the floor", high=1e9),
         **STIFFNESS_SETTINGS,
     }
 
@@ -105,7 +112,9 @@ class NearRigidController(ElasticTorqueController):
             floor = own_floor(model, np.array(robot.model.initial_configuration), start, least)
         self.floor = np.broadcast_to(np.asarray(floor, dtype=np.float64), start.shape)
         if ceiling and not np.all(self.floor < ceiling):
-            raise TensegrityError(f"ceiling is {ceiling:.4g} N, but a cable shall keep {np.max(self.floor):.4g} N.")
+            raise TensegrityError(
+                f"ceiling is {ceiling:.4g} N, but the floor of a cable is {np.max(self.floor):.4g} N."
+            )
         if stiffness > 0.0:
             rest_at(model, np.array(robot.model.initial_configuration), self.floor)  # out of reach is said at once
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import Accepted, Command, RobotState
+from ..controller import Accepted, Command, RobotState, Setting
 from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
@@ -50,6 +50,12 @@ class OutputTrackingController(ElasticTorqueController):
     model: OutputModel
 
     GAINS = ("output", "position", "rate", "effort")
+    ABOUT: ClassVar[Mapping[str, Setting]] = {
+        "output": Setting("tolerated deviation of the output from its path [m and rad]; smaller: stiffer feedback"),
+        "position": Setting("tolerated deviation of the coordinates from the equilibria [rad or m]"),
+        "rate": Setting("tolerated deviation of their rates [rad/s or m/s]; smaller: more damping"),
+        "effort": Setting("tolerated deviation of the efforts [N m or N]; larger: stronger feedback"),
+    }
 
     def __init__(
         self,

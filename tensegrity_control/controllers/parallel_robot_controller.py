@@ -8,9 +8,9 @@ positions, of which the middle one lies on a singularity, so that the criterion 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..cancellation import checkpoint
-from ..controller import Command, RobotState
+from ..controller import Command, RobotState, Setting
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..motion_planning.impedance_gains import ImpedanceGains, impedance_gains
 from ..motion_planning.singularity_crossing import check_path, crossing_trajectory
@@ -251,6 +251,11 @@ class ComputedTorqueController(ParallelRobotController):
     """
 
     GAINS = ("stiffness", "damping", "nearest")
+    ABOUT: ClassVar[Mapping[str, Setting]] = {
+        "stiffness": Setting("proportional gain K_p [1/s^2]; larger: smaller errors, less robust to latency"),
+        "damping": Setting("derivative gain K_d [1/s]; larger: errors decay with less oscillation"),
+        "nearest": Setting("singularity distance below which a planned crossing continues without feedback"),
+    }
 
     def __init__(
         self,
@@ -361,6 +366,9 @@ class KinematicController(ParallelRobotController):
     default_period = 0.02
 
     GAINS = ("gain",)
+    ABOUT: ClassVar[Mapping[str, Setting]] = {
+        "gain": Setting("gain of the position error [1/s], at most one per period; larger: faster correction"),
+    }
 
     def __init__(
         self,

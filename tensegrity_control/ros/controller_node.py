@@ -136,28 +136,29 @@ class ControllerNode(RobotNode):
 
     def __init__(self) -> None:
         super().__init__("controller")
-        self._robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
-        if self.parameter("servo_motors", False, "plans keep to what the servos of the robot file can do"):
+        self._own_name = self.get_name()
+        self._robot = load_robot(self.parameter("robot", "", "name of a shipped robot, or path of a robot file"))
+        if self.parameter("servo_motors", False, "plans respect the speed-torque line of the servos of the robot file"):
             self._robot = self._robot.with_servo_motors()
         self._settings = ControllerParameters(self, self._robot)
         self._deadline = self.parameter(
-            "deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0
+            "deadline", 0.1, "wall time without a state after which it counts as late [s]", low=0.001, high=60.0
         )
         nominal = self.parameter(
-            "command_delay", 0.0, "s by which actuators are known to take commands late, until it is measured",
+            "command_delay", 0.0, "delay from a command to its effect [s], used until it is measured",
             low=0.0, high=1.0,
         )  # fmt: skip
         self._latency, self._acted = CommandLatency(nominal), deque[tuple[int, int]](maxlen=RECENT)
         self._follows, self._away, self._stood = FollowedCommands(FRESHNESS), 0.0, -np.inf
         self._reference_rate = self.parameter(
-            "reference_rate", 50.0, "messages on `reference` per second of the robot's time; 0: with every command",
+            "reference_rate", 50.0, "rate of the topic `reference` [1/s of the robot's time]; 0: with every command",
             low=0.0, high=10000.0,
         )  # fmt: skip
         self._shown: tuple[Any, ...] = ()
         lockstep = self.parameter(
             "lockstep",
             False,
-            "the simulator waits for answers, for those that need a plan, too",
+            "lock-step: the simulator waits for every answer, also for those that need a plan",
         )
         self.planner = PlanningThread(self, lockstep)
         self.controller = self._settings.make(self._settings.name)
@@ -188,11 +189,15 @@ class ControllerNode(RobotNode):
         self._timings = self.create_subscription(TimeReference, "command_timing", self._keep_timing, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, NEWEST)
         patience = self.parameter(
-            "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
+            "wrench_timeout",
+            0.5,
+            "time after its stamp for which a wrench of external_wrench acts [s]",
+            low=0.01,
+            high=60.0,
         )
         largest = self.parameter(
-            "estimated_load_limit", -1.0, "N of estimated_wrench that count at most (moments: N m); 0: none, -1: half "
-            "of the robot's weight", low=-1.0, high=1e9,
+            "estimated_load_limit", -1.0, "largest part of estimated_wrench that is compensated [N; moments N m]; "
+            "0: none, -1: half of the robot's weight", low=-1.0, high=1e9,
         )  # fmt: skip
         self._loads = ExternalLoads(self._robot, patience, None if largest < 0.0 else largest)
         # what was taken, before the first answer that knows of it: a replay needs to know which one that was
@@ -200,7 +205,9 @@ class ControllerNode(RobotNode):
         self._payload_publisher = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
         self._estimates: Any = None
         self._hear_estimates()
-        if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
+        if self.parameter(
+            "known_wrenches", True, "use external_wrench and payload as known loads, if the controller supports it"
+        ):
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
             self.create_subscription(InertiaStamped, "payload", self._take_payload, WRENCHES)
             self.create_subscription(CarriedPayloads, CARRIED, self._begin_with, LATCHED)
@@ -298,7 +305,7 @@ class ControllerNode(RobotNode):
             self._stand_here(message)
 
     def _keep_timing(self, message: TimeReference) -> None:
-        if message.source == self.get_name():
+        if message.source == self._own_name:
             self._acted.append((nanoseconds(message.time_ref), nanoseconds(message.header.stamp)))
             self._follows.acted(1e-9 * nanoseconds(message.header.stamp))
 
@@ -347,8 +354,8 @@ class ControllerNode(RobotNode):
         self._look_whether_followed(message)
         self._loads.update(self.controller, self._now)
         command = self._sent = self._command(message)
-        self._answer = command_message(command, self.get_name(), self._session, float(self._settings.period))
-        self._answer.header.stamp, self._answer.header.frame_id = message.header.stamp, WORLD
+        period = float(self._settings.period)
+        self._answer = command_message(command, self._own_name, self._session, period, message.header.stamp)
         self._commands.publish(self._answer)
         self._publish_reference(message.header.stamp, command)
         with suppress(TensegrityError):  # where there is no reference, which the command has said

@@ -154,11 +154,11 @@ def load_turns(path: Path, calibration: RobotCalibration) -> dict[str, SavedPosi
         return {}
     except OSError as problem:
         raise CalibrationError(
-            f"{file} cannot be read ({problem.strerror or problem}); mend its permissions."
+            f"{file} cannot be read ({problem.strerror or problem}); correct its permissions."
         ) from problem
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise CalibrationError(
-            f"{file} is damaged ({type(problem).__name__}: {problem}), so that it is unknown whether turns were lost; "
+            f"{file} is damaged ({type(problem).__name__}: {problem}), so it is unknown whether turns were lost; "
             "home the tendons of the servos that were switched off, or delete it if you know that none was."
         ) from problem
 

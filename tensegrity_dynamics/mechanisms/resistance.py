@@ -63,7 +63,7 @@ class Resistance:
         efficiency: e of the gear through which an actuator drives the joint.
 
     Raises:
-        TensegrityError: a number is not finite or below zero, limits leave no range or have stops without stiffness.
+        TensegrityError: a number is not finite or below zero, the limits are empty or have stops without stiffness.
     """
 
     stiffness: float = 0.0
@@ -89,7 +89,7 @@ class Resistance:
             raise TensegrityError("rest must be a finite number.")
         low, high = self.limits
         if not low < high:
-            raise TensegrityError(f"limits {low:g} to {high:g} leave no range; give the lower one first.")
+            raise TensegrityError(f"limits {low:g} to {high:g} are an empty range; give the lower limit first.")
         if self.has_stops and self.stop_stiffness == 0.0:
             raise TensegrityError("limits need a stop_stiffness above zero; a stop is a spring on one side.")
         if not self.has_stops and (self.stop_stiffness or self.stop_damping):

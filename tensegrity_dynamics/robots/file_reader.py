@@ -179,8 +179,8 @@ def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tup
             unit = actuator.units[0]
             problems.add(
                 ("actuators", i, "position"),
-                f"the {what} of {item.drives}, {start:g} {unit}, lies outside of {low:g} to {high:g} {unit}; "
-                "widen them.",
+                f"the {what} of {item.drives}, {start:g} {unit}, is outside its limits {low:g} to {high:g} {unit}; "
+                "widen the limits.",
             )
     return tuple(made)
 

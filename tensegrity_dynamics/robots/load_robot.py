@@ -16,13 +16,13 @@ from .robot import Robot
 
 
 def shipped_robots() -> tuple[str, ...]:
-    """Names of the robots that come with the project."""
+    """Names of the shipped robots."""
     folder = resources.files("tensegrity_dynamics") / "robots"
     return tuple(sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".yaml")))
 
 
 def load_robot(robot: str | Path) -> Robot:
-    """A robot by the name of a shipped one, or from a file (anything with a slash or an ending .yaml).
+    """Robot from its file: the name of a shipped robot, or a path (any text with a slash or the ending .yaml).
 
     Raises:
         RobotFileError: there is no such robot, or its file is wrong; see the module.
@@ -51,7 +51,7 @@ def _read(path: Path) -> Robot:
 
 
 def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = None) -> Robot:
-    """A robot from the text of a file; errors call it `source_name`, and files that it names are beside `path`.
+    """Robot from the text of a file; errors name it `source_name`, and its file names are relative to `path`.
 
     Raises:
         RobotFileError: the text does not describe a robot; see the module.

@@ -49,7 +49,7 @@ class Builder(Protocol):
 
 @dataclass(frozen=True)
 class RobotType:
-    """One kind of robot.
+    """Kind of robot: its schema, builder, simulator, estimators, state codec, report and picture.
 
     Args:
         name: what `kind:` of a robot file says; equal to `model.kind`.
@@ -86,7 +86,9 @@ class RobotType:
 
     def __post_init__(self) -> None:
         if self.model.kind != self.name:
-            raise TensegrityError(f"robot type {self.name!r} has models of kind {self.model.kind!r}; name them alike.")
+            raise TensegrityError(
+                f"robot type {self.name!r} has models of kind {self.model.kind!r}; give both the same name."
+            )
         if not self.integrators or "rest" not in self.estimators:
             raise TensegrityError(f"robot type {self.name!r} needs an integrator and an estimator 'rest'.")
         if self.node_integrator not in ("", *self.integrators):
@@ -97,7 +99,7 @@ _types: dict[str, RobotType | Callable[[], RobotType]] = {}
 
 
 def register_robot_type(robot_type: RobotType) -> None:
-    """Let robot files say `kind: <name>`, and everything else serve such robots.
+    """Register a kind of robot, so that robot files may use `kind: <name>` and all programs support it.
 
     Raises:
         TensegrityError: the name is taken.

@@ -51,33 +51,33 @@ class EstimatorNode(RobotNode):
 
     def __init__(self) -> None:
         super().__init__("estimator")
-        robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
-        rigid = self.parameter("rigid_bars", True, "bars of structures keep their length, as in simulation")
-        self._lockstep = self.parameter("lockstep", False, "the simulator waits for answers")
+        robot = load_robot(self.parameter("robot", "", "name of a shipped robot, or path of a robot file"))
+        rigid = self.parameter("rigid_bars", True, "rigid bars of structures, as in simulation")
+        self._lockstep = self.parameter("lockstep", False, "lock-step: the simulator waits for every answer")
         method = self.parameter(
-            "method", "rest", "rest: shapes at rest; observer: mechanisms in motion, from positions and efforts",
+            "method", "rest", "rest: equilibrium shapes; observer: mechanisms in motion, from positions and efforts",
             choices=("rest", "observer"),
         )  # fmt: skip
         measured = self.parameter(
-            "measured_tensions", False, "the observer takes the tensions of tendon_states, unless they are estimated"
+            "measured_tensions", False, "the observer uses the tensions of tendon_states, unless they are estimated"
         )
         unknown = self.parameter(
-            "unknown_loads", True, "the observer estimates what pulls at the output, and the cables' stiffness, from "
-            "efforts; friction in gears looks like a load",
+            "unknown_loads", True, "the observer estimates the external load on the output, and the cables' stiffness, "
+            "from efforts; gear friction is indistinguishable from a load",
         )  # fmt: skip
         self._observes = method == "observer"
         self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes, unknown_loads=unknown)
         with_wrenches = self.parameter(
-            "known_wrenches", True, "the estimator reckons with external_wrench (observer) and payload; the "
-            "controller's must be the same",
+            "known_wrenches", True, "the estimator uses external_wrench (observer) and payload as known loads; the "
+            "controller must have the same value",
         )  # fmt: skip
-        keeps = self.parameter(
-            "keeps_payloads",
-            False,
-            "the estimator publishes carried_payloads, as the simulator does where there is one",
-        )
+        keeps = self.parameter("keeps_payloads", False, "publish carried_payloads, if there is no simulator that does")
         patience = self.parameter(
-            "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
+            "wrench_timeout",
+            0.5,
+            "time after its stamp for which a wrench of external_wrench acts [s]",
+            low=0.01,
+            high=60.0,
         )
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
         self._at = 0.0

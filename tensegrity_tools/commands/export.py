@@ -15,9 +15,11 @@ from .arguments import RobotArgument
 
 def export(
     robot: RobotArgument,
-    to: Annotated[str, typer.Option("--to", help="mjcf (MuJoCo), or matrices (of structures: C, d, t, k, m)")] = "mjcf",
+    to: Annotated[
+        str, typer.Option("--to", help="format: mjcf (MuJoCo), or matrices (structures: C, d, t, k, m)")
+    ] = "mjcf",
     out: Annotated[
-        Path | None, typer.Option("--out", help="file to write instead of printing; of matrices a folder or .npz")
+        Path | None, typer.Option("--out", help="file to write; for matrices a folder or an .npz file; default: print")
     ] = None,
 ) -> None:
     """The robot at rest for another simulator, or as matrices; what the format cannot say is listed."""

@@ -21,22 +21,26 @@ if TYPE_CHECKING:
 
 def new(
     name: Annotated[
-        str, typer.Argument(help="of the robot; its file is NAME.yaml, here or in the folder given with it")
+        str,
+        typer.Argument(
+            help="name of the robot; the file is NAME.yaml, in the present folder or in a folder given with the name"
+        ),
     ],
-    kind: Annotated[str, typer.Option("--kind", help="the template: structure or mechanism")] = "structure",
+    kind: Annotated[str, typer.Option("--kind", help="kind of robot: structure or mechanism")] = "structure",
     matrices: Annotated[
         Path | None,
         typer.Option(
-            "--from-matrices", help="a structure from C, d, t, k, m (document 001): a folder of CSV files, or an .npz"
+            "--from-matrices",
+            help="matrices C, d, t, k, m of a structure (document 001): a folder of CSV files, or an .npz file",
         ),
     ] = None,
     mjcf: Annotated[
         Path | None,
-        typer.Option("--from-mjcf", help="a mechanism from a model of MuJoCo (MJCF, or URDF that it reads)"),
+        typer.Option("--from-mjcf", help="MuJoCo model of a mechanism (MJCF, or a URDF that MuJoCo reads)"),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="write over a file that is there")] = False,
+    force: Annotated[bool, typer.Option("--force", help="replace an existing file")] = False,
 ) -> None:
-    """Write a commented robot file that runs as it is; then change it. docs/your_own_robot.md leads through it."""
+    """Write a commented robot file that runs as it is and that you can then edit; tutorial: docs/your_own_robot.md."""
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
     robot = _checked_name(path.stem)
     check_folder(path, "NAME")

@@ -48,7 +48,7 @@ def launch_description(use: str) -> LaunchDescription:
 
     What the choice of arguments refuses ends the launch with its sentence before any process starts.
     """
-    rviz = _argument(RVIZ, False, "start rviz2 with the display of this use", YES_NO)
+    rviz = _argument(RVIZ, False, "start rviz2 with the configuration for this launch file", YES_NO)
     declared = [
         *(_argument(each.name, each.default, each.metadata["text"], values_of(each)) for each in choices_for(use)),
         rviz,

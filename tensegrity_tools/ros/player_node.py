@@ -89,13 +89,19 @@ class PlayerNode(RobotNode):
 
     def __init__(self) -> None:
         super().__init__("player")
-        path = self.parameter("bag", "", "the bag to play")
-        self._lockstep = self.parameter("lockstep", True, "estimator and controller answer again, and are compared")
-        self._rate = self.parameter("rate", 1.0, "robot seconds per second", low=0.01, high=100.0, live=True)
-        start = self.parameter("position", 0.0, "s from the start of the bag; set it to seek", live=True)
-        self._paused = self.parameter("paused", False, "stand still", live=True)
-        self._listeners = self.parameter("listeners", 0, "who must hear structure_state before the bag is played")
-        self._loop = self.parameter("loop", False, "from the end to the start again", live=True)
+        path = self.parameter("bag", "", "path of the bag to play")
+        self._lockstep = self.parameter(
+            "lockstep", True, "run estimator and controller again, and compare their answers"
+        )
+        self._rate = self.parameter(
+            "rate", 1.0, "robot seconds per second of real time", low=0.01, high=100.0, live=True
+        )
+        start = self.parameter("position", 0.0, "time in the bag [s]; set it to seek", live=True)
+        self._paused = self.parameter("paused", False, "playback is paused", live=True)
+        self._listeners = self.parameter(
+            "listeners", 0, "number of subscribers of structure_state to wait for before playback"
+        )
+        self._loop = self.parameter("loop", False, "start again at the end of the bag", live=True)
         self._stays = self._ended = False  # somebody steers it: then it waits at its end for more
         self._steering: tuple[Any, ...] = ()
         self._steering_at = 0.0
@@ -105,8 +111,8 @@ class PlayerNode(RobotNode):
         namespace = self.get_namespace().rstrip("/")
         if self._lockstep and not namespace.endswith(f"/{NAMESPACE}"):
             raise TensegrityError(
-                f"a replay in lock-step runs in the namespace {NAMESPACE}, where no robot hears it: start all of its "
-                f"nodes with -r __ns:=/{NAMESPACE}, or by `tensegrity up replay`."
+                f"a replay in lock-step runs in the namespace {NAMESPACE}, where no robot receives it: start all of "
+                f"its nodes with -r __ns:=/{NAMESPACE}, or by `tensegrity up replay`."
             )
         self._robot = namespace.removesuffix(f"/{NAMESPACE}") if self._lockstep else namespace
         self._began = time.monotonic()
@@ -174,7 +180,7 @@ class PlayerNode(RobotNode):
             self._turns.spin_once(timeout_sec=0.1)
             others = self._robots() or others
         raise TensegrityError(
-            f"{', '.join(sorted(others))}: a robot is running here, and a replay beside it is refused. End it, or "
+            f"{', '.join(sorted(others))}: a robot is running in this ROS domain, so the replay is refused. End it, or "
             "replay in another ROS_DOMAIN_ID."
         )
 

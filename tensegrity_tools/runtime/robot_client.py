@@ -283,7 +283,7 @@ class Watcher:
         client = self._clients[name]
         if not client.wait_for_service(timeout_sec=min(patience, 5.0)):
             raise TensegrityError(
-                f"nobody offers the service {name}; is the robot running? Start it with `tensegrity up sim`."
+                f"no node offers the service {name}; is the robot running? Start it with `tensegrity up sim`."
             )
         future = client.call_async(Trigger.Request() if request is None else request)
         if not self.wait_until(future.done, patience):

@@ -113,8 +113,8 @@ def cable_statics(
     for entry, least, largest in zip(entries, low, high, strict=True):
         if not 0.0 <= least < largest:
             raise TensegrityError(
-                f"cable {entry.name} shall keep {least:.4g} N and at most {largest:.4g} N; give a floor from 0 on, "
-                "below the ceiling."
+                f"cable {entry.name} has the floor {least:.4g} N and the ceiling {largest:.4g} N; give a floor from 0 "
+                "on, below the ceiling."
             )
     output: BodyFrame = robot.output  # type: ignore[assignment]
     return CableStatics(

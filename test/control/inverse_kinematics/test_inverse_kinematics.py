@@ -181,7 +181,7 @@ def test_an_unreachable_goal_names_the_tendons_and_limits_that_bind() -> None:
         assert name in str(error)
     assert "nearest reachable pose" in str(error).lower()
     assert "mm" in str(error)
-    limits = [each.partition(": ")[2] for each in str(error).partition("What stops it: ")[2].split("; ")]
+    limits = [each.partition(": ")[2] for each in str(error).partition("Cause: ")[2].split("; ")]
     assert len(limits) == len(set(limits)), "a limit that stops several tendons is said once"
 
 

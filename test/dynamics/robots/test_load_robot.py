@@ -201,7 +201,7 @@ WRONG = [
     ("drives: pull_left", "drives: mast", 17, "actuators[0] (mast).position", ["the start of mast", "outside"]),
     ("drives: pull_left", "drives: back", 17, "actuators[0] (back).drives", ["pull_left, pull_right"]),
     ("drives: pull_left", "drives: pull_right", 18, "actuators[1] (winch)", ["driven by actuator pull_right already"]),
-    ("position: [4, 8], rate: \"10", "position: [8, 4], rate: \"10", 17, "actuators[0] (pull_left)", ["no range"]),
+    ("position: [4, 8], rate: \"10", "position: [8, 4], rate: \"10", 17, "actuators[0] (pull_left)", ["empty range"]),
     ("left, position: [4, 8]", "left, position: [7, 8]", 17, "actuators[0] (pull_left).position", ["outside"]),
     ("minimum_tension: 0.1", "minimum_tension: 9", 17, "actuators[0] (pull_left)", ["minimum tension"]),
     ('"10 cm/s"', '"10 deg/s"', 17, "actuators[0] (pull_left).rate", ["unit of angular speed", "a speed is needed"]),

@@ -70,6 +70,6 @@ def test_what_was_too_late_by_the_clock_stands_in_the_diagnostics():
     simulator = status(lost_periods=2, real_time_factor="0.99")
     said = pace({"controller": controller, "simulator": simulator})
     assert "3 of 8100 states were answered later than a period, 1 states came late" in said
-    assert said.endswith("left out 2 periods, real time x 0.99")
+    assert said.endswith("left out 2 periods, real-time factor 0.99")
     assert pace({"controller": status(missed_deadlines=181, answered_states=3182)}).endswith("more time")
     assert "simulator" not in pace({"controller": controller})  # on hardware
