@@ -40,15 +40,15 @@ def learn_force(matrix, rate, before, lasts, foreseen, share, result, factor, co
 
 
 @allocation_free
-def fill_load(known, body, point, centre, force, selection, load):
+def fill_load(loads, body, point, centre, force, selection, load):
     """Fill load (b, 6), moments first, with the known loads (b, 6) and a force (k,) at a point (3,) of a body.
 
     Args:
         centre: (b, 3) m, of the bodies. selection: (k, 6), directions along which the force acts.
     """
-    for b in range(known.shape[0]):
+    for b in range(loads.shape[0]):
         for m in range(6):
-            load[b, m] = known[b, m]
+            load[b, m] = loads[b, m]
     x, y, z = point[0] - centre[body, 0], point[1] - centre[body, 1], point[2] - centre[body, 2]
     for k in range(force.shape[0]):
         a, b, c = force[k] * selection[k, 0], force[k] * selection[k, 1], force[k] * selection[k, 2]
@@ -80,7 +80,7 @@ class LearnedForce:
         return bool(self._learn(mobility, rate, before, lasts, foreseen, share_per_s, self.force, *self._scratch))
 
     def apply(
-        self, known: Array, body: int, point: Array, centre: Array, force: Array, axes: Array, load: Array
+        self, loads: Array, body: int, point: Array, centre: Array, force: Array, axes: Array, load: Array
     ) -> None:
         """Fill the load (b, 6) of the equations, see `fill_load`."""
-        self._fill(known, body, point, centre, force, axes, load)
+        self._fill(loads, body, point, centre, force, axes, load)
