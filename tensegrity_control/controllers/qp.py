@@ -483,12 +483,17 @@ class QPController(SampledController):
         duration: float | None = None,
         profile: str = "minimum_jerk",
         rest: RestPoint | None = None,
+        way: tuple[Array, Array, Array] | None = None,
     ) -> PlannedMotion:
-        """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`."""
+        """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`.
+
+        Args:
+            way: of `find_way`; looked for here without, where one is needed.
+        """
         self.check_goal(duration, profile)
         if self._given_up and self._growth.beyond:
             raise InfeasibleControlError(f"the output is held by the actuators' impedances alone: {self._given_up}.")
-        shapes = self._shapes_to(goal) if self._leads or self._settled.needed else None
+        shapes = self.find_way(goal) if way is None and self.looks_for_ways else way
         clock, tracker = self._active(now)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
@@ -499,7 +504,12 @@ class QPController(SampledController):
         path = OutputPath(motion, rotation, tracker.translations, shapes)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
 
-    def _shapes_to(self, goal: PoseGoal) -> tuple[Array, Array, Array]:
+    @property
+    def looks_for_ways(self) -> bool:
+        """Whether free motions or springs decide which goals have shapes at rest, see `find_way`."""
+        return self._leads or self._settled.needed
+
+    def find_way(self, goal: PoseGoal) -> tuple[Array, Array, Array]:
         """Shapes at rest on the way to a goal, as `OutputPath` takes them.
 
         Raise UnreachableGoalError or InfeasibleControlError where no shapes at rest with tight cables lead to a goal:

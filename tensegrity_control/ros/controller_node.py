@@ -689,8 +689,8 @@ class ControllerNode(RobotNode):
             self._control(message)
 
     def _take_goal_pose(self, message: PoseStamped) -> None:
-        """A goal of the topic: at once where the controller takes streams of them, else like one of the service."""
-        if self.controller.streams_goals:
+        """A goal of the topic: at once where the controller takes streams and looks for no ways, else as services."""
+        if self.controller.streams_goals and not self.controller.looks_for_ways:
             self._stream_goal(message)
             return
         self._newest_goal = message
