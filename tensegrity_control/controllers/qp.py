@@ -501,6 +501,16 @@ class QPController(SampledController):
         note = ""
         if motion.asked_too_short:
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
+        slow = ""
+        if axes := self._guard.slow_axes():
+            slow = f"nearly singular here: actuators hardly move the output along {' and '.join(axes)}"
+        if motion.end > self.longest:
+            raise InfeasibleControlError(
+                f"the motion would take {motion.end:.3g} s, above {self.longest:g} s, for the limits of speed and "
+                f"acceleration{f' ({slow})' if slow else ''}; lead the robot to where its actuators move the output "
+                "faster (joint_position), or go in steps."
+            )
+        note = "; ".join(filter(None, (note, slow)))
         path = OutputPath(motion, rotation, tracker.translations, shapes)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
 

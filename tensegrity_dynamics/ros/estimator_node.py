@@ -2,9 +2,10 @@
 
 The observer takes the efforts of joint_states, the tensions of tendon_states where they are measured, and the wrenches
 of external_wrench; what else pulls at the output it tells on estimated_wrench. Shapes at rest of mechanisms take what
-is carried from the topic payload. What it has taken of either it tells under its own name, before the first state that
-knows of it: a replay needs to know which one that was. Of a robot that rolls the estimator takes the topic imu where
-the robot file has IMUs; in lock-step it waits for those of the same time.
+is carried from the topic payload; where tendon_states tells other tensions than such a shape has, diagnostics warn.
+What it has taken of either it tells under its own name, before the first state that knows of it: a replay needs to know
+which one that was. Of a robot that rolls the estimator takes the topic imu where the robot file has IMUs; in lock-step
+it waits for those of the same time.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..robots.state_record import StateRecord
 from ..structures.estimation.imu_readings import ImuReadings
+from ..tension_fit import TensionFit
 from .geometry_messages import (
     carried_from_message,
     fill_carried,
@@ -41,6 +43,8 @@ from .imu_messages import imu_from_message
 from .robot_node import CARRIED, LATCHED, NEWEST, OK, SENSORS, STATE, WARN, WRENCHES, RobotNode, run_node
 from .state_encoding import StateBuffer, publish_state, state_message
 
+FRESH = 0.5
+"""s between tensions and a shape that are compared."""
 WORDED = 0.5
 """s of the robot's clock for which the words on unknown loads stay as they are."""
 
@@ -66,6 +70,7 @@ class EstimatorNode(RobotNode):
             "from efforts; gear friction is indistinguishable from a load",
         )  # fmt: skip
         self._observes = method == "observer"
+        self._doing = "observing" if self._observes else "estimating"
         self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes, unknown_loads=unknown)
         with_wrenches = self.parameter(
             "known_wrenches", True, "the estimator uses external_wrench (observer) and payload as known loads; the "
@@ -96,7 +101,8 @@ class EstimatorNode(RobotNode):
         if self._imus is not None and self._imus.names:
             self.create_subscription(Imu, "imu", self._take_imu, SENSORS)
         self._measures = measured and self._observes
-        if self._measures:
+        self._fit = None if self._observes else TensionFit()
+        if self._measures or self._fit is not None:
             self.create_subscription(TendonState, "tendon_states", self._keep_tendons, STATE)
         self._estimated = None
         if self._observes:
@@ -170,7 +176,8 @@ class EstimatorNode(RobotNode):
             values["slack"] = ", ".join(estimate.slack) or "none"
             if not self._observes and np.isfinite(estimate.softest):
                 values["softest"] = f"{estimate.softest:.4g} N/m"
-            self.set_status(OK, "observing" if self._observes else "estimating", **values)
+            misfit = self._misfit(estimate)
+            self.set_status(WARN if misfit else OK, misfit or self._doing, **values)
 
     def _publish_load(self, estimate: Estimate, at: Time) -> dict[str, str]:
         """Publish what pulls at the output unknown, and say it with its deviations."""
@@ -242,6 +249,16 @@ class EstimatorNode(RobotNode):
             return (efforts,)
         tensions = zip(tendons.name, tendons.tension, strict=False)
         return efforts, {name: tension for name, tension in tensions if name in self._names}
+
+    def _misfit(self, estimate: Estimate) -> str:
+        """Where tensions that are told do not fit a shape at rest; empty where they do, and for observers."""
+        tendons = self._tendons
+        if self._fit is None or tendons is None:
+            return ""
+        if abs(1e-9 * nanoseconds(tendons.header.stamp) - self._at) > FRESH:
+            return ""
+        told = dict(zip(tendons.name, tendons.tension, strict=False))
+        return self._fit.look(self._at, estimate.tensions, told, tendons.estimated)
 
     def _record(self, estimate: Estimate) -> StateRecord:
         record = self._codec.encode(estimate, estimate.pose, estimate.twist)

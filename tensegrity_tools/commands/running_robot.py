@@ -85,6 +85,8 @@ def goal(
                 )
             error = 1e3 * float(np.linalg.norm(watcher.pose[0] - moved))
             console.print(f"the output is {error:.3g} mm from the goal position.")
+            if (said := watcher.warning("estimator")) and watcher.state.source == "estimator":
+                console.print(f"so the estimator has it, but: {said}")
 
 
 def status(namespace: NamespaceOption = "", as_json: JsonOption = False) -> None:

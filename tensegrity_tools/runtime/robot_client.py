@@ -123,6 +123,11 @@ class Watcher:
             if status.level > DiagnosticStatus.OK and status.message.startswith(MISSED):
                 self.missed = status.message
 
+    def warning(self, node: str) -> str:
+        """What the diagnostics of a node last warned of; empty where all was well, or nothing was heard."""
+        said = self.diagnostics.get(node)
+        return said.message if said is not None and said.level > DiagnosticStatus.OK else ""
+
     def forget(self) -> None:
         """Begin anew to keep the lowest tensions and whether a command was missed."""
         self.lowest, self.missed = {}, ""
