@@ -303,7 +303,7 @@ class QPController(SampledController):
         TensegrityError: a parameter is out of range, or the robot has no such control; says which part is in the way.
     """
 
-    streams_goals = takes_loads = takes_payloads = True
+    streams_goals = takes_loads = takes_payloads = takes_estimates = True
     default_period = LONGEST_PERIOD
     ABOUT: ClassVar[Mapping[str, Setting]] = {
         "bandwidth": Setting("1/s of the output's loop, at most half the control rate; 0: as period and cables allow"),
