@@ -20,7 +20,10 @@ from tensegrity_dynamics.simulation import Simulation
 from tensegrity_dynamics.simulation_interface import Observation
 from tensegrity_dynamics.structures.structure import Structure
 
-TAKES_NO_LOADS = "this controller takes no loads that are reported while it runs; use qp."
+TAKES_NO_LOADS = (
+    "this controller takes no payloads and no wrenches that are announced while it runs; of mechanisms qp, task, "
+    "near_rigid, joint_position and computed_torque do."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,10 +197,16 @@ class Controller(ABC):
     """Whether its feedback needs the velocities of the robot, which an estimate of equilibria alone has not."""
     streams_goals: ClassVar[bool] = False
     """Whether goals may come at any rate, each taking over from where the one before has led."""
+    plans_beside: bool = False
+    """Whether what it plans by itself, for loads that were announced, is made in a thread of its own."""
     takes_payloads: ClassVar[bool] = False
     """Whether it reckons with payloads that are put on while the robot runs, by `carry`."""
     takes_loads: ClassVar[bool] = False
     """Whether it reckons with loads that are set while it runs, by `set_loads`."""
+    takes_estimates: ClassVar[bool] = False
+    """Whether these may be those that an observer estimates, which change all the time."""
+    no_loads: ClassVar[str] = TAKES_NO_LOADS
+    """What is said of loads where it takes none."""
     default_period: ClassVar[float] = 0.02
     """Default period of the commands [s]."""
     GAINS: ClassVar[tuple[str, ...]] = ()
@@ -226,11 +235,11 @@ class Controller(ABC):
 
     def set_loads(self, forces: Any) -> None:
         """Known loads from now on, as `Simulation.apply_forces` takes them. Raises TensegrityError: takes none."""
-        raise TensegrityError(TAKES_NO_LOADS)
+        raise TensegrityError(self.no_loads)
 
     def carry(self, payloads: Sequence[Any]) -> None:
         """Payloads that bodies carry from now on beside those of the file. Raises TensegrityError: takes none."""
-        raise TensegrityError("this controller does not support payloads that are added while it runs; use qp.")
+        raise TensegrityError(self.no_loads)
 
     def acted(self, stamp: float, begin: float) -> None:  # noqa: B027  # most have no use for it
         """The command that answered the state of `stamp` [s] acts from `begin` [s] on, as the plant has reported."""

@@ -154,7 +154,7 @@ class QPController(SampledController):
         TensegrityError: a parameter is out of range, or the robot has no such control; says which part prevents it.
     """
 
-    streams_goals = takes_loads = takes_payloads = True
+    streams_goals = takes_loads = takes_payloads = takes_estimates = True
     default_period = LONGEST_PERIOD
     ABOUT: ClassVar[Mapping[str, Setting]] = {
         "bandwidth": Setting(

@@ -161,7 +161,9 @@ class ControllerNode(RobotNode):
             "lock-step: the simulator waits for every answer, also for those that need a plan",
         )
         self.planner = PlanningThread(self, lockstep)
+        self._plans_beside = not lockstep
         self.controller = self._settings.make(self._settings.name)
+        self.controller.plans_beside = self._plans_beside
         self._failed: str | None = None
         self.on_change(self._parameter_changed)
         self._reader = StateReader(self._robot)
@@ -514,6 +516,8 @@ class ControllerNode(RobotNode):
         with self.noting_refusal("payload"):
             self._loads.take_payload(*payload_from_message(message), self._now)
             self._payload_publisher.publish(message)
+            if not self.controller.takes_payloads:
+                raise TensegrityError(f"{message.header.frame_id}: {self.controller.no_loads}")
 
     def _begin_with(self, message: CarriedPayloads) -> None:
         """What the robot carried before this node listened: the first message tells all of it, `payload` the rest."""
@@ -523,6 +527,8 @@ class ControllerNode(RobotNode):
         with self.noting_refusal("payload"):
             for each in self._loads.begin_with(carried_from_message(message), self._now):
                 self._payload_publisher.publish(fill_payload(InertiaStamped(), each, self._stamp or 0))
+                if not self.controller.takes_payloads:
+                    raise TensegrityError(f"{each.name}: {self.controller.no_loads}")
 
     def _newest(self, message: StructureState) -> float:
         """s, of the newest reading of the actuators that is known; of the state itself where none is newer."""
@@ -531,8 +537,8 @@ class ControllerNode(RobotNode):
         return 1e-9 * (read if 0 < read - stamp < 1e9 * OLDEST_STATE else stamp)
 
     def _hear_estimates(self) -> None:
-        """Listen to `estimated_wrench` as long as the controller reckons with loads; nobody else needs the messages."""
-        if not self.controller.takes_loads:
+        """Listen to `estimated_wrench` as long as the controller follows it; nobody else needs the messages."""
+        if not self.controller.takes_estimates:
             if self._estimates is not None:
                 self.destroy_subscription(self._estimates)
             self._estimates = None
@@ -636,6 +642,7 @@ class ControllerNode(RobotNode):
             raise TensegrityError(f"the robot moves under {self._settings.name}; call hold first, then switch.")
         before = self._settings.name
         controller = self._settings.make(name, make_quickly)  # the robot is held meanwhile
+        controller.plans_beside = self._plans_beside
         if self._stamp is not None and self._state is not None:
             try:
                 self._loads.carry(controller)

@@ -218,6 +218,11 @@ class ReducedModel:
         np.multiply(self.mechanism.flat.cable_young, stiffness, out=self._flat.cable_young)
 
     @property
+    def centre(self) -> Array:
+        """(nq,) around which charts of joints with quaternions count."""
+        return self._centre
+
+    @property
     def flat(self) -> FlatMechanism:
         """The mechanism's arrays with the stiffness of `take_loads`."""
         return self._flat
