@@ -192,7 +192,7 @@ class Simulation:
         given = {
             "position": position, "velocity": velocity, "effort": effort, "impedance": impedance
         }  # fmt: skip
-        asked: dict[str, Mapping[str, Any]] = {mode: {} if each is None else each for mode, each in given.items()}
+        asked: dict[str, Mapping[str, Any]] = {mode: each for mode, each in given.items() if each is not None}
         seen = set[str]()
         for mode, values in asked.items():  # all of it is looked at before any of it is applied
             checked_commands(mode, values, self._actuators)

@@ -46,6 +46,25 @@ ANGLE_STEP = 1e-6
 
 
 @allocation_free
+def measure_errors(weights, error, rate):
+    """Of errors (k,), weighed: their length, that across the rate (k,) where they point against it, and the sum of them
+    all as they are."""
+    size, square, ahead, total = 0.0, 0.0, 0.0, 0.0
+    for k in range(error.shape[0]):
+        behind, along = weights[k] * error[k], weights[k] * rate[k]
+        size += behind * behind
+        square += along * along
+        ahead += behind * along
+        total += abs(error[k])
+    beside = size
+    if square > 0.0 and ahead < 0.0:
+        beside = 0.0
+        for k in range(error.shape[0]):
+            beside += (weights[k] * (error[k] - ahead / square * rate[k])) ** 2
+    return np.sqrt(size), np.sqrt(beside), total
+
+
+@allocation_free
 def fill_rows(rows, columns, values, position, velocity, back, selection, turn, w, error, rate, desired):
     """Fill errors, rates and accelerations (k,) of rows whose values stand in columns (k,); see `OutputTask.follow`."""
     for k in range(rows.shape[0]):

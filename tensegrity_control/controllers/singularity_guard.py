@@ -8,8 +8,9 @@ with D the sizes of its rows at the start: what all rows lose alike counts, too,
 near. It is zero where the output cannot move along some direction (an arm that is stretched, J loses rank) and where
 the actuators do not hold it along some direction (a parallel robot whose links line up), and needs no choice of
 coordinates. Cables cannot push: where the effort that holds the output nears its limit, what is left of it
-(`holding_reserve`, of one at most at the start) is the distance if that is less. With h = d - margin the law is a
-brake: what approaches does so no faster than
+(`holding_reserve`, of one at most at the start) is the distance if that is less; so is what a robot that hangs in its
+cables keeps above their floors (`tension_headroom`, of one floor at most at the start). With h = d - margin the law is
+a brake: what approaches does so no faster than
 
     h' >= -r(h),   r(h) = sqrt(2 a h + (a/k)^2) - a/k  (k h where h < 0),   e = h' + r(h),   e' >= -2 k e
 
@@ -30,6 +31,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import AXES
 
 from .holding_reserve import HoldingReserve
+from .tension_headroom import TensionHeadroom
 
 NEAR = 4.0
 """Margins within which the gradient is looked at."""
@@ -84,6 +86,7 @@ class SingularityGuard:
         self._equations, self._effort, self.margin = equations, effort, margin
         self._ratio, self._turned = QuickCall(authority), np.zeros_like(equations.arrays.output_1)
         self.reserve = HoldingReserve(equations, effort, floor)
+        self.headroom = TensionHeadroom(equations, effort, floor)
         self.begin()
 
     def begin(self) -> None:
@@ -97,6 +100,10 @@ class SingularityGuard:
         self._guards = start > NO_AUTHORITY
         self._start = start if self._guards else 1.0
         self._reserve_start, self._strained = min(max(reserve, 0.0), 1.0), False
+        self._headroom_start, self._low, self._above = 0.0, False, np.inf
+        self.headroom.begin(self._equations.tension)
+        if self.headroom.hangs:
+            self._headroom_start = min(max(self.headroom.value(), 0.0), 1.0)
 
     def refuse_singular(self) -> None:
         """Raise TensegrityError where the robot as it is cannot move a controlled axis of its output at all, or not
@@ -139,9 +146,9 @@ class SingularityGuard:
         used = 1.0 if effort is None else max(np.abs(effort / self._effort).tolist(), default=0.0)
         self._strained = self._reserve_start > 0.0 and used * (1.0 + self._reserve_start) > 1.0
         before, looked, self._looked = self.distance, self._looked, 0
+        self._look_at_floors(effort, 2.0 * ahead * looked, bandwidth)
         self.distance = self._seen()
-        approach = (before - self.distance) / (2.0 * ahead * looked)
-        if self.distance > self.margin + max((NEAR - 1.0) * self.margin, FORESEEN / bandwidth * approach):
+        if self.distance > self._near(before - self.distance, 2.0 * ahead * looked, bandwidth):
             return desired
         slope, rate, bend, mobility = self._derivatives(q, v, ahead)
         away = mobility @ slope
@@ -155,16 +162,28 @@ class SingularityGuard:
         short = -steepness * rate - 2.0 * pace * (rate + allowed) - bend - float(slope @ desired)
         if not short > 0.0:
             return desired
-        self.reason = (
-            f"held short of a singularity ({self._lost()}; distance {self.distance:.3g} of that at the start, "
-            f"{self.margin:.3g} is kept)"
-        )
+        kept = f"distance {self.distance:.3g} of that at the start, {self.margin:.3g} is kept"
+        self.reason = f"held short of {'a border' if self._low else 'a singularity'} ({self._lost()}; {kept})"
         return np.asarray(desired + (short / size) * away)
+
+    def _near(self, approach: float, elapsed: float, bandwidth: float) -> float:
+        """Distance within which the law may matter, with what it has fallen by in `elapsed` s."""
+        return self.margin + max((NEAR - 1.0) * self.margin, FORESEEN / bandwidth * approach / elapsed)
+
+    def _look_at_floors(self, effort: Array | None, elapsed: float, bandwidth: float) -> None:
+        """Whether efforts (a,) of the last period leave cables so near to their floors that nobody knows without a look
+        what is kept above them."""
+        if not self._headroom_start > 0.0:
+            return
+        above = -np.inf if effort is None else self.headroom.least(effort) / self._headroom_start
+        fallen = self._above - above if np.isfinite(self._above) and np.isfinite(above) else 0.0
+        self._low, self._above = above < self._near(fallen, elapsed, bandwidth), above
 
     def _seen(self) -> float:
         """Distance at the state of the last `update`."""
         reserve = self.reserve.value() / self._reserve_start if self._strained else np.inf
-        return min(self._authority(), reserve)
+        headroom = self.headroom.value() / self._headroom_start if self._low else np.inf
+        return min(self._authority(), reserve, headroom)
 
     def _scaled(self) -> Array:
         """(k, a) D^-1 B U at the state of the last `update`."""
@@ -176,6 +195,8 @@ class SingularityGuard:
 
     def _lost(self) -> str:
         """In words, what is lost."""
+        if self._low and self.headroom.value() / self._headroom_start <= self.distance:
+            return f"cable {self.headroom.tightest()} comes to its floor"
         if self._strained and self.distance < self._authority():
             return f"it takes {min(self.reserve.share(), 9.99):.0%} of the effort of {self.reserve.strained()}"
         return (

@@ -136,6 +136,7 @@ class ControllerNode(RobotNode):
 
     def __init__(self) -> None:
         super().__init__("controller")
+        self._own_name = self.get_name()
         self._robot = load_robot(self.parameter("robot", "", "name of a shipped robot, or path of a robot file"))
         if self.parameter("servo_motors", False, "plans respect the speed-torque line of the servos of the robot file"):
             self._robot = self._robot.with_servo_motors()
@@ -304,7 +305,7 @@ class ControllerNode(RobotNode):
             self._stand_here(message)
 
     def _keep_timing(self, message: TimeReference) -> None:
-        if message.source == self.get_name():
+        if message.source == self._own_name:
             self._acted.append((nanoseconds(message.time_ref), nanoseconds(message.header.stamp)))
             self._follows.acted(1e-9 * nanoseconds(message.header.stamp))
 
@@ -353,8 +354,8 @@ class ControllerNode(RobotNode):
         self._look_whether_followed(message)
         self._loads.update(self.controller, self._now)
         command = self._sent = self._command(message)
-        self._answer = command_message(command, self.get_name(), self._session, float(self._settings.period))
-        self._answer.header.stamp, self._answer.header.frame_id = message.header.stamp, WORLD
+        period = float(self._settings.period)
+        self._answer = command_message(command, self._own_name, self._session, period, message.header.stamp)
         self._commands.publish(self._answer)
         self._publish_reference(message.header.stamp, command)
         with suppress(TensegrityError):  # where there is no reference, which the command has said

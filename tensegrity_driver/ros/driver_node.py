@@ -26,10 +26,9 @@ from std_srvs.srv import Trigger
 from tensegrity.msg import ActuatorCommand, TendonState
 from tensegrity.srv import Calibrate
 
-from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import BusError, TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
-from tensegrity_dynamics.ros.command_decoding import message_values
+from tensegrity_dynamics.ros.command_decoding import mode_and_values
 from tensegrity_dynamics.ros.geometry_messages import nanoseconds, time_message
 from tensegrity_dynamics.ros.robot_description import DescriptionPublisher
 from tensegrity_dynamics.ros.robot_node import (
@@ -54,7 +53,6 @@ from ..safety.faults import Fault, Reaction
 from ..safety.safety_layer import SafetyStep
 from .driver_messages import DriverMessages
 
-MODES = {getattr(ActuatorCommand, each.name): each for each in Mode}
 DEACTIVATE = ("hold", "torque off")
 TRIES, BETWEEN = 5, 1.0
 """How often a bus that refuses is asked when the node starts, and s of wall time in between: a supply may come up with
@@ -454,12 +452,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if not self._active or (self._lockstep and stamp != self._stamp):
             driver.hear(message.source, int(message.session), 1e-9 * self._now, names=message.name)
             return
-        mode = MODES.get(message.mode)
-        if mode is None:
-            self.set_status(WARN, f"command from {message.source or 'unnamed'} refused: unknown mode {message.mode}")
-            return
         try:
-            values = message_values(message)
+            mode, values = mode_and_values(message)
         except TensegrityError as error:
             self.set_status(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
             return

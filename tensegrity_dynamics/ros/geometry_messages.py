@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import TensegrityError
 from ..robots.carried_payload import CarriedPayload
 from ..robots.model import Pose
+from .quick_messages import quick_message
 
 HUGE = 1e9
 """kg, m that nothing has which can be drawn."""
@@ -24,7 +25,7 @@ def time_message(nanoseconds: int) -> Time:
     """A time of so many nanoseconds. Raises TensegrityError for one before zero, or later than messages can hold."""
     if not 0 <= nanoseconds < 2**31 * 1_000_000_000:
         raise TensegrityError(f"a stamp of {1e-9 * nanoseconds:.10g} s is not between 0 and 2147483648 s.")
-    return Time(sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
+    return quick_message(Time, sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
 
 
 def nanoseconds(stamp: Any) -> int:
@@ -69,7 +70,8 @@ def _values(message: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 def pose_from_values(position: tuple[float, ...], quaternion: tuple[float, ...]) -> Pose | None:
     """A pose of x, y, z and of w, x, y, z; None where it is not finite or has no orientation."""
-    norm = math.sqrt(sum(part * part for part in quaternion))
+    w, x, y, z = quaternion
+    norm = math.sqrt(w * w + x * x + y * y + z * z)
     if not all(map(math.isfinite, (*position, norm))) or norm < 1e-6:
         return None
     return np.array(position), np.array(quaternion) / norm

@@ -31,9 +31,10 @@ from ..late_messages import LateMessages
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..simulation import Observation, Simulation, pace
-from .command_decoding import message_values
+from .command_decoding import mode_and_values
 from .geometry_messages import fill_carried, nanoseconds, payload_from_message, time_message, wrench_from_message
 from .imu_messages import imu_message, is_due
+from .quick_messages import header, quick_message
 from .robot_description import DescriptionPublisher
 from .robot_node import (
     ANSWERED,
@@ -61,7 +62,6 @@ IMPLICIT_STEP = 1e-3
 """s, longest step of the implicit method where it is chosen for its pace."""
 LOCKSTEP_STEP = 2e-5
 """s, explicit steps below which lock-step takes the implicit method."""
-MODES = {getattr(ActuatorCommand, each.name): each for each in Mode}
 LEAST_PACE, PACE_PERIODS = 0.95, 50
 """Part of the desired pace below which the simulator says so, and the periods that it is judged over."""
 
@@ -334,7 +334,7 @@ class SimulatorNode(RobotNode):
     def _publish(self) -> None:
         now, simulation = self.ticks * self.period, self._simulation
         # the clock first, then what the others answer to
-        self._clock_publisher.publish(ClockMessage(clock=time_message(now)))
+        self._clock_publisher.publish(quick_message(ClockMessage, clock=time_message(now)))
         shown = self._state is not None or heard(self._truth)
         seen = self.seen = simulation.observe_sensors()
         truth = None
@@ -360,20 +360,21 @@ class SimulatorNode(RobotNode):
 
     def _publish_tendons(self, reading: Reading) -> None:
         seen = reading.seen
-        tendons = TendonState(layout=self._description.hash, name=list(self._tendons), estimated=False)
-        tendons.header.stamp, tendons.header.frame_id = time_message(reading.stamp), WORLD
-        tendons.length = [seen.lengths[name] for name in self._tendons]
-        tendons.rest_length = [seen.rest_lengths[name] for name in self._tendons]
-        tendons.tension = [seen.tensions[name] for name in self._tendons]
+        tendons = quick_message(
+            TendonState, header=header(time_message(reading.stamp), WORLD), layout=self._description.hash,
+            name=list(self._tendons), length=[seen.lengths[name] for name in self._tendons],
+            rest_length=[seen.rest_lengths[name] for name in self._tendons],
+            tension=[seen.tensions[name] for name in self._tendons],
+        )  # fmt: skip
         self._tendon_states.publish(tendons)
 
     def _publish_reading(self, reading: Reading) -> None:
         stamp, seen = time_message(reading.stamp), reading.seen
-        joints = JointState(name=list(seen.positions))
-        joints.header.stamp = stamp  # of joints, which have no frame
-        joints.position = list(seen.positions.values())
-        joints.velocity = list(seen.rates.values())
-        joints.effort = list(seen.efforts.values())
+        joints = quick_message(
+            JointState, header=header(stamp, ""), name=list(seen.positions),  # joints have no frame
+            position=list(seen.positions.values()), velocity=list(seen.rates.values()),
+            effort=list(seen.efforts.values()),
+        )  # fmt: skip
         if self._imu is not None:  # before what the estimator answers to
             for rod, value in seen.imus.items():
                 if self._lockstep or is_due(self._imus[rod].rate, reading.stamp, self.period):
@@ -393,12 +394,8 @@ class SimulatorNode(RobotNode):
             if message.name or not self._gate.streams.announce(source, session, self.now):
                 self._gate.streams.hear(source, session, self.now)
             return  # an answer to a state that is past, or sent again
-        mode = MODES.get(message.mode)
-        if mode is None:
-            self.set_status(WARN, f"command refused: mode {message.mode} is unknown; 0 to 3, see ActuatorCommand")
-            return
         try:
-            values = message_values(message)
+            mode, values = mode_and_values(message)
         except TensegrityError as error:
             self.set_status(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
             return
@@ -436,8 +433,10 @@ class SimulatorNode(RobotNode):
         for kind, values in by_mode.items():
             self._simulation.command(kind.value, values, age=age, period=command.period)
         if heard(self._timing):
-            self._acted = TimeReference(time_ref=time_message(command.stamp), source=command.source)
-            self._acted.header.stamp = time_message(self.ticks * self.period)
+            self._acted = quick_message(
+                TimeReference, header=header(time_message(self.ticks * self.period), ""),
+                time_ref=time_message(command.stamp), source=command.source,
+            )  # fmt: skip
 
     def _external_wrench(self, message: WrenchStamped) -> None:
         try:

@@ -64,6 +64,20 @@ BETTER = 0.5
 
 
 @allocation_free
+def largest_size(basis, count):
+    """Largest size of an entry in the first columns of a basis; NaN where one is."""
+    largest = 0.0
+    for d in range(basis.shape[0]):
+        for i in range(count):
+            size = abs(basis[d, i])
+            if not size <= largest:
+                largest = size
+                if size != size:
+                    return size
+    return largest
+
+
+@allocation_free
 def moving_state(flat, q, v, index, held, rate, work, reduction, stages):
     """Close the loops of q around the held coordinates, fill v (nv,) with the velocities of rates (n,) of the
     coordinates `index`, and the tensions at both.
@@ -180,6 +194,7 @@ class ReducedModel:
         self._flat = with_own_masses(mechanism.flat)._replace(cable_young=np.array(mechanism.flat.cable_young))
         self._work, self._reduction = make_workspace(self._flat), make_reduction_workspace(self._flat)
         self._stages, self._moving_state = make_stage_workspace(self._flat), QuickCall(moving_state)
+        self._largest = QuickCall(largest_size)
         driven = model.driven_joints(robot.actuators)
         self.drives = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
         self.q_drives = np.array([mechanism.positions_of(name).start for name in driven], dtype=np.int64)
@@ -396,8 +411,7 @@ class ReducedModel:
         """Whether others should be looked for, at the position (nq,) that was last computed."""
         if self.charts.turning and self.charts.is_far(q):
             return True
-        basis = self._reduction.basis[:, : self.index.size]
-        return not max(basis.max(), -basis.min()) <= LARGEST_ENTRY * self._usual_entry
+        return not self._largest(self._reduction.basis, self.index.size) <= LARGEST_ENTRY * self._usual_entry
 
     def regular_coordinates(self, positions: Array) -> tuple[NDArray[np.int64], Array] | None:
         """Indices in v of coordinates that are good at all positions (k, nq), with the position (nq,) of the centres of
