@@ -91,7 +91,7 @@ def _from_mjcf(name: str, source: Path, matrices: Path | None) -> Export:
 
     made = robot_from_mjcf(source, name)
     for each in made.differences:
-        progress.print(f"not said as in {source.name}: {each}", style="yellow", markup=False)
+        progress.print(f"not imported as in {source.name}: {each}", style="yellow", markup=False)
     return made
 
 

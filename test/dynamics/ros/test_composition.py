@@ -146,7 +146,7 @@ def test_a_node_that_fails_is_named_and_the_others_end_only_if_they_need_it(ros,
     unneeded["speaker"].fails = True
     ros.spin_until(lambda: "speaker" not in unneeded)
     assert "hearer" in unneeded
-    assert "speaker failed: no more words; the others go on without it" in capsys.readouterr().err
+    assert "speaker failed: no more words; the others continue without it" in capsys.readouterr().err
 
 
 def test_a_node_that_cannot_start_is_named(ros, capsys) -> None:
