@@ -153,7 +153,7 @@ def test_a_node_that_cannot_start_is_named(ros, capsys) -> None:
     with pytest.raises(TensegrityError, match="shy: it does not want to"):
         ros(hearer=Hearer, shy=Shy)
     assert list(ros(may_end=("shy",), hearer=Hearer, shy=Shy).nodes) == ["hearer"]
-    assert "shy: it does not want to; the others go on" in capsys.readouterr().err
+    assert "shy: it does not want to; the others continue" in capsys.readouterr().err
 
 
 def test_a_callback_that_wants_to_know_where_a_message_came_from_gets_it_from_the_bus(ros) -> None:
