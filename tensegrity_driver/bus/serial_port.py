@@ -157,7 +157,7 @@ class SerialPort(PortHandler):
             self._serial.baudrate = baud_rate
         except (OSError, ValueError, termios.error) as problem:
             raise BusError(
-                f"port {self.port_name} cannot be set to {baud_rate} bit/s: {problem}. Take another speed."
+                f"port {self.port_name} cannot be set to {baud_rate} bit/s: {problem}. Choose another speed."
             ) from problem
 
     def _set_byte_time(self) -> None:

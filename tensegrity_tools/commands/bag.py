@@ -85,9 +85,9 @@ def repair_command(path: BagArgument) -> None:
     with progress.status("reading what there is"):
         done = repair_bag(path)
     if done.broken is None:
-        console.print(f"{path} is whole: {done.count} messages; nothing to repair.", markup=False)
+        console.print(f"{path} is complete: {done.count} messages; nothing to repair.", markup=False)
     else:
-        console.print(f"{path} is whole again: {done.count} messages. The broken one is {done.broken}.", markup=False)
+        console.print(f"{path} is complete again: {done.count} messages. Broken bag: {done.broken}.", markup=False)
 
 
 @bag.command("compare")
@@ -135,7 +135,7 @@ def compare_command(
             if only:
                 console.print(f"only in {where}: {', '.join(only)}", markup=False)
         if found.interpolated:
-            console.print("The stamps of the two have nothing in common: both begin at 0 s, the first is interpolated.")
+            console.print("The two bags have no stamps in common: both start at 0 s, the first is interpolated.")
     if tolerance is not None and any(row[4] > tolerance or row[3] for row in rows):
         sys.exit(1)
 

@@ -39,7 +39,7 @@ def export(
     with progress.status("finding the shape (the first time its kernels are compiled, about a minute)"):
         made = exports[to](loaded)
     for each in made.differences:
-        progress.print(f"not said as in the file: {each}", style="yellow", markup=False)
+        progress.print(f"not exported as in the file: {each}", style="yellow", markup=False)
     if out is None:
         print(made.text, end="")
         return

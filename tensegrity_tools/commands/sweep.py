@@ -89,7 +89,7 @@ def sweep(
                 left = spent / finished * (len(missing) - finished)
                 status.update(f"{finished} of {len(missing)} pieces, {spent:.0f} s, about {left:.0f} s left")
     except KeyboardInterrupt:
-        progress.print(f"stopped; what is finished is in {folder}. The same command goes on.", style="yellow")
+        progress.print(f"stopped; finished points are in {folder}. Run the same command to continue.", style="yellow")
         raise typer.Exit(130) from None
     results = store.results()
     actuators = tuple(each.name for each in loaded.actuators)

@@ -369,7 +369,7 @@ class Living:
                 )
             if name not in self._missed:
                 self._missed.add(name)
-                console.print(f"the {name} ended with status {status}; the robot goes on without it. {words}".strip())
+                console.print(f"the {name} ended with status {status}; the robot continues without it. {words}".strip())
 
 
 def _summary(arrivals: list[Any]) -> bool:

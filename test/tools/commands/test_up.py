@@ -33,7 +33,7 @@ def test_a_crash_of_what_only_shows_ends_nobody_else_and_is_said_once(kind, stat
     for _ in range(3):
         alive.check()
     said = " ".join(capsys.readouterr().out.split())  # a terminal may break the line anywhere
-    assert said.count("the robot goes on without it") == 2 and "last words of view" in said
+    assert said.count("the robot continues without it") == 2 and "last words of view" in said
     assert not alive.runs("view") and not alive.runs("markers") and alive.runs("controller")
 
 
@@ -51,7 +51,7 @@ def test_the_end_of_any_other_node_ends_all_and_says_why(kind):
 def test_a_simulated_robot_that_no_controller_can_hold_is_shown_without_one(capsys):
     unfit = Living(Ended(controller=1), GRAPHS["simulation"])
     unfit.check()
-    assert not unfit.runs("controller") and "goes on without it" in " ".join(capsys.readouterr().out.split())
+    assert not unfit.runs("controller") and "continues without it" in " ".join(capsys.readouterr().out.split())
     began = Living(Ended(controller=1), GRAPHS["simulation"])
     began.began = True
     crashed = Living(Ended(controller=-11), GRAPHS["simulation"])
