@@ -20,7 +20,7 @@ from ..errors import TensegrityError, unknown_name
 from ..numerics.short_repr import ShortRepr
 from . import joints
 from .frame import Frame
-from .joint_coordinates import JOINT_COORDINATES
+from .joint_coordinates import JOINT_COORDINATES, SPEEDS
 from .late_kernels import CONTACTS, ENTRIES, POINTS, RIGID_ROUTES, ROUTES
 from .loads import LOAD_COLUMNS, Load, Payload
 from .loop_joints import Loop, loop_rows, routed_row
@@ -335,6 +335,15 @@ class Mechanism(ShortRepr):
                 parts = JOINT_COORDINATES[joint.kind].parts
                 names += [f"{joint.name}.{part}" for part in parts] or [joint.name]
         return tuple(names)
+
+    def coordinate_speeds(self) -> tuple[str, ...]:
+        """The quantity of every velocity coordinate: "angular speed", "speed", or "number" of a strain per second."""
+        found: list[str] = []
+        for joint in self.joints:
+            if joint.kind != "fixed":
+                parts = JOINT_COORDINATES[joint.kind].parts or (JOINT_COORDINATES[joint.kind].start[0],)
+                found += [SPEEDS.get(part, "angular speed") for part in parts]
+        return tuple(found)
 
     @property
     def touches(self) -> bool:

@@ -59,6 +59,13 @@ def simulate(
             "--force", "-f", help="constant force on a node or a body, NAME=X,Y,Z such as top_1=0,0,-5N; repeatable"
         ),
     ] = [],  # noqa: B006
+    start_velocity: Annotated[
+        list[str],
+        typer.Option(
+            help="initial velocity of a node, NAME=VX,VY,VZ such as top_1=0,0,-0.1m/s, or of a coordinate of a "
+            "mechanism, NAME=VALUE; repeatable"
+        ),
+    ] = [],  # noqa: B006
     gravity: Annotated[str | None, typer.Option(help="gravity X,Y,Z [m/s^2]; default: that of the robot file")] = None,
     elastic_bars: Annotated[
         bool, typer.Option("--elastic-bars", help="elastic bars (structures); default: rigid bars")
@@ -95,7 +102,7 @@ def simulate(
         check_folder(data, "--data")
     loaded = load_robot(robot)
     weight = read_vector(gravity, "--gravity", 3)
-    loads = _loads(force)
+    loads, motion = _loads(force), _motion(start_velocity, loaded)
     pulling = loaded.model.tension_kinds
     commands: dict[str, Any] = {
         mode: _commands(items, loaded, mode)
@@ -116,6 +123,8 @@ def simulate(
             **options,
         )  # fmt: skip
         simulation.apply_forces(loads or None)
+        if motion is not None:
+            simulation.set_motion(motion)
         if seconds > MOST_STEPS * simulation.time_step:
             raise TensegrityError(
                 f"--duration {duration}: more than {MOST_STEPS:.0e} steps of {simulation.time_step:.3g} s. Choose a "
@@ -274,6 +283,32 @@ def _loads(items: Sequence[str]) -> dict[str, Any]:
             raise TensegrityError(f"--force {item!r}: write NAME=X,Y,Z.")
         loads[name] = loads.get(name, np.zeros(3)) + read_vector(value, f"--force {item!r}:", kind="force")
     return loads
+
+
+def _motion(items: Sequence[str], loaded: Any) -> Any:
+    """Velocities at the start, (n, 3) of a structure or (nv,) of a mechanism; None without any."""
+    from tensegrity_dynamics import Structure
+
+    if not items:
+        return None
+    mechanism = getattr(loaded.model, "mechanism", None)
+    if mechanism is None and not isinstance(loaded.model, Structure):
+        raise TensegrityError(
+            f"--start-velocity is for structures and mechanisms; {loaded.name} is {loaded.model.noun}."
+        )
+    names = loaded.model.node_names if mechanism is None else mechanism.coordinate_names()
+    what, form = ("node", "NAME=VX,VY,VZ") if mechanism is None else ("coordinate", "NAME=VALUE")
+    motion = np.zeros((len(names), 3) if mechanism is None else len(names))
+    kinds = () if mechanism is None else mechanism.coordinate_speeds()
+    for item in items:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise TensegrityError(f"--start-velocity {item!r}: write {form}.")
+        if name not in names:
+            raise TensegrityError(f"--start-velocity {item!r}: " + unknown_name(what, name, names))
+        k, said = names.index(name), f"--start-velocity {item!r}:"
+        motion[k] = read_quantity(value, kinds[k], said) if kinds else read_vector(value, said, kind="speed")
+    return motion
 
 
 def _sample(simulation: Any) -> dict[str, Any]:
