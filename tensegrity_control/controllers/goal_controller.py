@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,13 +37,6 @@ ROUNDING = 1e-9
 RESUMPTION = 4.0
 """Time in which a motion that its actuators braked is at full pace again, in parts of the time that they went on: so
 that its largest acceleration is that of the brake."""
-
-
-class Tracker(Protocol):
-    """A plan with its feedback."""
-
-    def command(self, progress: Progress, state: RobotState | None = None) -> Array:
-        """(a,) what the actuators are sent where the plan is; without a state what the plan alone says."""
 
 
 class TooFastError(InfeasibleControlError):

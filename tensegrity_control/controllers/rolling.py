@@ -244,12 +244,6 @@ class RollingController(GoalTaker):
             self._search = iter((planned.tracker,))  # it rests where the plan begins
         return Accepted(self._arrival, planned.duration, planned.note)
 
-    def roll_along(self, now: float, heading: float, distance: float) -> Accepted:
-        """Roll so far [m] along a heading [rad, from x towards y]; raises as `plan_goal`."""
-        check_ranges(("distance", distance, 0.0, 1e6), ("heading", heading, -1e6, 1e6))
-        position = self.rest(now).position + distance * np.array([np.cos(heading), np.sin(heading)])
-        return self.set_goal(now, np.append(position, self._rest_pose[0][2]))
-
     def hold(self, now: float) -> None:
         """Take the goal back; a roll that has not tipped yet is called off, another one ends where it ends."""
         if self._phase == "idle":

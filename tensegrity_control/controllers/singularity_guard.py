@@ -102,7 +102,8 @@ class SingularityGuard:
         self._guards = start > NO_AUTHORITY
         self._start = start if self._guards else 1.0
         self._reserve_start, self._strained = min(max(reserve, 0.0), 1.0), False
-        self._headroom_start, self._low, self._above = 0.0, False, np.inf
+        self._headroom_start, self._above, self._by_floors = 0.0, np.inf, False
+        self._apart = 1.0
         self.headroom.begin(self._equations.tension)
         if self.headroom.hangs:
             self._headroom_start = min(max(self.headroom.value(), 0.0), 1.0)
@@ -154,21 +155,20 @@ class SingularityGuard:
         if not self._guards or not self.margin > 0.0:
             return desired
         self._looked += 1
-        if self._looked < FAR_LOOKS and self.distance > NEAR * self.margin:
+        if self._looked < FAR_LOOKS and self.distance > NEAR * self.margin and not self._by_floors:
             return desired
         used = 1.0 if effort is None else max(np.abs(effort / self._effort).tolist(), default=0.0)
         self._strained = self._reserve_start > 0.0 and used * (1.0 + self._reserve_start) > 1.0
-        before, looked, self._looked = self.distance, self._looked, 0
-        self._look_at_floors(effort, 2.0 * ahead * looked, bandwidth)
-        self.distance = self._seen()
-        if self.distance > self._near(before - self.distance, 2.0 * ahead * looked, bandwidth):
+        elapsed, self._looked = 2.0 * ahead * self._looked, 0
+        distance = self._choose(effort, elapsed, bandwidth)
+        if not np.isfinite(distance):
             return desired
         slope, rate, bend, mobility = self._derivatives(q, v, ahead)
         away = mobility @ slope
         size = float(slope @ away)
         if not size > 0.0:
             return desired
-        gap, brake, pace = self.distance - self.margin, most * float(np.linalg.norm(slope)), 0.5 * bandwidth
+        gap, brake, pace = distance - self.margin, most * float(np.linalg.norm(slope)), 0.5 * bandwidth
         soft = brake / pace
         allowed = pace * gap if gap < 0.0 else float(np.sqrt(2.0 * brake * gap + soft * soft)) - soft
         steepness = pace if gap < 0.0 else brake / (allowed + soft)
@@ -176,27 +176,39 @@ class SingularityGuard:
         if not short > 0.0:
             return desired
         kept = f"distance {self.distance:.3g} of that at the start, {self.margin:.3g} is kept"
-        self.reason = f"held short of {'a border' if self._low else 'a singularity'} ({self._lost()}; {kept})"
+        self.reason = f"held short of {'a border' if self._by_floors else 'a singularity'} ({self._lost()}; {kept})"
         return np.asarray(desired + (short / size) * away)
 
     def _near(self, approach: float, elapsed: float, bandwidth: float) -> float:
         """Distance within which the law may matter, with what it has fallen by in `elapsed` s."""
         return self.margin + max((NEAR - 1.0) * self.margin, FORESEEN / bandwidth * approach / elapsed)
 
-    def _look_at_floors(self, effort: Array | None, elapsed: float, bandwidth: float) -> None:
-        """Whether efforts (a,) of the last period leave cables so near to their floors that nobody knows without a look
-        what is kept above them."""
-        if not self._headroom_start > 0.0:
-            return
-        above = -np.inf if effort is None else self.headroom.least(effort) / self._headroom_start
-        fallen = self._above - above if np.isfinite(self._above) and np.isfinite(above) else 0.0
-        self._low, self._above = above < self._near(fallen, elapsed, bandwidth), above
+    def _choose(self, effort: Array | None, elapsed: float, bandwidth: float) -> float:
+        """Distance by the measure that the law goes by, as it is chosen here; infinite where none of them is near.
+
+        Each is near by how fast it falls itself: in `elapsed` s, that of the floors as efforts (a,) of the last period
+        leave it, and where that is near, as the best ones would.
+        """
+        before, self._by_floors = self._apart, False
+        self._apart = self._seen()
+        near = self._apart <= self._near(before - self._apart, elapsed, bandwidth)
+        self.distance = self._apart
+        if self._headroom_start > 0.0 and effort is not None:
+            before, self._above = self._above, self.headroom.least(effort) / self._headroom_start
+            within = self._near(before - self._above if np.isfinite(before) else 0.0, elapsed, bandwidth)
+            headroom = self.headroom.value() / self._headroom_start if self._above <= within else np.inf
+            self.distance = min(self._apart, headroom)
+            self._by_floors = headroom <= within and not (near and self._apart < headroom)
+            if self._by_floors:
+                return headroom
+        return self._apart if near else np.inf
 
     def _seen(self) -> float:
-        """Distance at the state of the last `update`."""
+        """Distance at the state of the last `update`, by the measure that the law goes by."""
+        if self._by_floors:
+            return self.headroom.value() / self._headroom_start
         reserve = self.reserve.value() / self._reserve_start if self._strained else np.inf
-        headroom = self.headroom.value() / self._headroom_start if self._low else np.inf
-        return min(self._authority(), reserve, headroom)
+        return min(self._authority(), reserve)
 
     def _scaled(self) -> Array:
         """(k, a) D^-1 B U at the state of the last `update`."""
@@ -208,7 +220,7 @@ class SingularityGuard:
 
     def _lost(self) -> str:
         """In words, what is lost."""
-        if self._low and self.headroom.value() / self._headroom_start <= self.distance:
+        if self._by_floors:
             return f"cable {self.headroom.tightest()} comes to its floor"
         if self._strained and self.distance < self._authority():
             return f"it takes {min(self.reserve.share(), 9.99):.0%} of the effort of {self.reserve.strained()}"

@@ -65,6 +65,7 @@ PAGE_HEADERS = {
     "Cache-Control": "no-store",
 }
 REFUSED = "Open the address that was printed when the view started, with its token.\n"
+UNKNOWN = "The view has no such page.\n"
 FULL = f"{MAX_BROWSERS} browsers look at this robot already; close one of them.\n"
 EXPOSED = (
     "whoever has its address with the token, from any machine that reaches this one, sees the robot, sends goals, "
@@ -221,7 +222,10 @@ class Guard:
                 if self.browsers >= MAX_BROWSERS:
                     return self._refuse(http.HTTPStatus.SERVICE_UNAVAILABLE, FULL)
                 return None
-            page: Response | None = serve_page(connection, request) if serve_page is not None else None
+            try:
+                page: Response | None = serve_page(connection, request) if serve_page is not None else None
+            except (OSError, ValueError):  # a path that no file can have
+                return self._refuse(http.HTTPStatus.NOT_FOUND, UNKNOWN)
             if page is not None:
                 for name, text in PAGE_HEADERS.items():
                     page.headers[name] = text
@@ -252,15 +256,18 @@ class Guard:
         return f"tensegrity_view_{self.port}"  # cookies of one host are shared by all its ports
 
     def _has_token(self, request: Request) -> bool:
-        query = urllib.parse.urlsplit(request.path).query
-        shown = urllib.parse.parse_qs(query, max_num_fields=20).get("token", []) if len(query) < MAX_TEXT else []
+        try:
+            query = urllib.parse.urlsplit(request.path).query
+            shown = urllib.parse.parse_qs(query, max_num_fields=20).get("token", []) if len(query) < MAX_TEXT else []
+        except ValueError:  # an address that is none, or too many fields
+            shown = []
         for line in request.headers.get_all("Cookie"):
             try:
                 morsel = http.cookies.SimpleCookie(line).get(self._cookie)
             except http.cookies.CookieError:
                 continue
             shown += [morsel.value] if morsel is not None else []
-        return any(hmac.compare_digest(each.encode(), self.token.encode()) for each in shown)
+        return any(hmac.compare_digest(each.encode(errors="replace"), self.token.encode()) for each in shown)
 
     def _own_origin(self, host: str) -> str:
         """Where the pages of this server come from, by the name under which the browser asked for it.
