@@ -140,9 +140,9 @@ class Bag:
                 return store.deserialize_cdr(data, kind)
             except SerdeError:
                 raise TensegrityError(
-                    f"{self.path}: a message of {len(data)} bytes on {topic} is no {kind} as the bag defines it. The "
-                    "bag is damaged, or it was recorded while the interfaces of another version were installed (run make "
-                    "setup after an update, and record it again)."
+                    f"{self.path}: a message of {len(data)} bytes on {topic} is no {kind} as the bag defines it. "
+                    "The bag is damaged, or it was recorded while the interfaces of another version were installed "
+                    "(run make setup after an update, and record it again)."
                 ) from None
 
         return decode
