@@ -27,7 +27,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from single_node import node_of  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
-from tensegrity.action import FollowTrajectory  # noqa: E402
+from tensegrity.action import FollowActuators, FollowTrajectory  # noqa: E402
 from tensegrity.msg import ActuatorCommand  # noqa: E402
 
 from tensegrity_control.ros.controller_node import ControllerNode  # noqa: E402
@@ -88,7 +88,7 @@ class Attack:
         ]  # fmt: skip
         self.targets.append(self._parameter)
         if isinstance(node, ControllerNode):
-            self.targets.append(self._follow)
+            self.targets += [self._follow, self._follow_actuators]
 
     def _topic(self, subscription: Any) -> Any:
         kind = subscription.msg_type
@@ -120,6 +120,13 @@ class Attack:
             return
         goal = FakeGoal(self.messages.make(FollowTrajectory.Goal))
         self._tasks.append(self.executor.create_task(self.node._follow(goal)))
+
+    def _follow_actuators(self) -> None:
+        if self.messages.random.random() < 0.2:
+            self.node.door._cancel(None)
+            return
+        goal = FakeGoal(self.messages.make(FollowActuators.Goal))
+        self._tasks.append(self.executor.create_task(self.node.door._follow(goal)))
 
     def _parameter(self) -> None:
         random = self.messages.random

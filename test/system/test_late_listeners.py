@@ -16,7 +16,7 @@ from tensegrity_control.ros.controller_node import ControllerNode  # noqa: E402
 from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
 from tensegrity_dynamics.ros.robot_node import CARRIED, LATCHED, WRENCHES  # noqa: E402
 
-INERTIA = (0.003, 0.001, 0.0, 0.004, -0.0005, 0.002)
+INERTIA = (0.003, 0.0003, 0.0, 0.004, -0.0002, 0.0025)
 """kg m^2, xx, xy, xz, yy, yz, zz."""
 
 
