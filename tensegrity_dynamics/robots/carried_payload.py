@@ -6,8 +6,16 @@ from typing import NamedTuple
 
 
 class CarriedPayload(NamedTuple):
-    """A payload on a robot: its mass [kg] and its centre (3,) [m] in the frame of the body or node of that name."""
+    """A payload on a robot: its mass [kg], its centre (3,) [m] in the frame of the body or node of that name, and its
+    inertia about that, ixx, ixy, ixz, iyy, iyz, izz [kg m^2] in axes of the body."""
 
     name: str
     mass: float
     centre: tuple[float, float, float]
+    inertia: tuple[float, float, float, float, float, float] = (0.0,) * 6
+
+    @property
+    def inertia_matrix(self) -> tuple[tuple[float, float, float], ...]:
+        """The inertia as rows."""
+        xx, xy, xz, yy, yz, zz = self.inertia
+        return (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)

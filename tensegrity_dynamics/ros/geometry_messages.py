@@ -92,10 +92,11 @@ def payload_from_message(message: Any) -> tuple[str, float, tuple[float, ...], t
 
 def fill_carried(message: Any, carried: Iterable[CarriedPayload]) -> Any:
     """Write what a robot carries into a CarriedPayloads; returns it."""
-    for name, mass, centre in carried:
-        message.name.append(name)
-        message.mass.append(mass)
-        message.centre.extend(centre)
+    for each in carried:
+        message.name.append(each.name)
+        message.mass.append(each.mass)
+        message.centre.extend(each.centre)
+        message.inertia.extend(each.inertia)
     return message
 
 
@@ -103,17 +104,28 @@ def carried_from_message(message: Any) -> tuple[CarriedPayload, ...]:
     """What a robot carries; none where the message contradicts itself or has numbers that cannot be drawn."""
     centres, masses = np.array(message.centre), np.array(message.mass)
     count = len(message.name)
-    if masses.shape != (count,) or centres.shape != (3 * count,) or not np.all(np.abs([*masses, *centres]) < HUGE):
+    # point masses where a bag of before this field, or its sender, says nothing of inertia
+    inertias = (
+        np.array(getattr(message, "inertia", ())) if len(getattr(message, "inertia", ())) else np.zeros(6 * count)
+    )
+    shapes = masses.shape, centres.shape, inertias.shape
+    if shapes != ((count,), (3 * count,), (6 * count,)) or not np.all(np.abs([*masses, *centres, *inertias]) < HUGE):
         return ()
-    rows = zip(message.name, masses.tolist(), centres.reshape(-1, 3).tolist(), strict=True)
-    return tuple(CarriedPayload(name, mass, (x, y, z)) for name, mass, (x, y, z) in rows if mass > 0.0)
+    rows = zip(
+        message.name, masses.tolist(), centres.reshape(-1, 3).tolist(), inertias.reshape(-1, 6).tolist(), strict=True
+    )
+    return tuple(
+        CarriedPayload(name, mass, tuple(centre), tuple(inertia)) for name, mass, centre, inertia in rows if mass > 0.0
+    )
 
 
 def fill_payload(message: Any, payload: CarriedPayload, stamp: int) -> Any:
     """Write a payload that counts from a stamp [ns] on into a geometry_msgs/InertiaStamped; returns it."""
     message.header.stamp, message.header.frame_id = time_message(stamp), payload.name
     centre = message.inertia.com
-    message.inertia.m, (centre.x, centre.y, centre.z) = payload.mass, payload.centre
+    item = message.inertia
+    item.m, (centre.x, centre.y, centre.z) = payload.mass, payload.centre
+    item.ixx, item.ixy, item.ixz, item.iyy, item.iyz, item.izz = payload.inertia
     return message
 
 

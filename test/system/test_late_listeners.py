@@ -31,9 +31,11 @@ def test_a_node_that_begins_late_takes_what_is_carried_and_tells_it_once(kind):
         before.create_subscription(InertiaStamped, echo, told.append, WRENCHES)
         until(lambda: executor.spin_once(timeout_sec=0.1) or node.count_subscribers(echo))
         latched = before.create_publisher(CarriedPayloads, CARRIED, LATCHED)
-        latched.publish(CarriedPayloads(name=["strut"], mass=[0.2], centre=[0.0, 0.0, 0.05]))
+        inertia = [0.02, 0.001, 0.0, 0.03, 0.0, 0.04]
+        latched.publish(CarriedPayloads(name=["strut"], mass=[0.2], centre=[0.0, 0.0, 0.05], inertia=inertia))
         until(lambda: executor.spin_once(timeout_sec=0.1) or told)
-        assert [(*each,) for each in carried_by(node).values()] == [("strut", 0.2, (0.0, 0.0, 0.05))]
+        assert [(*each,) for each in carried_by(node).values()] == [("strut", 0.2, (0.0, 0.0, 0.05), tuple(inertia))]
+        assert (told[0].inertia.ixy, told[0].inertia.izz) == (0.001, 0.04)
         assert (told[0].header.frame_id, told[0].inertia.m, told[0].inertia.com.z) == ("strut", 0.2, 0.05)
         # later ones are told by `payload`, in the order in which they come: this topic only says how it was
         node._begin_with(CarriedPayloads(name=["strut"], mass=[0.9], centre=[0.0, 0.0, 0.0]))
@@ -46,10 +48,12 @@ def test_an_estimator_that_keeps_payloads_tells_them_to_those_who_come_after_it(
         weigh = next(each for each in node.subscriptions if each.topic_name.endswith("/payload"))
         message = InertiaStamped()
         message.header.frame_id, message.inertia.m = "strut", 0.3
+        message.inertia.ixx = message.inertia.iyy = message.inertia.izz = 0.01
         weigh.callback(message)
         after, told = rclpy.create_node("after"), []
         executor.add_node(after)
         after.create_subscription(CarriedPayloads, CARRIED, told.append, LATCHED)
         until(lambda: executor.spin_once(timeout_sec=0.1) or told)
         assert (list(told[0].name), list(told[0].mass)) == (["strut"], [0.3])
+        assert list(told[0].inertia) == [0.01, 0.0, 0.0, 0.01, 0.0, 0.01]
         after.destroy_node()
