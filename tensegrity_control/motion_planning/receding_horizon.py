@@ -17,7 +17,7 @@ late computer upsets.
 
 A new plan begins with a jolt on the cables, for a push that is gone again as well. Of what it changes that part is
 taken, of `PARTS`, the largest with which floors of tensions are kept; if there is none, that with which the least
-tension is the highest.
+tension is the highest. Looked at is where the robot will be, off its plan by what pushes it, and not where the plan is.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RecedingHorizon:
                 f"the horizon is {horizon} s; give {LEAST_ROWS} periods of {self.period:g} s or more."
             )
         self._rows = round(horizon / self.period)
-        self.unknown = np.zeros(model.index.size)
+        self.unknown, self._newest = np.zeros(model.index.size), np.zeros(model.index.size)
         self.times: list[float] = []
         self._seen: tuple[int, Array] | None = None
         self._impedance = impedance
@@ -119,7 +119,7 @@ class RecedingHorizon:
             return
         missed = self._seen[1] - closed[0] @ before[1]
         found = self._reckons(plan) + missed[size:] / self.period
-        self.unknown = self.unknown + LEARNED * (found - self.unknown)
+        self.unknown, self._newest = self.unknown + LEARNED * (found - self.unknown), found
 
     def replanned(self, row: int, state: Array, plan: TrackingPlan, lead: int = LEAD) -> TrackingPlan | None:
         """The plan with new states, inputs and gains for a horizon from `lead` periods after a row on; None at its end.
@@ -158,7 +158,9 @@ class RecedingHorizon:
             defects_of(moved, states, drifts) + drifts @ lasting, model.errors_along(moved, self._targets[here]), start,
             value @ (states[-1] - self.first.states[last]),
         )  # fmt: skip
-        part = self._kept_part(plan.positions[first], states, deviations)
+        newest = np.concatenate((np.zeros(size), self._newest - self._reckons(plan)))
+        left = self._left(row, last, plan, state - plan.states[row], newest)[lead:]
+        part = self._kept_part(plan.positions[first], states, deviations, left)
         states, inputs = states + part * deviations, inputs + part * changes
         found = model.outputs_along(plan.positions[first], states, inputs)
         whole = [np.array(each) for each in (plan.states, plan.inputs, plan.gains, plan.positions)]
@@ -170,12 +172,29 @@ class RecedingHorizon:
         self._reckoned = [*self._reckoned[-1:], (made, before + part * (unknown - before))]
         return made
 
-    def _kept_part(self, q: Array, states: Array, deviations: Array) -> float:
+    def _left(self, first: int, last: int, plan: TrackingPlan, start: Array, news: Array) -> Array:
+        """(k, 2n) by which the robot will be off rows of the plan before, if that goes on, from `start` (2n,): by the
+        accelerations that were missed last, of which a push that has just begun is not learned yet."""
+        found = np.empty((last - first + 1, start.size))
+        found[0] = start
+        for k in range(first, last):
+            closed = self._closed(k, plan)
+            assert closed is not None
+            found[k - first + 1] = closed[0] @ found[k - first] + closed[1] @ news
+        return found
+
+    def _kept_part(self, q: Array, states: Array, deviations: Array, left: Array) -> float:
         """The part of deviations (k, 2n) from states (k, 2n), near q (nq,), with which floors are kept; see the
-        module."""
+        module.
+
+        Args:
+            left: (k, 2n) by which the robot will be off these states without a new plan. With a part p of the new one
+                it will be off by left + p (deviations - left), as far as all is linear.
+        """
         at, best = np.append(np.arange(min(JOLT, len(states))), np.arange(2 * JOLT, len(states), JOLT)), (-np.inf, 0.0)
+        robot, change = (states + left)[at], (deviations - left)[at]
         for part in PARTS:
-            least = self._least(q, states[at] + part / FORESEEN * deviations[at])
+            least = self._least(q, robot + part / FORESEEN * change)
             if least >= 0.0:
                 return part
             best = max(best, (least, part))

@@ -58,6 +58,14 @@ def test_new_set_points_keep_floors_where_a_push_begins_and_ends(strut, push):
 
 
 @pytest.mark.long
+def test_new_plans_keep_floors_where_a_push_has_taken_the_robot_off_its_plan():
+    row = one_run("manipulator", "receding", Case("push", push=5.0), 0.03, 1.0, 0.005, 0.3, 0.05)
+    assert row["new_plans"] > 10
+    assert not row["lost"]
+    assert not row["floor"]
+
+
+@pytest.mark.long
 def test_new_plans_lessen_the_error_that_an_unknown_push_makes():
     case = Case("push", push=5.0)
     error = {}
