@@ -85,8 +85,8 @@ class CommandGate:
             themselves: a position further than rate times lead from the present one is brought nearer, a velocity is
             slowed where it would pass a position limit within that time; both need the present positions. None leaves
             both to the drive (the spools of the simulation).
-        limits: "refuse" refuses a value outside the position or effort limits; "clip" brings it to the limit. Either
-            way the refusal is reported.
+        limits: "refuse" refuses a value outside the position or effort limits; "clip" brings it to the limit. Both
+            are reported.
         without_impedance: why an actuator takes no impedance, by name.
 
     Attributes:
@@ -109,6 +109,7 @@ class CommandGate:
         if limits not in ("refuse", "clip"):
             raise TensegrityError(unknown_name("treatment of limits", limits, ("refuse", "clip")))
         self._actuators = {each.name: each for each in actuators}
+        self._ceilings = {each.name: gain_ceilings(each) for each in actuators}
         self.freshness, self.limits, self.lead = freshness, limits, lead
         self._without_impedance = dict(without_impedance or {})
         self._last: float | None = None
@@ -292,19 +293,19 @@ class CommandGate:
         if actuator.name in self._without_impedance:
             return None, f"{self._without_impedance[actuator.name]}; refused."
         low, high = actuator.position
-        for name, gain, ceiling, per in (
-            ("stiffness", asked.stiffness, actuator.effort / (STIFFEST * (high - low)), 0),
-            ("damping", asked.damping, actuator.effort / (MOST_DAMPED * actuator.rate), 1),
-        ):
-            if gain > ceiling:
-                unit = f"{actuator.units[2]} per {actuator.units[per]}"
-                return None, f"{name} {gain:.6g} {unit} is above its ceiling of {ceiling:.6g}; refused."
+        stiffest, most_damped = self._ceilings[actuator.name]
         if (
             self.lead is None and low <= asked.position <= high and abs(asked.velocity) <= actuator.rate
             and abs(asked.effort) <= actuator.effort and (position is None or low < position < high)
-            and actuator.motion != "tendon"
+            and asked.stiffness <= stiffest and asked.damping <= most_damped and actuator.motion != "tendon"
         ):  # fmt: skip
             return asked, None  # what nearly always comes: each part of it passes as it is
+        for name, gain, ceiling, per in (
+            ("stiffness", asked.stiffness, stiffest, 0), ("damping", asked.damping, most_damped, 1)
+        ):  # fmt: skip
+            if gain > ceiling:
+                unit = f"{actuator.units[2]} per {actuator.units[per]}"
+                return None, f"{name} {gain:.6g} {unit} is above its ceiling of {ceiling:.6g}; refused."
         parts, reasons = {}, []
         for name, value, mode in (
             ("position", asked.position, Mode.POSITION),
@@ -368,6 +369,12 @@ class CommandGate:
             reason = f"{value:.6g} {unit} is above its ceiling of {actuator.effort:.6g} {unit}"
             return (limit, reason + ", limited.") if self.limits == "clip" else (None, reason + "; refused.")
         return value, None
+
+
+def gain_ceilings(actuator: Actuator) -> tuple[float, float]:
+    """The largest stiffness and damping of an impedance that an actuator takes."""
+    low, high = actuator.position
+    return actuator.effort / (STIFFEST * (high - low)), actuator.effort / (MOST_DAMPED * actuator.rate)
 
 
 def _kind(mode: Mode, values: Sequence[SetPoint]) -> str | None:

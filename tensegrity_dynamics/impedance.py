@@ -141,9 +141,9 @@ def impedance_set_points(names: Sequence[str], columns: Mapping[str, Sequence[fl
                 f"{', '.join(FIELDS)} for each name."
             )
     made = {}
-    for k, name in enumerate(names):
+    for name, row in zip(names, zip(*(columns[field] for field in FIELDS), strict=True), strict=True):
         try:
-            made[name] = ImpedanceSetPoint(*(float(columns[field][k]) for field in FIELDS))
+            made[name] = ImpedanceSetPoint(*map(float, row))
         except TensegrityError as error:
             raise TensegrityError(f"{name}: {error}") from error
     return made

@@ -261,14 +261,16 @@ def checked_commands(mode: str, values: Mapping[str, Any], actuators: tuple[str,
         )
     result: dict[int, Any] = {}
     for name, value in values.items():
-        if name not in actuators:
-            raise TensegrityError(unknown_name("actuator", name, actuators))
+        try:
+            index = actuators.index(name)
+        except ValueError:
+            raise TensegrityError(unknown_name("actuator", name, actuators)) from None
         if mode == "impedance":
             if not isinstance(value, ImpedanceSetPoint):
                 raise TensegrityError(f"impedance of actuator {name} is {value!r}; give an ImpedanceSetPoint.")
-            result[actuators.index(name)] = value
+            result[index] = value
             continue
         if not is_finite_number(value):
             raise TensegrityError(f"command to actuator {name} is {value!r}; give a finite number.")
-        result[actuators.index(name)] = value if isinstance(value, MovingPosition) else float(value)
+        result[index] = value if isinstance(value, MovingPosition) else float(value)
     return result

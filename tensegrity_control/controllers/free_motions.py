@@ -9,7 +9,7 @@ w' = Z z', the output held and tensions free,
 
 is how fast. Beyond `DRIFT` they are held, too, at the position of the start as near as the output lets them, or at
 shapes that are known to be held there (`aim`). So they are from the start where it is asked for and holds them (routed
-cables: what their pull makes of light links is another thing after a short way; joints that motors drive: else the
+cables: what their pull makes of light links differs after a short distance; joints that motors drive: else the
 lightest links would do what the output asks for, and fold). They are held by
 
     w'' = -Z (k z' + s^2 z),   z = U^+ (q - q_0),   z' = U^+ v

@@ -46,6 +46,8 @@ NO_AUTHORITY = 1e-9
 LEAST_AUTHORITY = 1e-3
 """Of the largest singular value with rows of one size, below which axes are not controlled one by one: an effort that
 moved one of them would need a thousand times the others' in balance, which no motor holds that exactly."""
+WEAK = 0.02
+"""Of the largest singular value, below which a direction of the output is called slow, since its speed follows it."""
 LEAST_PART = 0.3
 """Of the direction that is lost, from which on an axis is named."""
 
@@ -126,6 +128,17 @@ class SingularityGuard:
                 f"apart takes {ratio:.1g} times the effort that other directions take. Start it elsewhere, take "
                 f"{' or '.join(axes)} out of `controlled`, or lead the robot by its actuators (joint_position)."
             )
+
+    def slow_axes(self) -> list[str]:
+        """Axes along or about which efforts hardly move the output at the state of the last `update`; mostly none."""
+        axes = np.array(self._equations.parts.axes)
+        efforts = self._equations.arrays.output_1 * self._effort
+        for rows in (axes < 3, axes >= 3):  # m and rad are not compared
+            directions, values, _ = np.linalg.svd(efforts[rows])
+            if values.size and values[-1] < WEAK * values[0]:
+                weak = zip(axes[rows], np.abs(directions[:, values.size - 1]), strict=True)
+                return [AXES[axis] for axis, part in weak if part > LEAST_PART]
+        return []
 
     def keep(
         self, desired: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: float, effort: Array | None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from builtin_interfaces.msg import Time
 from tensegrity.msg import ActuatorCommand
 
 from tensegrity_dynamics.command_gate import Mode
@@ -14,31 +15,31 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.robots.robot_types import type_of
 from tensegrity_dynamics.ros.geometry_messages import pose_from_values, state_pose
+from tensegrity_dynamics.ros.quick_messages import header, quick_message
 from tensegrity_dynamics.ros.state_decoding import coordinate_record, record_of, state_names, state_record
+from tensegrity_dynamics.ros.state_encoding import WORLD
 
 from ..controller import Command, RobotState
 
 MODES = {each.value: getattr(ActuatorCommand, each.name) for each in Mode}
 
 
-def command_message(command: Command, source: str, session: int, period: float) -> ActuatorCommand:
-    """A command as the simulator and the driver take it, without a stamp.
+def command_message(command: Command, source: str, session: int, period: float, stamp: Time) -> ActuatorCommand:
+    """A command as the simulator and the driver take it.
 
     Args:
-        source: who commands. session: of the source. period: s between two commands, or 0.
+        source: who commands. session: of the source. period: s between two commands, or 0. stamp: of the state that it
+            answers.
     """
-    message = ActuatorCommand(
-        source=source, session=session, period=period, mode=MODES[command.mode], name=list(command.names)
-    )
-    if command.mode != "impedance":
-        message.value = command.values.tolist()
-        if command.mode == "position" and command.velocity is not None:
-            message.velocity = command.velocity.tolist()
-        return message
-    message.effort = command.values.tolist()
-    for field in ("position", "velocity", "stiffness", "damping"):
-        setattr(message, field, getattr(command, field).tolist())
-    return message
+    values = {"effort" if command.mode == "impedance" else "value": command.values}
+    if command.mode == "impedance":
+        values |= {field: getattr(command, field) for field in ("position", "velocity", "stiffness", "damping")}
+    elif command.mode == "position" and command.velocity is not None:
+        values["velocity"] = command.velocity
+    return quick_message(
+        ActuatorCommand, header=header(stamp, WORLD), source=source, session=session, period=period,
+        mode=MODES[command.mode], name=list(command.names), **{name: each.tolist() for name, each in values.items()},
+    )  # fmt: skip
 
 
 class StateReader:
@@ -77,7 +78,7 @@ class StateReader:
         if inside is not None and inside.coordinate_name:
             decoded = self._codec.decode(inside)
             at = inside.output_pose
-            pose = None if at is None else pose_from_values(*(tuple(np.asarray(each).tolist()) for each in at))
+            pose = None if at is None else pose_from_values(at[0].tolist(), at[1].tolist())
             return RobotState(pose=pose, q=decoded.configuration.copy(), v=decoded.velocity.copy())
         pose = state_pose(state)
         if not (len(state.q) or state.coordinate_name):

@@ -76,6 +76,7 @@ class BodyPoses:
         self._radii = np.array([joint.radius for joint in joints], dtype=np.float64)
         self._starts = np.array([at.start for _, at, _ in self._cables], dtype=np.int64)
         self._is_rigid = self._kinds == INVOLUTE_RIGID
+        self._fill_lengths, self._fill_twists = QuickCall(fill_cable_lengths), QuickCall(fill_twists)
 
     def take(self, q: NDArray) -> BodyPoses:
         """As `update`, for positions q (nq,) at which the equations in `work` have just been evaluated."""
@@ -110,7 +111,7 @@ class BodyPoses:
     def twists(self) -> NDArray[np.float64]:
         """(b, 6): linear velocity of every body's origin [m/s] and angular velocity [rad/s], in world axes."""
         twists = np.empty((len(self._work.velocity), 6))
-        fill_twists(self._work.velocity, self._work.position, twists)
+        self._fill_twists(self._work.velocity, self._work.position, twists)
         return twists
 
     def cables(self) -> NDArray[np.float64]:
@@ -126,7 +127,7 @@ class BodyPoses:
     def lengths(self) -> NDArray[np.float64]:
         """(c,) m, taut length of every cable beyond its pulley."""
         lengths = np.empty(len(self._cables))
-        fill_cable_lengths(self._kinds, self._radii, self._starts, self._q, lengths)
+        self._fill_lengths(self._kinds, self._radii, self._starts, self._q, lengths)
         return lengths
 
     def rest_lengths(self) -> NDArray[np.float64]:
@@ -156,5 +157,5 @@ class BodyPoses:
         origin = position + rotation @ output.frame.origin
         pose = (origin, quaternion_from_matrix(rotation @ output.frame.axes))
         twist = np.empty((1, 6))
-        fill_twists(velocity[None], origin[None], twist)
+        self._fill_twists(velocity[None], origin[None], twist)
         return pose, twist[0]

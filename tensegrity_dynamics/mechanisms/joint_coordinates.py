@@ -35,3 +35,5 @@ JOINT_COORDINATES = {
     "involute_epsilon": JointCoordinates(parts=("angle", "strain")),
     "involute_length": JointCoordinates(parts=("angle", "length")),
 }
+SPEEDS = {**dict.fromkeys(("vx", "vy", "vz", "length", "elongation"), "speed"), "strain": "number"}
+"""Quantity of the rate of a part of a joint, where that is no angular speed."""

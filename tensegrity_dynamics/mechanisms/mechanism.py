@@ -20,7 +20,7 @@ from ..errors import TensegrityError, unknown_name
 from ..numerics.short_repr import ShortRepr
 from . import joints
 from .frame import Frame
-from .joint_coordinates import JOINT_COORDINATES
+from .joint_coordinates import JOINT_COORDINATES, SPEEDS
 from .late_kernels import CONTACTS, ENTRIES, POINTS, RIGID_ROUTES, ROUTES
 from .loads import LOAD_COLUMNS, Load, Payload
 from .loop_joints import Loop, loop_rows, routed_row
@@ -35,7 +35,7 @@ from .resistance import (
     Resistance,
 )
 from .routing.columns import BODY as ROUTE_BODY
-from .routing.placed_route import PlacedRoute, rigid_row_count, route_arrays
+from .routing.route_model import RouteModel, rigid_row_count, route_arrays
 from .touch.parts import ContactPart, contact_array
 
 WORLD = "world"
@@ -203,7 +203,7 @@ class Mechanism(ShortRepr):
         cables: on involute joints.
         gravity: (3,) m/s^2 in the world.
         payloads: masses that bodies carry beside their own. loads: steady wrenches on bodies.
-        routes: cables over pulleys, placed by `route_placement`.
+        routes: cables over pulleys, from `route_initialization`.
         ground: what the contact parts touch, or None. contact_parts: shapes on bodies.
 
     Raises:
@@ -217,7 +217,7 @@ class Mechanism(ShortRepr):
     gravity: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
     payloads: tuple[Payload, ...] = ()
     loads: tuple[Load, ...] = ()
-    routes: tuple[PlacedRoute, ...] = ()
+    routes: tuple[RouteModel, ...] = ()
     ground: Ground | None = None
     contact_parts: tuple[ContactPart, ...] = ()
 
@@ -335,6 +335,15 @@ class Mechanism(ShortRepr):
                 parts = JOINT_COORDINATES[joint.kind].parts
                 names += [f"{joint.name}.{part}" for part in parts] or [joint.name]
         return tuple(names)
+
+    def coordinate_speeds(self) -> tuple[str, ...]:
+        """The quantity of every velocity coordinate: "angular speed", "speed", or "number" of a strain per second."""
+        found: list[str] = []
+        for joint in self.joints:
+            if joint.kind != "fixed":
+                parts = JOINT_COORDINATES[joint.kind].parts or (JOINT_COORDINATES[joint.kind].start[0],)
+                found += [SPEEDS.get(part, "angular speed") for part in parts]
+        return tuple(found)
 
     @property
     def touches(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,10 +79,9 @@ class MechanismCodec(StateCodec):
         if q.shape != (self._sizes[0],):
             raise TensegrityError(f"the state has {q.size} positions q, {self._name} has {self._sizes[0]}.")
         for joint, at in self._quaternions:
-            if abs(float(np.linalg.norm(q[at])) - 1.0) > UNIT_TOLERANCE:  # one that is not finite passes on to the node
-                raise TensegrityError(
-                    f"the state's quaternion of joint {joint} has length {np.linalg.norm(q[at]):.3g}."
-                )
+            size = math.hypot(*q[at].tolist())
+            if abs(size - 1.0) > UNIT_TOLERANCE:  # one that is not finite passes on to the node
+                raise TensegrityError(f"the state's quaternion of joint {joint} has length {size:.3g}.")
         return DecodedState(q, v if v.size == self._sizes[1] else np.zeros(self._sizes[1]))
 
     def _check_names(self, names: tuple[str, ...]) -> None:

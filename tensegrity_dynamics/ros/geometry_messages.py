@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import TensegrityError
 from ..robots.carried_payload import CarriedPayload
 from ..robots.model import Pose
+from .quick_messages import quick_message
 
 HUGE = 1e9
 """kg, m that nothing has which can be drawn."""
@@ -24,7 +25,7 @@ def time_message(nanoseconds: int) -> Time:
     """A time of so many nanoseconds. Raises TensegrityError for one before zero, or later than messages can hold."""
     if not 0 <= nanoseconds < 2**31 * 1_000_000_000:
         raise TensegrityError(f"a stamp of {1e-9 * nanoseconds:.10g} s is not between 0 and 2147483648 s.")
-    return Time(sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
+    return quick_message(Time, sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
 
 
 def nanoseconds(stamp: Any) -> int:
@@ -69,7 +70,8 @@ def _values(message: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 def pose_from_values(position: tuple[float, ...], quaternion: tuple[float, ...]) -> Pose | None:
     """A pose of x, y, z and of w, x, y, z; None where it is not finite or has no orientation."""
-    norm = math.sqrt(sum(part * part for part in quaternion))
+    w, x, y, z = quaternion
+    norm = math.sqrt(w * w + x * x + y * y + z * z)
     if not all(map(math.isfinite, (*position, norm))) or norm < 1e-6:
         return None
     return np.array(position), np.array(quaternion) / norm
@@ -92,28 +94,40 @@ def payload_from_message(message: Any) -> tuple[str, float, tuple[float, ...], t
 
 def fill_carried(message: Any, carried: Iterable[CarriedPayload]) -> Any:
     """Write what a robot carries into a CarriedPayloads; returns it."""
-    for name, mass, centre in carried:
+    for name, mass, centre, inertia in carried:
         message.name.append(name)
         message.mass.append(mass)
         message.centre.extend(centre)
+        message.inertia.extend(inertia)
     return message
 
 
+def _rows(numbers: NDArray[np.float64], length: int) -> list[Any]:
+    return [tuple(row) for row in numbers.reshape(-1, length).tolist()]
+
+
 def carried_from_message(message: Any) -> tuple[CarriedPayload, ...]:
-    """What a robot carries; none where the message contradicts itself or has numbers that cannot be drawn."""
-    centres, masses = np.array(message.centre), np.array(message.mass)
-    count = len(message.name)
-    if masses.shape != (count,) or centres.shape != (3 * count,) or not np.all(np.abs([*masses, *centres]) < HUGE):
+    """What a robot carries; none where the message contradicts itself or has numbers that cannot be drawn.
+
+    Without inertias, as recordings of earlier versions are, all are point masses.
+    """
+    centres, masses, count = np.array(message.centre), np.array(message.mass), len(message.name)
+    inertias = np.array(getattr(message, "inertia", ()), dtype=np.float64)
+    inertias = inertias if inertias.size else np.zeros(6 * count)
+    if (masses.shape, centres.shape, inertias.shape) != ((count,), (3 * count,), (6 * count,)):
         return ()
-    rows = zip(message.name, masses.tolist(), centres.reshape(-1, 3).tolist(), strict=True)
-    return tuple(CarriedPayload(name, mass, (x, y, z)) for name, mass, (x, y, z) in rows if mass > 0.0)
+    if not np.all(np.abs([*masses, *centres, *inertias]) < HUGE):
+        return ()
+    rows = zip(message.name, masses.tolist(), _rows(centres, 3), _rows(inertias, 6), strict=True)
+    return tuple(CarriedPayload(*row) for row in rows if row[1] > 0.0)
 
 
 def fill_payload(message: Any, payload: CarriedPayload, stamp: int) -> Any:
     """Write a payload that counts from a stamp [ns] on into a geometry_msgs/InertiaStamped; returns it."""
     message.header.stamp, message.header.frame_id = time_message(stamp), payload.name
-    centre = message.inertia.com
-    message.inertia.m, (centre.x, centre.y, centre.z) = payload.mass, payload.centre
+    item, centre = message.inertia, message.inertia.com
+    item.m, (centre.x, centre.y, centre.z) = payload.mass, payload.centre
+    item.ixx, item.ixy, item.ixz, item.iyy, item.iyz, item.izz = payload.inertia
     return message
 
 

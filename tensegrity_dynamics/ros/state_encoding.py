@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Time
 from rclpy.serialization import deserialize_message, serialize_message
-from std_msgs.msg import Header
 from tensegrity.msg import StructureState
 
 from ..numerics.types import Array
 from ..robots.state_record import FIGURES, StateRecord
 from .geometry_messages import fill_pose, fill_twist
+from .quick_messages import header
 
 WORLD = "world"
 TO_MESSAGE = [0, 1, 2, 4, 5, 6, 3]
@@ -76,7 +76,7 @@ class InsideState(StructureState):
     def __init__(self, record: StateRecord, stamp: Time, source: str) -> None:
         self.record = record
         self._check_fields = False
-        self._header = Header(stamp=stamp, frame_id=WORLD)
+        self._header = header(stamp, WORLD)
         self._source, self._layout, self._converged = source, record.layout, bool(record.converged)
 
     def __getattr__(self, name: str) -> Any:

@@ -36,42 +36,60 @@ QUANTITIES = {
 
 def simulate(
     robot: RobotArgument,
-    duration: Annotated[str, typer.Option(help="how long; plain numbers are s")] = "2s",
+    duration: Annotated[str, typer.Option(help="duration; plain numbers are s")] = "2s",
     position: Annotated[
-        list[str], typer.Option(help="rest length of an actuator's tendon, NAME=VALUE such as draw_1=8.3in")
+        list[str], typer.Option(help="rest length of an actuator's tendon, NAME=VALUE such as draw_1=8.3in; repeatable")
     ] = [],  # noqa: B006
-    velocity: Annotated[list[str], typer.Option(help="rate of an actuator, NAME=VALUE such as draw_1=-5mm/s")] = [],  # noqa: B006
+    velocity: Annotated[
+        list[str], typer.Option(help="rate of an actuator, NAME=VALUE such as draw_1=-5mm/s; repeatable")
+    ] = [],  # noqa: B006
     effort: Annotated[
-        list[str], typer.Option(help="tension of an actuator's tendon, NAME=VALUE such as draw_1=120N")
+        list[str], typer.Option(help="tension of an actuator's tendon, NAME=VALUE such as draw_1=120N; repeatable")
     ] = [],  # noqa: B006
-    integrator: Annotated[str, typer.Option(help="such as rk4, rattle or implicit; empty for the usual one")] = "",
-    time_step: Annotated[str | None, typer.Option(help="such as 50us; the robot's own without it")] = None,
+    integrator: Annotated[
+        str, typer.Option(help="integrator, such as rk4, rattle or implicit; empty: the default of the robot")
+    ] = "",
+    time_step: Annotated[
+        str | None,
+        typer.Option(help="time step, such as 50us; default: that of the robot; smaller is more accurate and slower"),
+    ] = None,
     force: Annotated[
         list[str],
-        typer.Option("--force", "-f", help="steady, on a node or a body, NAME=X,Y,Z such as top_1=0,0,-5N; repeatable"),
+        typer.Option(
+            "--force", "-f", help="constant force on a node or a body, NAME=X,Y,Z such as top_1=0,0,-5N; repeatable"
+        ),
     ] = [],  # noqa: B006
-    gravity: Annotated[str | None, typer.Option(help="X,Y,Z in m/s^2 instead of the robot's own")] = None,
-    elastic_bars: Annotated[bool, typer.Option("--elastic-bars", help="bars of structures are springs, too")] = False,
-    air_damping: Annotated[float, typer.Option(help="structures: N s/m on every free node")] = 0.0,
+    start_velocity: Annotated[
+        list[str],
+        typer.Option(
+            help="initial velocity of a node, NAME=VX,VY,VZ such as top_1=0,0,-0.1m/s, or of a coordinate of a "
+            "mechanism, NAME=VALUE; repeatable"
+        ),
+    ] = [],  # noqa: B006
+    gravity: Annotated[str | None, typer.Option(help="gravity X,Y,Z [m/s^2]; default: that of the robot file")] = None,
+    elastic_bars: Annotated[
+        bool, typer.Option("--elastic-bars", help="elastic bars (structures); default: rigid bars")
+    ] = False,
+    air_damping: Annotated[
+        float, typer.Option(help="damping of every free node against the air [N s/m], structures only")
+    ] = 0.0,
     model: Annotated[
-        str, typer.Option(help="of structures: point_masses, or minimal (five coordinates a rod, class 1)")
+        str, typer.Option(help="model of a structure: point_masses, or minimal (five coordinates per rod, class 1)")
     ] = "",
     begin: Annotated[
-        bool, typer.Option("--start-up", help="of structures: come to rest by the motion itself first (003, 3.6.3)")
+        bool, typer.Option("--start-up", help="simulate a structure to rest before the start (003, 3.6.3)")
     ] = False,
     pretension: Annotated[
-        str | None, typer.Option(help="with --start-up: tension that every tendon is wound for, such as 20N")
+        str | None, typer.Option(help="with --start-up: pretension of every tendon, such as 20N")
     ] = None,
-    ramp: Annotated[str | None, typer.Option(help="with --start-up: time of winding, 0 at once")] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot-to", "--plot", help="picture to write, for example out.png")
-    ] = None,
+    ramp: Annotated[str | None, typer.Option(help="with --start-up: duration of winding; 0: at once")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot-to", "--plot", help="image file for a plot: out.png")] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", help="table of the motion to write, one line per sample: out.csv")
+        Path | None, typer.Option("--data", help="CSV file of the motion, one line per sample: out.csv")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate a robot without ROS: from its equilibrium on, with steady commands, if any."""
+    """Simulate a robot without ROS: it starts in equilibrium, with constant commands, if any."""
     from tensegrity_dynamics import Simulation, load_robot
 
     seconds = read_quantity(duration, "time", "--duration")
@@ -84,7 +102,7 @@ def simulate(
         check_folder(data, "--data")
     loaded = load_robot(robot)
     weight = read_vector(gravity, "--gravity", 3)
-    loads = _loads(force)
+    loads, motion = _loads(force), _motion(start_velocity, loaded)
     pulling = loaded.model.tension_kinds
     commands: dict[str, Any] = {
         mode: _commands(items, loaded, mode)
@@ -105,6 +123,8 @@ def simulate(
             **options,
         )  # fmt: skip
         simulation.apply_forces(loads or None)
+        if motion is not None:
+            simulation.set_motion(motion)
         if seconds > MOST_STEPS * simulation.time_step:
             raise TensegrityError(
                 f"--duration {duration}: more than {MOST_STEPS:.0e} steps of {simulation.time_step:.3g} s. Choose a "
@@ -263,6 +283,32 @@ def _loads(items: Sequence[str]) -> dict[str, Any]:
             raise TensegrityError(f"--force {item!r}: write NAME=X,Y,Z.")
         loads[name] = loads.get(name, np.zeros(3)) + read_vector(value, f"--force {item!r}:", kind="force")
     return loads
+
+
+def _motion(items: Sequence[str], loaded: Any) -> Any:
+    """Velocities at the start, (n, 3) of a structure or (nv,) of a mechanism; None without any."""
+    from tensegrity_dynamics import Structure
+
+    if not items:
+        return None
+    mechanism = getattr(loaded.model, "mechanism", None)
+    if mechanism is None and not isinstance(loaded.model, Structure):
+        raise TensegrityError(
+            f"--start-velocity is for structures and mechanisms; {loaded.name} is {loaded.model.noun}."
+        )
+    names = loaded.model.node_names if mechanism is None else mechanism.coordinate_names()
+    what, form = ("node", "NAME=VX,VY,VZ") if mechanism is None else ("coordinate", "NAME=VALUE")
+    motion = np.zeros((len(names), 3) if mechanism is None else len(names))
+    kinds = () if mechanism is None else mechanism.coordinate_speeds()
+    for item in items:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise TensegrityError(f"--start-velocity {item!r}: write {form}.")
+        if name not in names:
+            raise TensegrityError(f"--start-velocity {item!r}: " + unknown_name(what, name, names))
+        k, said = names.index(name), f"--start-velocity {item!r}:"
+        motion[k] = read_quantity(value, kinds[k], said) if kinds else read_vector(value, said, kind="speed")
+    return motion
 
 
 def _sample(simulation: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from .state import Answer
 
 LONGEST = 600.0  # s, of a motion
 FARTHEST = 100.0  # of the robot's span, from its position
+ANGLE_DECIMALS = 1  # of degrees
 
 # Called with a goal: position (3,) m, quaternion wxyz (4,), duration s (0: the shortest).
 GoalCallback = Callable[[NDArray[np.float64], NDArray[np.float64], float], Answer]
@@ -98,13 +99,13 @@ class GoalPanel:
         step = 10.0**-unit.decimals
         self._position = gui.add_vector3(
             f"Position [{unit.name}]",
-            tuple(start[0] / unit.metres),
+            _rounded(start[0] / unit.metres, unit.decimals),
             step=step,
             hint="of the output frame, in the world frame",
         )
         self._angles = gui.add_vector3(
             "Roll, pitch, yaw [°]",
-            tuple(roll_pitch_yaw(start[1])),
+            _rounded(roll_pitch_yaw(start[1]), ANGLE_DECIMALS),
             step=0.1,
             hint="rotations about the fixed axes x, y, z, in this order",
             visible=self._turns,
@@ -224,7 +225,7 @@ class GoalPanel:
             self._show_answer(f"Refused: {reason} {stopped}".rstrip(), "#b3261e")
             if client is not None:
                 text = answer.text[:1].upper() + answer.text[1:]
-                said = shorten(f"{stopped} {text}".strip(), 160)  # what stops it first: little room
+                said = shorten(f"{stopped} {text}".strip(), 160)  # what stops it first: the panel is narrow
                 client.add_notification("Goal refused", said, color="red", auto_close_seconds=8.0)
         self._nearest, self.binding, self._refused = answer.nearest, answer.binding, not answer.accepted
         self._near.visible = answer.nearest is not None
@@ -259,14 +260,19 @@ class GoalPanel:
         self._write_fields(*pose)
 
     def _write_fields(self, position: NDArray[np.float64], quaternion: NDArray[np.float64]) -> None:
-        digits = self._unit.decimals
-        self._position.value = tuple(float(x) for x in np.round(position / self._unit.metres, digits) + 0.0)
+        self._position.value = _rounded(position / self._unit.metres, self._unit.decimals)
         if self._turns:
-            self._angles.value = tuple(float(x) for x in np.round(roll_pitch_yaw(quaternion), 1) + 0.0)
+            self._angles.value = _rounded(roll_pitch_yaw(quaternion), ANGLE_DECIMALS)
 
     def _show_answer(self, text: str, colour: str) -> None:
         self._answer.content = paragraph(text, colour)
         self._answer.visible = True
+
+
+def _rounded(values: NDArray[np.float64], digits: int) -> tuple[float, float, float]:
+    """Three numbers as fields show them; no minus before a zero."""
+    x, y, z = (np.round(values, digits) + 0.0).tolist()
+    return x, y, z
 
 
 def _same(pose: Pose, other: Pose | None) -> bool:

@@ -1,4 +1,4 @@
-"""Equations of a mechanism in one choice of independent coordinates, which may change on the way.
+"""Equations of a mechanism in one choice of independent coordinates, which may change during the motion.
 
 With w the chosen coordinates, w' = v restricted to them, and u the efforts of the drives,
 
@@ -61,6 +61,20 @@ GROWN = 1.5
 """The same, up to which no singularity is looked for between two positions that follow each other."""
 BETTER = 0.5
 """Part of the largest entry of G that others must come down to, so that no two choices take turns."""
+
+
+@allocation_free
+def largest_size(basis, count):
+    """Largest size of an entry in the first columns of a basis; NaN where one is."""
+    largest = 0.0
+    for d in range(basis.shape[0]):
+        for i in range(count):
+            size = abs(basis[d, i])
+            if not size <= largest:
+                largest = size
+                if size != size:
+                    return size
+    return largest
 
 
 @allocation_free
@@ -180,6 +194,7 @@ class ReducedModel:
         self._flat = with_own_masses(mechanism.flat)._replace(cable_young=np.array(mechanism.flat.cable_young))
         self._work, self._reduction = make_workspace(self._flat), make_reduction_workspace(self._flat)
         self._stages, self._moving_state = make_stage_workspace(self._flat), QuickCall(moving_state)
+        self._largest = QuickCall(largest_size)
         driven = model.driven_joints(robot.actuators)
         self.drives = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
         self.q_drives = np.array([mechanism.positions_of(name).start for name in driven], dtype=np.int64)
@@ -201,6 +216,11 @@ class ReducedModel:
         """Reckon from now on with loads (b, 6) [moment, force] on bodies, and cables (c,) times as stiff as stated."""
         self._work.load[:] = load
         np.multiply(self.mechanism.flat.cable_young, stiffness, out=self._flat.cable_young)
+
+    @property
+    def centre(self) -> Array:
+        """(nq,) around which charts of joints with quaternions count."""
+        return self._centre
 
     @property
     def flat(self) -> FlatMechanism:
@@ -239,7 +259,7 @@ class ReducedModel:
             )
             raise TensegrityError(
                 f"the loops cannot close where {values} was asked for: a gap of {error:.2g} m or rad is left. That is "
-                "out of reach or beside a singularity; choose other coordinates, or go there in shorter steps."
+                "out of reach or near a singularity; choose other coordinates, or go there in shorter steps."
             )
 
     def state_at(self, start: Array, w: Array, rate: Array) -> tuple[Array, Array, Array]:
@@ -396,8 +416,7 @@ class ReducedModel:
         """Whether others should be looked for, at the position (nq,) that was last computed."""
         if self.charts.turning and self.charts.is_far(q):
             return True
-        basis = self._reduction.basis[:, : self.index.size]
-        return not max(basis.max(), -basis.min()) <= LARGEST_ENTRY * self._usual_entry
+        return not self._largest(self._reduction.basis, self.index.size) <= LARGEST_ENTRY * self._usual_entry
 
     def regular_coordinates(self, positions: Array) -> tuple[NDArray[np.int64], Array] | None:
         """Indices in v of coordinates that are good at all positions (k, nq), with the position (nq,) of the centres of

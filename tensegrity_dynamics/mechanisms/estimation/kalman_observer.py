@@ -27,6 +27,8 @@ import numpy as np
 from ...errors import TensegrityError, unknown_name
 from ...estimation_interface import is_reading, without_time
 from ...impedance import MovingPosition
+from ...numerics.changed_record import changed
+from ...numerics.compilation import QuickCall, allocation_free
 from ...numerics.types import Array
 from ...robots.robot import Robot
 from ..dynamics.equations_of_motion import evaluate
@@ -58,6 +60,23 @@ MAX_STIFFNESS_CHANGE = 0.05
 """The same of the stiffness of cables, in parts of it."""
 RHYTHM = 5
 """Readings in a row at another interval after which the linear system is made for that one."""
+
+
+@allocation_free
+def fill_variances(now, before, first, steps, own, tension, variances):
+    """Lower steps (a,) to what readings (a,), or how far these went, differ by: of now, of before, of before that; and
+    fill variances (a + t,) with those of positions, `own` and d^2 / 12 of the steps, and of tensions."""
+    count = now.shape[0]
+    for k in range(count):
+        move, last = now[k] - before[k], before[k] - first[k]
+        for n in range(2):
+            each = abs(move) if n == 0 else abs(move - last)
+            if SAME < each < steps[k]:
+                steps[k] = each
+        step = steps[k] if steps[k] < np.inf else 0.0
+        variances[k] = own + step * step / 12.0
+    for k in range(count, variances.shape[0]):
+        variances[k] = tension
 
 
 @dataclass(frozen=True)
@@ -138,6 +157,7 @@ class MechanismObserver(MechanismEstimator):
         self.unknown = UnknownLoads(robot, self.noise.load, self.noise.elasticity)
         self._given_loads = load_array(mechanism, None)
         self._covariance = Covariance(2 * self._reduced.index.size + self.unknown.count)
+        self._fill_variances = QuickCall(fill_variances)
         self._other_interval, self._others = 0.0, 0
         super().__init__(robot)
 
@@ -151,8 +171,9 @@ class MechanismObserver(MechanismEstimator):
         """Know nothing but a shape at rest."""
         self._system, self._values = None, np.zeros(self.unknown.count)
         self._reduced.take_coordinates(*self._at_first)
+        self._has_moved = False  # others have taken the place of the coordinates at the start
         self._is_poor = True  # not known yet
-        self._read: list[list[float]] = []
+        self._read: list[Array] = []
         self._resolution = np.full(self._reduced.drives.size, np.inf)
         count = self._reduced.index.size
         self._covariance.value[:] = 0.0
@@ -278,7 +299,7 @@ class MechanismObserver(MechanismEstimator):
         self._is_poor = model.is_poor(q)
         if not math.isfinite(q.sum() + v.sum()):
             return None
-        shape = replace(last.equilibrium, q=q, tension=tension, residual=math.nan, softest=math.nan)
+        shape = changed(last.equilibrium, q=q, tension=tension, residual=math.nan, softest=math.nan)
         self._followed = estimate = self._estimate(time, shape, v)
         if unknown.count:
             object.__setattr__(estimate, "unknown", self._found(estimate))  # nobody has seen it yet
@@ -291,6 +312,7 @@ class MechanismObserver(MechanismEstimator):
         change = self._reduced.rechoose(q, v)
         if change is None:
             return
+        self._has_moved = not np.array_equal(self._reduced.index, self._at_first[0])
         covariance = self._covariance.value
         whole = np.eye(len(covariance))
         whole[: len(change), : len(change)] = change
@@ -311,19 +333,20 @@ class MechanismObserver(MechanismEstimator):
 
         A step is the least by which readings, or how far these went, differ; that of a fine sensor is soon very small.
         """
-        found, least = self._resolution.tolist(), measured.tolist()
-        if self._read:
-            before = self._read[-1]
-            moves = [now - then for now, then in zip(least, before, strict=True)]
-            last = [then - first for then, first in zip(before, self._read[0], strict=True)]
-            for k, (move, other) in enumerate(zip(moves, last, strict=True)):
-                for each in (abs(move), abs(move - other)):
-                    if SAME < each < found[k]:
-                        self._resolution[k] = found[k] = each
-        self._read = [*self._read[-1:], least]
-        own, tension = self.noise.position**2, self.noise.tension**2
-        steps = [step if step < math.inf else 0.0 for step in found]
-        return np.array([*(own + step * step / 12.0 for step in steps), *[tension] * tensions])
+        before = self._read or [measured]
+        variances = np.empty(measured.size + tensions)
+        noise = self.noise
+        self._fill_variances(
+            measured,
+            before[-1],
+            before[0],
+            self._resolution,
+            float(noise.position**2),
+            float(noise.tension**2),
+            variances,
+        )
+        self._read = [before[-1], measured] if self._read else before
+        return variances
 
     def _tensions(self, q: Array, v: Array) -> Array:
         """(c,) N, with what the cables' damping carries."""
@@ -387,9 +410,7 @@ class MechanismObserver(MechanismEstimator):
 
     def _moved_basis(self, q: Array) -> Array | None:
         """G (nv, n) at a position where others have replaced the coordinates at the start; else None."""
-        if np.array_equal(self._reduced.index, self._at_first[0]):
-            return None
-        return self._reduced.basis(q)
+        return self._reduced.basis(q) if self._has_moved else None
 
     def _stiffness_change(self, system: System) -> float:
         cables = self.unknown.cables.size

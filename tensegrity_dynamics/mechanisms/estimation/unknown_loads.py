@@ -8,7 +8,7 @@ s by how much each cable is stiffer than its Young's modulus and area say, T = (
 and w'' follows them linearly, as efforts: w'' = w''(d = 0) + D d.
 
 What can be distinguished follows from what is read. Positions and efforts of the actuators give the tensions at rest,
-as many numbers as there are driven cables; n - a of them place the motions that no actuator holds. A force at the
+as many numbers as there are driven cables; n - a of them belong to the motions that no actuator holds. A force at the
 output shifts tensions among cables; stiffer cables raise them all alike, so both are seen. A mass that is heavier than
 stated looks like a force at the output, friction of an actuator like a force, too; a push on another body is put where
 it changes the same tensions. Single cables that differ are separated from forces by the prior alone: by little.
@@ -104,13 +104,17 @@ class UnknownLoads:
         self.low = np.concatenate((-LARGEST_LOAD * sizes, np.full(cables, -0.5 * LARGEST_STIFFNESS)))
         self._stated = np.ones(len(mechanism.cables))
         self._is_aside = bool(self._local.any())  # the output is not at the origin of its body
+        self._pose: Pose | None = None
+        self._arm = [0.0, 0.0, 0.0]
 
     def wrench(self, values: Array, pose: Pose | None) -> Array:
         """(6,) N and N m at the origin of the body, for d and the pose of the output."""
         wrench = np.zeros(6)
         wrench[self._axes] = values[: self.forces]
         if pose is not None and self._is_aside:
-            x, y, z = (matrix_from_quaternion(pose[1]) @ self._local).tolist()
+            if pose is not self._pose:  # asked for several times with the same one
+                self._pose, self._arm = pose, (matrix_from_quaternion(pose[1]) @ self._local).tolist()
+            x, y, z = self._arm
             a, b, c = wrench[:3].tolist()
             wrench[3:] += (y * c - z * b, z * a - x * c, x * b - y * a)
         return wrench

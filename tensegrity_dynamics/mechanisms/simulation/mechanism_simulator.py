@@ -295,7 +295,7 @@ class MechanismSimulator(Simulator):
         self._works[FORCES] += self.energy().total - before
 
     def command(self, mode: str, values: Mapping[str, Any], *, age: float = 0.0, period: float = 0.0) -> None:
-        drives = self._drives
+        drives, lead = self._drives, lead_of(period, age)
         for index, value in checked_commands(mode, values, self._names).items():
             before, new = drives.mode[index], MODES[mode]
             if before in (EFFORT, IMPEDANCE) and new != before:
@@ -305,12 +305,13 @@ class MechanismSimulator(Simulator):
                 if before != IMPEDANCE:
                     drives.feed_forward[index] = drives.torque[index]
                 drives.command[index], drives.speed[index] = value.position, value.velocity
-                drives.feed[index] = min(max(value.effort, -drives.effort[index]), drives.effort[index])
+                most = float(drives.effort[index])
+                drives.feed[index] = min(max(value.effort, -most), most)
                 drives.stiffness[index], drives.damping[index] = value.stiffness, value.damping
-                drives.age[index], drives.lead[index] = age, lead_of(period, age)
+                drives.age[index], drives.lead[index] = age, lead
             elif isinstance(value, MovingPosition):
                 drives.command[index], drives.speed[index] = value, value.rate
-                drives.age[index], drives.lead[index] = age, lead_of(period, age)
+                drives.age[index], drives.lead[index] = age, lead
             else:
                 drives.command[index], drives.lead[index] = value, 0.0
 
@@ -560,7 +561,7 @@ class MechanismSimulator(Simulator):
         return shape.q, shape.effort, shape.slip
 
     def _assembled(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Position (nq,) near q with closed loops; strands without stretch that have a shorter way hang slack there."""
+        """Position (nq,) near q with closed loops; strands without stretch with a shorter path hang slack there."""
         if self._strands.names:
             self._strands.fit(q, np.zeros(self._mechanism.velocity_count))
         return assemble(self._mechanism, q, work=self._work)

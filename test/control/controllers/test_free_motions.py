@@ -179,7 +179,7 @@ def test_a_robot_lighter_than_stated_is_not_lifted_by_the_tensions_that_it_began
     made = qp_loop.loop("cable_robot", plant=plant_of("cable_robot", Case("lighter", density=0.9)))
     home = made.look().pose[0]
     outputs, tensions = made.run(0.3)
-    floor = made.control._floor
+    floor = made.control.bounds.floor
     assert np.max(np.abs(outputs - home)) < 2e-3 and np.min(tensions / floor) > 2.0
 
 

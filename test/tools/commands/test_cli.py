@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tensegrity_dynamics import load_robot
 from tensegrity_tools.cli import COMMANDS, app
 from tensegrity_tools.commands import push
 
@@ -200,6 +201,17 @@ def test_simulate_writes_a_table_of_what_it_prints_and_takes_forces(run, tmp_pat
     for name, tension in figures["end"]["tensions_N"].items():
         assert float(rows[-1][f"{name}_N"]) == tension
     assert figures["end"]["position_m"][2] < figures["start"]["position_m"][2]  # pushed down
+
+
+def test_simulate_begins_with_velocities(run) -> None:
+    words = ("simulate", "three_prism", "--duration", "1ms", "--json")
+    moving = json.loads(run(*words, "--start-velocity", "top_1=0,0,1cm/s")[1])
+    assert 0.0 < moving["energy_J"]["kinetic"] > 100.0 * json.loads(run(*words)[1])["energy_J"]["kinetic"]
+    turning = ("simulate", "single_strut", "--duration", "1ms", "--json", "--start-velocity")
+    coordinate = load_robot("single_strut").mechanism.coordinate_names()[0]
+    assert json.loads(run(*turning, f"{coordinate}=10deg/s")[1])["energy_J"]["kinetic"] > 0.0
+    code, _, said = run("simulate", "three_prism", "--start-velocity", "top_9=0,0,1")
+    assert code and "node" in said and "top_9" in said
 
 
 def test_simulate_says_which_commands_it_cut_to_the_limits(run) -> None:

@@ -230,6 +230,13 @@ def test_typed_numbers_move_the_handle(prism):
         np.testing.assert_allclose(view.goal.pose[0], [0.01, 0.02, 0.25])
 
 
+def test_fields_show_no_more_digits_than_are_worth_reading_from_the_first_moment_on(view, prism):
+    with visit(view) as visitor:
+        shown = np.array([visitor.part("Position [mm]")["value"], visitor.part("Roll, pitch, yaw [°]")["value"]])
+        assert np.array_equal(shown, np.round(shown, 1))
+        assert not np.signbit(shown[shown == 0.0]).any()
+
+
 def test_handle_is_hidden_and_shown_by_its_checkbox(prism):
     with View(prism, free_port(), on_goal=lambda *_: Answer(True)) as view, visit(view) as visitor:
         assert visitor.scene["/goal"]["visible"]
