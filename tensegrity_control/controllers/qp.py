@@ -586,13 +586,12 @@ class QPController(SampledController):
     # -- control ----------------------------------------------------------------------------------------------------
 
     def command(self, time: float, state: RobotState | None = None) -> Command:
-        """Efforts for one period; without a state those of the last one.
+        """Efforts for one period; without a state, or with one that is not finite, those of the last one.
 
         Raises:
             InfeasibleControlError: the output is far from its reference: what is controlled is not this robot.
         """
-        seen = state is not None and state.q is not None and state.v is not None
-        if not seen:
+        if not _is_finite(state):
             self.blind += 1
             self._rate_seen = None
             return self._blind_command(time)
@@ -1082,3 +1081,10 @@ class QPController(SampledController):
         _, size, efforts = np.linalg.svd(arrays.joint_1)
         easy = efforts.T / np.maximum(size, 1e-6 * size[0])  # efforts that move the joints by one
         return np.asarray(easy @ np.linalg.pinv(output @ easy, rcond=1e-3))
+
+
+def _is_finite(state: RobotState | None) -> bool:
+    """Whether there are q and v, all of it finite: what is not would stay in everything that the control remembers."""
+    if state is None or state.q is None or state.v is None:
+        return False
+    return math.isfinite(float(np.sum(state.q)) + float(np.sum(state.v)) + state.age)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -321,3 +322,16 @@ def test_floors_rise_by_what_tensions_were_seen_below_what_they_should_be_and_th
     for _ in range(100):
         see(commanded, -1.0)  # nothing was commanded for that time
     np.testing.assert_allclose(control.bounds.reserve, before * np.exp(-1.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("field", ["q", "v", "age"])
+def test_a_state_that_is_not_finite_is_answered_like_none_and_forgotten(field):
+    made = loop("single_strut")
+    made.run(0.05)
+    good = made.look()
+    wrong = replace(good, **{field: np.nan if field == "age" else np.full_like(getattr(good, field), np.nan)})
+    before = made.control.blind
+    command = made.control.command(made.time, wrong)
+    assert made.control.blind == before + 1 and np.all(np.isfinite(command.values))
+    made.run(0.2)
+    assert made.control.blind == before + 1 and np.linalg.norm(made.look().pose[0] - good.pose[0]) < 1e-5
