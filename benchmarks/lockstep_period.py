@@ -36,7 +36,7 @@ PARTS = {
     "simulator node": ("simulator_node.py", "_command"),
     "estimator node": ("estimator_node.py", "_estimate"),
     "controller node": ("controller_node.py", "_control"),
-    "commands from messages": ("command_decoding.py", "message_values"),
+    "commands from messages": ("command_decoding.py", "mode_and_values"),
     "commands to messages": ("state_conversion.py", "command_message"),
     "set points to the simulation": ("simulator_node.py", "_apply"),
     "handing over, and looking who listens": ("hand_over.py", "publish"),

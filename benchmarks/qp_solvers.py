@@ -49,7 +49,7 @@ def path(inputs: int, strains: int, accelerations: int, equations: int, rows: in
 
 
 def measured(problems: list[InputProblem], form: str, solver: str, expected: list[np.ndarray]) -> dict[str, object]:
-    """Times of one way to solve, and how far it is from the first one."""
+    """Times of one method, and how far it is from the first one."""
     optimizer = InputOptimizer(form, solver)
     for problem in problems[:20]:
         optimizer.solve(problem)

@@ -5,7 +5,7 @@
 newton's own examples `tendon_pulley` (a body on a string), `tendon_pinhole` (two bodies on a cable through a hole),
 `tendon_capstan_friction` (two weights over a heavy pulley that the cable slides over, or turns), `tendon_3d_routing`
 (over, under and over three pulleys whose axes are square to each other) and `tendon_mujoco_switch` (a pulley that is
-touched only sometimes, on bodies that move as they are told), at its step and at a tenth of it, and the same bodies,
+touched only sometimes, on bodies that move as prescribed), at its step and at a tenth of it, and the same bodies,
 masses, stiffness and damping as robot files here.
 
 The bodies, masses, pulleys and points are newton's as it ships them. What differs, since it cannot be said here:
@@ -18,8 +18,8 @@ The bodies, masses, pulleys and points are newton's as it ships them. What diffe
   of the aslant pull, which does not balance the energy of the cable.
 * All three machines of the capstan example are compared; they are one run, of whose time each has a third. That of
   friction 0.4 (`grips`) sticks and slips in turns as its weights bounce, with the ratio e^(friction x wrap) where it
-  slips; newton turns the pulley by a share of the cable's way even while the cable does not slip, as no law of friction
-  says, and its distance from the law of Euler and Eytelwein has that in it.
+  slips; newton turns the pulley by a share of the cable's displacement even while the cable does not slip, as no law of
+  friction says, and its distance from the law of Euler and Eytelwein has that in it.
 * Wheels on which newton's friction is 10 or 1000 never slip here; e^(10 x half a turn) is never reached.
 * Of the switch example, whose bodies have no mass, the error is that of the length of the cable.
 
@@ -381,8 +381,8 @@ class Grip:
             turn = away / far**2 - wheel.radius * below / (far**2 * np.sqrt(far**2 - wheel.radius**2))
             wrapped -= turn * speed  # below shrinks as the weight rises
         ratio = np.exp(self.machine.friction * wrap)
-        way = np.array([-1.0, 1.0])
-        rates, own, grows = slopes * y[3:5], self.rest + y[2] * way, y[5] * way
+        signs = np.array([-1.0, 1.0])
+        rates, own, grows = slopes * y[3:5], self.rest + y[2] * signs, y[5] * signs
         return lengths, rates, own, grows, ratio, self.machine.friction * ratio * wrapped
 
     def strains(self, lengths: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -407,13 +407,13 @@ class Grip:
     def state(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """Strains, their rates, rest lengths, speed of slip."""
         lengths, rates, own, grows, ratio, ratio_rate = self.pieces(y)
-        way = np.array([-1.0, 1.0])
+        signs = np.array([-1.0, 1.0])
         s = self.slip if self.mode == 0 else self.slipped(y, self.mode)
-        own = own + s * way
+        own = own + s * signs
         e = self.strains(lengths, own)
         pace = np.ones(2) if self.springs else 1.0 / own
         factor = np.ones(2) if self.springs else lengths / own
-        e_rate, by_slip, speed = pace * (rates - factor * grows), -pace * factor * way, 0.0
+        e_rate, by_slip, speed = pace * (rates - factor * grows), -pace * factor * signs, 0.0
         if self.mode:
             pulled, other = (1, 0) if self.mode > 0 else (0, 1)
             lacks = ratio * e_rate[other] + ratio_rate * e[other] - e_rate[pulled]

@@ -139,7 +139,7 @@ def main() -> None:
                         f"{'page open' if watched else 'no page  '}: commands {np.median(gaps):.1f} ms apart, "
                         f"p99 {np.percentile(gaps, 99):.1f}, most {gaps.max():.1f}; "
                         f"view {(processor_time(view) - spent) / took:.2f} of a core; "
-                        f"real time x {(watcher.time - clock) / took:.2f}; load {os.getloadavg()[0]:.1f}"
+                        f"real-time factor {(watcher.time - clock) / took:.2f}; load {os.getloadavg()[0]:.1f}"
                     )
                     if watched:
                         said += f"; {sum(begun <= each < now for each in times) / took:.1f} pictures a second"

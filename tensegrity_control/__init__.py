@@ -1,4 +1,4 @@
-"""What a tensegrity robot should do: inverse kinematics, trajectories, controllers."""
+"""Control of tensegrity robots: inverse kinematics, trajectories, motion planning, controllers."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ class FollowedCommands:
             session: of the commands; a new one is waited for as long again.
         """
         if session != self._session or now < self._since:  # or the clock has gone back
-            known, self._session = not math.isnan(self._since), session
-            self._since = now if known else math.nan
+            measured, self._session = not math.isnan(self._since), session
+            self._since = now if measured else math.nan
         since = now - self._since
         return since if since > self.patience else 0.0

@@ -20,12 +20,15 @@ from tensegrity_dynamics.simulation import Simulation
 from tensegrity_dynamics.simulation_interface import Observation
 from tensegrity_dynamics.structures.structure import Structure
 
-TAKES_NO_LOADS = "this controller takes no loads that are reported while it runs; use qp."
+TAKES_NO_LOADS = (
+    "this controller takes no payloads and no wrenches that are announced while it runs; of mechanisms qp, task, "
+    "near_rigid, joint_position and computed_torque do."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RobotState(ShortRepr):
-    """What a controller learns of the robot; what nobody measures or estimates stays None.
+    """State of the robot as a controller receives it; values that are not measured or estimated are None.
 
     Attributes:
         positions: (a,) actuator positions in the robot's order: rest lengths [m] of tendons, rad or m of joints.
@@ -112,14 +115,14 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class Status:
-    """What a controller is doing.
+    """Status of a controller.
 
     Attributes:
         phase: "idle" before the first state, then "holding", "moving" or "stopped" (latched until released).
         progress: 0 to 1 along the present motion; 1 when there is none.
         arrival: time [s] at which the present motion ends, or ended.
         goal: the last accepted goal pose, or None.
-        relaxed: what the last command gave up, by name; empty where all was met.
+        relaxed: names of the constraints that the last command relaxed; empty if it met all of them.
     """
 
     phase: str
@@ -131,12 +134,12 @@ class Status:
 
 @dataclass(frozen=True, eq=False)
 class Accepted:
-    """Answer to a goal that was accepted.
+    """Answer to an accepted goal.
 
     Attributes:
         arrival: time [s] at which the goal will be reached.
         duration: s from now until then, braking included.
-        note: what the caller should know, such as a duration that had to be longer than asked for; may be empty.
+        note: what the caller should know, such as a duration longer than requested; may be empty.
     """
 
     arrival: float
@@ -146,7 +149,7 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a number of a controller is, zero included, and between which values [SI units] it lies."""
+    """Number of a controller: its meaning, that of zero included, and its range [SI units]."""
 
     text: str = ""
     low: float = 0.0
@@ -155,11 +158,12 @@ class Setting:
 
 STIFFNESS_SETTINGS = {
     "stiffness": Setting(
-        "N/m of the output along stiffness_x, _y, _z, held by choice of self-stress; 0: whatever it is", high=1e12
+        "stiffness of the output along stiffness_x, _y, _z [N/m], held by choice of self-stress; 0: not controlled",
+        high=1e12,
     ),
     **{
         f"stiffness_{axis}": Setting(
-            f"{axis} of the direction (world, of any length, not all zero) of `stiffness`; 0: none of it along {axis}",
+            f"{axis} component of the direction of `stiffness` (world axes, any length, not all zero)",
             low=-1e9, high=1e9,
         )
         for axis in "xyz"
@@ -176,7 +180,7 @@ class ControlPeriod(NamedTuple):
 
 
 class Controller(ABC):
-    """Turns states into commands.
+    """Controller: computes actuator commands from states.
 
     `reset` comes first, then `command` once per control period with times that do not decrease. Goals are methods of
     the concrete controller; a refused goal raises and leaves the motion as it was.
@@ -193,43 +197,49 @@ class Controller(ABC):
     """Whether its feedback needs the velocities of the robot, which an estimate of equilibria alone has not."""
     streams_goals: ClassVar[bool] = False
     """Whether goals may come at any rate, each taking over from where the one before has led."""
+    plans_beside: bool = False
+    """Whether what it plans by itself, for loads that were announced, is made in a thread of its own."""
     takes_payloads: ClassVar[bool] = False
     """Whether it reckons with payloads that are put on while the robot runs, by `carry`."""
     takes_loads: ClassVar[bool] = False
     """Whether it reckons with loads that are set while it runs, by `set_loads`."""
+    takes_estimates: ClassVar[bool] = False
+    """Whether these may be those that an observer estimates, which change all the time."""
+    no_loads: ClassVar[str] = TAKES_NO_LOADS
+    """What is said of loads where it takes none."""
     default_period: ClassVar[float] = 0.02
-    """s between two commands, where nobody says anything else."""
+    """Default period of the commands [s]."""
     GAINS: ClassVar[tuple[str, ...]] = ()
     """Parameters of the constructor that `set_gains` changes."""
     SETTINGS: ClassVar[tuple[str, ...]] = ()
     """Numbers among them that count from its start on."""
     ABOUT: ClassVar[Mapping[str, Setting]] = {}
-    """What gains and settings are; those without an entry are gains from zero on."""
+    """Text and range of gains and settings; those without an entry are gains from zero on."""
     _phase: str = "idle"
 
     @abstractmethod
     def reset(self, time: float, state: RobotState) -> None:
-        """Start anew from a state at a time [s], holding it."""
+        """Reset to a state at a time [s], and hold it."""
 
     @abstractmethod
     def command(self, time: float, state: RobotState | None = None) -> Command:
-        """Set points for a time [s]; `state` is the latest one, or None where there is none."""
+        """Set points for a time [s]; `state` is the latest one, or None without one."""
 
     @abstractmethod
     def reference(self, time: float) -> Reference:
-        """Where the output frame should be at a time [s]."""
+        """Reference pose of the output frame at a time [s]."""
 
     @abstractmethod
     def status(self, time: float) -> Status:
-        """What the controller is doing at a time [s]."""
+        """Status at a time [s]."""
 
     def set_loads(self, forces: Any) -> None:
         """Known loads from now on, as `Simulation.apply_forces` takes them. Raises TensegrityError: takes none."""
-        raise TensegrityError(TAKES_NO_LOADS)
+        raise TensegrityError(self.no_loads)
 
     def carry(self, payloads: Sequence[Any]) -> None:
         """Payloads that bodies carry from now on beside those of the file. Raises TensegrityError: takes none."""
-        raise TensegrityError("this controller reckons with no payloads put on while it runs; use qp.")
+        raise TensegrityError(self.no_loads)
 
     def acted(self, stamp: float, begin: float) -> None:  # noqa: B027  # most have no use for it
         """The command that answered the state of `stamp` [s] acts from `begin` [s] on, as the plant has reported."""
@@ -237,7 +247,7 @@ class Controller(ABC):
     def _ready(self) -> None:
         """Raise TensegrityError where goals cannot be taken."""
         if self._phase == "idle":
-            raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
+            raise TensegrityError("the controller has not received a state yet; call reset with a state first.")
         if self._phase == "stopped":
             raise TensegrityError(
                 "the controller is stopped; release it (service and command `hold`) before sending a goal."
@@ -254,7 +264,7 @@ class Controller(ABC):
 
     @classmethod
     def period_for(cls, robot: Robot) -> ControlPeriod:
-        """How often it commands this robot, where nobody says anything else."""
+        """Default period of the commands for this robot."""
         return ControlPeriod(cls.default_period, "usual for this controller")
 
     @classmethod

@@ -24,7 +24,7 @@ from tensegrity_dynamics.robots.carried_payload import CarriedPayload
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
-from .controller import TAKES_NO_LOADS, Controller
+from .controller import Controller
 
 LARGEST = 0.5
 """Part of the robot's weight up to which an estimate is believed."""
@@ -92,7 +92,7 @@ class ExternalLoads:
             TensegrityError: this controller reckons with no loads.
         """
         if not controller.takes_loads:
-            raise TensegrityError(f"{name}: {TAKES_NO_LOADS}")
+            raise TensegrityError(f"{name}: {controller.no_loads}")
         self._wrenches.take(name, force, moment, stamp, now)
 
     def take_payload(self, name: str, mass: float, at: ArrayLike, inertia: ArrayLike, stamp: float, now: float) -> None:
@@ -130,11 +130,11 @@ class ExternalLoads:
             self._at = now
             return
         changed = self._wrenches.changed(now) is not None or controller is not self._controller
-        if not (self._follow_estimate(now) or changed):
+        if not (controller.takes_estimates and self._follow_estimate(now)) and not changed:
             return
         self._controller = controller
         forces = dict(self._wrenches.held)
-        if self.estimate_of and self.estimate.any():
+        if controller.takes_estimates and self.estimate_of and self.estimate.any():
             own = forces.get(self.estimate_of, np.zeros(6))
             forces[self.estimate_of] = self.estimate[: own.size] + own
         controller.set_loads(forces)

@@ -63,7 +63,7 @@ def controller_class(name: str) -> type[Controller]:
 
 
 def make_controller(name: str, robot: Robot, **parameters: Any) -> Controller:
-    """The controller called `name` for a robot.
+    """Controller of a robot by name.
 
     Args:
         parameters: of the controller's own constructor.
@@ -126,4 +126,4 @@ def refusals(robot: Robot) -> dict[str, str]:
 def taken_words(robot: Robot, refused: Mapping[str, str]) -> str:
     """Which controllers take a robot, by what `refusals` found, as a sentence."""
     names = [name for name, why in refused.items() if not why]
-    return f"Controllers that take {robot.name}: {', '.join(names) or 'none'}."
+    return f"Controllers that support {robot.name}: {', '.join(names) or 'none'}."

@@ -1,1 +1,1 @@
-"""The servos that wind the tendons: bus, calibration, position loops, safety, emulator."""
+"""Driver of the servos that wind the tendons: bus, calibration, position loops, safety, emulator."""

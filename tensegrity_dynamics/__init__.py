@@ -1,4 +1,4 @@
-"""What a tensegrity robot is and how it moves: robots, structures, equilibria, prestress, mechanisms, simulation."""
+"""Models of tensegrity robots: robot files, structures, equilibria, prestress, mechanisms, simulation, estimation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from .errors import (
     UnreachableGoalError,
 )
 from .estimation import make_estimator
-from .mechanisms.body_frame import BodyFrame
-from .robot_types import MECHANISM, STRUCTURE
+from .robot_types import register_built_in_types
 from .robots.actuator import Actuator
 from .robots.load_robot import load_robot, parse_robot, shipped_robots
 from .robots.model import RobotModel
@@ -37,11 +36,10 @@ from .structures.form_finding.forward_kinematics import forward_kinematics
 from .structures.node_frame import NodeFrame
 from .structures.structure import Structure, make_structure
 
+register_built_in_types()
+
 __all__ = [
-    "MECHANISM",
-    "STRUCTURE",
     "Actuator",
-    "BodyFrame",
     "BusError",
     "CommandRefused",
     "InfeasibleControlError",

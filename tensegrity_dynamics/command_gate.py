@@ -85,8 +85,8 @@ class CommandGate:
             themselves: a position further than rate times lead from the present one is brought nearer, a velocity is
             slowed where it would pass a position limit within that time; both need the present positions. None leaves
             both to the drive (the spools of the simulation).
-        limits: "refuse" refuses a value outside the position or effort limits; "clip" brings it to the limit. Either
-            way the refusal is reported.
+        limits: "refuse" refuses a value outside the position or effort limits; "clip" brings it to the limit. Both
+            are reported.
         without_impedance: why an actuator takes no impedance, by name.
 
     Attributes:

@@ -36,7 +36,7 @@ class NoEquilibriumError(TensegrityError):
 
 
 class UnreachableGoalError(TensegrityError):
-    """A goal pose cannot be reached; carries the nearest pose that can and the tendons that bind.
+    """A goal pose is out of reach; has the nearest reachable pose and the tendons whose limits are active.
 
     Attributes:
         nearest: the nearest reachable shape (`StructureEquilibrium`), or None where none was found.
@@ -52,7 +52,7 @@ class UnreachableGoalError(TensegrityError):
 
 
 class InfeasibleControlError(TensegrityError):
-    """A control problem has no solution within its limits."""
+    """A control problem is infeasible within its limits."""
 
 
 class BusError(TensegrityError):
@@ -60,7 +60,7 @@ class BusError(TensegrityError):
 
 
 class CommandRefused(TensegrityError):
-    """The command gate refused a command; says which actuator and why."""
+    """The command gate refused a command; the message names the actuator and the reason."""
 
 
 def is_finite_number(value: Any) -> bool:

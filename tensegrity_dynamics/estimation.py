@@ -18,15 +18,15 @@ def estimator_methods(robot: Robot) -> tuple[str, ...]:
 def make_estimator(
     robot: Robot, *, rigid_bars: bool = True, observer: bool = False, unknown_loads: bool = True
 ) -> Estimator:
-    """The estimator of a robot: of equilibria, or an observer of its motion.
+    """Estimator of a robot: of its equilibrium, or an observer of its motion.
 
     Args:
-        rigid_bars: of structures: bars keep their length, as in simulation.
-        unknown_loads: of observers: a wrench at the output and the cables' stiffness are estimated, too. They follow
-            from the actuators' efforts; what friction in a gear takes from these looks like a load.
+        rigid_bars: structures only: rigid bars, as in simulation.
+        unknown_loads: observers only: also estimate a wrench at the output and the cables' stiffness. They follow
+            from the actuators' efforts; gear friction is indistinguishable from a load.
 
     Raises:
-        TensegrityError: an observer is asked for, and the kind of robot has none.
+        TensegrityError: an observer is requested, and this kind of robot has none.
         NoEquilibriumError: the robot has no equilibrium with its actuators at their start.
     """
     estimators = type_of(robot).estimators

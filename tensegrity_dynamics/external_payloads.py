@@ -70,7 +70,8 @@ class ExternalPayloads:
             if mass != 0.0:
                 self._carrier.attach(key, name, mass, at, inertia)
                 x, y, z = (float(each) for each in np.asarray(at))
-                self.carried[name] = CarriedPayload(name, float(mass), (x, y, z))
+                xx, xy, xz, yy, yz, zz = np.asarray(inertia, dtype=np.float64)[np.triu_indices(3)].tolist()
+                self.carried[name] = CarriedPayload(name, float(mass), (x, y, z), (xx, xy, xz, yy, yz, zz))
             elif name in self.carried:
                 self._carrier.detach(key)
                 del self.carried[name]
@@ -82,7 +83,7 @@ class ExternalPayloads:
         """Put on what the robot carried before anybody listened here; bodies that a message was for keep what it said.
 
         Args:
-            carried: point masses, of which no inertia about their centres is known. now: s.
+            carried: as `carried` of who heard all of them. now: s.
 
         Returns:
             those that were put on.
@@ -91,14 +92,14 @@ class ExternalPayloads:
             CommandRefused: as `take`.
         """
         new = tuple(each for each in carried if each.name not in self._heard)
-        for name, mass, centre in new:
-            self.take(name, mass, centre, np.zeros((3, 3)), now, now)
+        for name, mass, centre, (xx, xy, xz, yy, yz, zz) in new:
+            self.take(name, mass, centre, ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)), now, now)
         return new
 
     @property
     def words(self) -> str:
         """All of them for people, and for commands that wait until theirs is there."""
-        return "; ".join(payload_words(*each) for each in self.carried.values()) or "none"
+        return "; ".join(payload_words(*each[:3]) for each in self.carried.values()) or "none"
 
     def forget(self) -> None:
         """The carrier was reset, which takes them all off."""

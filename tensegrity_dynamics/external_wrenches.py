@@ -55,7 +55,7 @@ class ExternalWrenches:
         if wrench.shape != (6,) or not np.isfinite(wrench).all():
             raise CommandRefused(f"{name}: the wrench is not finite; give numbers in N and N m.")
         if wrench[3:].any() and not self._takes_moments:
-            raise CommandRefused(f"{name}: it is a node, and a node takes no moment; give a force alone.")
+            raise CommandRefused(f"{name}: it is a node, on which no moment can act; give a force alone.")
         check_stamp(f"{name}: the wrench", stamp, now, self.patience)
         self._held[name] = (stamp, wrench)
         self._changed = True

@@ -36,7 +36,7 @@ class Rollouts:
 
 
 class Rollout:
-    """A batch of simulations of one robot, stepped by threads: for predictive control by sampling, and for learning.
+    """Batch of simulations of one robot, stepped by threads: for sampling-based predictive control and learning.
 
     Args:
         robot: a robot, or a bare model; or a list with a robot for each member, which may differ in anything but their

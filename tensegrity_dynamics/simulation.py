@@ -30,7 +30,7 @@ TOLERATED_LOSS = 0.05
 
 
 class Simulation:
-    """A robot in time; `copy.deepcopy` gives another one that goes on from the same state.
+    """Simulation of a robot; `copy.deepcopy` makes an independent copy that continues from the same state.
 
     Args:
         robot: a robot, or a bare model (then without actuators).
@@ -91,7 +91,7 @@ class Simulation:
 
     @property
     def note(self) -> str:
-        """What a user should know about the run so far, empty where there is nothing."""
+        """Remarks on the run so far, such as inaccurate steps; empty without any."""
         return "; ".join(part for part in (self._energy_note, self.simulator.note) if part)
 
     @property
@@ -101,7 +101,7 @@ class Simulation:
 
     @property
     def energy_error(self) -> float:
-        """J that the integrator itself has put in (below zero: taken out) since the start, or since a state was set."""
+        """Energy [J] added by the integrator itself (negative: removed) since the start, or since a state was set."""
         return self.energy().balance - self._balance
 
     def _begin_balance(self) -> None:
@@ -134,7 +134,7 @@ class Simulation:
 
     @property
     def time(self) -> float:
-        """s since the start."""
+        """Time since the start [s]."""
         return self.simulator.time
 
     @property
@@ -210,7 +210,7 @@ class Simulation:
     def step_arrays(
         self, set_points: ArrayLike | None = None, mode: str = "position", steps: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The quick face for loops in Python: arrays in, arrays out, nothing by name.
+        """Steps with arrays in and out, without names: the fast interface for loops in Python.
 
         Args:
             set_points: (a,) of all actuators in the order of `robot.actuators`, held from now on; as before without.
@@ -261,7 +261,7 @@ class Simulation:
         self.simulator.command(mode, values, **timing)
 
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
-        """Steady forces from now on, beside the weight, in world axes; None takes all of them away.
+        """Constant forces from now on, in addition to the weight, in world axes; None removes all of them.
 
         Args:
             forces: of a structure by node name (3,) N; of a mechanism by body name (3,) N at the body's origin, or
@@ -273,7 +273,7 @@ class Simulation:
         self.simulator.apply_forces(forces)
 
     def set_gravity(self, gravity: ArrayLike) -> None:
-        """Another gravity (3,) m/s^2 from now on; what it changes the energy by counts as work of forces.
+        """Set the gravity (3,) m/s^2 from now on; the change of energy counts as work of forces.
 
         Raises:
             TensegrityError: not three finite numbers.
@@ -283,7 +283,7 @@ class Simulation:
     def attach(
         self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
     ) -> None:
-        """Fix a payload to a body (of a structure: to a node), or move the one of that name.
+        """Attach a payload to a body (structures: to a node), or move the one of that name.
 
         It has the speed of what carries it from the first instant; the energy that it brings counts as work of forces.
 
@@ -297,7 +297,7 @@ class Simulation:
         self.simulator.attach(name, body, mass, at, inertia)
 
     def detach(self, name: str) -> None:
-        """Take a payload away, one of the robot file or one that was attached.
+        """Remove a payload, of the robot file or attached later.
 
         Raises:
             TensegrityError: there is none of that name.
@@ -323,7 +323,7 @@ class Simulation:
         self._begin_balance()
 
     def linearise(self, inputs: str = "", *, reduced: bool = False) -> LinearModel:
-        """The linear model of the robot at its present state, at rest or in motion (003, section 3.5).
+        """Linear model of the robot at its present state, at rest or in motion (003, section 3.5).
 
         Args:
             inputs: of structures "rates" (default), "accelerations" or "lengths": what drives the tendons; of
@@ -336,11 +336,11 @@ class Simulation:
         return self.simulator.linearise(inputs, reduced=reduced)
 
     def observe(self) -> Any:
-        """An `Observation` of lengths, tensions, actuators and the output at the present state."""
+        """`Observation` of lengths, tensions, actuators and the output at the present state."""
         return self.simulator.observe()
 
     def observe_sensors(self) -> SensorReadings | Observation:
-        """The part of `observe` that real sensors give; for who asks in every period."""
+        """The part of `observe` that real sensors measure; faster, for use in every control period."""
         return self.simulator.observe_sensors()
 
     def energy(self) -> Energy:
@@ -348,7 +348,7 @@ class Simulation:
         return self.simulator.energy()
 
     def reset(self) -> None:
-        """Back to the start, at rest, actuators holding, with the loads and the gravity of the file alone."""
+        """Return to the start, at rest, with holding actuators and with the loads and gravity of the file alone."""
         self.simulator.reset()
         self._energy_note = ""
         self._begin_balance()

@@ -97,7 +97,7 @@ def _show_version(asked: bool) -> None:
 def describe(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """Tensegrity robots: check, shape, simulate, drive. A ROBOT is the name of a shipped one or a .yaml file."""
+    """Tensegrity robots: analyse, simulate, control. ROBOT is a shipped robot's name or the path of a .yaml file."""
 
 
 def app(arguments: Sequence[str] | None = None) -> None:

@@ -220,11 +220,14 @@ class _Reader:
         weight = 1.0 / max(float(model.dof_invweight0[dof]), 1e-12)
         low, high = (float(each) for each in model.jnt_range[joint])
         made["limits"] = [low, high]
-        if constant > 0.0:  # critically damped by its time constant, for the inertia at the start
-            made["stop_stiffness"] = weight / (constant * ratio) ** 2
-            made["stop_damping"] = 2.0 * weight / constant
+        # deep in the limit, where its force is that of a spring and a damper (constraint space has A = 1 / weight)
+        most = min(max(float(model.jnt_solimp[joint][1]), 1e-4), 0.9999)
+        firm = weight * most / (1.0 - most)
+        if constant > 0.0:
+            made["stop_stiffness"] = firm / (most * (constant * ratio) ** 2)
+            made["stop_damping"] = 2.0 * firm / (most * constant)
         else:
-            made["stop_stiffness"], made["stop_damping"] = -constant * weight, -ratio * weight
+            made["stop_stiffness"], made["stop_damping"] = -constant * firm / most, -ratio * firm / most
         self.say("limits are springs and dampers on one side, as stiff as solref says for the inertia at the start.")
         return made
 

@@ -150,10 +150,10 @@ def panels(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, Any]:
     return figure, figure.subplots(rows, columns, **options)
 
 
-def number(value: Any, digits: int = 5) -> str:
+def number(value: Any) -> str:
     """A number for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, np.integer)):
         return str(value)
-    return f"{float(value):.{digits}g}"
+    return f"{float(value):.5g}"

@@ -12,6 +12,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+import stuck_tests
 
 SIDE_BY_SIDE = 2  # tests that start processes, at a time
 FEW = 25  # examples of a law in the short run
@@ -38,6 +39,7 @@ def claim_domain() -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(stuck_tests)
     # The first example compiles, and a busy machine takes its time: no example has a deadline. The short run tries the
     # same examples every time, so that it reports the change and not of chance; the long one looks for new ones.
     short = os.environ.get("TEST_EXAMPLES") != "all"

@@ -8,14 +8,14 @@
 
 namespace {
 
-constexpr uint32_t ROOM = 1 << 16;
+constexpr uint32_t CAPACITY = 1 << 16;
 
 struct Output {
-    uint8_t bytes[ROOM];
+    uint8_t bytes[CAPACITY];
     uint32_t size;
 
     void add(const uint8_t* data, uint8_t count) {
-        if (size + count > ROOM) return;
+        if (size + count > CAPACITY) return;
         memcpy(bytes + size, data, count);
         size += count;
     }
@@ -46,7 +46,7 @@ extern "C" {
 
 uint32_t board_bytes() { return sizeof(HostedBoard); }
 uint32_t board_core_bytes() { return sizeof(board::Board); }
-uint32_t board_room() { return ROOM; }
+uint32_t board_capacity() { return CAPACITY; }
 
 /// memory: board_bytes() of it, aligned as by malloc, whatever is in it.
 void board_begin(void* memory, uint8_t channels, uint32_t now_ms, uint8_t answer_ms) {

@@ -41,7 +41,7 @@ struct Ring {
     volatile uint8_t first, end;
 
     bool empty() const { return first == end; }
-    uint8_t room() const { return static_cast<uint8_t>(SIZE - 1 - ((end - first) & (SIZE - 1))); }
+    uint8_t free_space() const { return static_cast<uint8_t>(SIZE - 1 - ((end - first) & (SIZE - 1))); }
     void put(uint8_t byte) {
         bytes[end] = byte;
         end = (end + 1) & (SIZE - 1);
@@ -59,13 +59,13 @@ volatile uint16_t converted[BOARD_CHANNELS];
 board::Board core;
 
 void to_host(void*, const uint8_t* data, uint8_t size) {
-    if (host_out.room() < size) return;  // a host that asks faster than the wire carries gets no answer
+    if (host_out.free_space() < size) return;  // a host that asks faster than the wire carries gets no answer
     for (uint8_t i = 0; i < size; i++) host_out.put(data[i]);
     UCSR0B |= _BV(UDRIE0);
 }
 
 void to_servos(void*, const uint8_t* data, uint8_t size) {
-    while (servo_out.room() < size) {}  // at most 0.6 ms: the wire empties it
+    while (servo_out.free_space() < size) {}  // at most 0.6 ms: the wire empties it
     ATOMIC_BLOCK(ATOMIC_RESTORESTATE) {
         UCSR1B &= ~_BV(RXEN1);
         PORTE |= _BV(PE4);
@@ -124,7 +124,7 @@ ISR(ADC_vect) {
 ISR(USART0_RX_vect) {
     const bool whole = !(UCSR0A & (_BV(FE0) | _BV(DOR0)));
     const uint8_t byte = UDR0;
-    if (whole && host_in.room()) host_in.put(byte);
+    if (whole && host_in.free_space()) host_in.put(byte);
 }
 
 ISR(USART0_UDRE_vect) {
@@ -134,7 +134,7 @@ ISR(USART0_UDRE_vect) {
 
 ISR(USART1_RX_vect) {
     const uint8_t byte = UDR1;
-    if (servo_in.room()) servo_in.put(byte);
+    if (servo_in.free_space()) servo_in.put(byte);
 }
 
 ISR(USART1_UDRE_vect) {

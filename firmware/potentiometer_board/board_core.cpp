@@ -164,7 +164,7 @@ Reason Board::act(uint8_t action, uint8_t channel) {
                 return Reason::BAD_NUMBERS;
             }
             break;
-        case Action::STOP: stop(Reason::ASKED, NOWHERE); break;
+        case Action::STOP: stop(Reason::REQUESTED, NOWHERE); break;
         case Action::ARM:
             if (mode_ == Mode::RELEASING) return Reason::IN_USE;
             if (mode_ == Mode::IDLE || mode_ == Mode::STOPPED) arm();
@@ -220,7 +220,7 @@ void Board::release() {
 // One servo lets go, for one that does not obey; the others stop, as they pull on the same body.
 void Board::release_one(uint8_t index) {
     if (mode_ == Mode::RELEASING) return;
-    stop(Reason::ASKED, index);
+    stop(Reason::REQUESTED, index);
     channel_[index].step = Step::TORQUE_OFF;
     channel_[index].releasing = true;
 }

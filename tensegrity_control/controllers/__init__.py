@@ -1,1 +1,1 @@
-"""Controllers behind one face: state and reference in, actuator commands out."""
+"""Controllers with a common interface: state and reference in, actuator commands out."""

@@ -38,7 +38,7 @@ concluded."""
 
 @allocation_free
 def remember(period, fastest, output, planned, commanded, energy):
-    """Put a change (k,) and its square before those that were commanded earlier; see `AnswerDelay.tell`."""
+    """Put a change (k,) and its square before those that were commanded earlier; see `AnswerDelay.record`."""
     for j in range(commanded.shape[0] - 1, 0, -1):
         energy[j] = energy[j - 1]
         for k in range(commanded.shape[1]):
@@ -91,7 +91,7 @@ class AnswerDelay:
         self._count = self._seen = self._best = 0
         self.periods: int | None = None
 
-    def tell(self, period: float, fastest: Array, output: Array, planned: Array) -> None:
+    def record(self, period: float, fastest: Array, output: Array, planned: Array) -> None:
         """What the command of this period does: the output's acceleration (k,), of which some is planned (k,).
 
         Args:
@@ -103,7 +103,8 @@ class AnswerDelay:
         """Whether a delay other than the expected one, in periods, was found.
 
         Args:
-            rate, before: (k,) of the output, now and at the last state. The others as in `tell`, which comes after it.
+            rate, before: (k,) of the output, now and at the last state. The others as in `record`, which comes after
+            it.
         """
         best = self._compare(
             period, fastest, rate, before, planned, self._commanded, self._energy, self._left, self._size

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..command_latency import CommandTiming
@@ -25,6 +26,7 @@ from ..motion_planning.trajectory_tracking import LinearFeedbackTracker, Trackin
 from ..paths.timed_path import Passed, tension_margin
 from ..trajectories.time_scaling import Progress, profile_named
 from .goal_controller import GoalPath, RestPoint
+from .known_loads import LoadTakingController
 from .sampled_controller import Line, SampledController
 
 MOST_MODELS = 8
@@ -36,7 +38,7 @@ SETTLING_PERIODS = 2.0
 """Slowest periods of the equilibria that a goal without a duration takes at least."""
 
 
-class ElasticTorqueController(SampledController):
+class ElasticTorqueController(LoadTakingController, SampledController):
     """See the module; `SampledController` for the arguments.
 
     Args:
@@ -62,9 +64,11 @@ class ElasticTorqueController(SampledController):
         self._last_choice: tuple[Array | None, tuple[ReducedModel, ReducedModel]] = (
             None, (planning_model, control_model),
         )  # fmt: skip
+        self._usual = planning_model.index.copy(), planning_model.centre.copy()
         self.equilibria = MechanismEquilibriumMap(robot)
         mechanism = robot.mechanism
         self._drives = np.array([mechanism.positions_of(each).start for each in self.equilibria.joints])
+        self._begin_loads()
 
     def acted(self, stamp: float, begin: float) -> None:
         self._timing.acted(stamp, begin)
@@ -80,9 +84,9 @@ class ElasticTorqueController(SampledController):
     def _hold_gain(self, equilibrium: PathEquilibrium, model: Any = None) -> Array:
         """(u, 2n) gain of the feedback that holds an equilibrium, in the coordinates of a model; None for `model`."""
 
-    def _in_coordinates(self, index: ArrayLike, centre: Array) -> ReducedModel | None:
-        """A new model of the kind of `model` in other coordinates; None where there are no others for this control."""
-        return None
+    @abstractmethod
+    def _in_coordinates(self, robot: Robot, index: ArrayLike, centre: Array) -> ReducedModel:
+        """A new model of the kind of `model` for a robot, in given coordinates."""
 
     def _models_at(self, positions: Array) -> tuple[ReducedModel, ReducedModel]:
         """Models to plan and to follow with in coordinates that are regular at positions (k, nq).
@@ -100,14 +104,18 @@ class ElasticTorqueController(SampledController):
         others = self.model.regular_coordinates(positions)
         if others is None:
             return self.model, self._control_model
-        key = *others[0].tolist(), *others[1].tolist()
+        return self._models_in(*others)
+
+    def _models_in(self, index: NDArray[np.int64], centre: Array) -> tuple[ReducedModel, ReducedModel]:
+        """Models to plan and to follow with in given coordinates."""
+        if np.array_equal(index, self._usual[0]) and np.array_equal(centre, self._usual[1]):
+            return self.model, self._control_model
+        key = *index.tolist(), *centre.tolist()
         if key not in self._others:
             if len(self._others) >= MOST_MODELS:
                 del self._others[next(iter(self._others))]  # plans keep their own
-            pair = self._in_coordinates(*others), self._in_coordinates(*others)
-            if pair[0] is None or pair[1] is None:
-                return self.model, self._control_model
-            self._others[key] = pair[0], pair[1]
+            first, second = (self._in_coordinates(self.robot, index, centre) for _ in range(2))
+            self._others[key] = first, second
         return self._others[key]
 
     @abstractmethod
@@ -122,8 +130,13 @@ class ElasticTorqueController(SampledController):
         assert state is not None and state.q is not None
         positions = state.q[self._drives] if state.positions is None else np.asarray(state.positions, dtype=np.float64)
         equilibrium = self.equilibria.solve(positions, np.array(state.q))
+        return self._holding(equilibrium, *self._models_at(equilibrium.q[None]))
+
+    def _holding(
+        self, equilibrium: PathEquilibrium, planning: ReducedModel, following: ReducedModel
+    ) -> LinearFeedbackTracker:
+        """A tracker that holds an equilibrium, with models to plan and to follow with."""
         self._refuse_overload(self.equilibria.efforts(equilibrium))
-        planning, following = self._models_at(equilibrium.q[None])
         coordinates, inputs = planning.coordinates_at(equilibrium.q), equilibrium.effort[planning.drives]
         plan = TrackingPlan(
             np.zeros(1), np.concatenate((coordinates, np.zeros(coordinates.size)))[None], inputs[None],
@@ -153,7 +166,54 @@ class ElasticTorqueController(SampledController):
         if self.motors.inertia.any():  # what accelerates the motors themselves, which the plan does not know
             acts = progress.time + progress.pace * age
             effort = effort + self.motors.inertia * tracker.accelerations(acts, progress.pace)
+        left = self._fading(time + age)
+        if left is not None:
+            position = position + left
         return Command("impedance", self.names, effort, position, velocity, gains.stiffness, gains.damping)
+
+    def _command_values(
+        self, time: float, tracker: LinearFeedbackTracker, progress: Progress, state: RobotState | None
+    ) -> Array:
+        left = self._fading(time)
+        if left is None:
+            return super()._command_values(time, tracker, progress, state)
+        ahead, count = self._fading(time + self.period), len(self.names)
+        assert ahead is not None
+        w, inputs = left[count:-count], left[-count:]
+        is_seen = state is not None and state.q is not None and state.v is not None
+        self.blind += not is_seen
+        shift = np.concatenate((w, (ahead[count:-count] - w) / self.period)), inputs
+        return tracker.command(progress, state if is_seen else None, shift)
+
+    # -- loads that are announced -----------------------------------------------------------------------------------
+
+    def _parts_for(self, robot: Robot) -> dict[str, Any]:
+        pair = self._in_coordinates(robot, *self._usual), self._in_coordinates(robot, *self._usual)
+        return {
+            "robot": robot, "model": pair[0], "_control_model": pair[1], "_others": {}, "_last_choice": (None, pair),
+            "equilibria": MechanismEquilibriumMap(robot),
+        }  # fmt: skip
+
+    def _at_pose(self, near: Array, pose: Pose) -> PathEquilibrium:
+        """The equilibrium with the output at a pose, on the way from that with the actuators as at q (nq,)."""
+        sagged = self.equilibria.solve(near[self._drives], near)
+        found: PathEquilibrium = plan_path(
+            self.equilibria, sagged, PoseGoal(*pose, self.robot.output)
+        ).equilibrium  # fmt: skip
+        return found
+
+    def _held_anew(self, rest: RestPoint, pose: Pose) -> LinearFeedbackTracker:
+        coordinates = rest.tracker.model.index, rest.tracker.model.centre
+        return self._holding(self._at_pose(rest.configuration, pose), *self._models_in(*coordinates))
+
+    def _set_points_at(self, time: float) -> Array:
+        clock, tracker = self._active(time)
+        progress = clock.at(time)
+        if tracker.impedance is not None:
+            return tracker.set_points(progress.time, progress.pace)[0]
+        return np.concatenate(tracker.planned(progress.time, progress.pace))
+
+    # -- plans ------------------------------------------------------------------------------------------------------
 
     def _equilibrium_at(self, rest: RestPoint) -> PathEquilibrium:
         """The equilibrium with the actuators as at rest; the one that the plan ends at is kept."""
@@ -209,7 +269,7 @@ class ElasticTorqueController(SampledController):
                     f"the path needs {used:.3g} {actuator.units[2]} of {actuator.name}, above its limit of "
                     f"{actuator.effort:.3g}; take more time for it."
                 )
-        if self.motors.known:
+        if self.motors.any_motor:
             rates = np.gradient(plan.positions[:, self._drives], plan.times, axis=0)
             accelerations = np.gradient(rates, plan.times, axis=0)
             self._check_motors(rates, plan.inputs + self.motors.inertia * accelerations)

@@ -9,14 +9,15 @@ w' = Z z', the output held and tensions free,
 
 is how fast. Beyond `DRIFT` they are held, too, at the position of the start as near as the output lets them, or at
 shapes that are known to be held there (`aim`). So they are from the start where it is asked for and holds them (routed
-cables: what their pull makes of light links is another thing after a short way). They are held by
+cables: what their pull makes of light links differs after a short distance; joints that motors drive: else the
+lightest links would do what the output asks for, and fold). They are held by
 
     w'' = -Z (k z' + s^2 z),   z = U^+ (q - q_0),   z' = U^+ v
 
-with s half the bandwidth of the output's loop, k at least 2 s, and U those rows of Z that are no motions of actuators
-or cables: pulleys have to turn where the output moves. Where that holds them no better, no actuator does, and the robot
-is refused by name. So it is where they fall away between two commands, by the law of `held_growth` for efforts that
-stay as they are, unless actuators that hold their positions (impedances) forbid that themselves.
+with s half the bandwidth of the output's loop, k at least 2 s, and U those rows of Z that are no motions of cables or
+of what winds them: pulleys have to turn where the output moves. Where that holds them no better, no actuator does, and
+the robot is refused by name. So it is where they fall away between two commands, by the law of `held_growth` for
+efforts that stay as they are, unless actuators that hold their positions (impedances) forbid that themselves.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class FreeMotions:
         program: of the robot; its equations are left at another state by `begin`.
 
     Attributes:
+        driven: whether motors drive joints themselves and not by cables.
         stiffness: s^2 [1/s^2] with which they are held; 0 where they are only damped. damping: k [1/s].
         rate: r [1/s] at the last `begin`, with what holds them; between: the same between two commands, 0 where
             actuators that stand hold them.
@@ -58,13 +60,13 @@ class FreeMotions:
         self._program, self._mechanism = program, equations.mechanism
         self._still, self._start = np.zeros(self._mechanism.velocity_count), np.zeros(0)
         other = np.ones(self._mechanism.velocity_count, dtype=bool)
-        other[equations.parts.drive] = False
         model = equations.model
         turned = [joint for entry in model.entries for joint in entry.joints]
         turned += [point.joint for route in model.routes for point in route.route if point.joint]
         for joint in turned:
             other[self._mechanism.velocities_of(joint)] = False
         self._others = np.flatnonzero(other)
+        self.driven = bool(np.any(other[equations.parts.drive]))
         self.stiffness, self.damping, self.rate, self.between = 0.0, 0.0, 0.0, 0.0
 
     def begin(

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,13 +37,6 @@ ROUNDING = 1e-9
 RESUMPTION = 4.0
 """Time in which a motion that its actuators braked is at full pace again, in parts of the time that they went on: so
 that its largest acceleration is that of the brake."""
-
-
-class Tracker(Protocol):
-    """A plan with its feedback."""
-
-    def command(self, progress: Progress, state: RobotState | None = None) -> Array:
-        """(a,) what the actuators are sent where the plan is; without a state what the plan alone says."""
 
 
 class TooFastError(InfeasibleControlError):
@@ -198,14 +191,14 @@ class GoalController(GoalTaker):
         lead, gap = self._lead, time - last
         if not lead * (1.0 + 1e-6) < gap < np.inf:
             return
-        under_way = self._active(last)
-        moving = under_way[0]
+        active = self._active(last)
+        moving = active[0]
         before = moving.at(last)
         passed = before.time + before.pace * travelled(gap, lead)
         pace = before.pace * max(0.0, 1.0 - 0.5 * (gap - lead) / lead)
         if moving.brakes and before.pace != 0.0:
             moving.settle(time, passed, pace, self.brake_time)
-            for follows, _ in self._motions[1 + self._motions.index(under_way) :]:
+            for follows, _ in self._motions[1 + self._motions.index(active) :]:
                 follows.begin = max(follows.begin, moving.end)
         else:
             before = clock.at(last)
@@ -438,7 +431,7 @@ class GoalController(GoalTaker):
     def _active(self, time: float) -> tuple[PathClock, Any]:
         """The motion under way; the last one begins when the one before has ended."""
         if not self._motions:
-            raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
+            raise TensegrityError("the controller has not received a state yet; call reset with a state first.")
         for each in reversed(self._motions):
             if time >= each[0].begin:
                 return each

@@ -46,6 +46,15 @@ class GoalTaker(Controller):
 
     gaps: int = 0
 
+    @property
+    def looks_for_ways(self) -> bool:
+        """Whether a goal of a controller that takes streams of them needs `find_way` first."""
+        return False
+
+    def find_way(self, goal: PoseGoal) -> Any:
+        """What is to be known of the way to a pose and takes long to find; in any thread. Raises as `plan_goal`."""
+        raise NotImplementedError(f"{type(self).__name__} looks for no ways.")
+
     @abstractmethod
     def make_goal(self, now: float, position: ArrayLike | None, quaternion: ArrayLike | None = None) -> PoseGoal:
         """A pose to go to: position (3,) m, quaternion (4,) w, x, y, z; None keeps what the present motion rests at.

@@ -36,7 +36,7 @@ FASTER = 4.0
 UNREPORTED = 2.0
 """Periods of delay that nobody reports and a loop survives all the same."""
 RISE = 2.0
-"""Times of growth at the start that a period which follows from the robot leaves room for: it rises on the way."""
+"""Times of growth at the start that a period which follows from the robot leaves as a margin: it rises along a path."""
 SHORTEST_PERIOD, LONGEST_PERIOD = 0.001, 0.01
 """s, of periods that follow from the robot, in whole steps of the shortest: no actuator closes its own loop faster, and
 longer ones only let the output follow less closely."""
@@ -247,10 +247,10 @@ class HeldGrowth:
         there = self.rate_at(self._equations.moved(q, velocity, min(TOWARDS, size)), self.held)
         self._equations.update(q, self._still)
         if there > here:
-            raise InfeasibleControlError(f"that way {self.words()}; go another way.")
+            raise InfeasibleControlError(f"on that path {self.words()}; choose another one.")
 
     def words(self) -> str:
-        """What is in the way."""
+        """The reason for which motions are refused."""
         return (
             f"the output falls away at held efforts faster than the loop can hold it ({self.rate:.3g} 1/s here, "
             f"up to {min(self.affords, self.allowed):.3g} 1/s are held)"

@@ -20,11 +20,15 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import Reference, RobotState, Setting
+from ..controller import Command, Reference, RobotState, Setting
 from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium
+from ..inverse_kinematics.pose_goal import PoseGoal
+from ..inverse_kinematics.solve_ik import plan_path
+from ..paths.equilibrium_path import EquilibriumPath
 from ..paths.timed_path import TimedPath
 from ..trajectories.time_scaling import Progress
-from .goal_controller import check_settings
+from .goal_controller import RestPoint, check_settings
+from .known_loads import LoadTakingController
 from .position_controller import PositionController
 
 FEEDBACK = 1.0
@@ -33,7 +37,7 @@ SLOW = 0.1
 """Of the rate limits, that a correction uses at most: it must never compete with a motion."""
 
 
-class JointPositionController(PositionController):
+class JointPositionController(LoadTakingController, PositionController):
     """See `PositionController`; tensions are kept near those of `home`.
 
     A robot for which no equilibrium is found where its actuators are is held there, see `HeldActuators`.
@@ -52,7 +56,7 @@ class JointPositionController(PositionController):
     GAINS = ("feedback_gain",)
     ABOUT: ClassVar[Mapping[str, Setting]] = {
         "feedback_gain": Setting(
-            f"1/s of the correction by the estimated pose at rest; 0: none, -1: {FEEDBACK:g} where cables rub", low=-1.0
+            f"integral gain on the estimated pose at rest [1/s]; 0: off, -1: {FEEDBACK:g} with cable friction", low=-1.0
         )
     }
     equilibria: MechanismEquilibriumMap
@@ -76,6 +80,7 @@ class JointPositionController(PositionController):
         self._rates = np.array([each.rate for each in robot.actuators])
         self._inverse: Array | None = None
         self._correction, self._last_time = np.zeros(len(self.names)), -np.inf
+        self._begin_loads()
 
     def _set_feedback(self, robot: Robot, gain: float) -> None:
         check_settings(self.ABOUT, {"feedback_gain": gain})
@@ -104,6 +109,50 @@ class JointPositionController(PositionController):
                 self._correct(values, tracker.equilibrium(progress.time), state.pose, step)
         self._last_time = time
         return np.clip(values + self._correction, self._low, self._high) if self._correction.any() else values
+
+    def _make_command(
+        self, time: float, tracker: TimedPath | HeldActuators, progress: Progress, state: RobotState | None
+    ) -> Command:
+        command = super()._make_command(time, tracker, progress, state)  # type: ignore[arg-type]
+        left = self._fading(time)
+        return (
+            command if left is None else replace(command, values=np.clip(command.values + left, self._low, self._high))
+        )
+
+    # -- loads that are announced -----------------------------------------------------------------------------------
+
+    def _parts_for(self, robot: Robot) -> dict[str, Any]:
+        return {"robot": robot, "equilibria": MechanismEquilibriumMap(robot)}
+
+    def _at_pose_of(self, before: PathEquilibrium, near: PathEquilibrium | Array) -> PathEquilibrium:
+        """The equilibrium with the output where it was, on the way from one near another, or near q (nq,)."""
+        sagged = self.equilibria.solve(before.positions, near) if isinstance(near, np.ndarray) else near
+        goal = PoseGoal(*before.pose, self.robot.output)
+        found: PathEquilibrium = plan_path(self.equilibria, sagged, goal, self.options).equilibrium
+        return found
+
+    def _held_anew(self, rest: RestPoint, pose: Pose) -> TimedPath | HeldActuators:
+        tracker = rest.tracker
+        if isinstance(tracker, HeldActuators):
+            return tracker
+        before = tracker.equilibrium(rest.time)
+        equilibrium = self._at_pose_of(before, before.q)
+        self._refuse_overload(self.equilibria.efforts(equilibrium))
+        return self._hold(equilibrium)
+
+    def _moved_anew(self, tracker: TimedPath) -> TimedPath:
+        passed = list[PathEquilibrium]()
+        for before in tracker.path.equilibria_on_it:
+            passed.append(self._at_pose_of(before, passed[-1] if passed else before.q))
+            self._refuse_overload(self.equilibria.efforts(passed[-1]))
+        path = EquilibriumPath(self.equilibria, passed, range(len(passed)))
+        return TimedPath(path, tracker.law.remapped(tracker.path.parameters, path.parameters_of_path))
+
+    def _set_points_at(self, time: float) -> Array:
+        clock, tracker = self._active(time)
+        return np.asarray(tracker.command(clock.at(time)))
+
+    # -- feedback at rest -------------------------------------------------------------------------------------------
 
     def _correct(self, values: Array, equilibrium: PathEquilibrium, measured: Pose, step: float) -> None:
         """Move the correction of positions (a,) for `step` s; one that would leave their limits is left out."""
@@ -180,7 +229,7 @@ class HeldActuators:
     duration = 0.0
 
     def __init__(self, control: JointPositionController, state: RobotState, pose: Pose, reason: str) -> None:
-        self._control, self._pose, self.reason = control, pose, reason
+        self._control, self._pose, self.reason, self.loads = control, pose, reason, None
         self._positions = np.array(state.positions, dtype=np.float64)
         self._seen = state
 

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import STIFFNESS_SETTINGS, RobotState, Setting
+from ..controller import STIFFNESS_SETTINGS, Setting
 from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
@@ -59,8 +60,15 @@ class NearRigidController(ElasticTorqueController):
     GAINS = ("position", "rate", "strain", "strain_rate", "effort")
     SETTINGS = ("ceiling", "level", *STIFFNESS_SETTINGS)
     ABOUT: ClassVar[Mapping[str, Setting]] = {
-        "ceiling": Setting("N that plans keep every cable below; 0: none", high=1e9),
-        "level": Setting("N that plans keep tensions near to; 0: the least that keep the floor", high=1e9),
+        "position": Setting("tolerated deviation of the tracked coordinates [rad or m]; smaller: stiffer feedback"),
+        "rate": Setting("tolerated deviation of their rates [rad/s or m/s]; smaller: more damping"),
+        "strain": Setting("tolerated deviation of the cables' strain, relative to that of the floor"),
+        "strain_rate": Setting(
+            "tolerated deviation of the strain rate [1/s], relative; smaller: more damping of cables"
+        ),
+        "effort": Setting("tolerated deviation of the efforts [N m or N]; larger: stronger feedback"),
+        "ceiling": Setting("largest planned tension of every cable [N]; 0: no limit", high=1e9),
+        "level": Setting("desired tension of every cable in plans [N]; 0: the smallest above the floor", high=1e9),
         **STIFFNESS_SETTINGS,
     }
 
@@ -105,7 +113,9 @@ class NearRigidController(ElasticTorqueController):
             floor = own_floor(model, np.array(robot.model.initial_configuration), start, least)
         self.floor = np.broadcast_to(np.asarray(floor, dtype=np.float64), start.shape)
         if ceiling and not np.all(self.floor < ceiling):
-            raise TensegrityError(f"ceiling is {ceiling:.4g} N, but a cable shall keep {np.max(self.floor):.4g} N.")
+            raise TensegrityError(
+                f"ceiling is {ceiling:.4g} N, but the floor of a cable is {np.max(self.floor):.4g} N."
+            )
         if stiffness > 0.0:
             rest_at(model, np.array(robot.model.initial_configuration), self.floor)  # out of reach is said at once
 
@@ -133,17 +143,19 @@ class NearRigidController(ElasticTorqueController):
         effort, still = equilibrium.effort[self.model.drives], np.zeros(self.model.index.size)
         return regulator_gain(model or self.model, equilibrium.q, still, effort, self.weights, self.floor, self.period)
 
-    def _in_coordinates(self, index: ArrayLike, centre: Array) -> NearRigidModel:
-        model = NearRigidModel(self.robot, self.model.tracked)
+    def _in_coordinates(self, robot: Robot, index: ArrayLike, centre: Array) -> NearRigidModel:
+        model = NearRigidModel(robot, self.model.tracked)
         model.tension_ceiling, model.tension_level = self.model.tension_ceiling, self.model.tension_level
         held = self.model.held_stiffness
-        model.held_stiffness = held and PlannedStiffness(self.robot, held.direction, held.stiffness)
+        model.held_stiffness = held and PlannedStiffness(robot, held.direction, held.stiffness)
         model.take_coordinates(index, centre)
         return model
 
-    def _hold_tracker(self, state: RobotState | None) -> LinearFeedbackTracker:
+    def _holding(
+        self, equilibrium: PathEquilibrium, planning: ReducedModel, following: ReducedModel
+    ) -> LinearFeedbackTracker:
         """As the base class; raises TensegrityError where cables are slack at rest: the first plan would jerk them."""
-        tracker = super()._hold_tracker(state)
+        tracker = super()._holding(equilibrium, planning, following)
         names = self.robot.model.tension_names
         slack = [name for name, pull in zip(names, tracker.end.tensions, strict=True) if not pull > 0.0]
         if slack:
@@ -176,11 +188,21 @@ class NearRigidController(ElasticTorqueController):
         q, before = rest.configuration, rest.tracker
         model = self._models_at(np.array([each.q for each in equilibria]))[0]
         assert isinstance(model, NearRigidModel)
+        tracker = self._tracked(model, trajectory, q)
+        tracker.fade_from(q, before.feed_forward(rest.time, 0.0), min(MAX_FADE, 0.5 * trajectory.end))
+        return tracker
+
+    def _tracked(self, model: NearRigidModel, trajectory: PiecewisePolynomial, q: Array) -> NearRigidTracker:
+        """A tracker of a trajectory of the tracked coordinates from near q (nq,)."""
         tracker = NearRigidTracker(
             self.robot, model.tracked, trajectory, period=self.period, floor=self.floor, weights=self.weights,
             model=model, start=q,
         )  # fmt: skip
-        tracker.fade_from(q, before.feed_forward(rest.time, 0.0), min(MAX_FADE, 0.5 * trajectory.end))
         self._check_plan(tracker.plan, model)
         self._prepared(tracker, model)
         return tracker
+
+    def _moved_anew(self, tracker: NearRigidTracker) -> NearRigidTracker:
+        model, _ = self._models_in(tracker.model.index, tracker.model.centre)
+        assert isinstance(model, NearRigidModel)
+        return self._tracked(model, tracker.trajectory, tracker.plan.position)

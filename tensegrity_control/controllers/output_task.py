@@ -46,6 +46,25 @@ ANGLE_STEP = 1e-6
 
 
 @allocation_free
+def measure_errors(weights, error, rate):
+    """Of errors (k,), weighed: their length, that across the rate (k,) where they point against it, and the sum of them
+    all as they are."""
+    size, square, ahead, total = 0.0, 0.0, 0.0, 0.0
+    for k in range(error.shape[0]):
+        behind, along = weights[k] * error[k], weights[k] * rate[k]
+        size += behind * behind
+        square += along * along
+        ahead += behind * along
+        total += abs(error[k])
+    beside = size
+    if square > 0.0 and ahead < 0.0:
+        beside = 0.0
+        for k in range(error.shape[0]):
+            beside += (weights[k] * (error[k] - ahead / square * rate[k])) ** 2
+    return np.sqrt(size), np.sqrt(beside), total
+
+
+@allocation_free
 def fill_rows(rows, columns, values, position, velocity, back, selection, turn, w, error, rate, desired):
     """Fill errors, rates and accelerations (k,) of rows whose values stand in columns (k,); see `OutputTask.follow`."""
     for k in range(rows.shape[0]):
@@ -78,7 +97,7 @@ class OutputPath:
     Attributes:
         motion: of the controlled positions [m], and of a rotation vector [rad] where rotations are controlled.
         rotation: (3, 3) R_0, from which that counts. translations: how many positions there are.
-        shapes: parts of the way (s,) at which shapes at rest q (s, nq) and their tensions (s, c) are known, for what
+        shapes: shares of the path (s,) at which shapes at rest q (s, nq) and their tensions (s, c) are known, for what
             the output leaves free; None where nobody looked for any.
     """
 
@@ -91,8 +110,8 @@ class OutputPath:
         """q (nq,) and tensions (c,) between the shapes where the motion is at value (m,)."""
         assert self.shapes is not None
         first = self.motion.value(self.motion.start)
-        way = self.motion.value(self.motion.end) - first
-        part = float((values - first) @ way) / max(float(way @ way), 1e-300)
+        displacement = self.motion.value(self.motion.end) - first
+        part = float((values - first) @ displacement) / max(float(displacement @ displacement), 1e-300)
         parts, *rows = self.shapes
         q, tension = (np.array([np.interp(part, parts, column) for column in each.T]) for each in rows)
         return q, tension

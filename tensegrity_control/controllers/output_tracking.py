@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import Accepted, Command, RobotState
+from ..controller import Accepted, Command, RobotState, Setting
 from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
@@ -30,6 +30,22 @@ from .goal_taker import PlannedMotion
 from .replanning import Replanning
 
 PLANS = ("offline", "receding", "receding_in_step")
+
+
+class OutputTracker(LinearFeedbackTracker):
+    """Follows a plan of the output, and knows what it was made of.
+
+    Args:
+        model, plan: see `LinearFeedbackTracker`. trajectory: of the output's coordinates. start: equilibrium at its
+            start. last: at its end, where it is a straight line with equilibria on it; else None.
+    """
+
+    def __init__(
+        self, model: OutputModel, plan: OutputPlan, trajectory: PiecewisePolynomial, start: PathEquilibrium,
+        last: PathEquilibrium | None,
+    ) -> None:  # fmt: skip
+        super().__init__(model, plan)
+        self.trajectory, self.start, self.last, self.end = trajectory, start, last, plan.end
 
 
 class OutputTrackingController(ElasticTorqueController):
@@ -50,6 +66,12 @@ class OutputTrackingController(ElasticTorqueController):
     model: OutputModel
 
     GAINS = ("output", "position", "rate", "effort")
+    ABOUT: ClassVar[Mapping[str, Setting]] = {
+        "output": Setting("tolerated deviation of the output from its path [m and rad]; smaller: stiffer feedback"),
+        "position": Setting("tolerated deviation of the coordinates from the equilibria [rad or m]"),
+        "rate": Setting("tolerated deviation of their rates [rad/s or m/s]; smaller: more damping"),
+        "effort": Setting("tolerated deviation of the efforts [N m or N]; larger: stronger feedback"),
+    }
 
     def __init__(
         self,
@@ -101,7 +123,8 @@ class OutputTrackingController(ElasticTorqueController):
     def _make_command(
         self, time: float, tracker: LinearFeedbackTracker, progress: Progress, state: RobotState | None
     ) -> Command:
-        if self._replanning is not None and isinstance(tracker.plan, OutputPlan):
+        # while set points go over to a plan with other loads, new ones would answer to what is left of the old
+        if self._replanning is not None and self._fade is None and isinstance(tracker.plan, OutputPlan):
             self._replanning.step(tracker, progress, state, self.weights)
         return super()._make_command(time, tracker, progress, state)
 
@@ -117,8 +140,8 @@ class OutputTrackingController(ElasticTorqueController):
     def set_gains(self, **values: float) -> None:
         self.weights = replace(self.weights, **self.checked_gains(values))
 
-    def _in_coordinates(self, index: ArrayLike, centre: Array) -> OutputModel:
-        model = OutputModel(self.robot)
+    def _in_coordinates(self, robot: Robot, index: ArrayLike, centre: Array) -> OutputModel:
+        model = OutputModel(robot)
         model.take_coordinates(index, centre)
         return model
 
@@ -155,12 +178,32 @@ class OutputTrackingController(ElasticTorqueController):
         initial = equilibria or (self._equilibrium_at(rest),)
         model, _ = self._models_at(np.array([each.q for each in initial]))
         assert isinstance(model, OutputModel)
+        return self._tracked(model, trajectory, initial[0], equilibria)
+
+    def _tracked(
+        self, model: OutputModel, trajectory: PiecewisePolynomial, start: PathEquilibrium,
+        line: Sequence[PathEquilibrium],
+    ) -> OutputTracker:  # fmt: skip
+        """A tracker of a trajectory of the output from an equilibrium, along those on its line where it has one."""
         plan = plan_output(
-            model, trajectory.value, trajectory.end, self.period, weights=self.weights,
-            start=initial[0], equilibrium_map=self.equilibria,
-            line=equilibria,
+            model, trajectory.value, trajectory.end, self.period, weights=self.weights, start=start,
+            equilibrium_map=self.equilibria, line=line,
         )  # fmt: skip
         self._check_plan(plan, model)
-        tracker = LinearFeedbackTracker(model, plan)
-        tracker.end = plan.end
-        return self._prepared(tracker, model)
+        tracker = OutputTracker(model, plan, trajectory, start, line[-1] if len(line) else None)
+        self._prepared(tracker, model)
+        return tracker
+
+    def _parts_for(self, robot: Robot) -> dict[str, Any]:
+        parts = super()._parts_for(robot)
+        again = self._replanning
+        return parts if again is None else parts | {"_replanning": again.for_robot(robot)}
+
+    def _moved_anew(self, tracker: OutputTracker) -> OutputTracker:
+        model, _ = self._models_in(tracker.model.index, tracker.model.centre)
+        assert isinstance(model, OutputModel)
+        start, last = self._at_pose(tracker.start.q, tracker.start.pose), tracker.last
+        line = () if last is None else equilibria_on_line(
+            model, self.equilibria, start, PoseGoal(*last.pose, model.output)
+        )  # fmt: skip
+        return self._tracked(model, tracker.trajectory, start, line)

@@ -8,9 +8,10 @@ positions, of which the middle one lies on a singularity, so that the criterion 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
 from tensegrity_dynamics.mechanisms.dynamics.inverse_dynamics import inverse_dynamics
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
+from tensegrity_dynamics.mechanisms.loads import Payload
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, rotation_vector
@@ -26,7 +28,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..cancellation import checkpoint
-from ..controller import Command, RobotState
+from ..controller import Command, RobotState, Setting, Status
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..motion_planning.impedance_gains import ImpedanceGains, impedance_gains
 from ..motion_planning.singularity_crossing import check_path, crossing_trajectory
@@ -36,6 +38,7 @@ from ..trajectories.turning_path import TurningPath
 from .computed_torque import ComputedTorqueTracker
 from .goal_controller import GoalPath, RestPoint, check_ranges
 from .kinematic import KinematicTracker
+from .known_loads import KnownLoads, wrenches_of
 from .sampled_controller import Line, SampledController
 
 SAMPLES = 101
@@ -186,7 +189,7 @@ class ParallelRobotController(SampledController):
             first = self.kinematics.first_order(q)
             used.append(-np.linalg.solve(first.b, first.a @ rate))
         self._check_rates(np.max(np.abs(used), axis=0))
-        if self.motors.known:
+        if self.motors.any_motor:
             self._check_motors(used, self._efforts(tracker, np.linspace(0.0, trajectory.end, SAMPLES)))
         return tracker
 
@@ -251,6 +254,12 @@ class ComputedTorqueController(ParallelRobotController):
     """
 
     GAINS = ("stiffness", "damping", "nearest")
+    ABOUT: ClassVar[Mapping[str, Setting]] = {
+        "stiffness": Setting("proportional gain K_p [1/s^2]; larger: smaller errors, less robust to latency"),
+        "damping": Setting("derivative gain K_d [1/s]; larger: errors decay with less oscillation"),
+        "nearest": Setting("singularity distance below which a planned crossing continues without feedback"),
+    }
+    takes_loads = takes_payloads = True
 
     def __init__(
         self,
@@ -270,6 +279,39 @@ class ComputedTorqueController(ParallelRobotController):
         if actuation == "impedance":
             model = ReducedModel(robot)
             self._impedance = impedance_gains(model, robot.model.initial_configuration, np.zeros(len(self.names)))
+        self._robot_alone, self._loads, self._overload = robot, KnownLoads(), ""
+
+    def set_loads(self, forces: Any) -> None:
+        """Known wrenches from the next command on, as `Simulation.apply_forces` takes them."""
+        self._take_loads(replace(self._loads, wrenches=wrenches_of(self._robot_alone, forces)))
+
+    def carry(self, payloads: Sequence[Payload]) -> None:
+        """Payloads that are known beside those of the robot file, from the next command on."""
+        self._take_loads(replace(self._loads, payloads=tuple(payloads)))
+
+    def _take_loads(self, loads: KnownLoads) -> None:
+        """Reckon with other loads: efforts answer at once, as the loads do; gains of impedances stay."""
+        if loads == self._loads:
+            return
+        robot = loads.on(self._robot_alone)
+        # a plan that is being made goes on with what it began with, which differs in nothing that a path asks for
+        self.robot, self._loads, self._overload = robot, loads, ""
+        self.kinematics, self._control_kinematics = loop_kinematics(robot), loop_kinematics(robot)
+        for _, tracker in self._motions:
+            self._apply_gains(tracker)
+        if self._motions:
+            try:
+                self._refuse_overload(self._efforts_at_rest(self._motions[-1][1].last_position))
+            except TensegrityError as error:
+                self._overload = str(error)
+
+    def status(self, time: float) -> Status:
+        status = super().status(time)
+        return replace(status, relaxed=(*status.relaxed, self._overload)) if self._overload else status
+
+    def diagnostics(self) -> dict[str, str]:
+        values = super().diagnostics()
+        return values | {"loads_too_large": self._overload} if self._overload else values
 
     def _apply_gains(self, tracker: CrossingTracker) -> None:
         super()._apply_gains(tracker)
@@ -359,8 +401,15 @@ class KinematicController(ParallelRobotController):
     output_mode: str = "velocity"  # type: ignore[misc]
     needs_velocities = False
     default_period = 0.02
+    no_loads = (
+        "kinematic sends rates, which its actuators keep whatever they carry: payloads and wrenches change nothing of "
+        "what it sends; whether efforts suffice for them it does not know."
+    )
 
     GAINS = ("gain",)
+    ABOUT: ClassVar[Mapping[str, Setting]] = {
+        "gain": Setting("gain of the position error [1/s], at most one per period; larger: faster correction"),
+    }
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""What commands that were sent before do until the next one acts: the way from the state that was seen to the one that
-will be met.
+"""What commands that were sent before do until the next one acts: the motion from the state that was seen to the one
+that will be met.
 
 A command answers a state that is already past, and it acts later still. In between act those that were sent before it;
 what each of them does to the robot was known when it was made. So what is seen at t is moved on to t + L, when the next

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,8 +33,7 @@ from tensegrity_dynamics.mechanisms.loads import Payload
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
-from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
-from tensegrity_dynamics.numerics.linear_algebra import lu_factor, lu_solve
+from tensegrity_dynamics.numerics.compilation import QuickCall
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, rotation_vector
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
@@ -71,39 +69,28 @@ from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
 from .answer_delay import AnswerDelay
 from .cable_stretch import CableStretch
+from .command_timing import FORGETTING, CommandTiming
 from .free_motions import FreeMotions
 from .gear_losses import GearLosses
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, check_settings
 from .held_growth import LONGEST_PERIOD, SHORTEST_PERIOD, HeldGrowth, longest_period
-from .output_task import Limits, OutputPath, OutputTask
+from .learned_force import LearnedForce
+from .loop_bandwidth import DELAYED, LAGS, ON_SERVOS, affordable, bandwidth_of
+from .output_task import Limits, OutputPath, OutputTask, measure_errors
 from .pending_commands import PendingCommands, Sent
 from .sampled_controller import SampledController
+from .set_points import CORRECTED, fill_set_points
 from .settled_output import SettledOutput
 from .singularity_guard import SingularityGuard
+from .tension_bounds import TensionBounds
 
-LAGS = 4.0
-"""Time constants of the output's loop in parts of what delays it."""
-UNFORESEEN = 0.4
-"""Part of the cables' slowest stretch that efforts do not foresee, where the cables are somewhat different."""
-DELAYED, PHASE = 3.0, 0.95
-"""Periods by which commands may be late, and rad of phase that these may cost."""
-ON_SERVOS = 11.0
-"""The same periods on servos: a bus cycle of a busy computer lasts up to six, commands come up to five late."""
 OLDEST = 6.0
 """Periods after a state beyond which no command answers it, and the actuators go on with what is under way."""
 SPARED = 1.0
 """Periods more than its own between two commands at which the reference keeps its pace: by the clock a command is often
 one period late, which the loop bears by its design."""
-FORGETTING = 1.0
-"""s after which the feedback no longer cares that commands were late."""
 MISSED = 1.5
 """Periods between two commands from which on one is missing."""
-COMMANDS_KEPT = 64
-"""Commands of which it is remembered what strains they meant."""
-SPACINGS = 3
-"""Times between commands of which the median is expected next."""
-USUAL = 15
-"""Commands of which the median says how late they usually act: a late start or a gap says nothing of the loop."""
 FADE = 1.0
 """s in which tensions go over from those at the start to those that are asked for."""
 SHARED = 2.0
@@ -116,12 +103,6 @@ KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
 STALLED = 1e-3
 """Part of its rate that an actuator has at least whose motor is about to stall, so that its goals take long."""
-DOUBT, MOST_DOUBT = 0.5, 0.5
-"""s in which it is forgotten how far tensions were below what had been commanded, and how much of that counts at least,
-in parts of their floors, where the tensions that are desired leave less above these."""
-CORRECTED = 0.2
-"""Part of what actuators were seen off their set points by which these go there within the time that commands need: an
-integral with that delay, which at 1.6 would be lost by itself, and long before by the vibrations that it excites."""
 LOST = 0.25
 """m of distance between output and reference beyond which this is no longer control."""
 LOST_TURN = 0.8
@@ -139,136 +120,6 @@ LEADING_TENSION_WEIGHT = 1e-6
 tensions and lets the posture go."""
 UNMOVED = 1e-7
 """Of what efforts do to the axis of the output that they move most: what they move by less, they do not move."""
-TENSION_LEVEL = 1.1
-"""Tension that is desired at least, in parts of the floor."""
-
-
-@allocation_free
-def learn_force(matrix, rate, before, lasts, foreseen, share, result, factor, column, pivots):
-    """Add to result (k,) a share of the force that changes a rate (k,), by mobility `matrix` (k, k), by what was not
-    foreseen of its change; False where that is singular.
-
-    Args:
-        lasts: s for which the accelerations were foreseen that stand at the end of `foreseen`.
-    """
-    count = rate.shape[0]
-    first = foreseen.shape[0] - count
-    for i in range(count):
-        column[i] = rate[i] - (before[i] + lasts * foreseen[first + i])
-        for k in range(count):
-            factor[i, k] = matrix[i, k]
-    lu_factor(factor, count, pivots)
-    for i in range(count):
-        if factor[i, i] == 0.0:
-            return False
-    lu_solve(factor, count, pivots, column)
-    for i in range(count):
-        result[i] += share * column[i]
-    return True
-
-
-@allocation_free
-def measure_errors(weights, error, rate):
-    """Of errors (k,), weighed: their length, that across the rate (k,) where they point against it, and the sum of them
-    all as they are."""
-    size, square, ahead, total = 0.0, 0.0, 0.0, 0.0
-    for k in range(error.shape[0]):
-        behind, along = weights[k] * error[k], weights[k] * rate[k]
-        size += behind * behind
-        square += along * along
-        ahead += behind * along
-        total += abs(error[k])
-    beside = size
-    if square > 0.0 and ahead < 0.0:
-        beside = 0.0
-        for k in range(error.shape[0]):
-            beside += (weights[k] * (error[k] - ahead / square * rate[k])) ** 2
-    return np.sqrt(size), np.sqrt(beside), total
-
-
-@allocation_free
-def fill_tensions(floor, start, ceiling, margin, level, left, low, desired, scale):
-    """Fill tensions (c,) N that are kept, those that are desired, and what of them counts as much.
-
-    Args:
-        floor, start, ceiling: (c,) N, start is what they were. margin: part of the floor on top. level: N that is
-            desired, 0 for that of the start. left: part of the way from the start that is still to come.
-    """
-    for c in range(floor.shape[0]):
-        least = (1.0 + margin) * floor[c]
-        least += left * min(0.97 * start[c] - least, 0.0)  # from above it may fall, as a lighter robot needs it
-        low[c] = least
-        desired[c] = min(max(level if level > 0.0 else start[c], TENSION_LEVEL * least), ceiling[c])
-        scale[c] = max(floor[c], 1e-3)
-
-
-@allocation_free
-def update_doubt(doubt, short, left, commanded, seen, floor, low, desired, lag, ahead, elapsed):
-    """Let what is doubted of tensions (c,) N fade to a part that is left, and raise it to what those that were seen
-    fall short of those commanded, and will when the next command has changed them, if that goes on growing.
-
-    Args:
-        short: (c,) N by which they fell short `elapsed` s ago, overwritten; infinite where that is not known.
-        floor, low, desired: (c,) N, the floors, the same with their margin, and above these what is desired: to there,
-            or by `MOST_DOUBT` of the floors, tensions are raised at most.
-        lag: (c,) s in which tensions follow commands. ahead: s from what was seen until the next command acts.
-    """
-    for c in range(doubt.shape[0]):
-        now = commanded[c] - seen[c]
-        growth = max(now - short[c], 0.0) * (ahead + lag[c]) / elapsed
-        short[c] = now
-        most = max(MOST_DOUBT * floor[c], desired[c] - low[c])
-        doubt[c] = min(max(doubt[c] * left, now + growth), most)
-
-
-@allocation_free
-def fill_load(known, body, point, centre, force, selection, load):
-    """Fill load (b, 6), moments first, with what is known (b, 6) and with a force (k,) at a point (3,) of a body.
-
-    Args:
-        centre: (b, 3) m, of the bodies. selection: (k, 6), what the force acts along.
-    """
-    for b in range(known.shape[0]):
-        for m in range(6):
-            load[b, m] = known[b, m]
-    x, y, z = point[0] - centre[body, 0], point[1] - centre[body, 1], point[2] - centre[body, 2]
-    for k in range(force.shape[0]):
-        a, b, c = force[k] * selection[k, 0], force[k] * selection[k, 1], force[k] * selection[k, 2]
-        load[body, 0] += y * c - z * b + force[k] * selection[k, 3]
-        load[body, 1] += z * a - x * c + force[k] * selection[k, 4]
-        load[body, 2] += x * b - y * a + force[k] * selection[k, 5]
-        load[body, 3] += a
-        load[body, 4] += b
-        load[body, 5] += c
-
-
-@allocation_free
-def fill_set_points(
-    q, v, drive_q, drive_v, moved, stretches, acceleration, lasts, late, share, follows, seen, seen_rate, last,
-    last_rate, solved, more, most, position, rate, left, commanded, commanded_rate, effort,
-):  # fmt: skip
-    """Fill set points (a,), their rates and the rates with which they are left, the same as they are commanded, and
-    efforts.
-
-    Args:
-        solved, more, most: (a,) efforts of the program, of the cables' stretch, and limits of both together.
-        moved: (a, 4) of `CableStretch`, which counts where an actuator `stretches` its cable. acceleration: (a,) for
-            `lasts` s, from `late` s on. follows: whether a command was under way: with set points `seen` for the state
-            that q and v are of, and `last` ones when this one acts, of whose difference to q a share is taken back.
-    """
-    for a in range(position.shape[0]):
-        effort[a] = min(max(solved[a] + more[a], -most[a]), most[a])
-        here, speed, half = q[drive_q[a]], v[drive_v[a]], 0.5 * lasts * acceleration[a]
-        if stretches:
-            here -= moved[a, 0]
-            speed -= moved[a, 1]
-        if follows:
-            here = last[a] + share * (here - seen[a])
-            speed = last_rate[a] + share * (speed - seen_rate[a])
-        speed += half
-        position[a], rate[a], left[a] = here, speed, speed + half
-        commanded_rate[a] = speed + moved[a, 3]
-        commanded[a] = here + moved[a, 2] - late * commanded_rate[a]  # on its way until it acts
 
 
 class QPController(SampledController):
@@ -283,7 +134,7 @@ class QPController(SampledController):
         floor: N that every driven cable keeps; 0 takes the robot's own (`minimum_tension`).
         ceiling: N that no driven cable exceeds; 0 for none.
         level: N that is desired in every driven cable, as far as what it does leaves it free; 0 takes what each had at
-            the start, at least what `TENSION_LEVEL` says.
+            the start, at least what `tension_bounds.TENSION_LEVEL` says.
         floor_margin: part of the floor that is kept in hand for what happens between two commands; by as much as
             tensions were seen below what they should be of late, more is kept.
         effort_rate: change of efforts, in parts of their limit per s.
@@ -297,25 +148,27 @@ class QPController(SampledController):
         solution: of the last period, see `MotionSolution`; None before the first.
         loads: from outside, as `load_array` makes them. motion_limits: largest speed and acceleration of the output,
             m/s and m/s², of one that only turns rad/s and rad/s².
-        low: lowest tensions (c,) N at present. doubt: (c,) N by which they are raised, as tensions were seen to fall.
+        bounds: of the cables' tensions at present, see `TensionBounds`.
 
     Raises:
-        TensegrityError: a parameter is out of range, or the robot has no such control; says which part is in the way.
+        TensegrityError: a parameter is out of range, or the robot has no such control; says which part prevents it.
     """
 
-    streams_goals = takes_loads = takes_payloads = True
+    streams_goals = takes_loads = takes_payloads = takes_estimates = True
     default_period = LONGEST_PERIOD
     ABOUT: ClassVar[Mapping[str, Setting]] = {
-        "bandwidth": Setting("1/s of the output's loop, at most half the control rate; 0: as period and cables allow"),
-        "damping": Setting("1/s of motions that the output leaves free; 0: none", high=1e4),
-        "learning": Setting("how fast unknown forces are learned, in parts of the bandwidth; 0: never", high=1.0),
-        "floor": Setting("N that every driven cable keeps; 0: the robot's own minimum_tension", high=1e9),
-        "ceiling": Setting("N that no driven cable exceeds; 0: none", high=1e9),
-        "level": Setting("N desired in every driven cable; 0: what each had at the start", high=1e9),
-        "floor_margin": Setting("part of the floor kept in hand between commands; 0: none", high=1.0),
-        "effort_rate": Setting("change of efforts, in parts of their limits per s", low=1e-3, high=1e9),
+        "bandwidth": Setting(
+            "bandwidth of the output loop [1/s], at most half the control rate; 0: from period and cables"
+        ),
+        "damping": Setting("damping of motions that the output leaves free [1/s]; 0: none", high=1e4),
+        "learning": Setting("rate of learning unknown forces, as a fraction of the bandwidth; 0: off", high=1.0),
+        "floor": Setting("smallest tension of every driven cable [N]; 0: minimum_tension", high=1e9),
+        "ceiling": Setting("largest tension of every driven cable [N]; 0: no limit", high=1e9),
+        "level": Setting("desired tension of every driven cable [N]; 0: that at the start", high=1e9),
+        "floor_margin": Setting("margin above the floor between commands, as a fraction of it; 0: none", high=1.0),
+        "effort_rate": Setting("rate limit of efforts, as a fraction of their limits [1/s]", low=1e-3, high=1e9),
         **STIFFNESS_SETTINGS,
-        "singularity": Setting("distance kept to singular positions, in parts of that at the start; 0: none", high=0.9),
+        "singularity": Setting("smallest singularity distance, relative to the start; 0: no limit", high=0.9),
     }  # fmt: skip
     GAINS = tuple(ABOUT)
 
@@ -371,36 +224,28 @@ class QPController(SampledController):
             "stiffness_x": stiffness_x, "stiffness_y": stiffness_y, "stiffness_z": stiffness_z,
             "singularity": singularity,
         }  # fmt: skip
-        self._start_tension, self._at = self._own_floor.copy(), np.array(robot.model.initial_configuration)
+        self.bounds = TensionBounds(self.program, self._own_floor)
+        self._at = np.array(robot.model.initial_configuration)
         self._stiff: HeldStiffness | None = None
         self.solution: MotionSolution | None = None
         self.set_gains(**self._gains)
         self._stretch = CableStretch(self.equations, period)
-        self._elapsed = self._latest = period
-        self.low, self.doubt = np.array(self._floor), np.zeros(self._floor.size)
-        self._short = np.full(self._floor.size, np.inf)
-        self._commanded_elastic: deque[tuple[float, Array]] = deque(maxlen=COMMANDS_KEPT)
-        self._spacings: deque[float] = deque([period] * SPACINGS, SPACINGS)
-        self._holds = period
+        self._timing = CommandTiming(period, self._oldest)
         self._pending = PendingCommands(self._lead)
-        self._force = np.zeros(self._rows.size)
-        self._learn_force, self._fill_bounds = QuickCall(learn_force), QuickCall(fill_bounds)
-        self._measure_errors, self._fill_tensions = QuickCall(measure_errors), QuickCall(fill_tensions)
-        self._update_doubt = QuickCall(update_doubt)
+        self._learned = LearnedForce(self._rows.size)
+        self._fill_bounds, self._measure_errors = QuickCall(fill_bounds), QuickCall(measure_errors)
         self._none, self._still_turn = np.zeros(self._rows.size), np.zeros(3)
-        self._fill_load, self._set_points = QuickCall(fill_load), QuickCall(fill_set_points)
-        self._scratch = np.zeros((self._rows.size,) * 2), np.zeros(self._rows.size), np.zeros(self._rows.size, np.int64)
+        self._set_points = QuickCall(fill_set_points)
         self.loads = np.array(self.equations.work.load)
         self._rate_seen: Array | None = None
         self._last_effort: Array | None = None
         self._last_command: Command | None = None
         self._last_time = self._last_acts = 0.0
         self._stuck, self._note = 0.0, ""
-        self._ages: deque[float] = deque([0.0] * USUAL, USUAL)
-        self._answer, self._late, self._more_late = AnswerDelay(self._rows.size), 0.0, 0.0
+        self._answer, self._more_late = AnswerDelay(self._rows.size), 0.0
         self._planned, self._fastest = np.zeros(self._rows.size), np.ones(self._rows.size)
         self._given_up, self._in_time_since, self._anew = "", np.inf, False
-        self._bound_for: Pose | None = None  # where a motion led on whose way the loop was given up
+        self._bound_for: Pose | None = None  # goal of the motion during which the loop was given up
         self._seen_at = 0.0
         self.motion_limits = self._turn_limits = (1.0, 1.0)
         self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
@@ -427,11 +272,13 @@ class QPController(SampledController):
                     "the ceiling or lower the floor."
                 )
         stiff = self._stiffness_of(gains, (1.0 + gains["floor_margin"]) * floor, ceiling)
-        self._stiff, self._gains, self._floor = stiff, gains, np.asarray(floor, dtype=np.float64)
+        self._stiff, self._gains = stiff, gains
+        self.bounds.floor = np.asarray(floor, dtype=np.float64)
         self._bandwidth = gains["bandwidth"] or self._automatic
         self.program.tension_high[:] = ceiling
         self._growth.allowed = HeldGrowth.designed(self.period, self._bandwidth)
-        self._guard.margin, self._guard.reserve.floor = gains["singularity"], self._floor
+        self._guard.margin, self._guard.reserve.floor = gains["singularity"], self.bounds.floor
+        self._guard.headroom.low = (1.0 + gains["floor_margin"]) * self.bounds.floor
 
     def _stiffness_of(self, gains: dict[str, float], low: Array, ceiling: float) -> HeldStiffness | None:
         """What holds the stiffness that gains ask for. Raises TensegrityError where it is out of reach here."""
@@ -447,7 +294,7 @@ class QPController(SampledController):
             return self._stiff
         direction = np.array([gains[f"stiffness_{axis}"] for axis in "xyz"])
         stiff = HeldStiffness(self.robot, direction, gains["stiffness"])
-        level = np.maximum(np.full_like(low, gains["level"]) if gains["level"] > 0.0 else self._start_tension, low)
+        level = np.maximum(np.full_like(low, gains["level"]) if gains["level"] > 0.0 else self.bounds.start, low)
         now = level if self.solution is None else self.solution.tension
         stiff.begin(self._at, now, level, low, np.full_like(low, ceiling))
         return stiff
@@ -472,19 +319,19 @@ class QPController(SampledController):
         q = np.array(state.q, dtype=np.float64)
         v = np.zeros(self.robot.mechanism.velocity_count) if state.v is None else np.array(state.v)
         self.equations.update(q, v)
-        self._start_tension = self.equations.tension
+        self.bounds.start = self.equations.tension
         self._refuse_slack()
         self._begin_stretch(q, v)
         self._at, self._stiff, self.solution = q, None, None
         self.set_gains()
         self._began_at = self._last_time = self._last_acts = time
-        self._force[:] = 0.0
+        self._learned.force[:] = 0.0
         self._rate_seen = self._last_effort = self._last_command = self.solution = None
         self._pending.clear()
-        self.doubt[:] = 0.0
+        self.bounds.reserve[:] = 0.0
         self.equations.softness[:] = 1.0
         self._stuck, self._note, self._bounded = 0.0, "", None
-        self._ages.extend([0.0] * USUAL)
+        self._timing.forget_latencies()
         self._answer.forget()
         self._more_late, self._given_up, self._in_time_since, self._anew = 0.0, "", np.inf, False
         self._bound_for, self._seen_at = None, time
@@ -501,7 +348,7 @@ class QPController(SampledController):
         """Look how fast the output falls away at rest at q (nq,). Raises TensegrityError where no effort holds it
         there."""
         settled, growth = self._settled, self._growth
-        settled.begin(q, self._start_tension)
+        settled.begin(q, self.bounds.start)
         self.equations.update(q, np.zeros(self.robot.mechanism.velocity_count))
         if settled.needed:
             settled.write()
@@ -512,7 +359,7 @@ class QPController(SampledController):
             growth.rate, growth.held = settled.growth, settled.effort
         else:
             keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
-            growth.begin(q, (growth.holding(self._start_tension), keeps_floors))
+            growth.begin(q, (growth.holding(self.bounds.start), keeps_floors))
 
     def _begin_free(self, q: Array, allowed: float) -> None:
         """Let free motions begin at q (nq,), that may fall away with `allowed` 1/s between two commands."""
@@ -520,7 +367,8 @@ class QPController(SampledController):
         held, follows = None if self._stands else self._growth.held, not self._settled.needed
         routed = len(self.equations.parts.strands) > 0
         if follows:
-            self._free.begin(q, self._gains["damping"], self._bandwidth, held, allowed, always=routed)
+            always = routed or self._free.driven
+            self._free.begin(q, self._gains["damping"], self._bandwidth, held, allowed, always=always)
         else:
             self._free.stiffness = self._free.between = 0.0
         # routed cables: a posture is held against tensions, which are large beside the inertia of light robots
@@ -540,7 +388,7 @@ class QPController(SampledController):
                 equations, (q, _) = control.equations, control._equilibrium()
                 still = np.zeros(robot.mechanism.velocity_count)
                 equations.update(q, still)
-                control._start_tension = equations.tension
+                control.bounds.start = equations.tension
                 control._begin_growth(q)
                 control._begin_free(q, math.inf)
             except TensegrityError:
@@ -555,9 +403,7 @@ class QPController(SampledController):
     def _refuse_slack(self) -> None:
         """Raise TensegrityError where cables are slack: nothing tells how much of them is to be reeled in."""
         slack = [
-            name
-            for name, pull in zip(self.equations.cables, self._start_tension.tolist(), strict=True)
-            if not pull > 0.0
+            name for name, pull in zip(self.equations.cables, self.bounds.start.tolist(), strict=True) if not pull > 0.0
         ]
         if slack:
             raise TensegrityError(
@@ -568,8 +414,7 @@ class QPController(SampledController):
     def _begin_stretch(self, q: Array, v: Array) -> None:
         """Take what the cables' strains pull from a state."""
         self._stretch.begin(q, v)
-        self._commanded_elastic.clear()
-        self._short[:] = np.inf
+        self.bounds.forget_commands()
 
     def _hold_tracker(self, state: RobotState | None) -> OutputPath:
         assert state is not None and state.q is not None
@@ -638,12 +483,17 @@ class QPController(SampledController):
         duration: float | None = None,
         profile: str = "minimum_jerk",
         rest: RestPoint | None = None,
+        way: tuple[Array, Array, Array] | None = None,
     ) -> PlannedMotion:
-        """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`."""
+        """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`.
+
+        Args:
+            way: of `find_way`; looked for here without, where one is needed.
+        """
         self.check_goal(duration, profile)
         if self._given_up and self._growth.beyond:
             raise InfeasibleControlError(f"the output is held by the actuators' impedances alone: {self._given_up}.")
-        shapes = self._shapes_to(goal) if self._leads or self._settled.needed else None
+        shapes = self.find_way(goal) if way is None and self.looks_for_ways else way
         clock, tracker = self._active(now)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
@@ -651,10 +501,25 @@ class QPController(SampledController):
         note = ""
         if motion.asked_too_short:
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
+        slow = ""
+        if axes := self._guard.slow_axes():
+            slow = f"nearly singular here: actuators hardly move the output along {' and '.join(axes)}"
+        if motion.end > self.longest:
+            raise InfeasibleControlError(
+                f"the motion would take {motion.end:.3g} s, above {self.longest:g} s, for the limits of speed and "
+                f"acceleration{f' ({slow})' if slow else ''}; lead the robot to where its actuators move the output "
+                "faster (joint_position), or go in steps."
+            )
+        note = "; ".join(filter(None, (note, slow)))
         path = OutputPath(motion, rotation, tracker.translations, shapes)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
 
-    def _shapes_to(self, goal: PoseGoal) -> tuple[Array, Array, Array]:
+    @property
+    def looks_for_ways(self) -> bool:
+        """Whether free motions or springs decide which goals have shapes at rest, see `find_way`."""
+        return self._leads or self._settled.needed
+
+    def find_way(self, goal: PoseGoal) -> tuple[Array, Array, Array]:
         """Shapes at rest on the way to a goal, as `OutputPath` takes them.
 
         Raise UnreachableGoalError or InfeasibleControlError where no shapes at rest with tight cables lead to a goal:
@@ -737,13 +602,11 @@ class QPController(SampledController):
         if acts - time > self._oldest and self._last_command is not None:
             return self._braking_command(time, acts)
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
-        self._late = acts - time
-        self._ages.append(self._late)
+        timing = self._timing
+        timing.acts_after(acts - time)
         if self._given_up:
-            self._space(since)
-        self._growth.affords = HeldGrowth.afforded(
-            self._holds, sorted(self._ages)[len(self._ages) // 2], self._bandwidth
-        )
+            timing.interval(since)
+        self._growth.affords = HeldGrowth.afforded(timing.held, timing.usual_latency, self._bandwidth)
         if self._growth.beyond and self._impedance is not None and not self._given_up:
             self._give_up(self._growth.words(), for_good=False)
         if self._given_up:
@@ -755,14 +618,10 @@ class QPController(SampledController):
         if self.waits_for_robot:
             self._wait_for_robot(time, clock)
             clock, tracker = self._active(time)
-        self._elapsed = max(time - self._last_time, self.period)
-        self._latest = max(
-            self._elapsed, self.period + (self._latest - self.period) * math.exp(-self._elapsed / FORGETTING)
-        )
-        self._space(self._elapsed)
-        if self._elapsed > MISSED * self.period:  # what the actuators did since then was not commanded alone
+        timing.came(time - self._last_time)
+        if timing.elapsed > MISSED * self.period:  # what the actuators did since then was not commanded alone
             self._rate_seen = None
-        if self._elapsed > (FRESHNESS if self._impedance is not None else self._oldest):  # what was commanded is over
+        if timing.elapsed > (FRESHNESS if self._impedance is not None else self._oldest):  # what was commanded is over
             self._begin_stretch(q, v)
             self._pending.clear()
         before = q, v
@@ -781,7 +640,7 @@ class QPController(SampledController):
         turn = self._turn_error(q, here, tracker)  # before the equations, which weigh rotations with it
         here[2] = middle[2]
         arrays = self.equations.update(q, v, half)
-        w = self._bandwidth * affordable(self.period, self._latest, self._delayed)
+        w = self._bandwidth * affordable(self.period, timing.latest, self._delayed)
         error, rate, desired = self._task.follow(
             here, arrays.position, arrays.velocity, arrays.selection, turn, w, half
         )  # fmt: skip
@@ -789,7 +648,7 @@ class QPController(SampledController):
             error, rate, desired = self._settle(v, error, rate, desired, w)
         rates = self._task.by_row(here[1])
         behind, beside, total = self._measure_errors(self._weights, error, rates)
-        if self._is_off(behind, w):
+        if self._is_off(behind, w) and not self._guard.reason:  # what is held off its way is off by design
             self._give_up("motion does not answer to commands as it should, the output is far from its reference")
             return self._impedance_command(time, acts, *before)
         if not total < min(LOST, LOST_TURN):
@@ -800,21 +659,21 @@ class QPController(SampledController):
         if not self._settled.needed:
             desired = self._guard.keep(desired, q, v, half, w, self.motion_limits[1], effort)
         if self._leads and tracker.shapes is not None:  # free motions and self-stress go where shapes at rest have them
-            shape, self._start_tension = tracker.shape(here[0])
+            shape, self.bounds.start = tracker.shape(here[0])
             self._free.aim(shape)
             self._bounded = None
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(desired, self._gains["damping"], self._free.drag(q, v))
         self._planned = self._task.by_row(here[2])
-        self._answer.tell(self.period, self._fastest, solution.output, self._planned)
+        self._answer.record(self.period, self._fastest, solution.output, self._planned)
         self._last_effort = solution.effort
-        lasts, carried = self._holds, None
+        lasts, carried = timing.held, None
         if self._impedance is not None:  # set points go on with what they are left with until the next command comes
-            lasts, carried = max(lasts, self._latest), self._pending.gone(max(acts - self._last_acts, 0.0))
-        more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, lasts, carried)
+            lasts, carried = max(lasts, timing.latest), self._pending.gone(max(acts - self._last_acts, 0.0))
+        more = self._stretch.efforts(q, v, before, solution.tension, self.bounds.floor, timing.elapsed, lasts, carried)
         if self._gears.any:
             more += self._gears.more(solution.effort + more, rates + 0.5 * w * error)
-        self._doubt_tensions(time, acts)
+        self._watch_tensions(time, acts)
         self._last_command = self._made(*before, time, acts, solution, more)
         self._last_time, self._last_acts = time, acts
         return self._last_command
@@ -833,7 +692,7 @@ class QPController(SampledController):
         """Errors, rates and accelerations (k,) of the output as those of where it settles (`settled_output`), at
         velocity v (nv,); its rows stand in the equations then."""
         settled = self._settled
-        settled.write(self._force)
+        settled.write(self._learned.force)
         moves, off = settled.rate(v), error - settled.ahead - settled.bias
         return off, moves, desired + 2.0 * w * (rate - moves) + w * w * (off - error)
 
@@ -880,27 +739,25 @@ class QPController(SampledController):
         if not self._gains["learning"] > 0.0:
             return
         if self._settled.needed:
-            self._settled.learn(self._gains["learning"] * w, self._elapsed)
+            self._settled.learn(self._gains["learning"] * w, self._timing.elapsed)
         lasts, foreseen = self._pending.rate_change(self._last_time, time) or (0.0, self._none)
         share = min(1.0, self._gains["learning"] * w * self.period)
-        solved = self._learn_force(
-            self.equations.arrays.mobility, rate, before, lasts, foreseen, share / self._elapsed, self._force,
-            *self._scratch,
-        )  # fmt: skip
-        if not solved:
+        mobility, elapsed = self.equations.arrays.mobility, self._timing.elapsed
+        if not self._learned.learn(mobility, rate, before, lasts, foreseen, share / elapsed):
             raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
 
     def _watch_answer(self, rate: Array, before: Array) -> None:
         """Look whether the output's rate (k,), which was `before` (k,) at the last state, follows the commands."""
         solution = self.solution
-        if self._elapsed > MISSED * self.period or (solution is not None and (solution.active or solution.broken)):
+        timing = self._timing
+        if timing.elapsed > MISSED * self.period or (solution is not None and (solution.active or solution.broken)):
             self._answer.forget()  # where bounds press, actuators do not do all that was commanded
             return
-        expected = round(self._late / self.period)
+        expected = round(timing.late / self.period)
         if not self._answer.see(self.period, self._fastest, rate, before, self._planned, expected):
             return
         found = float(self._answer.periods or 0) * self.period
-        self._more_late = max(0.0, self._more_late + found - self._late)
+        self._more_late = max(0.0, self._more_late + found - timing.late)
         self._answer.forget()
         if self._impedance is not None and found > self._oldest:
             self._give_up(f"motion answers to commands only after {1e3 * found:.3g} ms")
@@ -966,9 +823,9 @@ class QPController(SampledController):
         self._begin_stretch(q, v)
         self._pending.clear()
         self._answer.forget()
-        self._more_late, self._rate_seen, self._latest = 0.0, None, self.period
+        self._more_late, self._rate_seen = 0.0, None
         self._last_time = self._last_acts = time - self.period
-        self._space(*[self.period] * SPACINGS)
+        self._timing.begin_anew()
         if self._bound_for is None or self._phase == "stopped":
             return
         self._at = q
@@ -981,11 +838,10 @@ class QPController(SampledController):
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
         arrays, work = self.equations.arrays, self.equations.work
-        force = self._none if self._settled.needed else self._force  # that acts on the actuators, see `_settle`
-        self._fill_load(
-            self.loads, self.equations.parts.body, arrays.position, work.position, force, arrays.selection,
-            work.load,
-        )  # fmt: skip
+        force = self._none if self._settled.needed else self._learned.force  # that acts on the actuators, see `_settle`
+        self._learned.apply(
+            self.loads, self.equations.parts.body, arrays.position, work.position, force, arrays.selection, work.load
+        )
 
     def acted(self, stamp: float, begin: float) -> None:
         self._pending.acted(stamp, begin)
@@ -998,12 +854,6 @@ class QPController(SampledController):
         if last.position is None or last.velocity is None:
             return last
         return replace(last, position=last.position + (time - self._last_time) * last.velocity)
-
-    def _space(self, *times: float) -> None:
-        """Take times between commands [s], of which the median of the last says how long the next will be held, as long
-        as it moves on by itself at most; one gap says nothing of the next."""
-        self._spacings.extend(times)
-        self._holds = min(sorted(self._spacings)[SPACINGS // 2], self._oldest)
 
     def _braking_command(self, time: float, acts: float) -> Command:
         """For a state so old that the actuators have begun to brake since then: they go on with that.
@@ -1023,12 +873,13 @@ class QPController(SampledController):
 
     def _made(self, q: Array, v: Array, time: float, acts: float, solution: MotionSolution, more: Array) -> Command:
         """A solution and `more` (a,) efforts as a command from `acts` [s] on, for the state seen at `time`."""
-        moved, gains, lasts = self._stretch.moved, self._impedance, self._holds
+        moved, gains, lasts = self._stretch.moved, self._impedance, self._timing.held
+        elapsed = self._timing.elapsed
         effort, position, rate, left, commanded_position, commanded_rate = np.empty((6, more.size))
         before = self._pending.commanded(time, acts) if acts > time else None
         self._set_points(
             q, v, self.equations.drive_q, self.equations.parts.drive, moved, gains is not None, solution.actuator,
-            lasts, acts - time, CORRECTED * self._elapsed / (self._elapsed + acts - time), before is not None,
+            lasts, acts - time, CORRECTED * elapsed / (elapsed + acts - time), before is not None,
             *(before or (position, rate, position, rate)), solution.effort, more, self._effort, position, rate, left,
             commanded_position, commanded_rate, effort,
         )  # fmt: skip
@@ -1040,35 +891,15 @@ class QPController(SampledController):
             "impedance", self.names, effort, commanded_position, commanded_rate, gains.stiffness, gains.damping
         )
 
-    def _doubt_tensions(self, time: float, acts: float) -> None:
-        """Keep in mind by how much tensions, as the strains seen at `time` [s] say, were below what was commanded for
-        then.
-
-        Commands keep the floors; whatever lets tensions fall below that (pushes, other cables, late commands,
-        coarse sensors) does so again, so floors are raised by it; and by what it grows until the next command has
-        changed them, as a push unloads a cable within a few periods.
-        """
-        if not self._floor.size:
-            return
-        self._commanded_elastic.append((acts, self._stretch.elastic.copy()))
-        left = math.exp(-self._elapsed / DOUBT)
+    def _watch_tensions(self, time: float, acts: float) -> None:
+        """Keep in mind by how much the tensions seen at `time` [s] were below those commanded for then."""
+        timing = self._timing
         late = max(acts - time, DELAYED * self.period)  # a delay may be unreported
-        for begin, commanded in reversed(self._commanded_elastic):
-            if begin <= time:
-                self._update_doubt(
-                    self.doubt, self._short, left, commanded, self._stretch.seen, self._floor, self.low,
-                    self.program.desired_tension, self._stretch.lag, late + self._holds, self._elapsed,
-                )  # fmt: skip
-                return
-        self.doubt *= left
+        self.bounds.watch(time, acts, late + timing.held, timing.elapsed, self._stretch)
 
     def _set_tensions(self, left: float) -> None:
-        """Floors and desired tensions, with that part of their way from the start still to come."""
-        program = self.program
-        self._fill_tensions(
-            self._floor, self._start_tension, program.tension_high, self._gains["floor_margin"],
-            self._gains["level"], left, self.low, program.desired_tension, program.tension_scale,
-        )  # fmt: skip
+        """Floors and desired tensions, with that part of their transition from the start still to come."""
+        self.bounds.fill(self._gains["floor_margin"], self._gains["level"], left)
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Bounds of this period: tensions on their way up to their floors, efforts, motion of the actuators."""
@@ -1080,15 +911,15 @@ class QPController(SampledController):
             self._bounded = self._gains if left == 0.0 else None
         self._at = q
         if self._stiff is not None:
-            low = (1.0 + self._gains["floor_margin"]) * self._floor
+            low = (1.0 + self._gains["floor_margin"]) * self.bounds.floor
             held = self._stiff.tensions(time, q, low, program.tension_high)
-            program.desired_tension[:] = held + left * (self._start_tension - held)
+            program.desired_tension[:] = held + left * (self.bounds.start - held)
         change = math.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
         self._fill_bounds(
             self._effort, self._effort if self._last_effort is None else self._last_effort, change, self._position,
-            self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, 2.0 / self._bandwidth, self.low,
-            self.doubt, program.effort_low, program.effort_high, program.joint_low, program.joint_high,
-            program.tension_low, program.tension_high,
+            self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, 2.0 / self._bandwidth,
+            self.bounds.low, self.bounds.reserve, program.effort_low, program.effort_high, program.joint_low,
+            program.joint_high, program.tension_low, program.tension_high,
         )  # fmt: skip
 
     def _watch_border(self, time: float, distance: float, rate: Array, w: float) -> None:
@@ -1103,7 +934,7 @@ class QPController(SampledController):
         """
         clock, _ = self._active(time)
         leash = self.motion_limits[0] / w
-        apart = self._latest - SPARED * self.period
+        apart = self._timing.latest - SPARED * self.period
         pace, behind = affordable(self.period, apart, self._delayed), 2.0 - distance / leash
         clock.wait(time, min(behind, pace), 1.0 / w if behind < pace else self.brake_time)
         solution = self.solution
@@ -1115,7 +946,7 @@ class QPController(SampledController):
         ):  # fmt: skip
             self._stuck = 0.0
             return
-        self._stuck += self._elapsed
+        self._stuck += self._timing.elapsed
         if self._stuck < max(STUCK, LAGS / w):
             return
         held = [self._guard.reason] if self._guard.reason else []
@@ -1225,7 +1056,7 @@ class QPController(SampledController):
         arrays = self.equations.arrays
         self._guard.refuse_singular()
         size = np.sqrt(np.diagonal(arrays.mobility))  # rows of one unit, so that small ones are not taken for nothing
-        needed = np.linalg.pinv(arrays.output_1 / size[:, None], rcond=1e-3) / size  # the least efforts
+        needed = self._efforts_for(arrays.output_1 / size[:, None]) / size
         needed = needed[:, rows]
         turned = arrays.joint_1 @ needed  # and what the actuators turn for it
         # goals go as fast as the motors are against what they hold now
@@ -1242,23 +1073,12 @@ class QPController(SampledController):
         pace = min(self._bandwidth, self._settled.frequency if self._settled.needed else np.inf)
         return rate, min(0.2 * strength, rate * pace / LAGS**2)
 
-
-def affordable(period: float, latest: float, delayed: float = DELAYED) -> float:
-    """Part of its bandwidth that the output's loop can afford where commands came `latest` s apart instead of `period`.
-
-    What each is held longer adds to the `delayed` periods and the half one of `bandwidth_of`.
-    """
-    allowed = (delayed + 0.5) * period
-    return allowed / (allowed + max(latest - period, 0.0))
-
-
-def bandwidth_of(equations: TightCables, period: float, delayed: float = DELAYED) -> float:
-    """w [1/s] of the output's loop, at the last state of the equations.
-
-    Slower by `LAGS` than the period together with what of the slowest stretch of the cables is not foreseen; and slow
-    enough for `delayed` periods of delay: with both poles at w the loop crosses one at 2.06 w, where half a period of
-    holding and that delay may take `PHASE` of the 76 degrees that it has.
-    """
-    frequencies = equations.stretch_frequencies()
-    lag = period + (UNFORESEEN / float(np.min(frequencies)) if frequencies.size else 0.0)
-    return float(min(1.0 / (LAGS * lag), PHASE / (2.06 * (delayed + 0.5) * period)))
+    def _efforts_for(self, output: Array) -> Array:
+        """(a, k) efforts that move the output by what efforts do to it, (k, a), and by nothing else: the least ones, or
+        those with which joints move least where motors drive more of them than the output takes, see `free_motions`."""
+        arrays = self.equations.arrays
+        if not self._free.driven or output.shape[0] >= output.shape[1]:
+            return np.asarray(np.linalg.pinv(output, rcond=1e-3))
+        _, size, efforts = np.linalg.svd(arrays.joint_1)
+        easy = efforts.T / np.maximum(size, 1e-6 * size[0])  # efforts that move the joints by one
+        return np.asarray(easy @ np.linalg.pinv(output @ easy, rcond=1e-3))

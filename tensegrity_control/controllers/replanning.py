@@ -39,6 +39,13 @@ class Replanning:
         self._cancellation, self._next = Cancellation(), 0
         self.made = self.late = self.refused = 0
 
+    def for_robot(self, robot: Robot) -> Replanning:
+        """The same for a robot with other loads, in the same thread and with the counts of this one."""
+        other = Replanning(robot, self._horizon, self._every, False)
+        other._thread = self._thread
+        other.made, other.late, other.refused = self.made, self.late, self.refused
+        return other
+
     @property
     def times(self) -> list[float]:
         """s of processor time that each plan of the present motion took."""

@@ -8,7 +8,7 @@ once a period at most. A goal is met within a tolerance, by default half a roll.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.structure import Structure
 
-from ..controller import Accepted, Command, Reference, RobotState, Status, positions_of
+from ..controller import Accepted, Command, Reference, RobotState, Setting, Status, positions_of
 from ..inverse_kinematics.pose_goal import PoseGoal, make_goal
 from ..rolling.gait import DONE, GaitSettings, Roll
 from ..rolling.hill_map import make_roll_map
@@ -52,6 +52,9 @@ class RollingController(GoalTaker):
     model_type = Structure
     output_mode = "position"
     GAINS: ClassVar[tuple[str, ...]] = ("tolerance",)
+    ABOUT: ClassVar[Mapping[str, Setting]] = {
+        "tolerance": Setting("distance from a goal within which it is reached [m]; 0: half a roll"),
+    }
 
     def __init__(
         self, robot: Robot, *, rigid_bars: bool = True, rate_margin: float = 0.9, tolerance: float = 0.0
@@ -105,7 +108,7 @@ class RollingController(GoalTaker):
     def command(self, time: float, state: RobotState | None = None) -> Command:
         """Rest lengths for a time [s]; without nodes in the state they stay as they are."""
         if self._phase == "idle":
-            raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
+            raise TensegrityError("the controller has not received a state yet; call reset with a state first.")
         nodes = None if state is None else state.nodes
         if nodes is not None and np.isfinite(nodes).all():
             self._nodes = np.array(nodes)
@@ -240,12 +243,6 @@ class RollingController(GoalTaker):
         if self._roll is None:
             self._search = iter((planned.tracker,))  # it rests where the plan begins
         return Accepted(self._arrival, planned.duration, planned.note)
-
-    def roll_along(self, now: float, heading: float, distance: float) -> Accepted:
-        """Roll so far [m] along a heading [rad, from x towards y]; raises as `plan_goal`."""
-        check_ranges(("distance", distance, 0.0, 1e6), ("heading", heading, -1e6, 1e6))
-        position = self.rest(now).position + distance * np.array([np.cos(heading), np.sin(heading)])
-        return self.set_goal(now, np.append(position, self._rest_pose[0][2]))
 
     def hold(self, now: float) -> None:
         """Take the goal back; a roll that has not tipped yet is called off, another one ends where it ends."""

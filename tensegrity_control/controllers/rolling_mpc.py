@@ -8,11 +8,14 @@ and why. Plans count what the horizons come to in the model, which is not where 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
+from ..controller import Setting
 from ..rolling.gait import Roll, RollingBody
 from ..rolling.hill_map import make_roll_map
 from ..rolling.roll_map import Outcome, RollMap, Stand
@@ -34,6 +37,10 @@ class RollingMPCController(RollingController):
     """
 
     GAINS = ("tolerance", "time_limit")
+    ABOUT: ClassVar[Mapping[str, Setting]] = {
+        **RollingController.ABOUT,
+        "time_limit": Setting("wall time for one horizon, after which the single-cable gait takes over [s]; 0: none"),
+    }
 
     def __init__(
         self, robot: Robot, *, rigid_bars: bool = True, rate_margin: float = 0.9, tolerance: float = 0.0,

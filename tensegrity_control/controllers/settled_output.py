@@ -200,9 +200,9 @@ class SettledOutput:
     def _solve(self, q: Array) -> None:
         """One step to the shape at rest from q (nq,)."""
         pull = np.linalg.lstsq(self._free, self._at_rest(q), rcond=None)[0]
-        way = -(self._inverse @ pull)
-        largest = float(np.max(np.abs(self._free @ way), initial=0.0))
-        self.ahead = self._free_output @ way * (min(1.0, FURTHEST / largest) if largest > 0.0 else 1.0)
+        step = -(self._inverse @ pull)
+        largest = float(np.max(np.abs(self._free @ step), initial=0.0))
+        self.ahead = self._free_output @ step * (min(1.0, FURTHEST / largest) if largest > 0.0 else 1.0)
 
     def _refuse_loose(self, q: Array) -> None:
         """Raise TensegrityError where a free motion that moves the output is held by nothing; take the slowest one."""

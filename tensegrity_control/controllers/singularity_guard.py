@@ -8,8 +8,9 @@ with D the sizes of its rows at the start: what all rows lose alike counts, too,
 near. It is zero where the output cannot move along some direction (an arm that is stretched, J loses rank) and where
 the actuators do not hold it along some direction (a parallel robot whose links line up), and needs no choice of
 coordinates. Cables cannot push: where the effort that holds the output nears its limit, what is left of it
-(`holding_reserve`, of one at most at the start) is the distance if that is less. With h = d - margin the law is a
-brake: what approaches does so no faster than
+(`holding_reserve`, of one at most at the start) is the distance if that is less; so is what a robot that hangs in its
+cables keeps above their floors (`tension_headroom`, of one floor at most at the start). With h = d - margin the law is
+a brake: what approaches does so no faster than
 
     h' >= -r(h),   r(h) = sqrt(2 a h + (a/k)^2) - a/k  (k h where h < 0),   e = h' + r(h),   e' >= -2 k e
 
@@ -30,6 +31,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import AXES
 
 from .holding_reserve import HoldingReserve
+from .tension_headroom import TensionHeadroom
 
 NEAR = 4.0
 """Margins within which the gradient is looked at."""
@@ -44,6 +46,8 @@ NO_AUTHORITY = 1e-9
 LEAST_AUTHORITY = 1e-3
 """Of the largest singular value with rows of one size, below which axes are not controlled one by one: an effort that
 moved one of them would need a thousand times the others' in balance, which no motor holds that exactly."""
+WEAK = 0.02
+"""Of the largest singular value, below which a direction of the output is called slow, since its speed follows it."""
 LEAST_PART = 0.3
 """Of the direction that is lost, from which on an axis is named."""
 
@@ -84,6 +88,7 @@ class SingularityGuard:
         self._equations, self._effort, self.margin = equations, effort, margin
         self._ratio, self._turned = QuickCall(authority), np.zeros_like(equations.arrays.output_1)
         self.reserve = HoldingReserve(equations, effort, floor)
+        self.headroom = TensionHeadroom(equations, effort, floor)
         self.begin()
 
     def begin(self) -> None:
@@ -97,6 +102,11 @@ class SingularityGuard:
         self._guards = start > NO_AUTHORITY
         self._start = start if self._guards else 1.0
         self._reserve_start, self._strained = min(max(reserve, 0.0), 1.0), False
+        self._headroom_start, self._above, self._by_floors = 0.0, np.inf, False
+        self._apart = 1.0
+        self.headroom.begin(self._equations.tension)
+        if self.headroom.hangs:
+            self._headroom_start = min(max(self.headroom.value(), 0.0), 1.0)
 
     def refuse_singular(self) -> None:
         """Raise TensegrityError where the robot as it is cannot move a controlled axis of its output at all, or not
@@ -119,6 +129,17 @@ class SingularityGuard:
                 f"{' or '.join(axes)} out of `controlled`, or lead the robot by its actuators (joint_position)."
             )
 
+    def slow_axes(self) -> list[str]:
+        """Axes along or about which efforts hardly move the output at the state of the last `update`; mostly none."""
+        axes = np.array(self._equations.parts.axes)
+        efforts = self._equations.arrays.output_1 * self._effort
+        for rows in (axes < 3, axes >= 3):  # m and rad are not compared
+            directions, values, _ = np.linalg.svd(efforts[rows])
+            if values.size and values[-1] < WEAK * values[0]:
+                weak = zip(axes[rows], np.abs(directions[:, values.size - 1]), strict=True)
+                return [AXES[axis] for axis, part in weak if part > LEAST_PART]
+        return []
+
     def keep(
         self, desired: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: float, effort: Array | None
     ) -> Array:
@@ -134,35 +155,58 @@ class SingularityGuard:
         if not self._guards or not self.margin > 0.0:
             return desired
         self._looked += 1
-        if self._looked < FAR_LOOKS and self.distance > NEAR * self.margin:
+        if self._looked < FAR_LOOKS and self.distance > NEAR * self.margin and not self._by_floors:
             return desired
         used = 1.0 if effort is None else max(np.abs(effort / self._effort).tolist(), default=0.0)
         self._strained = self._reserve_start > 0.0 and used * (1.0 + self._reserve_start) > 1.0
-        before, looked, self._looked = self.distance, self._looked, 0
-        self.distance = self._seen()
-        approach = (before - self.distance) / (2.0 * ahead * looked)
-        if self.distance > self.margin + max((NEAR - 1.0) * self.margin, FORESEEN / bandwidth * approach):
+        elapsed, self._looked = 2.0 * ahead * self._looked, 0
+        distance = self._choose(effort, elapsed, bandwidth)
+        if not np.isfinite(distance):
             return desired
         slope, rate, bend, mobility = self._derivatives(q, v, ahead)
         away = mobility @ slope
         size = float(slope @ away)
         if not size > 0.0:
             return desired
-        gap, brake, pace = self.distance - self.margin, most * float(np.linalg.norm(slope)), 0.5 * bandwidth
+        gap, brake, pace = distance - self.margin, most * float(np.linalg.norm(slope)), 0.5 * bandwidth
         soft = brake / pace
         allowed = pace * gap if gap < 0.0 else float(np.sqrt(2.0 * brake * gap + soft * soft)) - soft
         steepness = pace if gap < 0.0 else brake / (allowed + soft)
         short = -steepness * rate - 2.0 * pace * (rate + allowed) - bend - float(slope @ desired)
         if not short > 0.0:
             return desired
-        self.reason = (
-            f"held short of a singularity ({self._lost()}; distance {self.distance:.3g} of that at the start, "
-            f"{self.margin:.3g} is kept)"
-        )
+        kept = f"distance {self.distance:.3g} of that at the start, {self.margin:.3g} is kept"
+        self.reason = f"held short of {'a border' if self._by_floors else 'a singularity'} ({self._lost()}; {kept})"
         return np.asarray(desired + (short / size) * away)
 
+    def _near(self, approach: float, elapsed: float, bandwidth: float) -> float:
+        """Distance within which the law may matter, with what it has fallen by in `elapsed` s."""
+        return self.margin + max((NEAR - 1.0) * self.margin, FORESEEN / bandwidth * approach / elapsed)
+
+    def _choose(self, effort: Array | None, elapsed: float, bandwidth: float) -> float:
+        """Distance by the measure that the law goes by, as it is chosen here; infinite where none of them is near.
+
+        Each is near by how fast it falls itself: in `elapsed` s, that of the floors as efforts (a,) of the last period
+        leave it, and where that is near, as the best ones would.
+        """
+        before, self._by_floors = self._apart, False
+        self._apart = self._seen()
+        near = self._apart <= self._near(before - self._apart, elapsed, bandwidth)
+        self.distance = self._apart
+        if self._headroom_start > 0.0 and effort is not None:
+            before, self._above = self._above, self.headroom.least(effort) / self._headroom_start
+            within = self._near(before - self._above if np.isfinite(before) else 0.0, elapsed, bandwidth)
+            headroom = self.headroom.value() / self._headroom_start if self._above <= within else np.inf
+            self.distance = min(self._apart, headroom)
+            self._by_floors = headroom <= within and not (near and self._apart < headroom)
+            if self._by_floors:
+                return headroom
+        return self._apart if near else np.inf
+
     def _seen(self) -> float:
-        """Distance at the state of the last `update`."""
+        """Distance at the state of the last `update`, by the measure that the law goes by."""
+        if self._by_floors:
+            return self.headroom.value() / self._headroom_start
         reserve = self.reserve.value() / self._reserve_start if self._strained else np.inf
         return min(self._authority(), reserve)
 
@@ -176,6 +220,8 @@ class SingularityGuard:
 
     def _lost(self) -> str:
         """In words, what is lost."""
+        if self._by_floors:
+            return f"cable {self.headroom.tightest()} comes to its floor"
         if self._strained and self.distance < self._authority():
             return f"it takes {min(self.reserve.share(), 9.99):.0%} of the effort of {self.reserve.strained()}"
         return (

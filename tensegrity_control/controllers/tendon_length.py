@@ -5,6 +5,9 @@ See `position_controller`; `pose_feedback` removes what a wrong model leaves.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
 from tensegrity_dynamics.numerics.types import Array
@@ -12,7 +15,7 @@ from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.structure import Structure
 
-from ..controller import RobotState, positions_of
+from ..controller import RobotState, Setting, positions_of
 from ..inverse_kinematics.ik_result import InverseKinematicsOptions
 from ..inverse_kinematics.structure_equilibria import StructureEquilibriumMap
 from ..inverse_kinematics.tension_limits import TendonGuard
@@ -44,6 +47,10 @@ class TendonLengthController(PositionController):
 
     model_type = Structure
     GAINS = ("feedback_gain", "feedback_limit")
+    ABOUT: ClassVar[Mapping[str, Setting]] = {
+        "feedback_gain": Setting("integral gain on the pose while holding [1/s]; larger: faster correction; 0: off"),
+        "feedback_limit": Setting("largest correction of one rest length [m]"),
+    }
     equilibria: StructureEquilibriumMap
 
     def __init__(

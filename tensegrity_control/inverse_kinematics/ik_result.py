@@ -16,7 +16,7 @@ METHODS = ("newton", "broyden")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InverseKinematicsResult(ShortRepr):
-    """A goal that is reached.
+    """Solution of the inverse kinematics: actuator positions at the goal and the path of equilibria to it.
 
     Attributes:
         positions: of the actuators at the goal, by name: rest length [m] of a tendon, rad or m of a joint.

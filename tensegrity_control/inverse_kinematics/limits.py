@@ -98,7 +98,7 @@ def unreachable_goal(
     is_of_file = any(not (limits.usual and limits.usual[row]) for row in rows)
     return UnreachableGoalError(
         f"the goal pose is out of reach. Nearest {'reachable pose' if reachable else 'pose found'}: {where}; it misses "
-        f"the goal by {' and '.join(short)}. What stops it: {why}. Ask for a pose nearer to that one"
+        f"the goal by {' and '.join(short)}. Cause: {why}. Choose a goal nearer to that pose"
         f"{', or widen these limits in the robot file' if is_of_file else ''}.",
         nearest=nearest,
         rest_lengths=rest_lengths,

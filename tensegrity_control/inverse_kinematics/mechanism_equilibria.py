@@ -86,9 +86,9 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
 
     Args:
         robot: a mechanism with actuators and an output.
-        shapes_only: no plan is made. Block cables may be rigid, and shapes are those that a way straight from the start
-            of the file leads to, with friction. Plans let routed cables slide freely over guides: with friction shapes
-            are a set about that one (`FrictionBand`), and which of them it comes to depends on how it came.
+        shapes_only: no plan is made. Block cables may be rigid, and shapes are those that a straight path from the
+            start of the file leads to, with friction. Plans let routed cables slide freely over guides: with friction
+            shapes are a set about that one (`FrictionBand`), and which of them it comes to depends on how it came.
 
     Attributes:
         joints: (a,) names of the actuated joints.

@@ -27,7 +27,7 @@ IGNORED = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class PoseGoal:
-    """Where the output frame shall be.
+    """Goal pose of the output frame.
 
     Args:
         position: (3,) m in the world frame.

@@ -37,7 +37,7 @@ def plan_path(
         equilibria: of the robot, whose type decides. start: one of them, fit to start from (`EquilibriumMap.start`).
 
     Raises:
-        UnreachableGoalError: no path leads there; carries the nearest reachable equilibrium and what binds.
+        UnreachableGoalError: no path leads there; has the nearest reachable equilibrium and the active limits.
         TensegrityError: an option does not go with the kind, or no planner is registered for it.
     """
     raise TensegrityError(f"no inverse kinematics is registered for {type(equilibria).__name__}.")
@@ -74,7 +74,7 @@ def inverse_kinematics(
     length_weight: float = 1.0,
     equilibria: EquilibriumMap[Any] | None = None,
 ) -> InverseKinematicsResult:
-    """Find actuator positions that put the output frame at a goal pose, and the equilibria on the path.
+    """Inverse kinematics: actuator positions for a goal pose of the output frame, and the path of equilibria.
 
     Args:
         robot: with actuators and an output frame.
@@ -87,7 +87,7 @@ def inverse_kinematics(
         equilibria: of the robot, for callers that plan often.
 
     Raises:
-        UnreachableGoalError: no path leads there; carries the nearest reachable equilibrium and what binds.
+        UnreachableGoalError: no path leads there; has the nearest reachable equilibrium and the active limits.
         TensegrityError: the goal or an option is not a number, or the start is not a stable, tight equilibrium.
     """
     if robot.model.takes_no_goals:

@@ -27,7 +27,7 @@ from ..optimization.solvers import DEFAULT_SOLVER
 
 
 class NearRigidLaw:
-    """The law of the module, evaluated at a state; no feedback of its own.
+    """Near-rigid control law of the module, evaluated at a state; without feedback.
 
     Args:
         robot: see `NearRigidModel`. tracked: names of the tracked coordinates.

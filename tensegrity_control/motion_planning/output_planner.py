@@ -111,7 +111,6 @@ def plan_output(
     period: float,
     *,
     weights: OutputWeights | None = None,
-    sweeps: int = MAX_SWEEPS,
     start: PathEquilibrium | None = None,
     equilibrium_map: MechanismEquilibriumMap | None = None,
     line: Sequence[PathEquilibrium] = (),
@@ -122,7 +121,6 @@ def plan_output(
         path: the output's controlled coordinates (k,) m, rad (`OutputModel.coordinates`) over time [s], at rest at 0
             and at the end.
         duration: s. period: s, over which inputs are held.
-        sweeps: Newton steps after the guess at most; the plan's `defect` tells what they leave.
         start: equilibrium from which the motion begins; None for the one at the path's start that is nearest to
             that at home. equilibrium_map: of the robot, where there is one already.
         line: of a path that is straight, the equilibria on it (`equilibria_on_line`), which it is planned on;
@@ -133,8 +131,6 @@ def plan_output(
         InfeasibleControlError: the plan needs more than an actuator's effort; it is named.
         TensegrityError: numbers are out of range, or the coordinates stop being independent on the path.
     """
-    if sweeps < 1:
-        raise TensegrityError(f"{sweeps} sweeps make no plan; give one or more.")
     if not (np.isfinite(duration) and np.isfinite(period) and 0.0 < 10.0 * period <= duration):
         raise TensegrityError(f"a path of {duration} s needs a control period above 0 and at most a tenth of it.")
     scale = weights or OutputWeights()
@@ -152,7 +148,7 @@ def plan_output(
     moved, remaining, is_fresh = model.outputs_along(first, states, inputs), np.inf, False
     end = None  # which is at rest, and so the same for all sweeps
     parts = min(max(LINEARIZATIONS, int(np.ceil(duration / LINEARIZATION_SPACING))), count - 1)
-    for number in range(sweeps):
+    for number in range(MAX_SWEEPS):
         if not is_fresh:
             at = np.unique(np.round(np.linspace(0, count - 1, parts + 1)).astype(np.int64))
             drifts, pieces = pieces_at(model, moved, states, inputs, period, at)

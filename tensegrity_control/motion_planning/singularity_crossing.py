@@ -26,6 +26,8 @@ from tensegrity_dynamics.numerics.types import Array
 from ..cancellation import checkpoint
 from ..trajectories.splines import PiecewisePolynomial, Trajectory
 
+SAMPLES = 201
+"""Times along a path at which singularities are looked for."""
 TOLERANCE = 1e-6
 """Part of the largest term of the criterion that counts as none."""
 
@@ -62,13 +64,13 @@ class Crossing:
         return abs(self.force) <= TOLERANCE * max(self.scale, 1.0)
 
 
-def distances(kinematics: LoopKinematics, path: Trajectory, start: Array, samples: int = 201) -> tuple[Array, Array]:
+def distances(kinematics: LoopKinematics, path: Trajectory, start: Array) -> tuple[Array, Array]:
     """Times (k,) s along a path, and det dq_active/dp there: its zeros are Type 2 singularities.
 
     Raises:
         UnreachableGoalError: the path leaves the reach of the working mode of `start`.
     """
-    times, q = np.linspace(path.start, path.end, samples), np.array(start, dtype=np.float64)
+    times, q = np.linspace(path.start, path.end, SAMPLES), np.array(start, dtype=np.float64)
     signs = []
     for time in times:
         checkpoint()
@@ -77,11 +79,11 @@ def distances(kinematics: LoopKinematics, path: Trajectory, start: Array, sample
     return times, np.array(signs)
 
 
-def crossings(kinematics: LoopKinematics, path: Trajectory, start: Array, samples: int = 201) -> tuple[Crossing, ...]:
+def crossings(kinematics: LoopKinematics, path: Trajectory, start: Array) -> tuple[Crossing, ...]:
     """Where a path crosses Type 2 singularities, and how it satisfies the criterion there. Raises as `distances`."""
-    times, signs = distances(kinematics, path, start, samples)
+    times, signs = distances(kinematics, path, start)
     met = []
-    for k in range(samples - 1):
+    for k in range(SAMPLES - 1):
         if signs[k] == 0.0 or signs[k] * signs[k + 1] < 0.0:
             low, high = times[k], times[k + 1]
             q = kinematics.inverse(path.value(float(low)), start)

@@ -62,6 +62,7 @@ class LinearFeedbackTracker:
 
     Attributes:
         end: equilibrium in which the plan ends, where it is the map's own; else None.
+        loads: that were announced, and that the plan knows; see `controllers.known_loads`.
         impedance: gains of the actuators' own loops, where they have some.
     """
 
@@ -71,6 +72,7 @@ class LinearFeedbackTracker:
         self.names = tuple(each.name for each in model.robot.actuators)
         self.limits = np.array([each.effort for each in model.robot.actuators])
         self.end: Any = None
+        self.loads: Any = None
         self.impedance: ImpedanceGains | None = None
         self._drives: tuple[Array, Array] | None = None
         self._fade: tuple[Array, Array, float] | None = None
@@ -80,14 +82,20 @@ class LinearFeedbackTracker:
         """s of the plan."""
         return float(self.plan.times[-1])
 
-    def command(self, progress: Progress, state: RobotState | None = None) -> Array:
+    def command(
+        self, progress: Progress, state: RobotState | None = None, shift: tuple[Array, Array] | None = None
+    ) -> Array:
         """(u,) N m or N: the plan's inputs, with feedback where there is a state.
+
+        Args:
+            shift: (2n,) and (u,) on top of the plan's states and inputs.
 
         Raises:
             InfeasibleControlError: the robot is further from its plan than the feedback was made for.
         """
         if state is None:
-            return self.feed_forward(progress.time, progress.pace)
+            effort = self.feed_forward(progress.time, progress.pace)
+            return effort if shift is None else np.clip(effort + shift[1], -self.limits, self.limits)
         assert state.q is not None and state.v is not None
         deviation = self.distance(progress.time, state.q, progress.pace)
         if not deviation < MAX_DEVIATION:
@@ -95,15 +103,19 @@ class LinearFeedbackTracker:
                 f"the robot is {deviation:.2g} rad or m from its plan, which was made for positions near it; hold, "
                 "then go on."
             )
-        return self.effort(progress.time, state.q, state.v, progress.pace)
+        return self.effort(progress.time, state.q, state.v, progress.pace, shift)
 
-    def effort(self, time: float, q: Array, v: Array, pace: float = 1.0) -> Array:
+    def effort(
+        self, time: float, q: Array, v: Array, pace: float = 1.0, shift: tuple[Array, Array] | None = None
+    ) -> Array:
         """(u,) N m or N within the actuators' limits, to be held for one period.
 
         Args:
-            time: s, of the plan. q, v: measured. pace: at which the plan's time runs.
+            time: s, of the plan. q, v: measured. pace: at which the plan's time runs. shift: see `command`.
         """
         state, inputs, gain = self._at(time, pace)
+        if shift is not None:
+            state, inputs = state + shift[0], inputs + shift[1]
         return np.clip(inputs - gain @ (self.model.state(q, v) - state), -self.limits, self.limits)
 
     def distance(self, time: float, q: Array, pace: float = 1.0) -> float:
@@ -168,6 +180,11 @@ class LinearFeedbackTracker:
         near = self.plan.positions[min(max(round(time / self.period), 0), last)]
         q = self.model.closed_configuration(near, state[:count])
         return q, self.model.velocity(q, state[count:])
+
+    def planned(self, time: float, pace: float = 1.0) -> tuple[Array, Array, Array]:
+        """Positions of the actuators (a,), coordinates (n,) and inputs (u,) of the plan."""
+        state, inputs, _ = self._at(time, pace)
+        return self.motion(time, pace)[0][self.model.q_drives], state[: self.model.index.size], inputs
 
     def fade_from(self, q: Array, effort: Array, duration: float) -> None:
         """Begin at an equilibrium q (nq,) that `effort` (u,) holds, and go over to the plan in `duration` s."""

@@ -1,1 +1,1 @@
-"""Quadratic programs of control: problems, solvers by name, null space, relaxation of what has no solution."""
+"""Quadratic programs of control: problems, solvers by name, null space, relaxation of infeasible problems."""

@@ -29,7 +29,7 @@ PRIORITIES = ("limit", "floor")
 
 @dataclass(frozen=True, eq=False)
 class FreeUnknowns:
-    """Unknowns besides the inputs: changes of strain, accelerations that nobody tracks.
+    """Unknowns in addition to the inputs: changes of strain, accelerations that are not tracked.
 
     Attributes:
         matrix: (p, f) F.
@@ -104,13 +104,13 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class InputProblem:
-    """One control problem; see the module.
+    """Input optimisation problem of one control step; see the module.
 
     Attributes:
         matrix: (p, m) A. target: (p,) b.
         lower, upper: (m,) limits of the inputs; infinite where None.
         weights: (m,) or (k, m) W; ones where None. preferred: (m,) u_0; zero where None.
-        free: the other unknowns, or None. rows: inequalities, or None. tasks: further wishes.
+        free: the other unknowns, or None. rows: inequalities, or None. tasks: further soft objectives.
         names: m names of the inputs.
         tracking_directions: (p, t) T, in which tracking is given up; each equation by itself where None.
         tracked: t names of them. tracking_weights: (t,) how much yielding counts in each, in the inverse of its unit.
@@ -191,15 +191,15 @@ class Multipliers(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InputSolution(ShortRepr):
-    """Inputs, and what is to be known about them.
+    """Solution of an `InputProblem`: inputs, status, and relaxed constraints.
 
     Attributes:
         status: of the problem as asked: "solved", "infeasible", "iteration limit" or "numerical".
         inputs: (m,), always within their limits. free: (f,).
         multipliers: of the problem as asked; zero where it was not solved.
         residual: largest error of the equations, after what is reported as relaxed.
-        relaxed: what was given up; empty for "solved".
-        clashing: names of what contradicts itself; for "infeasible" alone. Without any one of them there is no clash.
+        relaxed: names of the relaxed constraints; empty for "solved".
+        clashing: names of conflicting constraints, for "infeasible" only. Without any one of them there is no conflict.
         fallback: how the answer was found: "" for the solver asked for, else "second solver", "tracking relaxed",
             "floor relaxed", "equations relaxed" or "held".
         iterations: of the solver. objective: value without constants.

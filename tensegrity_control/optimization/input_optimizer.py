@@ -33,7 +33,7 @@ FORMS = ("null_space", "direct")
 
 
 class InputOptimizer:
-    """Solver of control problems, one after the other; the work space for each size is kept.
+    """Solver of input optimisation problems; it keeps the work space of each problem size.
 
     Args:
         form: "direct" (faster) or "null_space". solver: one of `solvers.SOLVERS`.
@@ -51,7 +51,7 @@ class InputOptimizer:
         self._stock = SolverStock()
 
     def solve(self, problem: InputProblem) -> InputSolution:
-        """The best inputs, or those of the relaxed problem, with the reason; see `InputSolution`.
+        """Optimal inputs, or those of the relaxed problem with the reason; see `InputSolution`.
 
         Raises:
             InfeasibleControlError: limits that must never be broken contradict each other; names them.

@@ -31,7 +31,7 @@ def mechanism_problem(
     ceiling: ArrayLike = np.inf,
     level: ArrayLike | None = None,
 ) -> InputProblem:
-    """The efforts of a robot's actuators that give its output an acceleration.
+    """Input optimisation problem: efforts of a robot's actuators for a desired acceleration of its output.
 
     Args:
         desired: (k,) m/s^2 and rad/s^2 along the axes that the output controls. q, v: (nq,), (nv,) state; None for the
@@ -58,7 +58,8 @@ def mechanism_problem(
         for name, least, most in zip(equations.cables, low.tolist(), high.tolist(), strict=True):
             if not least <= most:
                 raise InfeasibleControlError(
-                    f"cable {name} shall keep {least:g} N and at most {most:g} N; lower the floor or raise the ceiling."
+                    f"cable {name}: the floor {least:g} N is above the ceiling {most:g} N; lower the floor or raise "
+                    "the ceiling."
                 )
         rows = Inequalities(tight.tension_1, low - there, high - there, equations.cables)
         if level is not None:

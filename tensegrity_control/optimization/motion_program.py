@@ -204,7 +204,7 @@ def fill_solution(equations, kept, desired, effort, tension, output, joints, mot
 
 @allocation_free
 def fill_bounds(
-    effort, last, change, position, rate, q, v, drive_q, drive_v, horizon, floor, doubt, effort_low, effort_high,
+    effort, last, change, position, rate, q, v, drive_q, drive_v, horizon, floor, reserve, effort_low, effort_high,
     joint_low, joint_high, tension_low, tension_high,
 ):  # fmt: skip
     """Fill bounds of efforts (a,), of accelerations that keep actuators within positions and rates for `horizon` s, and
@@ -212,11 +212,11 @@ def fill_bounds(
 
     Args:
         effort, rate: (a,) limits. position: (2, a) low and high. last: (a,) efforts before. change: by which parts of
-            its limit an effort may be another now. floor, doubt: (c,) N that tensions keep, and what they keep beyond
+            its limit an effort may be another now. floor, reserve: (c,) N that tensions keep, and what they keep beyond
             it as far as their ceilings `tension_high` let them.
     """
     for c in range(floor.shape[0]):
-        tension_low[c] = min(floor[c] + doubt[c], max(floor[c], 0.97 * tension_high[c]))
+        tension_low[c] = min(floor[c] + reserve[c], max(floor[c], 0.97 * tension_high[c]))
     for a in range(effort.shape[0]):
         most = effort[a]
         effort_low[a], effort_high[a] = max(-most, last[a] - change * most), min(most, last[a] + change * most)

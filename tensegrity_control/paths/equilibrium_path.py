@@ -121,7 +121,7 @@ class EquilibriumPath:
     def motor_use(self, parameters: Array, rates: Array) -> MotorUse:
         """What path parameters and their rates (k,) 1/s ask of the motors, which hold the equilibria meanwhile."""
         limits = MotorLimits(self.robot.actuators)
-        if self.span <= 0.0 or not limits.known:
+        if self.span <= 0.0 or not limits.any_motor:
             return limits.use(np.zeros((1, self._rates.size)))
         inside = np.clip(parameters, 0.0, 1.0)
         held = np.array([self.equilibria.efforts(each) for each in self.equilibria_on_it])

@@ -34,11 +34,12 @@ class TimedPath:
         path: of equilibria. law: path parameter over time.
 
     Attributes:
-        duration: s.
+        duration: s. loads: that were announced, and that it knows; see `controllers.known_loads`.
     """
 
     def __init__(self, path: EquilibriumPath, law: TimeLaw) -> None:
         self.path, self.law, self.duration = path, law, law.duration
+        self.loads: Any = None
 
     def at(self, progress: Progress) -> tuple[float, float]:
         """Path parameter and its rate [1/s]."""

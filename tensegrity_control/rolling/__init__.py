@@ -1,1 +1,1 @@
-"""Rolling of free structures: one roll, what rolls come of it in a model, and which of them lead to a position."""
+"""Rolling of free structures: a single roll, the map of possible rolls, and the search for a goal position."""

@@ -4,7 +4,7 @@ No two stands on hills are alike, and what every cable does on each of them is t
 first taken as on level ground (`RollMap`, with its symmetries) and laid onto the field: raised by the planes through
 the feet before and after. It is left out where that says no,
 
-* the ground stands above a node or a bar on the way by more than `CLEARANCE` sizes,
+* the ground stands above a node or a bar on the path by more than `CLEARANCE` sizes,
 * the feet at the end lie on a plane steeper than friction holds, or on which it tips on by itself,
 * it ends beyond the field,
 

@@ -79,7 +79,7 @@ def search_rolls(
 
     Raises:
         UnreachableGoalError: no cable tips the face, or no rolls lead to the goal; the nearest position is named, and
-            what of the ground is in the way.
+            what of the ground blocks the path.
     """
     last_run = rolls.runs + MAX_RUNS
     while True:
@@ -157,7 +157,7 @@ class _Search:
 
     Attributes:
         plan: what was found. count: stands that were looked at. merged: whether two stands counted as one that are
-            not the same. bounded: whether ways were left out that take too many rolls. queue: what was not looked at.
+            not the same. bounded: whether paths were left out that take too many rolls. queue: what was not looked at.
         nearest: rolls to the stand that is nearest to the goal. worth: the same, if each roll counts for a part of it.
     """
 

@@ -6,8 +6,8 @@ velocities and rest lengths), and discretised by the matrix exponential. Over th
     min  sum_j ((s_j - r_j) / a)^2 + w_u |u_j / u_max|^2 + w_l |(L_j - L_0) / size|^2
     s.t. |u_j| <= u_max,  L_low <= L_j <= L_high,  T_floor <= T_j <= T_limit
 
-with s the distance of the centre of mass from the edge, seen along gravity, r its reference (a steady way out), L the
-rest lengths and T the tensions of the driven cables. A bound on tensions that the structure breaks by itself, with
+with s the distance of the centre of mass from the edge, seen along gravity, r its reference (steady outward motion), L
+the rest lengths and T the tensions of the driven cables. A bound on tensions that the structure breaks by itself, with
 all cables at rest, counts from there on, so that resting is always allowed and the program has a solution. Slack
 cables are predicted as tight ones: what matters is that they are to be tight again.
 """
@@ -231,7 +231,7 @@ def edge_towards(body: RollingBody, nodes: Array, feet: tuple[int, ...], toward:
             if any((nodes[k] - nodes[i]) @ inward < -1e-6 * body.reader.size for k in feet):
                 continue
             distance = max(float((centre - nodes[i]) @ inward), 1e-9)
-            rate = -float(inward[:2] @ toward) / distance  # how soon the way crosses it
+            rate = -float(inward[:2] @ toward) / distance  # how soon the path crosses it
             if rate > best:
                 best, found = rate, (i, j)
     return found if best > 0.0 else None

@@ -74,7 +74,7 @@ from ..inverse_kinematics.pose_goal import PoseGoal
 from ..registry import make_quickly
 from ..resting_error import ORIENTATION_TOLERANCE, POSITION_TOLERANCE, RestingError
 from ..tension_floor import TensionFloor
-from .actuator_door import ActuatorDoor
+from .actuator_motion_server import ActuatorMotionServer
 from .controller_parameters import ControllerParameters
 from .goal_announcer import GoalAnnouncer
 from .planning_thread import PlanningThread
@@ -138,31 +138,33 @@ class ControllerNode(RobotNode):
     def __init__(self) -> None:
         super().__init__("controller")
         self._own_name = self.get_name()
-        self._robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
-        if self.parameter("servo_motors", False, "plans keep to what the servos of the robot file can do"):
+        self._robot = load_robot(self.parameter("robot", "", "name of a shipped robot, or path of a robot file"))
+        if self.parameter("servo_motors", False, "plans respect the speed-torque line of the servos of the robot file"):
             self._robot = self._robot.with_servo_motors()
         self._settings = ControllerParameters(self, self._robot)
         self._deadline = self.parameter(
-            "deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0
+            "deadline", 0.1, "wall time without a state after which it counts as late [s]", low=0.001, high=60.0
         )
         nominal = self.parameter(
-            "command_delay", 0.0, "s by which actuators are known to take commands late, until it is measured",
+            "command_delay", 0.0, "delay from a command to its effect [s], used until it is measured",
             low=0.0, high=1.0,
         )  # fmt: skip
         self._latency, self._acted = CommandLatency(nominal), deque[tuple[int, int]](maxlen=RECENT)
         self._follows, self._away, self._stood = FollowedCommands(FRESHNESS), 0.0, -np.inf
         self._reference_rate = self.parameter(
-            "reference_rate", 50.0, "messages on `reference` per second of the robot's time; 0: with every command",
+            "reference_rate", 50.0, "rate of the topic `reference` [1/s of the robot's time]; 0: with every command",
             low=0.0, high=10000.0,
         )  # fmt: skip
         self._shown: tuple[Any, ...] = ()
         lockstep = self.parameter(
             "lockstep",
             False,
-            "the simulator waits for answers, for those that need a plan, too",
+            "lock-step: the simulator waits for every answer, also for those that need a plan",
         )
         self.planner = PlanningThread(self, lockstep)
+        self._plans_beside = not lockstep
         self.controller = self._settings.make(self._settings.name)
+        self.controller.plans_beside = self._plans_beside
         self._failed: str | None = None
         self.on_change(self._parameter_changed)
         self._reader = StateReader(self._robot)
@@ -190,11 +192,15 @@ class ControllerNode(RobotNode):
         self._timings = self.create_subscription(TimeReference, "command_timing", self._keep_timing, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, NEWEST)
         patience = self.parameter(
-            "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
+            "wrench_timeout",
+            0.5,
+            "time after its stamp for which a wrench of external_wrench acts [s]",
+            low=0.01,
+            high=60.0,
         )
         largest = self.parameter(
-            "estimated_load_limit", -1.0, "N of estimated_wrench that count at most (moments: N m); 0: none, -1: half "
-            "of the robot's weight", low=-1.0, high=1e9,
+            "estimated_load_limit", -1.0, "largest part of estimated_wrench that is compensated [N; moments N m]; "
+            "0: none, -1: half of the robot's weight", low=-1.0, high=1e9,
         )  # fmt: skip
         self._loads = ExternalLoads(self._robot, patience, None if largest < 0.0 else largest)
         # what was taken, before the first answer that knows of it: a replay needs to know which one that was
@@ -202,7 +208,9 @@ class ControllerNode(RobotNode):
         self._payload_publisher = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
         self._estimates: Any = None
         self._hear_estimates()
-        if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
+        if self.parameter(
+            "known_wrenches", True, "use external_wrench and payload as known loads, if the controller supports it"
+        ):
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
             self.create_subscription(InertiaStamped, "payload", self._take_payload, WRENCHES)
             self.create_subscription(CarriedPayloads, CARRIED, self._begin_with, LATCHED)
@@ -220,7 +228,7 @@ class ControllerNode(RobotNode):
             self, FollowTrajectory, "follow_trajectory", execute_callback=self._follow,
             goal_callback=lambda _: GoalResponse.ACCEPT, cancel_callback=self._cancel,
         )  # fmt: skip
-        self.door = ActuatorDoor(self, self._robot)
+        self.actuator_motions = ActuatorMotionServer(self, self._robot)
         self._sent: Command | None = None  # the last one
         self.create_timer(0.5, self._watch, clock=self.wall_clock)
         self.set_status(OK, "waiting for structure_state")
@@ -262,7 +270,7 @@ class ControllerNode(RobotNode):
         if self._robot_stopped:
             self.planner.cancel(self._robot_stopped)
             self._finish(False, self._robot_stopped)
-            self.door.break_off(self._now, self._robot_stopped)
+            self.actuator_motions.break_off(self._now, self._robot_stopped)
             self._asked.trigger(Goal.STOP, f"topic {STOPPED}", True, self._robot_stopped)
             return
         if self._state is not None:
@@ -271,7 +279,7 @@ class ControllerNode(RobotNode):
 
     def _stand_here(self, state: StructureState) -> None:
         """Forget every motion and hold where the robot is; where that cannot be, until `hold` is called."""
-        self.door.forget("the robot was held")
+        self.actuator_motions.forget("the robot was held")
         stopped = self.controller.status(self._now).phase == "stopped"
         try:
             if not self.planner.rests:
@@ -355,7 +363,7 @@ class ControllerNode(RobotNode):
         self._publish_reference(message.header.stamp, command)
         with suppress(TensegrityError):  # where there is no reference, which the command has said
             self._publish_feedback(message)
-        self.door.publish_feedback(self._now)
+        self.actuator_motions.publish_feedback(self._now)
         status = self._status()
         phase, given = status.phase, status.relaxed
         self.add_status_values(self._values)
@@ -418,7 +426,7 @@ class ControllerNode(RobotNode):
         if self._failed is None:
             try:
                 self._take_timing(self._stamp or 0)
-                if self.door.moving and (command := self._follow_actuators(message)) is not None:
+                if self.actuator_motions.moving and (command := self._follow_actuators(message)) is not None:
                     return command
                 state, newest = self._reader.observe(message), self._newest(message)
                 command = self.controller.command(self._now, replace(state, age=self._latency.age(self._now, newest)))
@@ -427,7 +435,7 @@ class ControllerNode(RobotNode):
             except FAILURES as error:
                 self._failed = str(error)
                 self._finish(False, self._failed)
-                self.door.forget(self._failed)
+                self.actuator_motions.forget(self._failed)
                 with suppress(TensegrityError):
                     self.controller.stop(self._now)
                 self._held = self._within_limits(self._reader.positions(self._joints))
@@ -435,7 +443,11 @@ class ControllerNode(RobotNode):
 
     def _status(self) -> Status:
         """What the robot is doing, by a motion of its actuators or by the controller."""
-        return self.door.status(self._now) if self.door.moving else self.controller.status(self._now)
+        return (
+            self.actuator_motions.status(self._now)
+            if self.actuator_motions.moving
+            else self.controller.status(self._now)
+        )
 
     def _off_rest(self, status: Status, message: StructureState) -> str:
         """How far the output is from where it is held, some times a second; empty where it moves, or is there."""
@@ -454,7 +466,7 @@ class ControllerNode(RobotNode):
         """The command of a motion of actuators; None where it has ended and the controller has taken over."""
         joints = self._joints
         positions = {} if joints is None else dict(zip(joints.name, joints.position, strict=False))
-        command = self.door.command(self._now, positions)
+        command = self.actuator_motions.command(self._now, positions)
         if command is None:
             stopped = self.controller.status(self._now).phase == "stopped"
             self.controller.reset(self._now, self._reader.read(message, joints))
@@ -469,8 +481,8 @@ class ControllerNode(RobotNode):
             TensegrityError: no motion of actuators can begin now.
         """
         self._ready(whole=True, among_actuators=True)
-        if self.door.motion is not None:
-            return self._now, *self.door.motion.set_points(self._now)
+        if self.actuator_motions.motion is not None:
+            return self._now, *self.actuator_motions.motion.set_points(self._now)
         phase = self.controller.status(self._now).phase
         if phase == "stopped":
             raise TensegrityError("the controller is stopped; call hold before sending a trajectory.")
@@ -491,7 +503,7 @@ class ControllerNode(RobotNode):
 
     def cancel_actuators(self, asked_by: str) -> None:
         """Brake the motion of actuators under way."""
-        self.door.break_off(self._now, "cancelled: holding")
+        self.actuator_motions.break_off(self._now, "cancelled: holding")
         self._asked.trigger(Goal.CANCEL, asked_by, True, "holding")
 
     def _take_wrench(self, message: WrenchStamped) -> None:
@@ -505,6 +517,8 @@ class ControllerNode(RobotNode):
         with self.noting_refusal("payload"):
             self._loads.take_payload(*payload_from_message(message), self._now)
             self._payload_publisher.publish(message)
+            if not self.controller.takes_payloads:
+                raise TensegrityError(f"{message.header.frame_id}: {self.controller.no_loads}")
 
     def _begin_with(self, message: CarriedPayloads) -> None:
         """What the robot carried before this node listened: the first message tells all of it, `payload` the rest."""
@@ -514,6 +528,8 @@ class ControllerNode(RobotNode):
         with self.noting_refusal("payload"):
             for each in self._loads.begin_with(carried_from_message(message), self._now):
                 self._payload_publisher.publish(fill_payload(InertiaStamped(), each, self._stamp or 0))
+                if not self.controller.takes_payloads:
+                    raise TensegrityError(f"{each.name}: {self.controller.no_loads}")
 
     def _newest(self, message: StructureState) -> float:
         """s, of the newest reading of the actuators that is known; of the state itself where none is newer."""
@@ -522,8 +538,8 @@ class ControllerNode(RobotNode):
         return 1e-9 * (read if 0 < read - stamp < 1e9 * OLDEST_STATE else stamp)
 
     def _hear_estimates(self) -> None:
-        """Listen to `estimated_wrench` as long as the controller reckons with loads; nobody else needs the messages."""
-        if not self.controller.takes_loads:
+        """Listen to `estimated_wrench` as long as the controller follows it; nobody else needs the messages."""
+        if not self.controller.takes_estimates:
             if self._estimates is not None:
                 self.destroy_subscription(self._estimates)
             self._estimates = None
@@ -546,7 +562,7 @@ class ControllerNode(RobotNode):
         if joints is None:
             return False
         self.planner.cancel("the simulation was reset")
-        self.door.forget("the simulation was reset")
+        self.actuator_motions.forget("the simulation was reset")
         if not self.planner.rests:
             return False  # it shares arrays with what is reset; the next state comes soon
         try:
@@ -590,7 +606,7 @@ class ControllerNode(RobotNode):
         message.goal.orientation.w = 0.0  # none, unlike the world's own frame
         if status.goal is not None:
             fill_pose(message.goal, *status.goal)
-        if not self.door.moving:  # actuators alone know of no pose
+        if not self.actuator_motions.moving:  # actuators alone know of no pose
             fill_pose(message.pose, *reference.pose)
             fill_twist(message.twist, reference.twist)
         elif self._state is not None:
@@ -619,7 +635,7 @@ class ControllerNode(RobotNode):
     def _switch(self, name: str) -> None:
         if (name or self._settings.names[0]) == self._settings.name:
             return
-        if self.door.moving:
+        if self.actuator_motions.moving:
             raise TensegrityError("the actuators follow a trajectory; wait for its end, or call hold, then switch.")
         if self.planner.busy:
             raise TensegrityError("a motion is being planned; wait for its answer, or call hold, then switch.")
@@ -627,6 +643,7 @@ class ControllerNode(RobotNode):
             raise TensegrityError(f"the robot moves under {self._settings.name}; call hold first, then switch.")
         before = self._settings.name
         controller = self._settings.make(name, make_quickly)  # the robot is held meanwhile
+        controller.plans_beside = self._plans_beside
         if self._stamp is not None and self._state is not None:
             try:
                 self._loads.carry(controller)
@@ -680,8 +697,8 @@ class ControllerNode(RobotNode):
             self._control(message)
 
     def _take_goal_pose(self, message: PoseStamped) -> None:
-        """A goal of the topic: at once where the controller takes streams of them, else like one of the service."""
-        if self.controller.streams_goals:
+        """A goal of the topic: at once where the controller takes streams and looks for no ways, else as services."""
+        if self.controller.streams_goals and not self.controller.looks_for_ways:
             self._stream_goal(message)
             return
         self._newest_goal = message
@@ -737,7 +754,7 @@ class ControllerNode(RobotNode):
     def _release_or_stop(self, response: Trigger.Response, *, release: bool) -> Trigger.Response:
         try:
             self._ready(among_actuators=True)
-            self.door.break_off(self._now, "stopped by service")
+            self.actuator_motions.break_off(self._now, "stopped by service")
             self.planner.cancel(f"{'hold' if release else 'stop'} was called")
             if release:
                 self._recover()
@@ -770,7 +787,7 @@ class ControllerNode(RobotNode):
             raise TensegrityError(f"the actuators hold, call hold to go on: {self._failed}")
         if whole and self._robot_stopped:
             raise TensegrityError(f"{self._robot_stopped}.")
-        if self.door.moving and not among_actuators:
+        if self.actuator_motions.moving and not among_actuators:
             raise TensegrityError("the actuators follow a trajectory; wait for its end, or call hold first.")
 
     @property

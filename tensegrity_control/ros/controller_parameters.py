@@ -28,26 +28,31 @@ class ControllerParameters:
         self._node, self._robot, self.names = node, robot, suitable(robot)
         self.name = self._checked_name(
             node.parameter(
-                "controller", "", f"empty for {self.names[0]}; others: {', '.join(self.names[1:]) or 'none'}", live=True
+                "controller",
+                "",
+                f"name of the controller; empty: {self.names[0]}; others: {', '.join(self.names[1:]) or 'none'}",
+                live=True,
             )
         )
-        self._rigid = node.parameter("rigid_bars", True, "plan with bars that keep their length, as in simulation")
+        self._rigid = node.parameter("rigid_bars", True, "plan with rigid bars, as in simulation")
         self.period = node.parameter(
-            "control_period", 0.02, "s between two commands of a torque or rate controller", low=0.0005, high=1.0
+            "control_period", 0.02, "period of the commands of a torque or rate controller [s]", low=0.0005, high=1.0
         )
         self._tracked = node.parameter(
-            "near_rigid.tracked", "", "coordinates that follow the path, with blanks between; empty: the heaviest"
+            "near_rigid.tracked",
+            "",
+            "names of the coordinates that follow the path, separated by blanks; empty: the heaviest",
         )
         self._actuations = {
             name: node.parameter(
-                f"{name}.actuation", ACTUATIONS[0], f"what {name} sends: impedances survive a late computer, "
-                "efforts do not", choices=ACTUATIONS,
+                f"{name}.actuation", ACTUATIONS[0], f"set points that {name} sends: impedances stay stable when "
+                "commands are late, efforts do not", choices=ACTUATIONS,
             )
             for name in self.names if "actuation" in controller_class(name).parameters()
         }  # fmt: skip
         self._plans = {
             name: node.parameter(
-                f"{name}.plan", PLANS[0], f"receding: {name} plans anew while it moves",
+                f"{name}.plan", PLANS[0], f"receding: {name} plans again during the motion",
                 choices=PLANS,
             )
             for name in self.names if "plan" in controller_class(name).parameters()
@@ -64,7 +69,7 @@ class ControllerParameters:
         found = {}
         for each, value in defaults.items():
             about = controller_class(name).ABOUT.get(each, Setting())
-            text = f"of the controller {name}{'' if live else ', from its start on'}"
+            text = f"of the controller {name}{'' if live else ', takes effect when it starts'}"
             text = f"{about.text} ({text})" if about.text else f"gain {text}"
             found[each] = self._node.parameter(f"{name}.{each}", value, text, low=about.low, high=about.high, live=live)
         return found

@@ -78,8 +78,18 @@ class PlanningThread:
         return self._running is None or self._running.done()
 
     async def goal(self, controller: GoalTaker, goal: PoseGoal, duration: float, profile: str) -> Accepted:
-        """Go to a pose. Raises what `GoalTaker.plan_goal` and `begin` raise, PlanCancelledError."""
+        """Go to a pose. Raises what `GoalTaker.plan_goal` and `begin` raise, PlanCancelledError.
+
+        A controller that takes streams of goals goes there from whatever it is doing: nothing has to brake, and all
+        that may take long is finding a way.
+        """
         controller.check_goal(duration, profile)
+        if controller.streams_goals:
+            way = {}
+            if controller.looks_for_ways:
+                way["way"] = await self._beside(lambda: controller.find_way(goal))
+            now = self._node.now
+            return controller.begin(now, controller.plan_goal(now, goal, duration=duration, profile=profile, **way))
 
         def plan(now: float, rest: Any) -> PlannedMotion:
             return controller.plan_goal(now, goal, duration=duration, profile=profile, rest=rest)
@@ -99,21 +109,30 @@ class PlanningThread:
 
     async def _begin(self, controller: GoalTaker, plan: Callable[[float, Any], PlannedMotion]) -> Accepted:
         """Plan and begin; by the clock a motion under way is braked first, so that the plan's start is certain."""
-        if self.busy:
-            raise TensegrityError("another motion is being planned; wait for its answer, or call hold.")
+        self._refuse_busy()
         now = self._node.now
         if not self._lockstep and controller.status(now).phase == "moving":
             controller.hold(now)
             now = controller.status(now).arrival
         rest = controller.rest(now)
+        planned = await self._beside(lambda: plan(now, rest))
+        return controller.begin(now if self._lockstep else self._node.now, planned)
+
+    def _refuse_busy(self) -> None:
+        if self.busy:
+            raise TensegrityError("another motion is being planned; wait for its answer, or call hold.")
+
+    async def _beside(self, plan: Callable[[], Any]) -> Any:
+        """What a function returns in the thread. Raises what it raises, PlanCancelledError."""
+        self._refuse_busy()
         done = self._done = Future(executor=self._node.executor)
         done.add_done_callback(lambda _: None)  # an executor that waits is woken by callbacks alone
         cancellation = self._cancellation = Cancellation()
         self.busy = True
 
-        def work() -> PlannedMotion:
+        def work() -> Any:
             with can_be_cancelled(cancellation):
-                return plan(now, rest)
+                return plan()
 
         def hand_over(plan_made: futures.Future[Any]) -> None:
             with self._lock:
@@ -123,7 +142,6 @@ class PlanningThread:
         self._running = self._thread.submit(work)
         self._running.add_done_callback(hand_over)
         try:
-            finished = await done
-            return controller.begin(now if self._lockstep else self._node.now, finished.result())
+            return (await done).result()
         finally:
             self.busy, self._done = False, None

@@ -45,12 +45,10 @@ def table_of(motion: NamedTrajectory) -> ActuatorTable:
     return ActuatorTable(motion.names, knots - knots[0], rows[0], rows[1], bends)
 
 
-def table_between(
-    names: tuple[str, ...], first: Array, last: Array, rates: Array, margin: float = 0.5
-) -> ActuatorTable:
-    """Straight from (k,) positions to others with least jerk, at `margin` of the rate limits (k,) per second."""
+def table_between(names: tuple[str, ...], first: Array, last: Array, rates: Array) -> ActuatorTable:
+    """Straight from (k,) positions to others with least jerk, at half of the rate limits (k,) per second."""
     peak = 1.875
-    duration = max(peak * float(np.max(np.abs(last - first) / rates)) / margin, 0.1)
+    duration = max(2.0 * peak * float(np.max(np.abs(last - first) / rates)), 0.1)
     spline = minimum_jerk(0.0, duration, first, last)
     ends = np.array([0.0, duration])
     return ActuatorTable(names, ends, *(spline.value(ends, derivative) for derivative in (0, 1, 2)))

@@ -28,7 +28,7 @@ SAMPLES_PER_PIECE = 33
 
 
 class OrientationSpline:
-    """Unit quaternions (w, x, y, z) through waypoints, C2, with angular velocity and acceleration about world axes.
+    """C2 spline of unit quaternions (w, x, y, z) through waypoints; angular velocity and acceleration in world axes.
 
     The value is the quaternion, derivative 1 the angular velocity [rad/s], derivative 2 its rate [rad/s^2]. Signs of
     the quaternions are those that make them continuous. Between two waypoints, from rest to rest, the axis is fixed and

@@ -38,7 +38,7 @@ Points = ArrayLike | Sequence[ArrayLike | None] | None
 
 
 class QuinticSpline(PiecewisePolynomial):
-    """Through waypoints, C2, with the least jerk where rates and accelerations are left open.
+    """C2 quintic spline through waypoints; open rates and accelerations follow from minimum jerk.
 
     Args:
         times: (s + 1,) s, increasing.
@@ -59,7 +59,7 @@ class QuinticSpline(PiecewisePolynomial):
 
 
 def minimum_jerk(start: float, end: float, first: ArrayLike, last: ArrayLike) -> QuinticSpline:
-    """From rest at a value (n,) to rest at another, between two times [s], with the least integral of squared jerk."""
+    """Minimum-jerk trajectory from rest at a value (n,) to rest at another, between two times [s]."""
     return QuinticSpline([start, end], [np.atleast_1d(first), np.atleast_1d(last)])
 
 

@@ -37,6 +37,10 @@ class TimeLaw(ABC):
     def at(self, time: float) -> tuple[float, float]:
         """Path parameter s in [0, 1] and its rate [1/s] at a time [s], which is clipped to the motion."""
 
+    def remapped(self, before: ArrayLike, after: ArrayLike) -> TimeLaw:
+        """The law of a path whose points have parameters `after` (k,) instead of `before`, both from 0 to 1."""
+        return self
+
 
 @dataclass(frozen=True)
 class MinimumJerk(TimeLaw):
@@ -79,12 +83,15 @@ class Waypoints(TimeLaw):
         knots, values = np.asarray(times, dtype=np.float64), np.asarray(parameters, dtype=np.float64)
         if knots.ndim != 1 or knots.size < 2 or not np.all(np.isfinite(knots)) or np.any(np.diff(knots) <= 0.0):
             raise TensegrityError(f"waypoint times {knots.tolist()} must be finite and increase from one to the next.")
-        self.duration = float(knots[-1])
+        self.duration, self._times, self._values = float(knots[-1]), knots, values
         # A still point before and after makes the one-sided slopes at the ends zero.
         knots = np.concatenate(([-1.0], knots, [knots[-1] + 1.0]))
         values = np.concatenate(([0.0], values, [values[-1]]))
         self._parameter = PchipInterpolator(knots, values)
         self._rate = self._parameter.derivative()
+
+    def remapped(self, before: ArrayLike, after: ArrayLike) -> Waypoints:
+        return Waypoints(self._times, np.interp(self._values, np.asarray(before), np.asarray(after)))
 
     def at(self, time: float) -> tuple[float, float]:
         if time >= self.duration:
@@ -164,9 +171,13 @@ class PathClock:
             return Progress(self.last, 0.0, 0.0)
         if self._settle is not None and time >= self._settle[0]:
             begin, length, before, pace, rest = self._settle
-            x, way, first = (time - begin) / length, rest - before, pace * length
+            x, distance, first = (time - begin) / length, rest - before, pace * length
             # the quintic from that pace to rest, both without acceleration
-            cube, fourth, fifth = 10.0 * way - 6.0 * first, 8.0 * first - 15.0 * way, 6.0 * way - 3.0 * first
+            cube, fourth, fifth = (
+                10.0 * distance - 6.0 * first,
+                8.0 * first - 15.0 * distance,
+                6.0 * distance - 3.0 * first,
+            )
             return Progress(
                 before + x * (first + x * x * (cube + x * (fourth + x * fifth))),
                 (first + x * x * (3.0 * cube + x * (4.0 * fourth + 5.0 * x * fifth))) / length,

@@ -59,7 +59,7 @@ class NamedTrajectory:
 
 
 def load_trajectory(path: str | Path) -> NamedTrajectory:
-    """A trajectory from a YAML file; see the module.
+    """Trajectory from a YAML file; see the module.
 
     Raises:
         RobotFileError: the file cannot be read or does not describe a trajectory.
@@ -137,7 +137,7 @@ class _Reader:
                 raise self.refuse(f"the column {name!r} stands twice; keep one.", "columns", i)
             for end in ("_rate", "_acceleration"):
                 if name.endswith(end) and end not in allowed:
-                    raise self.refuse(f"{kind} takes no column {name!r}; leave it out.", "columns", i)
+                    raise self.refuse(f"{kind} has no column {name!r}; leave it out.", "columns", i)
                 if name.endswith(end) and name[: -len(end)] not in columns:
                     raise self.refuse(f"{name!r} has no coordinate {name[: -len(end)]!r} to belong to.", "columns", i)
         for end in allowed:

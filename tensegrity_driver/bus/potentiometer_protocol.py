@@ -64,7 +64,7 @@ class BoardMode(IntEnum):
 class BoardReason(IntEnum):
     """Why a board stopped its servos, or refused a request."""
 
-    NONE, HOST_SILENT, ASKED, SERVO_SILENT, SERVO_MODEL, SERVO_REFUSES, TORQUE_LOST, SENSOR_BROKEN, LIMIT = range(9)
+    NONE, HOST_SILENT, REQUESTED, SERVO_SILENT, SERVO_MODEL, SERVO_REFUSES, TORQUE_LOST, SENSOR_BROKEN, LIMIT = range(9)
     NOT_ARMED, NOT_SET_UP, BAD_NUMBERS, IN_USE = range(9, 13)
 
     @property
@@ -76,7 +76,7 @@ class BoardReason(IntEnum):
 REASONS = {
     BoardReason.NONE: "nothing",
     BoardReason.HOST_SILENT: "the host sent no positions",
-    BoardReason.ASKED: "the host asked for it",
+    BoardReason.REQUESTED: "the host requested it",
     BoardReason.SERVO_SILENT: "a servo does not answer the board",
     BoardReason.SERVO_MODEL: "a servo is no AX-12A",
     BoardReason.SERVO_REFUSES: "a servo does not take its settings",

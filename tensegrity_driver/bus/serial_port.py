@@ -157,7 +157,7 @@ class SerialPort(PortHandler):
             self._serial.baudrate = baud_rate
         except (OSError, ValueError, termios.error) as problem:
             raise BusError(
-                f"port {self.port_name} cannot be set to {baud_rate} bit/s: {problem}. Take another speed."
+                f"port {self.port_name} cannot be set to {baud_rate} bit/s: {problem}. Choose another speed."
             ) from problem
 
     def _set_byte_time(self) -> None:
@@ -198,7 +198,7 @@ class SerialPort(PortHandler):
         while sent < len(data):
             events = writable.poll(1e3 * WRITE_TIMEOUT_S)
             if not events or events[0][1] & HANG_UP_EVENTS:
-                raise self._lost("it takes no more bytes")
+                raise self._lost("it accepts no more bytes")
             try:
                 sent += os.write(self._file, data[sent:])
             except OSError as problem:

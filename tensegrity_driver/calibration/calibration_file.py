@@ -230,7 +230,7 @@ def _read(path: Path) -> bytes:
         raise CalibrationError(f"there is no calibration file {path}; {AGAIN}.") from None
     except OSError as problem:
         text = problem.strerror or problem
-        raise CalibrationError(f"{path} cannot be read ({text}); mend its permissions.") from problem
+        raise CalibrationError(f"{path} cannot be read ({text}); correct its permissions.") from problem
 
 
 def _parse(path: Path, data: bytes) -> RobotCalibration:

@@ -93,7 +93,7 @@ class Homing:
         self.ceiling = min(ceiling, spool.actuator.effort)
         if settings.threshold >= self.ceiling:
             raise TensegrityError(
-                f"{spool.name} cannot be homed: its threshold of {settings.threshold:g} N leaves no room below the "
+                f"{spool.name} cannot be homed: its threshold of {settings.threshold:g} N leaves no margin below the "
                 f"ceiling of {self.ceiling:g} N; lower homing.threshold."
             )
         self.speed = min(settings.speed, spool.actuator.rate)
@@ -175,7 +175,7 @@ class Homing:
             )
         pull = self.spool.pull(tendon.raw)
         if not finite(pull):
-            return "its servo tells neither load nor current, so that nobody sees when it is tight; home it by hand"
+            return "its servo measures neither load nor current, so that nobody sees when it is tight; home it by hand"
         if self.phase in (Phase.WIND, Phase.CONFIRM) and abs(pull) > 1.05 * self.ceiling:
             return f"it pulled with {abs(pull):.0f} N, above the {self.ceiling:.0f} N of homing; pay it out by hand"
         return None

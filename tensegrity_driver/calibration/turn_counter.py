@@ -154,11 +154,11 @@ def load_turns(path: Path, calibration: RobotCalibration) -> dict[str, SavedPosi
         return {}
     except OSError as problem:
         raise CalibrationError(
-            f"{file} cannot be read ({problem.strerror or problem}); mend its permissions."
+            f"{file} cannot be read ({problem.strerror or problem}); correct its permissions."
         ) from problem
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise CalibrationError(
-            f"{file} is damaged ({type(problem).__name__}: {problem}), so that nothing tells whether turns were lost; "
+            f"{file} is damaged ({type(problem).__name__}: {problem}), so it is unknown whether turns were lost; "
             "home the tendons of the servos that were switched off, or delete it if you know that none was."
         ) from problem
 
@@ -227,7 +227,7 @@ def recover_turns(spool: Spool, saved: SavedPosition | None, reading: ServoReadi
     if spool.encoder is None or spool.encoder_turn:
         raise CalibrationError(f"{spool.name} has no encoder that counts turns; there is nothing to recover.")
     if reading.position is None or not math.isfinite(reading.position):
-        raise CommandRefused(f"{spool.name} does not tell its position; check its plug, then home it.")
+        raise CommandRefused(f"{spool.name} does not report its position; check its plug, then home it.")
     turn = abs(spool.encoder.slope) * 2.0 * math.pi
     now = spool.encoder(reading.position)
     if spool.potentiometer is not None and finite(spool.potentiometer(reading.sensor)):

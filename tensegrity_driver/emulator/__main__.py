@@ -39,7 +39,7 @@ DEFAULT_MODELS = {1: "AX-12A", 2: "XM430-W350"}
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Options of the command line; ends the process with a usage message for wrong ones."""
     parser = argparse.ArgumentParser(prog="python -m tensegrity_driver.emulator", description=(__doc__ or "").strip())
-    parser.add_argument("robot", help="name of a robot, or path of its file")
+    parser.add_argument("robot", help="name of a shipped robot, or path of a robot file")
     parser.add_argument(
         "--protocol", type=int, choices=(1, 2), help="replace the servos by common ones of this protocol"
     )

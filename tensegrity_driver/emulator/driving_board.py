@@ -150,12 +150,12 @@ class DrivingBoard(PotentiometerBoard):
 
     def _drive(self, action: BoardAction, channel: int) -> BoardReason:
         if action is BoardAction.STOP:
-            self._stop(BoardReason.ASKED, ALL_CHANNELS)
+            self._stop(BoardReason.REQUESTED, ALL_CHANNELS)
         elif action is BoardAction.RELEASE and channel == ALL_CHANNELS:
             self.mode, self.reason, self.where = BoardMode.RELEASING, BoardReason.NONE, ALL_CHANNELS
             self._release()
         elif action is BoardAction.RELEASE and channel in self._loops:
-            self._stop(BoardReason.ASKED, channel)
+            self._stop(BoardReason.REQUESTED, channel)
             self._loops[channel].releasing = True
         elif action is BoardAction.RELEASE:
             return BoardReason.BAD_NUMBERS

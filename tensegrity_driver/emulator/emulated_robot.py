@@ -355,7 +355,7 @@ class EmulatedRobot:
         if model.protocol != self.protocol:
             raise BusError(
                 f"servo {row['id']} ({row['actuator']}) is a {model.name}, which speaks protocol {model.protocol}, on "
-                f"a bus of protocol {self.protocol}; mend the robot file."
+                f"a bus of protocol {self.protocol}; correct the robot file."
             )
         return model
 

@@ -1,1 +1,1 @@
-"""What stands behind the driver: serial ports or emulated servos."""
+"""Hardware of the driver: serial ports or emulated servos."""

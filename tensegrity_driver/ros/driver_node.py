@@ -26,10 +26,9 @@ from std_srvs.srv import Trigger
 from tensegrity.msg import ActuatorCommand, TendonState
 from tensegrity.srv import Calibrate
 
-from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import BusError, TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
-from tensegrity_dynamics.ros.command_decoding import message_values
+from tensegrity_dynamics.ros.command_decoding import mode_and_values
 from tensegrity_dynamics.ros.geometry_messages import nanoseconds, time_message
 from tensegrity_dynamics.ros.robot_description import DescriptionPublisher
 from tensegrity_dynamics.ros.robot_node import (
@@ -54,7 +53,6 @@ from ..safety.faults import Fault, Reaction
 from ..safety.safety_layer import SafetyStep
 from .driver_messages import DriverMessages
 
-MODES = {getattr(ActuatorCommand, each.name): each for each in Mode}
 DEACTIVATE = ("hold", "torque off")
 TRIES, BETWEEN = 5, 1.0
 """How often a bus that refuses is asked when the node starts, and s of wall time in between: a supply may come up with
@@ -93,40 +91,50 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     def __init__(self, choose: Callable[..., Hardware] = choose_hardware) -> None:
         RobotNode.__init__(self, "driver")
         LifecycleNodeMixin.__init__(self)
-        self._robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
+        self._robot = load_robot(self.parameter("robot", "", "name of a shipped robot, or path of a robot file"))
         port = self.parameter("port", "", "serial port of the servos, or `emulated` for servos inside this node")
-        board = self.parameter("board_port", "", "serial port of the potentiometer board, where there is one")
-        self._calibration = self.parameter("calibration", "", "calibration file; empty for that of the robot file")
+        board = self.parameter("board_port", "", "serial port of the potentiometer board, if there is one")
+        self._calibration = self.parameter("calibration", "", "calibration file; empty: that of the robot file")
         autostart = self.parameter("autostart", True, "configure and activate by itself")
         followers = self.parameter(
-            "wait_for", "", "nodes, with blanks: heard in the diagnostics before it configures by itself"
+            "wait_for",
+            "",
+            "node names, separated by blanks, whose diagnostics must arrive before it configures by itself",
         ).split()
         self._period = self.parameter(
-            "period", 0.0, "s of a bus cycle; 0 for that of the robot file", low=0.0, high=1.0
+            "period", 0.0, "period of the bus cycle [s]; 0: that of the robot file", low=0.0, high=1.0
         )
         self._overrun = self.parameter(
-            "overrun", 0.0, "periods that a cycle may take; 0 for those of the robot file", low=0.0, high=1000.0
+            "overrun", 0.0, "largest duration of a cycle, in periods; 0: that of the robot file", low=0.0, high=1000.0
         )
         timeout = self.parameter(
             "packet_timeout",
             0.0,
-            "s to wait for an answer of the bus; 0 for what its adapter needs",
+            "timeout of an answer of the bus [s]; 0: as its adapter needs",
             low=0.0,
             high=10.0,
         )
-        ending = self.parameter("deactivate", "hold", "what the servos do when it is deactivated", choices=DEACTIVATE)
+        ending = self.parameter(
+            "deactivate", "hold", "state of the servos after the driver is deactivated", choices=DEACTIVATE
+        )
         self._release_torque = ending == "torque off"
-        identify = self.parameter("identify", True, "move every spool a little at the start, to see that it answers")
+        identify = self.parameter("identify", True, "test every spool at the start by a small motion")
         if not identify:
             servos = self._robot.servos
             safety = {**(servos.get("safety") or {}), "identify": 0.0}
             self._robot = replace(self._robot, servos={**servos, "safety": safety})
-        self._lockstep = self.parameter("lockstep", False, "wait for the controller's answer; emulated servos only")
+        self._lockstep = self.parameter(
+            "lockstep", False, "lock-step: wait for the controller's answer to every state; emulated servos only"
+        )
         self._patience = self.parameter(
-            "patience", 0.25, "s of wall time until a state is sent again in lock-step", low=0.01, high=10.0
+            "patience", 0.25, "wall time until a state is sent again in lock-step [s]", low=0.01, high=10.0
         )
         self._silence = self.parameter(
-            "silence", 2.0, "s of wall time without an answer that are reported in lock-step", low=0.1, high=600.0
+            "silence",
+            2.0,
+            "wall time without an answer after which the controller is reported in lock-step [s]",
+            low=0.1,
+            high=600.0,
         )
         self._hardware = choose(self._robot, port, board or None, own_time=self._lockstep, patience=timeout or None)
         self._tries = TRIES if autostart else 0  # that are left
@@ -445,12 +453,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if not self._active or (self._lockstep and stamp != self._stamp):
             driver.hear(message.source, int(message.session), 1e-9 * self._now, names=message.name)
             return
-        mode = MODES.get(message.mode)
-        if mode is None:
-            self.set_status(WARN, f"command from {message.source or 'unnamed'} refused: unknown mode {message.mode}")
-            return
         try:
-            values = message_values(message)
+            mode, values = mode_and_values(message)
         except TensegrityError as error:
             self.set_status(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
             return

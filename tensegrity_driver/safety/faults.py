@@ -93,12 +93,12 @@ class FaultKind(Enum):
     )
     WATCHDOG_UNARMED = (
         "watchdog_unarmed",
-        FaultRow("look for what keeps the driver from its cycles", persistence=A_DAMAGED_READING),
+        FaultRow("find what prevents the driver from running its cycles on time", persistence=A_DAMAGED_READING),
     )
     HARDWARE_ERROR = (
         "hardware_error",
         FaultRow(
-            "switch it off and on, home this tendon where it counts turns; replace it if the error comes back",
+            "switch it off and on, home this tendon if the servo counts turns; replace it if the error comes back",
             TORQUE_OFF,
             A_DAMAGED_READING,
         ),
@@ -113,7 +113,7 @@ class FaultKind(Enum):
         ),
     )
     WARM = "warm", FaultRow(
-        "rest it soon or lower the pretension", WARN, "persist", latched=False, may_warn=True
+        "let it rest soon or lower the pretension", WARN, "persist", latched=False, may_warn=True
     )  # fmt: skip
     UNDERVOLTAGE = (
         "undervoltage",
@@ -164,7 +164,7 @@ class FaultKind(Enum):
         ),
     )
     WRONG_SIGN = "wrong_sign", FaultRow(
-        "check the direction of servo and sensor in the robot file, and whether it is overpowered",
+        "check the direction of servo and sensor in the robot file, and check whether it is overpowered",
         untrusted_length=True, own_encoder_holds=True,
     )  # fmt: skip
     DISOBEYS_HOLD = "disobeys_hold", FaultRow(
@@ -177,19 +177,19 @@ class FaultKind(Enum):
     WRONG_SPOOL = (
         "wrong_spool",
         FaultRow(
-            "exchange ids, plugs or channels back and see that nothing is jammed",
+            "exchange ids, plugs or channels back and check that nothing is jammed",
             untrusted_length=True,
         ),
     )
     WOUND_BACKWARDS = "wound_backwards", FaultRow(
-        "take the tension off by hand, wind the tendon on the other way round or set direction in the robot file, and "
+        "remove the tension by hand, wind the tendon in the other direction or set direction in the robot file, and "
         "calibrate again",
         persistence="persist", untrusted_length=True,
     )  # fmt: skip
     STUCK = "stuck", FaultRow("look for a caught tendon, a jammed spool or a torque limit that is too low")
     # -- limits of a tendon ----------------------------------------------------------------------------------------
     SPOOL_LIMIT = "spool_limit", FaultRow(
-        "wind it back (`tensegrity servo calibrate` can once the driver has ended), check calibration and limits",
+        "wind it back (`tensegrity servo calibrate`, after the driver has ended), check calibration and limits",
         persistence=A_DAMAGED_READING, jog_allowed=True,
     )  # fmt: skip
     TENSION_CEILING = (
@@ -202,11 +202,11 @@ class FaultKind(Enum):
         ),
     )
     SLACK = "slack", FaultRow(
-        "wind it in until it carries again before you move far",
+        "wind it in until it carries tension, before large motions",
         WARN, "persist", latched=False, may_warn=True, jog_allowed=True,
     )  # fmt: skip
     SNAPPED = "snapped", FaultRow(
-        "look at this tendon before anything moves; if it is whole, tighten its knot and home it",
+        "look at this tendon before anything moves; if it is intact, tighten its knot and home it",
         persistence="snap_cycles",
     )  # fmt: skip
     # -- the bus, the commands and the clocks ------------------------------------------------------------------------
@@ -224,15 +224,13 @@ class FaultKind(Enum):
     TWO_SOURCES = "two_sources", FaultRow("stop all but one", latched=False)
     REFUSED_COMMANDS = (
         "refused_commands",
-        FaultRow("read the reason and mend the controller or the limits", persistence="refused", latched=False),
+        FaultRow("read the reason and correct the controller or the limits", persistence="refused", latched=False),
     )
-    EMERGENCY_STOP = "emergency_stop", FaultRow("see that it is safe")
-    CLOCK_JUMP = "clock_jump", FaultRow("stop whatever sets the clock")
+    EMERGENCY_STOP = "emergency_stop", FaultRow("make sure that it is safe")
+    CLOCK_JUMP = "clock_jump", FaultRow("stop the program that sets the clock")
     OVERRUN = (
         "overrun",
-        FaultRow(
-            "raise the period, give the driver a processor of its own, or set the return delay of the servos to 0"
-        ),
+        FaultRow("raise the period, give the driver a dedicated processor, or set the return delay of the servos to 0"),
     )
 
 

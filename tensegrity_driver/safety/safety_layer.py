@@ -252,7 +252,7 @@ class SafetyLayer:
 
     def tension(self, name: str) -> float:
         """N that load or current tell of a tendon; nan where they do not, as of a servo that has just begun to wind."""
-        return self._ceilings[name].known
+        return self._ceilings[name].tension
 
     def carried_force(self, name: str) -> float:
         """N that the tendon of a spool takes beside what moves its servo; nan where that is unknown."""

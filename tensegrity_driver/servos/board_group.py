@@ -133,7 +133,7 @@ class BoardGroup:
                 )
         measured = self.board.read()
         if measured is None:
-            raise BusError(f"the potentiometer board at {self.board.port.path} was armed, but tells no positions.")
+            raise BusError(f"the potentiometer board at {self.board.port.path} was armed, but reports no positions.")
         self._goals = list(measured.desired)
         self._prepared = True
         self._readings = {name: replace(each, torque_on=True, watchdog=True) for name, each in self._readings.items()}
@@ -154,7 +154,7 @@ class BoardGroup:
             raise BusError(
                 f"{name}: limits of {actuator.position[0]:g} to {actuator.position[1]:g} m lie at {ends[0]} and "
                 f"{ends[1]} counts of its potentiometer, {actuator.rate:g} m/s are {fastest} steps of speed; the board "
-                "needs room between them. Check its calibration, or say position_loop: driver."
+                "needs a gap between them. Check its calibration, or say position_loop: driver."
             )
         return ChannelSetup(
             self._channels[name], self._ids[name], spool.count_sense > 0, min(ends), max(ends),

@@ -317,7 +317,7 @@ class ServoGroup:
             raise BusError(" ".join(errors))
 
     def _let_go_one_by_one(self, servos: list[Servo]) -> None:
-        """The second way for servos that have torque after a write to the group: a write to each, which it answers."""
+        """The second method for servos that have torque after a write to the group: one write to each, with answer."""
         unanswered = 0
         for k in range(len(servos)):
             if unanswered >= MAX_UNANSWERED:

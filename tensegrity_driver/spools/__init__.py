@@ -1,1 +1,1 @@
-"""Spools: from servo readings to tendon lengths, and the loops that move them."""
+"""Spools: conversion of servo readings to tendon lengths, and the position loops."""

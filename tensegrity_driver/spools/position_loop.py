@@ -299,8 +299,8 @@ class SetPoint:
         else:
             if self.spool.stiffness is None or not math.isfinite(tension):
                 raise TensegrityError(
-                    f"{self.spool.name} cannot be driven by tension: its servo tells none or the stiffness of its "
-                    "tendon is not known. Command a position or a velocity."
+                    f"{self.spool.name} cannot be driven by tension: its servo measures none, or the stiffness of "
+                    "its tendon is unknown. Command a position or a velocity."
                 )
             speed = (tension - value) / (self.spool.stiffness * TENSION_TIME_S)
         speed = min(max(speed, -actuator.rate), actuator.rate)

@@ -45,7 +45,7 @@ def position_allowance(
         TensegrityError: the robot has no output. NoEquilibriumError: there is no shape at these positions.
     """
     if not robot.outputs:
-        raise TensegrityError(f"{robot.name} has no output, so that nothing tells where it is.")
+        raise TensegrityError(f"{robot.name} has no output, so its pose is undefined.")
     estimator = make_estimator(robot)
     total = np.zeros(3)
     for name, spool in spools.items():

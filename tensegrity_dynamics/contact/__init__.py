@@ -1,1 +1,1 @@
-"""The ground: its shape, its laws of force, and how a robot file says them."""
+"""Ground contact: surface, contact force laws, and their fields in a robot file."""

@@ -74,7 +74,7 @@ def rod_pairs(rods: NDArray[np.int64], others: NDArray[np.int64], fixed: NDArray
 
 @allocation_free
 def nearest_points(nodes, i, j, k, m):
-    """Parts of the ways from node i to j and from k to m at which two segments are nearest, and the distance [m]."""
+    """Shares of the segments from node i to j and k to m at which these are nearest, and the distance [m]."""
     aa, ab, bb, ac, bc, cc = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for x in range(3):
         along, beside, apart = nodes[j, x] - nodes[i, x], nodes[m, x] - nodes[k, x], nodes[i, x] - nodes[k, x]

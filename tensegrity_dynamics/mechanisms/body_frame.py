@@ -10,7 +10,7 @@ from .frame import Frame
 
 @dataclass(frozen=True, eq=False)
 class BodyFrame(OutputFrame):
-    """A frame on the body that is the end effector.
+    """Output frame on a body of a mechanism: the end effector.
 
     Args:
         name: the frame's name, as it appears in ROS.

@@ -137,7 +137,7 @@ class CableEntry:
         across = spin.origin[1] - skew / square * (z - spin.origin[2])
         if abs(across) > arm * (1.0 + 1e-12) + 1e-12:
             raise TensegrityError(
-                f"cable {self.name}: however its block turns, its anchor stays {abs(across) - arm:.4g} m beside the "
+                f"cable {self.name}: however its block turns, its anchor stays {abs(across) - arm:.4g} m away from the "
                 "pulley's plane; move the anchor, the swivel or the pulley's axis."
             )
         lean = float(np.arcsin(np.clip(across / arm, -1.0, 1.0))) if arm else 0.0

@@ -18,7 +18,7 @@ from .file_contact import read_contact_parts, stand_on_ground
 from .file_loads import read_loads, with_drive_trains
 from .file_meshes import read_meshes
 from .file_resistance import ResistanceReader
-from .file_routes import place_in, read_routes
+from .file_routes import read_routes, with_routes
 from .file_schema import BodyBlock, CableBlock, FrameBlock, JointBlock, MechanismFile, PrimitiveBlock
 from .frame import Frame
 from .initial_position import closed_start, rough_start
@@ -93,7 +93,7 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
     problems.stop_if_any()
     model = closed_start(block, whole, rough, problems)
     problems.stop_if_any()
-    model = place_in(model, routes, problems)
+    model = with_routes(model, routes, problems)
     model = stand_on_ground(block, model, contact_parts, problems)
     problems.stop_if_any()
     start_of = {name: model.start[model.mechanism.positions_of(model.joint_of(name))][0] for name in model.drivable}

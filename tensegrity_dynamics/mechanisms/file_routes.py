@@ -30,14 +30,14 @@ def read_routes(block: MechanismFile, problems: Problems) -> tuple[RoutedCable, 
     return tuple(made)
 
 
-def place_in(model: MechanismModel, routes: tuple[RoutedCable, ...], problems: Problems) -> MechanismModel:
-    """The model with its routed cables in place at its start."""
+def with_routes(model: MechanismModel, routes: tuple[RoutedCable, ...], problems: Problems) -> MechanismModel:
+    """The model with its routed cables, initialised at its start."""
     if not routes:
         return model
-    from .route_placement import RouteError, place_routes  # here, so that others do not wait for its parts
+    from .route_initialization import RouteError, initialize_routes  # here, so that others do not wait for its parts
 
     try:
-        mechanism = place_routes(model.mechanism, model.start, routes)
+        mechanism = initialize_routes(model.mechanism, model.start, routes)
     except RouteError as error:
         problems.add(("routed_cables", error.cable), str(error))
         return model

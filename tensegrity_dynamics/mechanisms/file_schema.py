@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, Tag
@@ -36,6 +36,7 @@ from ..robots.schema import (
     WholeNumber,
     Yes,
 )
+from .joint_coordinates import JOINT_COORDINATES
 
 
 class FrameBlock(Block):
@@ -128,7 +129,10 @@ class LoadBlock(Block):
         )
 
 
-JointKind = Literal["fixed", "revolute", "prismatic", "universal", "spherical", "floating"]
+if TYPE_CHECKING:
+    JointKind = str
+else:  # involute joints follow from cables
+    JointKind = Literal[tuple(name for name in JOINT_COORDINATES if not name.startswith("involute"))]
 LoopKind = Literal[
     "point", "point_xy", "point_z", "fixed", "revolute", "cylindrical", "prismatic", "planar", "universal"
 ]

@@ -52,8 +52,8 @@ class Loop:
         before, after: names of the bodies; either may be "world".
         predecessor_frame, successor_frame: the frames that meet.
         turning, sliding: what resists its free turn (about z, of "point" and "universal" about any axis, then without
-            spring and limits) and its free way along z; None for nothing. Turns count from where both x axes agree,
-            within half a turn to either side.
+            spring and limits) and its free displacement along z; None for nothing. Turns count from where both x axes
+            agree, within half a turn to either side.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Loop:
         if self.turning is not None and self.kind not in TURNING_LOOPS + BALL_LOOPS:
             raise TensegrityError(f"loop {self.name}: a {self.kind} loop has no free turn that could be resisted.")
         if self.sliding is not None and self.kind not in SLIDING_LOOPS:
-            raise TensegrityError(f"loop {self.name}: a {self.kind} loop has no free way that could be resisted.")
+            raise TensegrityError(f"loop {self.name}: a {self.kind} loop has no free motion that could be resisted.")
         if self.turning is not None and self.kind in BALL_LOOPS and (self.turning.stiffness or self.turning.has_stops):
             raise TensegrityError(
                 f"loop {self.name}: the turn of a {self.kind} loop takes damping and friction, no spring and no limits."

@@ -35,7 +35,7 @@ from .resistance import (
     Resistance,
 )
 from .routing.columns import BODY as ROUTE_BODY
-from .routing.placed_route import PlacedRoute, rigid_row_count, route_arrays
+from .routing.route_model import RouteModel, rigid_row_count, route_arrays
 from .touch.parts import ContactPart, contact_array
 
 WORLD = "world"
@@ -203,7 +203,7 @@ class Mechanism(ShortRepr):
         cables: on involute joints.
         gravity: (3,) m/s^2 in the world.
         payloads: masses that bodies carry beside their own. loads: steady wrenches on bodies.
-        routes: cables over pulleys, placed by `route_placement`.
+        routes: cables over pulleys, from `route_initialization`.
         ground: what the contact parts touch, or None. contact_parts: shapes on bodies.
 
     Raises:
@@ -217,7 +217,7 @@ class Mechanism(ShortRepr):
     gravity: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
     payloads: tuple[Payload, ...] = ()
     loads: tuple[Load, ...] = ()
-    routes: tuple[PlacedRoute, ...] = ()
+    routes: tuple[RouteModel, ...] = ()
     ground: Ground | None = None
     contact_parts: tuple[ContactPart, ...] = ()
 

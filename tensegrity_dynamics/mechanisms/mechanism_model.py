@@ -94,7 +94,7 @@ class MechanismModel(ShortRepr, RobotModel):
             slips = [point.joint for point in route.route[1:-1] if point.joint and point.friction is not None]
             if slips:
                 raise TensegrityError(
-                    f"cable {route.name} may slip over joint {slips[0]}, which nothing tells this control; leave "
+                    f"cable {route.name} may slip over joint {slips[0]}, which this controller cannot observe; leave "
                     "out the friction there, so that it holds, or take the controller joint_position."
                 )
         free = self.mechanism.sliding_freely()

@@ -44,6 +44,9 @@ from .routing.route import RoutedCable
 from .statics.equilibrium_solver import MechanismEquilibriumSolver
 from .workspace import make_workspace
 
+STOP_IMPEDANCE = 1e-4
+"""Of a stop, the least that MuJoCo takes: a limit pushes with 1/(1 - d) of the inertia that it sees at the start times
+what `solreflimit` says, less a part d of what else accelerates it, so that a small d is a spring and a damper."""
 LOOP_SOLVER = {"solref": [2e-4, 1.0], "solimp": [0.9999, 0.9999, 1e-3, 0.5, 2.0]}
 """As stiff as MuJoCo lets an equality be at the exported time step."""
 
@@ -85,6 +88,7 @@ class _Writer:
         self.pulleys = {entry.joints[1]: entry for entry in self.model.entries}
         self.cables = {entry.joints[2]: entry for entry in self.model.entries}
         self.rubs = self.stops = False
+        self.inertias = self.seen_inertias()
         self.lightened: list[str] = []
 
     def export(self) -> Export:
@@ -176,8 +180,15 @@ class _Writer:
             diaginertia=np.maximum(moments, floor),
         )  # fmt: skip
 
-    def resisted(self, law: Resistance | None, ref: float) -> dict[str, object]:
-        """Attributes of a joint with a resistance and a position `ref` in the exported shape."""
+    def seen_inertias(self) -> NDArray[np.float64]:
+        """(nv,) kg m^2 or kg: what MuJoCo's limits are reckoned with, by 1 / (M^-1)_ii of the tree in this shape."""
+        work = make_workspace(self.flat)
+        evaluate(self.flat, np.array(self.q), np.zeros(self.mechanism.velocity_count), work)
+        mass = work.mass + 1e-10 * np.diag(work.mass).max(initial=1e-300) * np.eye(len(work.mass))
+        return np.asarray(1.0 / np.diag(np.linalg.inv(mass)))
+
+    def resisted(self, law: Resistance | None, ref: float, index: int = 0) -> dict[str, object]:
+        """Attributes of a joint with a resistance and a position `ref` in the exported shape; `index` is its in v."""
         values: dict[str, object] = {"ref": ref}
         if law is None:
             return values
@@ -190,19 +201,25 @@ class _Writer:
             self.rubs = True
         if law.has_stops:
             low, high = np.clip(law.limits, -1e6, 1e6)
-            values |= {"range": [low, high], "solreflimit": [-law.stop_stiffness, -law.stop_damping]}
+            d = STOP_IMPEDANCE
+            part = (1.0 - d) / self.inertias[index]
+            values |= {
+                "range": [low, high], "solimplimit": [d, d, 1e-3, 0.5, 2.0],
+                "solreflimit": [-law.stop_stiffness * part, -law.stop_damping * part],
+            }  # fmt: skip
             self.stops = True
         return values
 
     def add_joint(self, element: ET.Element, joint: Joint) -> None:
         q = self.q[self.mechanism.positions_of(joint.name)]
+        first_in_v = self.mechanism.velocities_of(joint.name).start
         laws = joint.resistance
         armature = joint.armature or None
         if joint.kind in ("revolute", "prismatic"):
             kind = "hinge" if joint.kind == "revolute" else "slide"
             add(
                 element, "joint", name=joint.name, type=kind, axis=joint.axis, armature=armature,
-                **self.resisted(laws[0] if laws else None, float(q[0])),
+                **self.resisted(laws[0] if laws else None, float(q[0]), first_in_v),
             )  # fmt: skip
         elif joint.kind == "universal":
             # the first axis stands in the predecessor, the second in the successor
@@ -210,7 +227,7 @@ class _Writer:
             for k, (part, axis) in enumerate((("x", first), ("y", np.array([0.0, 1.0, 0.0])))):
                 add(
                     element, "joint", name=f"{joint.name}.{part}", type="hinge", axis=axis, armature=armature,
-                    **self.resisted(laws[k] if laws else None, float(q[k])),
+                    **self.resisted(laws[k] if laws else None, float(q[k]), first_in_v + k),
                 )  # fmt: skip
         elif joint.kind == "spherical":
             values = self.resisted(laws[0] if laws else None, 0.0)
@@ -378,7 +395,8 @@ class _Writer:
         if self.rubs:
             say("Coulomb friction is MuJoCo's frictionloss, a constraint, not a regularised law.")
         if self.stops:
-            say("stops are MuJoCo's limits: their stiffness is per unit of inertia there.")
+            say("stops are MuJoCo's limits: springs and dampers within a part 1e-4 of the inertia that they see; the "
+                "damping pulls where it is quicker than the spring.")  # fmt: skip
         if any(joint.armature for joint in self.mechanism.joints if joint.kind == "floating"):
             say("floating joints have no armature.")
         if self.mechanism.ground is not None:

@@ -40,7 +40,7 @@ def mode_report(
     kinematics = determined_kinematics(robot)
     if kinematics is None:
         raise TensegrityError(
-            f"{robot.name} has no working and assembly modes: they are asked of mechanisms of rigid links that have as "
+            f"{robot.name} has no working and assembly modes: they exist for mechanisms of rigid links that have as "
             "many degrees of freedom as actuators and controlled axes of the output."
         )
     q = robot.model_as(MechanismModel).start

@@ -26,7 +26,7 @@ from ..errors import TensegrityError
 
 TREE, TREE_BALL, LOOP_TURN, LOOP_SLIDE, LOOP_BALL = 0, 1, 2, 3, 4
 """What the law acts on: a coordinate of a tree joint, the turn of a spherical one; of a loop the turn about its z, the
-way along its z, or its turn about any axis."""
+displacement along its z, or its turn about any axis."""
 
 STIFFNESS, REST, DAMPING, FRICTION, SPEED, LOW, HIGH, STOP_STIFFNESS, STOP_DAMPING, EFFICIENCY, CARRIED = range(11)
 """Numbers of a law, in their order; the last is the effort that a gear carries just now."""
@@ -54,7 +54,7 @@ BALL_LOOPS = ("point", "universal")
 
 @dataclass(frozen=True)
 class Resistance:
-    """One law; SI units, of a turn N m, rad and s, of a way N, m and s.
+    """One law; SI units, of a turn N m, rad and s, of a displacement N, m and s.
 
     Args:
         stiffness, rest: k and x0. damping: c, viscous friction is the same.
@@ -63,7 +63,7 @@ class Resistance:
         efficiency: e of the gear through which an actuator drives the joint.
 
     Raises:
-        TensegrityError: a number is not finite or below zero, limits leave no room or have stops without stiffness.
+        TensegrityError: a number is not finite or below zero, the limits are empty or have stops without stiffness.
     """
 
     stiffness: float = 0.0
@@ -89,7 +89,7 @@ class Resistance:
             raise TensegrityError("rest must be a finite number.")
         low, high = self.limits
         if not low < high:
-            raise TensegrityError(f"limits {low:g} to {high:g} leave no room; give the lower one first.")
+            raise TensegrityError(f"limits {low:g} to {high:g} are an empty range; give the lower limit first.")
         if self.has_stops and self.stop_stiffness == 0.0:
             raise TensegrityError("limits need a stop_stiffness above zero; a stop is a spring on one side.")
         if not self.has_stops and (self.stop_stiffness or self.stop_damping):

@@ -1,1 +1,1 @@
-"""Triangle meshes: files that hold them, and mass, centre and inertia of the solid that one encloses."""
+"""Triangle meshes: file formats, and mass, centre of mass and inertia of the enclosed solid."""

@@ -4,6 +4,9 @@ numba links the intermediate code of what a function calls into the function's o
 machine code of it all. It does the same with every callee by itself: of a function that Python does not call that
 machine code is never run, and what is improved in a callee is looked at again in each of its callers. Without both such
 a function compiles in less than half of the time, and its callers as fast as before, to the same results bit for bit.
+
+All this stands on pieces that numba calls private. Where one is missing, importing this module raises ImportError, and
+`compilation` compiles such functions as all others.
 """
 
 from __future__ import annotations
@@ -11,11 +14,27 @@ from __future__ import annotations
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import Codegen, JITCodeLibrary
 from numba.core.compiler import Compiler
 
+PIECES = {
+    JITCodeLibrary: ("_optimize_final_module", "_finalize_final_module", "_get_module_for_linking"),
+    Codegen: ("_create_empty_module",),
+    Compiler: ("compile_extra",),
+}
+"""Methods of numba that are called or replaced here."""
 ENVIRONMENT = "_ZN08NumbaEnv"
-"""How numba begins the names of the places from which a function finds its Python objects."""
+"""How numba begins the names of the variables through which a function finds its Python objects."""
+VARIABLE = '@"{}" = common local_unnamed_addr global ptr null'
+
+for _owner, _names in PIECES.items():
+    for _name in _names:
+        if not hasattr(_owner, _name):
+            raise ImportError(f"this numba has no {_owner.__name__}.{_name}")
+try:
+    llvm.parse_assembly(VARIABLE.format(ENVIRONMENT))
+except RuntimeError as error:  # an LLVM whose pointers have types
+    raise ImportError(f"this LLVM does not read {VARIABLE}") from error
 
 
 class PartLibrary(JITCodeLibrary):
@@ -29,7 +48,7 @@ class PartLibrary(JITCodeLibrary):
         whole = self._get_module_for_linking()
         names = [each.name for each in whole.global_variables if each.name.startswith(ENVIRONMENT)]
         rest = str(self._codegen._create_empty_module(self.name))  # with the triple and the layout
-        rest += "".join(f'\n@"{name}" = common local_unnamed_addr global ptr null' for name in names)
+        rest += "".join(f"\n{VARIABLE.format(name)}" for name in names)
         self._final_module = llvm.parse_assembly(rest)
         self._final_module.name = whole.name
         super()._finalize_final_module()

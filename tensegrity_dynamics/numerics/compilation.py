@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from types import CodeType
 from typing import Any, TypeVar
@@ -15,7 +16,10 @@ from numba.core.imputils import impl_ret_borrowed
 from numba.extending import NativeValue, intrinsic, models, overload, register_model, typeof_impl, unbox
 from numba.np import arrayobj
 
-from .code_of_parts import PartCompiler
+PartCompiler: Any = None
+"""Compiles functions that only compiled functions call; None with a numba that lacks what it stands on."""
+with suppress(ImportError):
+    from .code_of_parts import PartCompiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -87,8 +91,9 @@ def compiled_part(function: Function) -> Function:
 def _without_wrapper(function: Any, result: Any) -> Any:
     """Compile `result` without what takes the arguments of a call from Python, and see to such calls apart."""
     options = getattr(result, "targetoptions", None)
-    if options is None:  # compilation is switched off
-        return result
+    pieces = ("_compiler", "add_overload", "_compile_for_args")
+    if options is None or PartCompiler is None or not all(hasattr(result, each) for each in pieces):
+        return result  # compilation is switched off, or another numba: as any other function
     make_whole = cache(partial(numba.jit(**options), function))  # not on disk, where both would be one
 
     def call_from_python(*arguments: Any) -> Any:

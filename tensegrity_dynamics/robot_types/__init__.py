@@ -1,12 +1,23 @@
-"""The kinds of robot that come with the project, assembled and registered: one file each."""
+"""The kinds of robot that come with the project, one file each, which is imported for the first robot of its kind."""
 
 from __future__ import annotations
 
-from ..robots.robot_types import register_robot_type
-from .mechanism import MECHANISM
-from .structure import STRUCTURE
+from ..robots.robot_types import RobotType, register_late
 
-register_robot_type(STRUCTURE)
-register_robot_type(MECHANISM)
 
-__all__ = ["MECHANISM", "STRUCTURE"]
+def _structure() -> RobotType:
+    from .structure import STRUCTURE
+
+    return STRUCTURE
+
+
+def _mechanism() -> RobotType:
+    from .mechanism import MECHANISM
+
+    return MECHANISM
+
+
+def register_built_in_types() -> None:
+    """Let robot files describe structures and mechanisms."""
+    register_late("structure", _structure)
+    register_late("mechanism", _mechanism)

@@ -38,7 +38,7 @@ class Motor:
 
 @dataclass(frozen=True)
 class Actuator:
-    """A drive with its limits; the command gate and the planners read them from here.
+    """Drive of a tendon or joint, with the limits that the command gate and the planners enforce.
 
     Args:
         name: its own name.
@@ -48,7 +48,7 @@ class Actuator:
         effort: largest tension [N] of a tendon, or joint effort [N or N m], above zero.
         minimum_tension: tension [N] that plans keep in the tendon or cable; zero for other joints.
         motion: "tendon" (its position is a rest length), or the kind of joint: "revolute" or "prismatic".
-        motor: how fast it is against how much, where that is known; `motor_limits` asks it.
+        motor: speed-torque line of the motor, where known; used by `motor_limits`.
     """
 
     name: str
@@ -68,7 +68,10 @@ class Actuator:
         if not np.all(np.isfinite(numbers)):
             raise TensegrityError(f"actuator {self.name}: every limit must be a finite number, found {numbers}.")
         if not low < high:
-            raise TensegrityError(f"actuator {self.name}: position limits {low:g} to {high:g} leave no room.")
+            raise TensegrityError(
+                f"actuator {self.name}: position limits {low:g} to {high:g} are an empty range; "
+                "give the lower limit first."
+            )
         if self.rate <= 0.0 or self.effort <= 0.0:
             raise TensegrityError(
                 f"actuator {self.name}: rate {self.rate:g} and effort {self.effort:g} must be above zero."

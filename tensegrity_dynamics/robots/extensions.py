@@ -140,5 +140,5 @@ def import_extensions() -> None:
             whose = f" of {point.dist.name}" if point.dist else ""
             raise TensegrityError(
                 f"the extension {point.value}{whose} cannot be imported ({type(error).__name__}: {error}); "
-                "mend that package or uninstall it."
+                "repair that package or uninstall it."
             ) from error

@@ -1,38 +1,28 @@
 """Robots from YAML files: `load_robot("name")` or `load_robot("my/robot.yaml")`; the format is in docs/robot_file.md.
 
-Every error names file, line and field, what was found and what is allowed; all errors of a file come together.
+Every error names file, line and field, what was found and what is allowed; all errors of a file come together. What
+reads files, `file_reader`, is imported with the first one, so that importing the library stays quick.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from ..errors import PartError, RobotFileError, TensegrityError, unknown_name
-from .actuator import Actuator, Motor
-from .extensions import import_extensions, motors_of, read_blocks, with_blocks
-from .file_errors import Problems, spell
-from .repetition import expand
-from .robot import Provenance, Robot, TourStop
-from .robot_types import BuiltModel, RobotType, robot_type, robot_types
-from .schema import ActuatorBlock, CommonBlock
-from .units import SI, BaseUnits, RefusedParametersError
-from .yaml_source import YamlSource, read_text
+from ..errors import PartError, RobotFileError, unknown_name
+from .robot import Robot
 
 
 def shipped_robots() -> tuple[str, ...]:
-    """Names of the robots that come with the project."""
+    """Names of the shipped robots."""
     folder = resources.files("tensegrity_dynamics") / "robots"
     return tuple(sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".yaml")))
 
 
 def load_robot(robot: str | Path) -> Robot:
-    """A robot by the name of a shipped one, or from a file (anything with a slash or an ending .yaml).
+    """Robot from its file: the name of a shipped robot, or a path (any text with a slash or the ending .yaml).
 
     Raises:
         RobotFileError: there is no such robot, or its file is wrong; see the module.
@@ -40,7 +30,7 @@ def load_robot(robot: str | Path) -> Robot:
     text, available = str(robot), shipped_robots()
     if text in available:
         path = Path(str(resources.files("tensegrity_dynamics") / "robots" / f"{text}.yaml"))
-        return parse_robot(read_text(path), str(path), path)
+        return _read(path)
     if not (text.endswith((".yaml", ".yml")) or "/" in text or "\\" in text):
         raise RobotFileError(unknown_name("robot", text, available) + " Or give the path of a .yaml file.")
     try:
@@ -51,45 +41,24 @@ def load_robot(robot: str | Path) -> Robot:
     if not there:
         what = "this is a folder, not a file" if path.is_dir() else "there is no such file"
         raise RobotFileError(f"{path}: {what}. " + unknown_name("shipped robot", path.stem, available))
+    return _read(path)
+
+
+def _read(path: Path) -> Robot:
+    from .yaml_source import read_text  # here, see the module
+
     return parse_robot(read_text(path), str(path), path)
 
 
 def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = None) -> Robot:
-    """A robot from the text of a file; errors call it `source_name`, and files that it names are beside `path`.
+    """Robot from the text of a file; errors name it `source_name`, and its file names are relative to `path`.
 
     Raises:
         RobotFileError: the text does not describe a robot; see the module.
     """
-    source = YamlSource(text, source_name)
-    problems = Problems(source, Path() if path is None else path.parent)
-    kind = _kind(source, problems)
-    units = _units(source, problems)
-    problems.stop_if_any()
-    units = _parameters(source, units, problems)
-    robot_kind = robot_type(kind)
-    repetitions = expand(source, units, robot_kind.schema, problems)
-    block = _validated(source, robot_kind, units, problems)
-    repetitions.move(block)
-    built = robot_kind.builder(block, problems)
-    actuators = _actuators(block, built, problems)
-    problems.stop_if_any()  # what follows from an error is no error of its own
-    _check_tour(block, built, problems)
-    blocks = read_blocks(block, actuators, problems)
-    problems.stop_if_any()
-    return Robot(
-        name=block.name,
-        model=built.model,
-        actuators=actuators,
-        servo_motors=motors_of(actuators, blocks),
-        outputs=built.outputs,
-        tour=tuple(TourStop(t.name, tuple(t.move), tuple(t.turn), t.duration, t.tolerance) for t in block.tour),  # type: ignore[arg-type]
-        servos=blocks.pop("servos", {}),
-        blocks=blocks,
-        provenance=tuple(Provenance(p.fields, p.status, p.note) for p in block.provenance),
-        description=block.description.strip(),
-        source=block.source.strip(),
-        path=path,
-    )
+    from .file_reader import read_robot  # here, see the module
+
+    return read_robot(text, source_name, path)
 
 
 @contextmanager
@@ -98,169 +67,7 @@ def naming_lines(robot: Robot) -> Iterator[None]:
     try:
         yield
     except PartError as error:
-        where = _line_of(robot, error.part)
+        from .file_reader import line_of  # here, see the module
+
+        where = line_of(robot, error.part)
         raise PartError(where + str(error)) if where else error from None
-
-
-def _line_of(robot: Robot, part: tuple[str, ...]) -> str:
-    """ "file:line: nodes.a: ", or nothing where the file says no more of it. Read again, for errors are rare."""
-    if robot.path is None or not part:
-        return ""
-    try:
-        source = YamlSource(read_text(robot.path), str(robot.path))
-        problems = Problems(source, robot.path.parent)
-        units = _parameters(source, _units(source, problems), problems)
-        expand(source, units, robot_type(_kind(source, problems)).schema, problems)
-    except TensegrityError:
-        return ""
-    block, *names = part
-    found = source.data.get(block)
-    path: list[str | int] = [block]
-    if names and isinstance(found, list):  # members and the like, which have a name in them
-        path += [k for k, each in enumerate(found) if isinstance(each, dict) and each.get("name") == names[0]][:1]
-    elif names and isinstance(found, dict):
-        path += [name for name in names[:1] if name in found]
-    if found is None or len(path) <= len(names):
-        return ""
-    return f"{source.name}:{source.line(path)}: {spell(source.data, path)}: "
-
-
-# -- what must be known before the rest can be read -----------------------------------------------------------------
-
-
-def _kind(source: YamlSource, problems: Problems) -> str:
-    kind = source.data.get("kind")
-    if isinstance(kind, str) and kind not in robot_types():
-        import_extensions()
-    available = robot_types()
-    if kind is None:
-        # of the kind most of whose own fields the file has
-        likely = max(available, key=lambda name: len(source.data.keys() & robot_type(name).schema.model_fields.keys()))
-        problems.add(("kind",), f"missing; add 'kind: {likely}'. Allowed: {', '.join(available)}.")
-    elif not isinstance(kind, str) or kind not in available:
-        problems.add(("kind",), unknown_name("kind of robot", str(kind)[:60], available))
-    return str(kind)
-
-
-def _units(source: YamlSource, problems: Problems) -> BaseUnits:
-    found = source.data.get("units", {})
-    if not isinstance(found, dict):
-        problems.add(("units",), "a mapping is needed, such as {length: in, force: lbf}.")
-        return BaseUnits()
-    for dimension, unit in found.items():
-        if dimension not in SI:
-            problems.add(("units", dimension), unknown_name("dimension", dimension[:60], SI))
-        else:
-            try:
-                BaseUnits({dimension: str(unit)})
-            except ValueError as error:
-                problems.add(("units", dimension), f"{error}.")
-    problems.stop_if_any()
-    return BaseUnits(found)
-
-
-def _parameters(source: YamlSource, units: BaseUnits, problems: Problems) -> BaseUnits:
-    found = source.data.get("parameters", {})
-    if not isinstance(found, dict):
-        problems.add(("parameters",), 'a mapping is needed, such as {radius: "70 mm", side: 2 * radius}.')
-        found = {}
-    try:
-        units = units.with_parameters(found)
-    except RefusedParametersError as error:
-        for name, reason in error.reasons:
-            problems.add(("parameters", name), f"{reason}.")
-    problems.stop_if_any()
-    return units
-
-
-def _validated(source: YamlSource, kind: RobotType, units: BaseUnits, problems: Problems) -> CommonBlock:
-    schema = with_blocks(kind.schema, source.data)
-    context = {"units": units, "motion": kind.motions(source.data)}
-    try:
-        return schema.model_validate(source.data, context=context)
-    except ValidationError as error:
-        for item in error.errors():
-            problems.add_invalid(schema, item)
-    problems.stop_if_any()
-    raise AssertionError("a validation error without problems")
-
-
-# -- parts that all robots share ------------------------------------------------------------------------------------
-
-
-def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tuple[Actuator, ...]:
-    made: list[Actuator] = []
-    for i, item in enumerate(block.actuators):
-        if item.drives not in built.drivable:
-            problems.add(("actuators", i, "drives"), unknown_name("tendon or joint", item.drives, built.drivable))
-            continue
-        name = item.name or item.drives
-        clash = [other for other in made if name == other.name or item.drives == other.drives]
-        if clash:
-            problems.add(("actuators", i), f"{item.drives} is driven by actuator {clash[0].name} already.")
-            continue
-        low, high = item.position
-        try:
-            actuator = Actuator(
-                name,
-                item.drives,
-                (low, high),
-                item.rate,
-                item.effort,
-                item.minimum_tension,
-                built.drivable[item.drives],
-                _motor(item, name, ("actuators", i), problems),
-            )
-        except TensegrityError as error:
-            problems.add(("actuators", i), str(error))
-            continue
-        drive = ("rotor_inertia", "motor_damping", "motor_friction", "efficiency")
-        given = [field for field in drive if field in item.model_fields_set]
-        if actuator.motion == "tendon" and given:
-            problems.add(
-                ("actuators", i, given[0]),
-                "the spools of a structure have neither inertia nor friction; leave it out.",
-            )
-        made.append(actuator)
-        start = built.starts.get(item.drives)
-        if start is not None and not low <= start <= high:
-            what = "rest length" if actuator.motion == "tendon" else "start"
-            unit = actuator.units[0]
-            problems.add(
-                ("actuators", i, "position"),
-                f"the {what} of {item.drives}, {start:g} {unit}, lies outside of {low:g} to {high:g} {unit}; "
-                "widen them.",
-            )
-    return tuple(made)
-
-
-def _motor(item: ActuatorBlock, name: str, path: tuple[str | int, ...], problems: Problems) -> Motor | None:
-    """What an actuator says of its motor itself."""
-    if item.free_rate is not None and item.stall_effort is not None:
-        return Motor(f"the motor of {name}", item.free_rate, item.stall_effort)
-    if item.free_rate is not None or item.stall_effort is not None:
-        missing = "stall_effort" if item.stall_effort is None else "free_rate"
-        problems.add(path, f"speed over torque takes free_rate and stall_effort; give {missing}, too.")
-    return None
-
-
-def _check_tour(block: CommonBlock, built: BuiltModel, problems: Problems) -> None:
-    if block.tour and not built.outputs:
-        problems.add(("tour",), "goals need an output to move; add one under 'outputs'.")
-        return
-    for i, stop in enumerate(block.tour):
-        turned = math.hypot(*stop.turn)
-        if turned > math.pi * (1.0 + 1e-9):
-            problems.add(
-                ("tour", i, "turn"),
-                f"{math.degrees(turned):.6g} deg is more than half a turn, which no pose tells from a shorter turn the "
-                "other way. Numbers without a unit are rad; for degrees write '5 deg', or units: {angle: deg}.",
-            )
-        for field, axes in (("move", ("x", "y", "z")), ("turn", ("rx", "ry", "rz"))):
-            for k, axis in enumerate(axes):
-                controlled = built.outputs[0].controlled
-                if getattr(stop, field)[k] != 0.0 and axis not in controlled:
-                    problems.add(
-                        ("tour", i, field, k),
-                        f"{axis} is not controlled by the output; it controls {', '.join(controlled)}.",
-                    )

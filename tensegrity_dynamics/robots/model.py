@@ -28,7 +28,7 @@ class WoundCable(NamedTuple):
 
 
 class RobotModel(ABC):
-    """Base of the models that robots have.
+    """Base class of robot models.
 
     Attributes:
         kind: name of the robot type, as `kind:` of a robot file says it.
@@ -43,7 +43,7 @@ class RobotModel(ABC):
     @property
     @abstractmethod
     def tension_names(self) -> tuple[str, ...]:
-        """Tendons, springs and cables, in the order in which `TendonState` lists them; none where nothing pulls."""
+        """Names of tendons, springs and cables in the order of `TendonState`; empty without any."""
 
     @property
     @abstractmethod
@@ -53,11 +53,11 @@ class RobotModel(ABC):
     @property
     @abstractmethod
     def initial_configuration(self) -> NDArray[np.float64]:
-        """Where the robot file puts the robot; the search for the equilibrium starts there."""
+        """Configuration in the robot file, the initial guess of the equilibrium."""
 
     @abstractmethod
     def output_pose(self, output: Any, configuration: NDArray[np.float64]) -> Pose:
-        """Pose in the world of one of the robot's outputs at a configuration."""
+        """Pose of an output in the world at a configuration: position (3,) m, quaternion (4,) w, x, y, z."""
 
     @property
     def takes_no_goals(self) -> str:
@@ -66,7 +66,7 @@ class RobotModel(ABC):
 
     @property
     def load_names(self) -> tuple[str, ...]:
-        """What forces can act on, and payloads hang on: nodes, or bodies; none where a kind knows no loads."""
+        """Names of the nodes or bodies on which forces and payloads can act; empty if the kind has no loads."""
         return ()
 
     def tension_floors(self, actuators: Iterable[Actuator]) -> Mapping[str, float]:

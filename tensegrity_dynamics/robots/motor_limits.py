@@ -42,7 +42,7 @@ class MotorLimits:
         actuators: of the robot.
 
     Attributes:
-        known: whether any motor is known; where none is, everything can be done.
+        any_motor: whether any motor is stated; where none is, everything can be done.
         free_rates: (a,) m/s or rad/s without load; infinite where a motor is unknown.
         inertia: (a,) kg or kg m² that a motor accelerates itself; negative where it acts against the position, as a
             tendon's effort does, and 0 where it is unknown.
@@ -51,7 +51,7 @@ class MotorLimits:
     def __init__(self, actuators: Sequence[Actuator]) -> None:
         self._actuators = tuple(actuators)
         motors = [each.motor for each in actuators]
-        self.known = any(motor is not None for motor in motors)
+        self.any_motor = any(motor is not None for motor in motors)
         self.free_rates = np.array([np.inf if motor is None else motor.free_rate for motor in motors])
         self._stall = np.array([np.inf if motor is None else motor.stall_effort for motor in motors])
         # a tendon is wound against its tension where its rest length falls
@@ -76,7 +76,7 @@ class MotorLimits:
         Args:
             rates: (k, a) m/s or rad/s along it. efforts: (k, a) N or N m there; None: not known, and taken as none.
         """
-        if not self.known:
+        if not self.any_motor:
             return MotorUse(0.0, 0, "")
         speed = np.atleast_2d(np.asarray(rates, dtype=np.float64))
         effort = np.zeros_like(speed) if efforts is None else np.atleast_2d(np.asarray(efforts, dtype=np.float64))

@@ -16,7 +16,7 @@ AXES = ("x", "y", "z", "rx", "ry", "rz")
 
 
 class OutputFrame(ABC):
-    """A frame of the end effector; `RobotModel.output_pose` gives its pose at a configuration.
+    """Output frame of the end effector; `RobotModel.output_pose` gives its pose at a configuration.
 
     Attributes:
         name: the frame's name, as it appears in ROS.

@@ -51,16 +51,16 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Robot(ShortRepr):
-    """A robot as loaded from its file.
+    """Robot: model, actuators, outputs and data of its file.
 
     Attributes:
         name, description: for people.
         model: a `RobotModel`, such as `Structure` or `MechanismModel`.
         actuators: in the order in which commands list them.
-        outputs: frames of the end effector (`OutputFrame`); the first is the one that goals mean.
+        outputs: frames of the end effector (`OutputFrame`); goals refer to the first.
         tour: goals of the demonstration.
         servos: the hardware block as plain data in SI, or an empty mapping; the servo driver reads and checks it.
-        servo_motors: what the servos of that block can do, by actuator; see `with_servo_motors`.
+        servo_motors: speed-torque lines of the servos of that block, by actuator; see `with_servo_motors`.
         blocks: blocks of other packages by name, as their readers return them (`robots.extensions`).
         provenance: notes on where values come from.
         path: the file, where there is one.
@@ -134,7 +134,7 @@ class Robot(ShortRepr):
         raise TensegrityError(unknown_name("actuator", name, [each.name for each in self.actuators]))
 
     def with_servo_motors(self) -> Robot:
-        """The same robot, driven by the servos of its file: plans keep to what these can do.
+        """Copy of the robot whose plans respect the speed-torque lines of its servos.
 
         What an actuator says of its motor itself stays. Without this its drives do all that their limits allow, as
         those of a simulation do.

@@ -2,24 +2,26 @@
 
     register_robot_type(RobotType("pendulum", ...))
 
-Structures and mechanisms are registered by `tensegrity_dynamics.robot_types`. Another kind is registered in the same
-way from outside, before its first robot file is loaded; docs/architecture.md walks through one.
+Structures and mechanisms are registered by `tensegrity_dynamics.robot_types`. Another kind is registered likewise
+from outside, before its first robot file is loaded; docs/architecture.md walks through one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import TensegrityError, unknown_name
-from .file_errors import Problems
 from .model import RobotModel
 from .output_frame import OutputFrame
-from .report import RobotReport
 from .robot import Robot
-from .schema import CommonBlock
-from .state_record import StateCodec
+
+if TYPE_CHECKING:  # so that importing the library stays quick
+    from .file_errors import Problems
+    from .report import RobotReport
+    from .schema import CommonBlock
+    from .state_record import StateCodec
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Builder(Protocol):
 
 @dataclass(frozen=True)
 class RobotType:
-    """One kind of robot.
+    """Kind of robot: its schema, builder, simulator, estimators, state codec, report and picture.
 
     Args:
         name: what `kind:` of a robot file says; equal to `model.kind`.
@@ -84,25 +86,36 @@ class RobotType:
 
     def __post_init__(self) -> None:
         if self.model.kind != self.name:
-            raise TensegrityError(f"robot type {self.name!r} has models of kind {self.model.kind!r}; name them alike.")
+            raise TensegrityError(
+                f"robot type {self.name!r} has models of kind {self.model.kind!r}; give both the same name."
+            )
         if not self.integrators or "rest" not in self.estimators:
             raise TensegrityError(f"robot type {self.name!r} needs an integrator and an estimator 'rest'.")
         if self.node_integrator not in ("", *self.integrators):
             raise TensegrityError(unknown_name("integrator", self.node_integrator, self.integrators))
 
 
-_types: dict[str, RobotType] = {}
+_types: dict[str, RobotType | Callable[[], RobotType]] = {}
 
 
 def register_robot_type(robot_type: RobotType) -> None:
-    """Let robot files say `kind: <name>`, and everything else serve such robots.
+    """Register a kind of robot, so that robot files may use `kind: <name>` and all programs support it.
 
     Raises:
         TensegrityError: the name is taken.
     """
-    if robot_type.name in _types:
-        raise TensegrityError(f"robots of kind {robot_type.name!r} are registered already; choose another name.")
-    _types[robot_type.name] = robot_type
+    _register(robot_type.name, robot_type)
+
+
+def register_late(name: str, load: Callable[[], RobotType]) -> None:
+    """As `register_robot_type`, for a type that `load` imports when the first robot of its kind is there."""
+    _register(name, load)
+
+
+def _register(name: str, robot_type: RobotType | Callable[[], RobotType]) -> None:
+    if name in _types:
+        raise TensegrityError(f"robots of kind {name!r} are registered already; choose another name.")
+    _types[name] = robot_type
 
 
 def unregister_robot_type(name: str) -> None:
@@ -120,7 +133,10 @@ def robot_type(name: str) -> RobotType:
     """The robot type called `name`. Raises TensegrityError for an unknown one."""
     if name not in _types:
         raise TensegrityError(unknown_name("kind of robot", name, _types))
-    return _types[name]
+    found = _types[name]
+    if not isinstance(found, RobotType):
+        found = _types[name] = found()
+    return found
 
 
 def type_of(robot: Robot) -> RobotType:

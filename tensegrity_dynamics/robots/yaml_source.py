@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +14,8 @@ MAXIMUM_BYTES = 4_000_000  # a lattice of ten thousand nodes fits
 MAXIMUM_DEPTH = 40
 KEPT_CHARACTERS = 50_000
 """Texts up to this size are parsed once for all robots that are made of them: parsing is nine tenths of loading."""
+NOT_FINITE = re.compile(r"^([-+]?)\.(?=(nan|inf)$)", re.IGNORECASE)
+"""The point by which YAML's words for what is no number begin."""
 
 
 class YamlSource:
@@ -131,7 +134,7 @@ class YamlSource:
             return value.lower() in ("true", "yes", "on")
         if kind in ("int", "float") and not node.style:
             try:
-                return int(value) if kind == "int" else float(value)
+                return int(value) if kind == "int" else float(NOT_FINITE.sub(r"\1", value))
             except ValueError:
                 pass  # octal, sexagesimal and the like stay text, which the schema then refuses or reads
         return value

@@ -6,12 +6,26 @@ from typing import Any
 
 from tensegrity.msg import ActuatorCommand
 
+from ..command_gate import Mode
 from ..errors import TensegrityError
 from ..impedance import FIELDS, ImpedanceSetPoint, MovingPosition, impedance_set_points
 
+MODES = {getattr(ActuatorCommand, each.name): each for each in Mode}
 
-def message_values(message: Any) -> list[float | ImpedanceSetPoint]:
-    """One value for each name of an ActuatorCommand. Raises TensegrityError for what is no impedance, and no rate."""
+
+def mode_and_values(message: Any) -> tuple[Mode, list[float | ImpedanceSetPoint]]:
+    """Mode of an ActuatorCommand, and a value for each of its names.
+
+    Raises:
+        TensegrityError: the mode is unknown, or the values are none of an impedance, or have no rates.
+    """
+    mode = MODES.get(message.mode)
+    if mode is None:
+        raise TensegrityError(f"mode {message.mode} is unknown; 0 to 3, see ActuatorCommand")
+    return mode, _values(message)
+
+
+def _values(message: Any) -> list[float | ImpedanceSetPoint]:
     if message.mode == ActuatorCommand.POSITION and len(message.velocity):
         if len(message.velocity) != len(message.value):
             raise TensegrityError(

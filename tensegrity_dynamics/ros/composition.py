@@ -63,7 +63,7 @@ class Composition:
                 if name not in may_end:
                     self.close()
                     raise TensegrityError(f"{name}: {error}") from None
-                print(f"{name}: {error}; the others go on without it", file=sys.stderr, flush=True)
+                print(f"{name}: {error}; the others continue without it", file=sys.stderr, flush=True)
 
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
         """Handle what comes, from inside and from elsewhere, until the end is asked for.
@@ -100,7 +100,7 @@ class Composition:
         traceback.print_exception(failure.__cause__)
         if name not in self._may_end:
             raise failure
-        print(f"{name} failed: {failure}; the others go on without it", file=sys.stderr, flush=True)
+        print(f"{name} failed: {failure}; the others continue without it", file=sys.stderr, flush=True)
         executor.remove_node(failure.node)
         self._close(self.nodes.pop(name))
 

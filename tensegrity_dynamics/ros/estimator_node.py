@@ -2,9 +2,10 @@
 
 The observer takes the efforts of joint_states, the tensions of tendon_states where they are measured, and the wrenches
 of external_wrench; what else pulls at the output it tells on estimated_wrench. Shapes at rest of mechanisms take what
-is carried from the topic payload. What it has taken of either it tells under its own name, before the first state that
-knows of it: a replay needs to know which one that was. Of a robot that rolls the estimator takes the topic imu where
-the robot file has IMUs; in lock-step it waits for those of the same time.
+is carried from the topic payload; where tendon_states tells other tensions than such a shape has, diagnostics warn.
+What it has taken of either it tells under its own name, before the first state that knows of it: a replay needs to know
+which one that was. Of a robot that rolls the estimator takes the topic imu where the robot file has IMUs; in lock-step
+it waits for those of the same time.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..robots.state_record import StateRecord
 from ..structures.estimation.imu_readings import ImuReadings
+from ..tension_fit import TensionFit
 from .geometry_messages import (
     carried_from_message,
     fill_carried,
@@ -41,6 +43,8 @@ from .imu_messages import imu_from_message
 from .robot_node import CARRIED, LATCHED, NEWEST, OK, SENSORS, STATE, WARN, WRENCHES, RobotNode, run_node, sent_in
 from .state_encoding import StateBuffer, publish_state, state_message
 
+FRESH = 0.5
+"""s between tensions and a shape that are compared."""
 WORDED = 0.5
 """s of the robot's clock for which the words on unknown loads stay as they are."""
 
@@ -51,31 +55,34 @@ class EstimatorNode(RobotNode):
 
     def __init__(self) -> None:
         super().__init__("estimator")
-        robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
-        rigid = self.parameter("rigid_bars", True, "bars of structures keep their length, as in simulation")
-        self._lockstep = self.parameter("lockstep", False, "the simulator waits for answers")
+        robot = load_robot(self.parameter("robot", "", "name of a shipped robot, or path of a robot file"))
+        rigid = self.parameter("rigid_bars", True, "rigid bars of structures, as in simulation")
+        self._lockstep = self.parameter("lockstep", False, "lock-step: the simulator waits for every answer")
         method = self.parameter(
-            "method", "rest", "rest: shapes at rest; observer: mechanisms in motion, from positions and efforts",
+            "method", "rest", "rest: equilibrium shapes; observer: mechanisms in motion, from positions and efforts",
             choices=("rest", "observer"),
         )  # fmt: skip
         measured = self.parameter(
-            "measured_tensions", False, "the observer takes the tensions of tendon_states, unless they are estimated"
+            "measured_tensions", False, "the observer uses the tensions of tendon_states, unless they are estimated"
         )
         unknown = self.parameter(
-            "unknown_loads", True, "the observer estimates what pulls at the output, and the cables' stiffness, from "
-            "efforts; friction in gears looks like a load",
+            "unknown_loads", True, "the observer estimates the external load on the output, and the cables' stiffness, "
+            "from efforts; gear friction is indistinguishable from a load",
         )  # fmt: skip
         self._observes = method == "observer"
+        self._doing = "observing" if self._observes else "estimating"
         self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes, unknown_loads=unknown)
         with_wrenches = self.parameter(
-            "known_wrenches", True, "the estimator reckons with external_wrench (observer) and payload; the "
-            "controller's must be the same",
+            "known_wrenches", True, "the estimator uses external_wrench (observer) and payload as known loads; the "
+            "controller must have the same value",
         )  # fmt: skip
-        keeps = self.parameter(
-            "keeps_payloads", False, "the estimator tells carried_payloads, as the simulator does where there is one"
-        )
+        keeps = self.parameter("keeps_payloads", False, "publish carried_payloads, if there is no simulator that does")
         patience = self.parameter(
-            "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
+            "wrench_timeout",
+            0.5,
+            "time after its stamp for which a wrench of external_wrench acts [s]",
+            low=0.01,
+            high=60.0,
         )
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
         self._at = 0.0
@@ -94,7 +101,8 @@ class EstimatorNode(RobotNode):
         if self._imus is not None and self._imus.names:
             self.create_subscription(Imu, "imu", self._take_imu, SENSORS)
         self._measures = measured and self._observes
-        if self._measures:
+        self._fit = None if self._observes else TensionFit()
+        if self._measures or self._fit is not None:
             self.create_subscription(TendonState, "tendon_states", self._keep_tendons, STATE)
         self._estimated = None
         if self._observes:
@@ -147,7 +155,7 @@ class EstimatorNode(RobotNode):
             self._wrenches.forget()
             if self._payloads is not None:
                 self._payloads.forget()
-                self._tell_carried()
+                self._publish_carried()
         self._at = 1e-9 * stamp
         if self._observes and (forces := self._wrenches.changed(1e-9 * stamp)) is not None:
             self._estimator.set_loads(forces)  # type: ignore[attr-defined]
@@ -168,7 +176,8 @@ class EstimatorNode(RobotNode):
             values["slack"] = ", ".join(estimate.slack) or "none"
             if not self._observes and np.isfinite(estimate.softest):
                 values["softest"] = f"{estimate.softest:.4g} N/m"
-            self.set_status(OK, "observing" if self._observes else "estimating", **values)
+            misfit = self._misfit(estimate)
+            self.set_status(WARN if misfit else OK, misfit or self._doing, **values)
 
     def _publish_load(self, estimate: Estimate, at: Time) -> dict[str, str]:
         """Publish what pulls at the output unknown, and say it with its deviations."""
@@ -198,7 +207,7 @@ class EstimatorNode(RobotNode):
         with self.noting_refusal("payload"):
             self._payloads.take(*payload_from_message(message), self._at)
             self._payload_publisher.publish(message)
-            self._tell_carried()
+            self._publish_carried()
 
     def _begin_with(self, message: CarriedPayloads) -> None:
         """What the robot carried before this node listened: the first message tells all of it, `payload` the rest."""
@@ -209,7 +218,7 @@ class EstimatorNode(RobotNode):
             for each in self._payloads.begin_with(carried_from_message(message), self._at):
                 self._payload_publisher.publish(fill_payload(InertiaStamped(), each, round(1e9 * self._at)))
 
-    def _tell_carried(self) -> None:
+    def _publish_carried(self) -> None:
         """Tell what the robot carries to those who begin later, where no simulator does."""
         if self._keeper is None or self._payloads is None:
             return
@@ -240,6 +249,16 @@ class EstimatorNode(RobotNode):
             return (efforts,)
         tensions = zip(tendons.name, tendons.tension, strict=False)
         return efforts, {name: tension for name, tension in tensions if name in self._names}
+
+    def _misfit(self, estimate: Estimate) -> str:
+        """Where tensions that are told do not fit a shape at rest; empty where they do, and for observers."""
+        tendons = self._tendons
+        if self._fit is None or tendons is None:
+            return ""
+        if abs(1e-9 * nanoseconds(tendons.header.stamp) - self._at) > FRESH:
+            return ""
+        told = dict(zip(tendons.name, tendons.tension, strict=False))
+        return self._fit.look(self._at, estimate.tensions, told, tendons.estimated)
 
     def _record(self, estimate: Estimate) -> StateRecord:
         record = self._codec.encode(estimate, estimate.pose, estimate.twist)

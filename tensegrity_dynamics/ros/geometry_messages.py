@@ -94,28 +94,40 @@ def payload_from_message(message: Any) -> tuple[str, float, tuple[float, ...], t
 
 def fill_carried(message: Any, carried: Iterable[CarriedPayload]) -> Any:
     """Write what a robot carries into a CarriedPayloads; returns it."""
-    for name, mass, centre in carried:
+    for name, mass, centre, inertia in carried:
         message.name.append(name)
         message.mass.append(mass)
         message.centre.extend(centre)
+        message.inertia.extend(inertia)
     return message
 
 
+def _rows(numbers: NDArray[np.float64], length: int) -> list[Any]:
+    return [tuple(row) for row in numbers.reshape(-1, length).tolist()]
+
+
 def carried_from_message(message: Any) -> tuple[CarriedPayload, ...]:
-    """What a robot carries; none where the message contradicts itself or has numbers that cannot be drawn."""
-    centres, masses = np.array(message.centre), np.array(message.mass)
-    count = len(message.name)
-    if masses.shape != (count,) or centres.shape != (3 * count,) or not np.all(np.abs([*masses, *centres]) < HUGE):
+    """What a robot carries; none where the message contradicts itself or has numbers that cannot be drawn.
+
+    Without inertias, as recordings of earlier versions are, all are point masses.
+    """
+    centres, masses, count = np.array(message.centre), np.array(message.mass), len(message.name)
+    inertias = np.array(getattr(message, "inertia", ()), dtype=np.float64)
+    inertias = inertias if inertias.size else np.zeros(6 * count)
+    if (masses.shape, centres.shape, inertias.shape) != ((count,), (3 * count,), (6 * count,)):
         return ()
-    rows = zip(message.name, masses.tolist(), centres.reshape(-1, 3).tolist(), strict=True)
-    return tuple(CarriedPayload(name, mass, (x, y, z)) for name, mass, (x, y, z) in rows if mass > 0.0)
+    if not np.all(np.abs([*masses, *centres, *inertias]) < HUGE):
+        return ()
+    rows = zip(message.name, masses.tolist(), _rows(centres, 3), _rows(inertias, 6), strict=True)
+    return tuple(CarriedPayload(*row) for row in rows if row[1] > 0.0)
 
 
 def fill_payload(message: Any, payload: CarriedPayload, stamp: int) -> Any:
     """Write a payload that counts from a stamp [ns] on into a geometry_msgs/InertiaStamped; returns it."""
     message.header.stamp, message.header.frame_id = time_message(stamp), payload.name
-    centre = message.inertia.com
-    message.inertia.m, (centre.x, centre.y, centre.z) = payload.mass, payload.centre
+    item, centre = message.inertia, message.inertia.com
+    item.m, (centre.x, centre.y, centre.z) = payload.mass, payload.centre
+    item.ixx, item.ixy, item.ixz, item.iyy, item.iyz, item.izz = payload.inertia
     return message
 
 

@@ -72,13 +72,15 @@ class MarkersNode(PacedNode):
 
     def __init__(self) -> None:
         super().__init__("markers")
-        robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
-        self._prefix = self.parameter("frame_prefix", "", "before the names of the robot's frames on /tf")
-        self.rate = self.parameter("rate", 20.0, "largest number of pictures per second", low=0.5, high=200.0)
+        robot = load_robot(self.parameter("robot", "", "name of a shipped robot, or path of a robot file"))
+        self._prefix = self.parameter("frame_prefix", "", "prefix of the robot's frame names on /tf")
+        self.rate = self.parameter("rate", 20.0, "largest rate of markers [1/s]", low=0.5, high=200.0)
         self._mount = parse_mount(
-            self.parameter("mount", "", "where base_link is in the world: x y z in m, then roll pitch yaw in degrees")
+            self.parameter("mount", "", "pose of base_link in the world: x y z in m, then roll pitch yaw in degrees")
         )
-        desired = self.parameter("goal_marker", True, "offer a goal that RViz can drag, on goal_marker and goal_pose")
+        desired = self.parameter(
+            "goal_marker", True, "publish an interactive goal for RViz, on goal_marker and goal_pose"
+        )
         self._decoder = StateDecoder(robot)
         self._picture = make_picture(robot)
         self._drawer = MarkerDrawer(self._picture)

@@ -31,7 +31,7 @@ from ..late_messages import LateMessages
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..simulation import Observation, Simulation, pace
-from .command_decoding import message_values
+from .command_decoding import mode_and_values
 from .geometry_messages import fill_carried, nanoseconds, payload_from_message, time_message, wrench_from_message
 from .imu_messages import imu_message, is_due
 from .quick_messages import header, quick_message
@@ -62,7 +62,6 @@ IMPLICIT_STEP = 1e-3
 """s, longest step of the implicit method where it is chosen for its pace."""
 LOCKSTEP_STEP = 2e-5
 """s, explicit steps below which lock-step takes the implicit method."""
-MODES = {getattr(ActuatorCommand, each.name): each for each in Mode}
 LEAST_PACE, PACE_PERIODS = 0.95, 50
 """Part of the desired pace below which the simulator says so, and the periods that it is judged over."""
 
@@ -96,51 +95,53 @@ class SimulatorNode(RobotNode):
 
     def __init__(self) -> None:
         super().__init__("simulator")
-        robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
-        self._lockstep = self.parameter("lockstep", False, "wait for the controller's answer to every state")
+        robot = load_robot(self.parameter("robot", "", "name of a shipped robot, or path of a robot file"))
+        self._lockstep = self.parameter("lockstep", False, "lock-step: wait for the controller's answer to every state")
         self._factor = self.parameter(
-            "real_time_factor", 1.0, "simulated seconds per second", low=0.01, high=100.0, live=True
+            "real_time_factor", 1.0, "simulated seconds per second of real time", low=0.01, high=100.0, live=True
         )
-        period = self.parameter("control_period", 0.02, "s between two states", low=0.0005, high=1.0)
+        period = self.parameter("control_period", 0.02, "period of the states [s]", low=0.0005, high=1.0)
         kind = type_of(robot)
         default = kind.node_integrator or kind.integrators[0]
-        integrator = self.parameter(
-            "integrator", "", f"how to integrate; empty for {default}", choices=("", *kind.integrators)
-        )
+        integrator = self.parameter("integrator", "", f"integrator; empty: {default}", choices=("", *kind.integrators))
         chosen, integrator = bool(integrator), integrator or default
         longest = self.parameter(
-            "time_step", 0.0, "s, longest step of the integrator; 0 for the robot's own", low=0.0, high=1.0
+            "time_step",
+            0.0,
+            "largest step of the integrator [s]; smaller is more accurate and slower; 0: the default of the robot",
+            low=0.0,
+            high=1.0,
         )
-        rigid = self.parameter("rigid_bars", True, "bars keep their length")
+        rigid = self.parameter("rigid_bars", True, "rigid bars")
         self._paused = self.parameter("paused", False, "start paused; `set_paused` changes it")
         self._pause_at = self.parameter(
-            "pause_at", 0.0, "s of simulated time at which it pauses by itself; 0: never", low=0.0, high=1e9, live=True
+            "pause_at", 0.0, "simulated time at which it pauses by itself [s]; 0: never", low=0.0, high=1e9, live=True
         )
         freshness = self.parameter(
-            "freshness", 0.5, "s without a command until the actuators hold, two control periods at least", low=0.01,
-            high=60.0,
+            "freshness", 0.5, "time without a command after which the actuators hold [s], at least two control periods",
+            low=0.01, high=60.0,
         )  # fmt: skip
         self._patience = self.parameter(
-            "patience", 0.25, "s of wall time until a state is sent again", low=0.01, high=10.0
+            "patience", 0.25, "wall time until a state is sent again in lock-step [s]", low=0.01, high=10.0
         )
         self._silence = self.parameter(
             "silence",
             2.0,
-            "s of wall time without an answer after which the controller is reported",
+            "wall time without an answer after which the controller is reported in lock-step [s]",
             low=0.1,
             high=600.0,
         )
         as_state = self.parameter(
-            "truth_as_state", False, "publish the truth as structure_state, too; then start no estimator"
+            "truth_as_state", False, "also publish the true state as structure_state; then start no estimator"
         )
-        delay = self.parameter("command_delay", 0.0, "s by which commands come late", low=0.0, high=1.0)
-        state_delay = self.parameter("state_delay", 0.0, "s by which states come late", low=0.0, high=1.0)
+        delay = self.parameter("command_delay", 0.0, "artificial delay of commands [s]", low=0.0, high=1.0)
+        state_delay = self.parameter("state_delay", 0.0, "artificial delay of states [s]", low=0.0, high=1.0)
         jitter = self.parameter(
-            "delay_jitter", 0.0, "s by which each state and each command may come later still", low=0.0, high=1.0
+            "delay_jitter", 0.0, "largest additional random delay of each state and command [s]", low=0.0, high=1.0
         )
-        seed = self.parameter("delay_seed", 0, "what that is drawn from")
+        seed = self.parameter("delay_seed", 0, "seed of the random delays")
         patience = self.parameter(
-            "wrench_timeout", 0.5, "s after its stamp for which an external wrench acts, and a payload is taken",
+            "wrench_timeout", 0.5, "time after its stamp for which a wrench acts and a payload is accepted [s]",
             low=0.01, high=60.0,
         )  # fmt: skip
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
@@ -394,12 +395,8 @@ class SimulatorNode(RobotNode):
             if message.name or not self._gate.streams.announce(source, session, self.now):
                 self._gate.streams.hear(source, session, self.now)
             return  # an answer to a state that is past, or sent again
-        mode = MODES.get(message.mode)
-        if mode is None:
-            self.set_status(WARN, f"command refused: mode {message.mode} is unknown; 0 to 3, see ActuatorCommand")
-            return
         try:
-            values = message_values(message)
+            mode, values = mode_and_values(message)
         except TensegrityError as error:
             self.set_status(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
             return

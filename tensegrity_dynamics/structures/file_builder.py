@@ -189,7 +189,7 @@ def _imus(block: StructureFile, problems: Problems) -> tuple[Imu, ...]:
             problems.add(("imu", i, "bar"), f"{item.bar} carries imu[{seen[item.bar]}] already; one says all.")
         seen.setdefault(item.bar, i)
     if block.imu and not any(block.gravity):
-        problems.add(("imu",), "it tells the direction of gravity, and there is none; leave it out.")
+        problems.add(("imu",), "it measures the direction of gravity, and there is none; leave it out.")
     return tuple(Imu(each.bar, each.noise, each.rate or 0.0, each.seed) for each in block.imu)
 
 

@@ -277,7 +277,7 @@ def _guess(matrices: StructureMatrices) -> NDArray[np.float64]:
     best = np.argsort(values)[::-1][:3]
     nodes = np.zeros((size, 3))
     nodes[:, : best.size] = vectors[:, best] * np.sqrt(np.maximum(values[best], 0.0))
-    # paths along members are longer than the way through space
+    # paths along members are longer than the straight distance
     lengths = np.linalg.norm(nodes[matrices.members[:, 0]] - nodes[matrices.members[:, 1]], axis=1)
     nodes *= float(matrices.rest_lengths @ lengths) / max(float(lengths @ lengths), 1e-300)
     # a flat or doubled guess is no start: every node has a position of its own in space

@@ -19,7 +19,7 @@ from ..robots.output_frame import AXES, OutputFrame, Pose
 
 @dataclass(frozen=True, eq=False)
 class NodeFrame(OutputFrame):
-    """A frame carried by one node (position only) or by three and more nodes that are not on one line.
+    """Output frame on one node (position only), or on three or more nodes that are not collinear.
 
     Args:
         name: the frame's name, as it appears in ROS.

@@ -29,7 +29,7 @@ AXES = "xyz"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Structure(ShortRepr, RobotModel):
-    """Nodes, members and supports; every array is read-only and in SI units.
+    """Pin-jointed structure of nodes, members and supports; every array is read-only and in SI units.
 
     Args:
         node_names: n unique names.
@@ -44,7 +44,7 @@ class Structure(ShortRepr, RobotModel):
         fixed: (n,) bool, nodes held at their start positions.
         node_masses: (n,) kg carried by the node itself.
         gravity: (3,) m/s^2 in the world frame.
-        ground: what every free node may stand on, or None.
+        ground: contact surface of all free nodes, or None.
         smoothness: m, of the soft-plus law of tendons and springs (003, 3.17); zero for the hard law.
         loads: (n, 3) N, steady forces in the world beside the weight; none without it.
         collision: how bars collide with each other, in explicit simulation only; None where they pass through.
@@ -55,7 +55,7 @@ class Structure(ShortRepr, RobotModel):
 
     Attributes:
         supports: (n, 3) bool, held coordinates, of fixed nodes and rollers.
-        unilateral: (m,) bool, which members cannot push. laws: (m,) as `tension_law` takes them. free: (f,) free
+        unilateral: (m,) bool, members that cannot push. laws: (m,) as `tension_law` takes them. free: (f,) free
             coordinates.
 
     Raises:
@@ -347,7 +347,7 @@ def make_structure(
     ground: Ground | None = None,
     smoothness: float = 0.0,
 ) -> Structure:
-    """Build a structure by names, as in a notebook.
+    """Structure from nodes and members given by name, as in a notebook.
 
     Args:
         nodes: start position (3,) m by node name.

@@ -1,1 +1,1 @@
-"""What a robot looks like: solids, cables and poses for markers, URDF and the browser view."""
+"""Pictures of robots: solids, cables and poses for markers, URDF and the browser view."""

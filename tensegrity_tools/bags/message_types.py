@@ -105,7 +105,7 @@ class MessageTypes:
         for each in json.loads(path.read_text(encoding="utf-8"))["type_hashes"]:
             if each["type_name"] == name:
                 return str(each["hash_string"])
-        raise TensegrityError(f"{path} has no hash of {name}; build the interfaces anew ('make setup').")
+        raise TensegrityError(f"{path} has no hash of {name}; build the interfaces again ('make setup').")
 
     def _file(self, name: str, package: str, kind: str, file: str) -> Path:
         for prefix in self._prefixes:

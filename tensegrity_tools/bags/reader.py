@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from rosbags.interfaces import MessageDefinition, MessageDefinitionFormat
 from rosbags.rosbag2 import Reader, ReaderError
+from rosbags.serde import SerdeError
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
@@ -122,14 +123,29 @@ class Bag:
         return [name for name, topic in self.topics.items() if topic.type == kind]
 
     def decoder(self, topic: str) -> Callable[[bytes], Any]:
-        """Makes an object with the fields of a message from its bytes. Raises TensegrityError: its type is unknown."""
+        """Function that makes an object with the fields of a message from its bytes.
+
+        Raises:
+            TensegrityError: the topic or its type is unknown; later, by the function: the bytes are no such message.
+        """
         if topic not in self.topics:
             raise TensegrityError(unknown_name(f"topic in {self.path}", topic, sorted(self.topics)))
         kind = self.topics[topic].type
         store = self.store
         if kind not in store.fielddefs:
             raise TensegrityError(f"{self.path} has no definition of {kind}, the type of {topic}.")
-        return lambda data: store.deserialize_cdr(data, kind)
+
+        def decode(data: bytes) -> Any:
+            try:
+                return store.deserialize_cdr(data, kind)
+            except SerdeError:
+                raise TensegrityError(
+                    f"{self.path}: a message of {len(data)} bytes on {topic} is no {kind} as the bag defines it. "
+                    "The bag is damaged, or it was recorded while the interfaces of another version were installed "
+                    "(run make setup after an update, and record it again)."
+                ) from None
+
+        return decode
 
     @property
     def store(self) -> Any:

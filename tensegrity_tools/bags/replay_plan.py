@@ -182,7 +182,7 @@ def _steps(
     estimated: set[int] = set()  # stamps that the estimator was asked for
     turned = sorted((stamp, rod, data) for (stamp, rod), data in imus.items())
     stamps = [stamp for stamp, _, _ in turned]
-    known = 0  # timings that the controller has
+    sent = 0  # timings that the controller has
 
     def repeated(name: str, decoded: Any) -> bool:
         # by their fields: the bytes between two fields, that align them, may hold anything
@@ -228,7 +228,7 @@ def _steps(
                 # a state that came again late is no matter of the estimator, whose time it would turn back
                 before = () if felt == stamp or stamp in estimated else frame(stamp, message.time)
                 felt, last[COMMAND] = stamp if before else felt, decoded
-                new = timings[known : bisect_right(timings, message.time, key=lambda each: each[0])]
-                known += len(new)
+                new = timings[sent : bisect_right(timings, message.time, key=lambda each: each[0])]
+                sent += len(new)
                 new_timings = tuple((TIMING, data) for _, data in new)
                 yield Step(stamp, (*before, *new_timings, (STATE, state)), COMMAND, message.data)

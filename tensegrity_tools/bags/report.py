@@ -100,7 +100,7 @@ def _robot(bag: Bag, contents: Contents) -> Robot:
     for parameters in contents.parameters.values():
         if parameters.get("robot"):
             return load_robot(parameters["robot"])
-    raise TensegrityError(f"{bag.path} says nothing of its robot: it has neither robot_file nor the nodes' parameters.")
+    raise TensegrityError(f"{bag.path} does not name its robot: it has neither robot_file nor the nodes' parameters.")
 
 
 def _read(bag: Bag, contents: Contents, robot: Robot) -> _Run:

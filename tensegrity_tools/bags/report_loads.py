@@ -68,7 +68,7 @@ class ReportLoads:
         self._carried.append((now, tuple(after.values())))
         for name in [*after, *(before.keys() - after.keys())]:
             if after.get(name) != before.get(name):
-                text = f"carries {payload_words(*after[name])}" if name in after else "carries nothing more"
+                text = f"carries {payload_words(*after[name][:3])}" if name in after else "carries nothing more"
                 yield {"at": now, "who": name, "level": "load", "text": text}
 
     def at(self, now: float, picture: Picture, snapshot: Snapshot) -> NDArray[np.float64]:

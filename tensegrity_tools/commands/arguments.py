@@ -9,10 +9,12 @@ import typer
 
 from tensegrity_dynamics.errors import TensegrityError
 
-RobotArgument = Annotated[str, typer.Argument(help="a shipped robot or a .yaml file", show_default=False)]
+RobotArgument = Annotated[
+    str, typer.Argument(help="name of a shipped robot, or path of a .yaml file", show_default=False)
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON instead of tables")]
 RigidOption = Annotated[
-    bool, typer.Option("--rigid-bars", help="bars keep exactly their length, as in simulation and in the ROS nodes")
+    bool, typer.Option("--rigid-bars", help="rigid bars, as in simulation and in the ROS nodes; default: elastic bars")
 ]
 
 

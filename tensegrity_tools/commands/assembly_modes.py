@@ -14,10 +14,15 @@ def assembly_modes(
     robot: RobotArgument,
     length: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=VALUE of an actuator, such as hinge_1='90 deg'; others at their start"),
+        typer.Option(
+            help="position of an actuator, NAME=VALUE such as hinge_1='90 deg'; default: its start position; repeatable"
+        ),
     ] = None,
-    starts: Annotated[int, typer.Option(help="random starts of the search, at most", min=1, max=1_000_000)] = 3000,
-    seed: Annotated[int, typer.Option(help="of the random starts")] = 0,
+    starts: Annotated[
+        int,
+        typer.Option(help="largest number of random starts of the search; more find more modes", min=1, max=1_000_000),
+    ] = 3000,
+    seed: Annotated[int, typer.Option(help="seed of the random starts")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """All positions with the same output (working modes) and with the same actuators (assembly modes)."""

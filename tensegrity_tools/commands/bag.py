@@ -30,11 +30,11 @@ BagArgument = Annotated[Path, typer.Argument(help="a bag: its folder, or a .mcap
 
 @bag.command("record")
 def record_command(
-    path: Annotated[Path | None, typer.Argument(help="folder to make; by default named by date and time")] = None,
-    storage: Annotated[str, typer.Option(help="mcap (compressed) or sqlite3")] = "mcap",
-    robot: Annotated[str, typer.Option(help="robot file that goes into it; by default that of the nodes")] = "",
+    path: Annotated[Path | None, typer.Argument(help="new folder of the bag; default: named by date and time")] = None,
+    storage: Annotated[str, typer.Option(help="storage format: mcap (compressed) or sqlite3")] = "mcap",
+    robot: Annotated[str, typer.Option(help="robot file to store in the bag; default: that of the nodes")] = "",
     exclude: Annotated[
-        str | None, typer.Option(help="topics to leave out, with blanks between; by default markers and frames")
+        str | None, typer.Option(help="topics to leave out, separated by blanks; default: markers and frames")
     ] = None,
 ) -> None:
     """Record a robot that is running; Ctrl-C ends it. (`tensegrity up sim --bag FILE` has the first state, too.)"""
@@ -85,18 +85,21 @@ def repair_command(path: BagArgument) -> None:
     with progress.status("reading what there is"):
         done = repair_bag(path)
     if done.broken is None:
-        console.print(f"{path} is whole: {done.count} messages; nothing to repair.", markup=False)
+        console.print(f"{path} is complete: {done.count} messages; nothing to repair.", markup=False)
     else:
-        console.print(f"{path} is whole again: {done.count} messages. The broken one is {done.broken}.", markup=False)
+        console.print(f"{path} is complete again: {done.count} messages. Broken bag: {done.broken}.", markup=False)
 
 
 @bag.command("compare")
 def compare_command(
     first: BagArgument,
     second: BagArgument,
-    plot_to: Annotated[Path | None, typer.Option(help="picture of the differences over time")] = None,
+    plot_to: Annotated[
+        Path | None, typer.Option(help="image file for a plot of the differences over time: out.png")
+    ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(help="exit status 1 where a number differs by more, or messages are missing")
+        float | None,
+        typer.Option(help="largest allowed difference; beyond it, or if messages are missing, the exit status is 1"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -132,7 +135,7 @@ def compare_command(
             if only:
                 console.print(f"only in {where}: {', '.join(only)}", markup=False)
         if found.interpolated:
-            console.print("The stamps of the two have nothing in common: both begin at 0 s, the first is interpolated.")
+            console.print("The two bags have no stamps in common: both start at 0 s, the first is interpolated.")
     if tolerance is not None and any(row[4] > tolerance or row[3] for row in rows):
         sys.exit(1)
 
@@ -140,7 +143,7 @@ def compare_command(
 @bag.command("report")
 def report_command(
     path: BagArgument,
-    out: Annotated[Path | None, typer.Option(help="the page; by default beside the bag, named as it")] = None,
+    out: Annotated[Path | None, typer.Option(help="HTML file to write; default: beside the bag, with its name")] = None,
 ) -> None:
     """One page that needs no network: the robot in 3D along its time, tensions, errors, goals and faults."""
     from ..bags.report import write_report

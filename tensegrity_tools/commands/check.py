@@ -20,26 +20,29 @@ def check(
     robot: RobotArgument,
     as_json: JsonOption = False,
     modes: Annotated[
-        bool, typer.Option("--modes", help="frequencies, damping and what moves, at rest, actuators held")
+        bool, typer.Option("--modes", help="modes at rest with held actuators: frequencies, damping, moving parts")
     ] = False,
     along: Annotated[
         str,
         typer.Option(
-            "--along", help="with --modes: at poses of the output, AXIS=LOW:HIGH:COUNT from its rest (z=-1cm:1cm:5)"
+            "--along",
+            help="with --modes: poses of the output, AXIS=LOW:HIGH:COUNT relative to the pose at rest (z=-1cm:1cm:5)",
         ),
     ] = "",
     animate: Annotated[
-        int, typer.Option("--animate", help="show this mode (1, 2, ...) in the browser view, with a choice of them")
+        int, typer.Option("--animate", help="number of the mode to animate in the browser view (1, 2, ...); 0: none")
     ] = 0,
-    view_port: Annotated[int, typer.Option(help="with --animate: where browsers find the view")] = 8080,
+    view_port: Annotated[int, typer.Option(help="with --animate: port of the browser view")] = 8080,
     view_address: Annotated[
-        str, typer.Option(help="with --animate: that the view listens on; 0.0.0.0 lets other machines in")
+        str, typer.Option(help="with --animate: address on which the view listens; 0.0.0.0 admits other machines")
     ] = "127.0.0.1",
     stiffness: Annotated[
-        bool, typer.Option("--stiffness", help="stiffness of the output at rest, and what its actuators can do")
+        bool,
+        typer.Option("--stiffness", help="stiffness of the output at rest, and the manipulability by its actuators"),
     ] = False,
     controllers: Annotated[
-        bool, typer.Option("--controllers", help="which controllers take the robot, and why others refuse it")
+        bool,
+        typer.Option("--controllers", help="controllers that support the robot, and the reasons why others refuse it"),
     ] = False,
 ) -> None:
     """Validate a robot file and print what the robot is, its shape and its prestress."""
@@ -48,7 +51,7 @@ def check(
 
     loaded = load_robot(robot)
     if along and not modes:
-        raise TensegrityError("--along says where --modes are asked; give both.")
+        raise TensegrityError("--along says where --modes are computed; give both.")
     if animate:
         _animate(loaded, animate, view_port, view_address)
         return

@@ -35,7 +35,7 @@ PERIODS = 12
 def compile_kernels(
     robot: Annotated[
         list[str] | None,
-        typer.Argument(help="only what these robots use, or ROBOT:motion, :control or :live; by default everything"),
+        typer.Argument(help="robots whose functions to compile, or ROBOT:motion, :control or :live; default: all"),
     ] = None,
 ) -> None:
     """Compile the hot functions, in processes side by side; they stay on disk until the code changes."""

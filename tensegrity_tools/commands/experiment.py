@@ -25,17 +25,18 @@ WIDTH = 160
 
 
 def experiment(
-    name: Annotated[str, typer.Argument(help="which; without one, all are listed")] = "",
+    name: Annotated[str, typer.Argument(help="name of the experiment; default: list all of them")] = "",
     plot: Annotated[
-        Path | None, typer.Option("--plot-to", "--plot", help="picture to write, where the experiment has one: out.png")
+        Path | None,
+        typer.Option("--plot-to", "--plot", help="image file for the plot of the experiment, if it has one: out.png"),
     ] = None,
     settings: Annotated[
-        list[str], typer.Option("--set", help="an option of the experiment, NAME=VALUE such as rod=0.6m")
+        list[str], typer.Option("--set", help="option of the experiment, NAME=VALUE such as rod=0.6m; repeatable")
     ] = [],  # noqa: B006
-    nodes: Annotated[bool, typer.Option(help="run it through the real nodes in lock-step, too, and compare")] = False,
+    nodes: Annotated[bool, typer.Option(help="also run it through the ROS nodes in lock-step, and compare")] = False,
     series: Annotated[
         Path | None,
-        typer.Option("--series", help="file for all that was computed, series over time too: out.json"),
+        typer.Option("--series", help="JSON file for all results, time series included: out.json"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

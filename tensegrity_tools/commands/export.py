@@ -15,9 +15,11 @@ from .arguments import RobotArgument
 
 def export(
     robot: RobotArgument,
-    to: Annotated[str, typer.Option("--to", help="mjcf (MuJoCo), or matrices (of structures: C, d, t, k, m)")] = "mjcf",
+    to: Annotated[
+        str, typer.Option("--to", help="format: mjcf (MuJoCo), or matrices (structures: C, d, t, k, m)")
+    ] = "mjcf",
     out: Annotated[
-        Path | None, typer.Option("--out", help="file to write instead of printing; of matrices a folder or .npz")
+        Path | None, typer.Option("--out", help="file to write; for matrices a folder or an .npz file; default: print")
     ] = None,
 ) -> None:
     """The robot at rest for another simulator, or as matrices; what the format cannot say is listed."""
@@ -37,7 +39,7 @@ def export(
     with progress.status("finding the shape (the first time its kernels are compiled, about a minute)"):
         made = exports[to](loaded)
     for each in made.differences:
-        progress.print(f"not said as in the file: {each}", style="yellow", markup=False)
+        progress.print(f"not exported as in the file: {each}", style="yellow", markup=False)
     if out is None:
         print(made.text, end="")
         return

@@ -19,13 +19,16 @@ from .running_robot import NamespaceOption, watching
 def follow(
     robot: RobotArgument,
     file: Annotated[
-        Path, typer.Argument(help="a trajectory: columns t, x, y, z (and qw, qx, qy, qz), or t and actuators")
+        Path,
+        typer.Argument(help="trajectory file with the columns t, x, y, z (and qw, qx, qy, qz), or t and actuators"),
     ],
-    relative: Annotated[bool, typer.Option(help="positions count from those at rest")] = False,
+    relative: Annotated[bool, typer.Option(help="positions are relative to the pose at rest")] = False,
     check_only: Annotated[
-        bool, typer.Option("--check", help="only see whether every waypoint can be reached; needs no running robot")
+        bool, typer.Option("--check", help="only check that every waypoint is reachable; needs no running robot")
     ] = False,
-    interpolation: Annotated[str, typer.Option(help="between waypoints, as the controller offers it")] = "smooth",
+    interpolation: Annotated[
+        str, typer.Option(help="interpolation between waypoints, one that the controller supports")
+    ] = "smooth",
     namespace: NamespaceOption = "",
     as_json: JsonOption = False,
 ) -> None:

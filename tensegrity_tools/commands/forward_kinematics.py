@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # `--help` shall not load the library
     from tensegrity_dynamics.robots.robot import Robot
 
 LengthOption = Annotated[
-    list[str], typer.Option("--length", "-l", help="rest length, NAME=LENGTH such as draw_1=8.3in; may be repeated")
+    list[str], typer.Option("--length", "-l", help="rest length, NAME=LENGTH such as draw_1=8.3in; repeatable")
 ]
 
 
@@ -38,24 +38,36 @@ def fk(
         ),
     ] = [],  # noqa: B006
     payload: Annotated[
-        list[str], typer.Option("--payload", help="on a node or body, NAME=MASS such as top_1=0.2kg; may be repeated")
+        list[str],
+        typer.Option("--payload", help="payload on a node or body, NAME=MASS such as top_1=0.2kg; repeatable"),
     ] = [],  # noqa: B006
-    method: Annotated[str, typer.Option(help="newton, relaxation or kinetic")] = "newton",
+    method: Annotated[str, typer.Option(help="form-finding method: newton, relaxation or kinetic")] = "newton",
     rigid_bars: RigidOption = False,
     competing: Annotated[
-        bool, typer.Option("--competing", help="look for other equilibria from random starts")
+        bool, typer.Option("--competing", help="also search other equilibria from random starts")
     ] = False,
-    starts: Annotated[int, typer.Option(help="--competing: random starts", min=1)] = 200,
-    seed: Annotated[int, typer.Option(help="--competing: of the random starts", min=0)] = 0,
-    tolerance: Annotated[float | None, typer.Option(help="N, largest force out of balance")] = None,
-    delta: Annotated[float | None, typer.Option(help="--method relaxation: step of the nodes, m/N")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="--method relaxation: share of new forces, 0 to 1")] = None,
-    gravity: Annotated[str | None, typer.Option(help="X,Y,Z in m/s^2 instead of the robot's own")] = None,
+    starts: Annotated[
+        int, typer.Option(help="with --competing: number of random starts; more find more equilibria", min=1)
+    ] = 200,
+    seed: Annotated[int, typer.Option(help="with --competing: seed of the random starts", min=0)] = 0,
+    tolerance: Annotated[
+        float | None, typer.Option(help="largest residual force [N]; smaller is more accurate")
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="with --method relaxation: step of the nodes [m/N]; larger is faster and less stable"),
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="with --method relaxation: weight of the new forces, 0 to 1; larger damps more")
+    ] = None,
+    gravity: Annotated[str | None, typer.Option(help="gravity X,Y,Z [m/s^2]; default: that of the robot file")] = None,
     start: Annotated[
         Path | None,
-        typer.Option(help="CSV of nodes to start from: name,x,y,z in m; others start as in the file"),
+        typer.Option(help="CSV file of initial nodes: name,x,y,z in m; default: as in the robot file"),
     ] = None,
-    plot: Annotated[Path | None, typer.Option("--plot-to", "--plot", help="picture to write: shape.png")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot-to", "--plot", help="image file for a plot of the shape: shape.png")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Shape from rest lengths, or of a mechanism from positions of its actuators; the others are those of the file."""

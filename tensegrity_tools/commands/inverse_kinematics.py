@@ -22,13 +22,18 @@ GoalOf = Callable[[Pose], tuple[np.ndarray | None, np.ndarray | None]]
 
 def ik(
     robot: RobotArgument,
-    move: Annotated[str | None, typer.Option(help="from the pose at rest: '0,0,15mm'; plain numbers are m")] = None,
-    turn: Annotated[
-        str | None, typer.Option(help="from the pose at rest, a rotation vector: '5,0,0 deg'; plain numbers are deg")
+    move: Annotated[
+        str | None, typer.Option(help="translation from the pose at rest: '0,0,15mm'; plain numbers are m")
     ] = None,
-    position: Annotated[str | None, typer.Option(help="in the world: '0,0,0.2'; plain numbers are m")] = None,
-    quaternion: Annotated[str | None, typer.Option(help="in the world: w,x,y,z")] = None,
-    method: Annotated[str, typer.Option(help="newton or broyden")] = "newton",
+    turn: Annotated[
+        str | None,
+        typer.Option(help="rotation vector relative to the pose at rest: '5,0,0 deg'; plain numbers are deg"),
+    ] = None,
+    position: Annotated[
+        str | None, typer.Option(help="goal position in the world frame: '0,0,0.2'; plain numbers are m")
+    ] = None,
+    quaternion: Annotated[str | None, typer.Option(help="goal orientation in the world frame: w,x,y,z")] = None,
+    method: Annotated[str, typer.Option(help="solver: newton or broyden")] = "newton",
     rigid_bars: RigidOption = False,
     as_json: JsonOption = False,
 ) -> None:

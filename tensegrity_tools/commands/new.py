@@ -21,22 +21,26 @@ if TYPE_CHECKING:
 
 def new(
     name: Annotated[
-        str, typer.Argument(help="of the robot; its file is NAME.yaml, here or in the folder given with it")
+        str,
+        typer.Argument(
+            help="name of the robot; the file is NAME.yaml, in the present folder or in a folder given with the name"
+        ),
     ],
-    kind: Annotated[str, typer.Option("--kind", help="the template: structure or mechanism")] = "structure",
+    kind: Annotated[str, typer.Option("--kind", help="kind of robot: structure or mechanism")] = "structure",
     matrices: Annotated[
         Path | None,
         typer.Option(
-            "--from-matrices", help="a structure from C, d, t, k, m (document 001): a folder of CSV files, or an .npz"
+            "--from-matrices",
+            help="matrices C, d, t, k, m of a structure (document 001): a folder of CSV files, or an .npz file",
         ),
     ] = None,
     mjcf: Annotated[
         Path | None,
-        typer.Option("--from-mjcf", help="a mechanism from a model of MuJoCo (MJCF, or URDF that it reads)"),
+        typer.Option("--from-mjcf", help="MuJoCo model of a mechanism (MJCF, or a URDF that MuJoCo reads)"),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="write over a file that is there")] = False,
+    force: Annotated[bool, typer.Option("--force", help="replace an existing file")] = False,
 ) -> None:
-    """Write a commented robot file that runs as it is; then change it. docs/your_own_robot.md leads through it."""
+    """Write a commented robot file that runs as it is and that you can then edit; tutorial: docs/your_own_robot.md."""
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
     robot = _checked_name(path.stem)
     check_folder(path, "NAME")
@@ -87,7 +91,7 @@ def _from_mjcf(name: str, source: Path, matrices: Path | None) -> Export:
 
     made = robot_from_mjcf(source, name)
     for each in made.differences:
-        progress.print(f"not said as in {source.name}: {each}", style="yellow", markup=False)
+        progress.print(f"not imported as in {source.name}: {each}", style="yellow", markup=False)
     return made
 
 
@@ -102,11 +106,13 @@ def _matrices_text(name: str, source: Path, made: StructureMatrices) -> str:
     stated, nodes = made.nodes is not None, made.start_nodes().tolist()
     has_weight = bool(made.held.any() and made.masses.any())
     gravity = [0.0, 0.0, -9.80665 if has_weight else 0.0] if made.gravity is None else made.gravity.tolist()
-    unsaid = "# The matrices do not say it" + (", earth's is taken." if has_weight else "; unheld, it would fall.")
-    guess = "" if stated else " There was no N: they are a guess from the lengths, move them where you know better."
+    unsaid = "# Not given by the matrices; " + (
+        "earth's gravity is used." if has_weight else "zero, because it would fall without fixed nodes."
+    )
+    guess = "" if stated else " There was no N: they are guessed from the lengths; correct them if you know better."
     lines = [
         f"# {name}: a structure from the matrices in {source.name} (document 001, chapter 4). SI units: m, N, kg.",
-        f"#     tensegrity check {name}.yaml     what it is",
+        f"#     tensegrity check {name}.yaml     analyses it",
         "# All fields: docs/robot_file.md",
         "kind: structure",
         f"name: {name}",
@@ -115,7 +121,7 @@ def _matrices_text(name: str, source: Path, made: StructureMatrices) -> str:
         *([unsaid] if made.gravity is None else []),
         f"gravity: [{', '.join(repr(each) for each in gravity)}]",
         "",
-        f"# Where nodes start; fixed ones stay.{guess}",
+        f"# Initial positions of the nodes; fixed nodes stay.{guess}",
         "nodes:",
     ]
     for node, position, held in zip(made.node_names, nodes, made.held.tolist(), strict=True):

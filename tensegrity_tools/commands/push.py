@@ -16,10 +16,12 @@ from .running_robot import NamespaceOption, watching
 
 
 def push(
-    body: Annotated[str, typer.Argument(help="a body of a mechanism, or a node of a structure")],
-    force: Annotated[str | None, typer.Option(help="N in world axes at its origin, such as 0,0,-5N")] = None,
-    moment: Annotated[str | None, typer.Option(help="N m in world axes, such as 0,0,0.1; bodies only")] = None,
-    duration: Annotated[str, typer.Option(help="of simulated time")] = "0.5 s",
+    body: Annotated[str, typer.Argument(help="name of a body (mechanism) or a node (structure)")],
+    force: Annotated[
+        str | None, typer.Option(help="force at the origin of the body, in world axes, such as 0,0,-5N")
+    ] = None,
+    moment: Annotated[str | None, typer.Option(help="moment in world axes [N m], such as 0,0,0.1; bodies only")] = None,
+    duration: Annotated[str, typer.Option(help="duration in simulated time; plain numbers are s")] = "0.5 s",
     namespace: NamespaceOption = "",
 ) -> None:
     """Push the simulated robot for a while (topic external_wrench)."""
@@ -33,7 +35,7 @@ def push(
     forces, moments = zero if forces is None else forces, zero if moments is None else moments
     with watching(namespace) as watcher:
         if _is_node(watcher, body) and moments.any():
-            raise TensegrityError(f"{body} is a node, and a node takes no moment; give --force alone.")
+            raise TensegrityError(f"{body} is a node, on which no moment can act; give --force alone.")
         send = watcher.wrench_sender()
         begin = watcher.time
         while watcher.time - begin < lasts:
@@ -49,13 +51,17 @@ TAKING = 5.0
 
 
 def payload(
-    body: Annotated[str, typer.Argument(help="a body of a mechanism, or a node of a structure")],
-    mass: Annotated[str | None, typer.Option(help="such as '200 g'; replaces the one it has from here")] = None,
-    at: Annotated[str | None, typer.Option(help="in the frame of the body, such as '0,0,5 cm'; bodies only")] = None,
-    off: Annotated[bool, typer.Option("--off", help="take it off")] = False,
+    body: Annotated[str, typer.Argument(help="name of a body (mechanism) or a node (structure)")],
+    mass: Annotated[
+        str | None, typer.Option(help="mass, such as '200 g'; replaces an earlier payload on the same body")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="centre of mass in the frame of the body, such as '0,0,5 cm'; bodies only")
+    ] = None,
+    off: Annotated[bool, typer.Option("--off", help="remove the payload")] = False,
     namespace: NamespaceOption = "",
 ) -> None:
-    """Put a payload on the simulated robot, move it, take it off (topic payload)."""
+    """Add a payload to the simulated robot, move it, or remove it (topic payload)."""
     if (mass is None) != off or (off and at is not None):
         raise TensegrityError("give --mass, such as --mass '200 g', or --off.")
     kilograms = 0.0 if mass is None else read_quantity(mass, "mass", "--mass")

@@ -31,7 +31,7 @@ def need_ros() -> None:
 
 LONGEST_WAIT = 900.0
 """s of wall time; longer than the longest motion."""
-NamespaceOption = Annotated[str, typer.Option(help="of the robot, where several share a ROS domain")]
+NamespaceOption = Annotated[str, typer.Option(help="namespace of the robot, if several share a ROS domain")]
 
 
 @contextlib.contextmanager
@@ -50,18 +50,22 @@ def watching(namespace: str) -> Iterator[Any]:
 
 
 def goal(
-    x: Annotated[str, typer.Argument(help="of the output in the world: m, or with a unit, such as 12mm")],
-    y: Annotated[str, typer.Argument(help="likewise")],
-    z: Annotated[str, typer.Argument(help="likewise")],
-    relative: Annotated[bool, typer.Option("--relative", help="x, y, z count from where the output is now")] = False,
-    quaternion: Annotated[str | None, typer.Option(help="w,x,y,z; the present orientation without it")] = None,
-    duration: Annotated[float, typer.Option(help="s; 0 for the shortest that the limits allow")] = 0.0,
-    wait: Annotated[bool, typer.Option("--wait", help="until it arrives, then say how near to the goal it is")] = False,
+    x: Annotated[str, typer.Argument(help="x of the output in the world frame: m, or with a unit, such as 12mm")],
+    y: Annotated[str, typer.Argument(help="y, as x")],
+    z: Annotated[str, typer.Argument(help="z, as x")],
+    relative: Annotated[bool, typer.Option("--relative", help="x, y, z are relative to the present position")] = False,
+    quaternion: Annotated[str | None, typer.Option(help="orientation w,x,y,z; default: the present one")] = None,
+    duration: Annotated[
+        float, typer.Option(help="duration of the motion [s]; 0: the shortest that the limits allow")
+    ] = 0.0,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="wait until it arrives, then print the distance to the goal")
+    ] = False,
     namespace: NamespaceOption = "",
 ) -> None:
     """Send a goal pose to the running robot: `tensegrity goal 0 0 1cm --relative`.
 
-    `tensegrity status` says where it is now.
+    `tensegrity status` prints its present pose.
     """
     moved = np.array([read_quantity(text, "length", name) for name, text in zip("xyz", (x, y, z), strict=True)])
     turned = read_vector(quaternion, "--quaternion", 4)
@@ -81,10 +85,12 @@ def goal(
                 )
             error = 1e3 * float(np.linalg.norm(watcher.pose[0] - moved))
             console.print(f"the output is {error:.3g} mm from the goal position.")
+            if (said := watcher.warning("estimator")) and watcher.state.source == "estimator":
+                console.print(f"so the estimator has it, but: {said}")
 
 
 def status(namespace: NamespaceOption = "", as_json: JsonOption = False) -> None:
-    """What the running robot does."""
+    """Print the state of the running robot: time, pose, tensions, and the status of every node."""
     with watching(namespace) as watcher:
         watcher.wait_for_robot(lambda: watcher.state is not None)
         watcher.wait_until(lambda: len(watcher.diagnostics) > 2, 3.0)
@@ -110,7 +116,7 @@ def status(namespace: NamespaceOption = "", as_json: JsonOption = False) -> None
 
 
 def hold(namespace: NamespaceOption = "") -> None:
-    """Break the motion off and hold; also takes goals again after a stop."""
+    """End the motion and hold; after a stop, accept goals again."""
     _trigger("hold", namespace)
 
 

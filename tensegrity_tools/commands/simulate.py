@@ -36,49 +36,60 @@ QUANTITIES = {
 
 def simulate(
     robot: RobotArgument,
-    duration: Annotated[str, typer.Option(help="how long; plain numbers are s")] = "2s",
+    duration: Annotated[str, typer.Option(help="duration; plain numbers are s")] = "2s",
     position: Annotated[
-        list[str], typer.Option(help="rest length of an actuator's tendon, NAME=VALUE such as draw_1=8.3in")
+        list[str], typer.Option(help="rest length of an actuator's tendon, NAME=VALUE such as draw_1=8.3in; repeatable")
     ] = [],  # noqa: B006
-    velocity: Annotated[list[str], typer.Option(help="rate of an actuator, NAME=VALUE such as draw_1=-5mm/s")] = [],  # noqa: B006
+    velocity: Annotated[
+        list[str], typer.Option(help="rate of an actuator, NAME=VALUE such as draw_1=-5mm/s; repeatable")
+    ] = [],  # noqa: B006
     effort: Annotated[
-        list[str], typer.Option(help="tension of an actuator's tendon, NAME=VALUE such as draw_1=120N")
+        list[str], typer.Option(help="tension of an actuator's tendon, NAME=VALUE such as draw_1=120N; repeatable")
     ] = [],  # noqa: B006
-    integrator: Annotated[str, typer.Option(help="such as rk4, rattle or implicit; empty for the usual one")] = "",
-    time_step: Annotated[str | None, typer.Option(help="such as 50us; the robot's own without it")] = None,
+    integrator: Annotated[
+        str, typer.Option(help="integrator, such as rk4, rattle or implicit; empty: the default of the robot")
+    ] = "",
+    time_step: Annotated[
+        str | None,
+        typer.Option(help="time step, such as 50us; default: that of the robot; smaller is more accurate and slower"),
+    ] = None,
     force: Annotated[
         list[str],
-        typer.Option("--force", "-f", help="steady, on a node or a body, NAME=X,Y,Z such as top_1=0,0,-5N; repeatable"),
+        typer.Option(
+            "--force", "-f", help="constant force on a node or a body, NAME=X,Y,Z such as top_1=0,0,-5N; repeatable"
+        ),
     ] = [],  # noqa: B006
     start_velocity: Annotated[
         list[str],
         typer.Option(
-            help="at the start: of a node NAME=VX,VY,VZ such as top_1=0,0,-0.1m/s, of a mechanism's coordinate "
-            "NAME=VALUE; repeatable"
+            help="initial velocity of a node, NAME=VX,VY,VZ such as top_1=0,0,-0.1m/s, or of a coordinate of a "
+            "mechanism, NAME=VALUE; repeatable"
         ),
     ] = [],  # noqa: B006
-    gravity: Annotated[str | None, typer.Option(help="X,Y,Z in m/s^2 instead of the robot's own")] = None,
-    elastic_bars: Annotated[bool, typer.Option("--elastic-bars", help="bars of structures are springs, too")] = False,
-    air_damping: Annotated[float, typer.Option(help="structures: N s/m on every free node")] = 0.0,
+    gravity: Annotated[str | None, typer.Option(help="gravity X,Y,Z [m/s^2]; default: that of the robot file")] = None,
+    elastic_bars: Annotated[
+        bool, typer.Option("--elastic-bars", help="elastic bars (structures); default: rigid bars")
+    ] = False,
+    air_damping: Annotated[
+        float, typer.Option(help="damping of every free node against the air [N s/m], structures only")
+    ] = 0.0,
     model: Annotated[
-        str, typer.Option(help="of structures: point_masses, or minimal (five coordinates a rod, class 1)")
+        str, typer.Option(help="model of a structure: point_masses, or minimal (five coordinates per rod, class 1)")
     ] = "",
     begin: Annotated[
-        bool, typer.Option("--start-up", help="of structures: come to rest by the motion itself first (003, 3.6.3)")
+        bool, typer.Option("--start-up", help="simulate a structure to rest before the start (003, 3.6.3)")
     ] = False,
     pretension: Annotated[
-        str | None, typer.Option(help="with --start-up: tension that every tendon is wound for, such as 20N")
+        str | None, typer.Option(help="with --start-up: pretension of every tendon, such as 20N")
     ] = None,
-    ramp: Annotated[str | None, typer.Option(help="with --start-up: time of winding, 0 at once")] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot-to", "--plot", help="picture to write, for example out.png")
-    ] = None,
+    ramp: Annotated[str | None, typer.Option(help="with --start-up: duration of winding; 0: at once")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot-to", "--plot", help="image file for a plot: out.png")] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", help="table of the motion to write, one line per sample: out.csv")
+        Path | None, typer.Option("--data", help="CSV file of the motion, one line per sample: out.csv")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate a robot without ROS: from its equilibrium on, with steady commands, if any."""
+    """Simulate a robot without ROS: it starts in equilibrium, with constant commands, if any."""
     from tensegrity_dynamics import Simulation, load_robot
 
     seconds = read_quantity(duration, "time", "--duration")

@@ -20,25 +20,30 @@ def sweep(
         list[str],
         typer.Option(
             "--over",
-            help="NAME=LOW:HIGH:COUNT; x, y, z, rx, ry, rz of the output from its pose at rest (m, deg), "
+            help="range NAME=LOW:HIGH:COUNT; x, y, z, rx, ry, rz of the output relative to its pose at rest (m, deg), "
             "load.NAME.z (N), parameter.NAME of the robot file; repeatable",
         ),
     ],
-    out: Annotated[Path | None, typer.Option("--out", help="folder of the results; NAME_sweep without it")] = None,
-    random: Annotated[int, typer.Option("--random", min=0, help="so many random poses instead of the grid")] = 0,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="of the random poses")] = 0,
+    out: Annotated[Path | None, typer.Option("--out", help="folder of the results; default: NAME_sweep")] = None,
+    random: Annotated[
+        int, typer.Option("--random", min=0, help="number of random poses in place of the grid; 0: the grid")
+    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="seed of the random poses")] = 0,
     wrench: Annotated[
-        bool, typer.Option("--wrench", help="structures: the force that the output can take along every axis")
+        bool,
+        typer.Option("--wrench", help="structures: also compute the force that the output can bear along every axis"),
     ] = False,
     rigid_bars: RigidOption = False,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="processes; all cores without it")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="number of processes; default: all cores")
+    ] = None,
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="address of a Dask scheduler, such as tcp://host:8786")
     ] = None,
-    chunk: Annotated[int, typer.Option("--chunk", min=1, help="points in one piece of work")] = 50,
+    chunk: Annotated[int, typer.Option("--chunk", min=1, help="number of points per piece of work")] = 50,
     as_json: JsonOption = False,
 ) -> None:
-    """Reach, tension margins, stiffness, singular values over a grid; the same command again goes on after a kill."""
+    """Compute reachability, tension margins, stiffness and singular values over a grid; run again to resume."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.robots.yaml_source import read_text
 
@@ -84,7 +89,7 @@ def sweep(
                 left = spent / finished * (len(missing) - finished)
                 status.update(f"{finished} of {len(missing)} pieces, {spent:.0f} s, about {left:.0f} s left")
     except KeyboardInterrupt:
-        progress.print(f"stopped; what is finished is in {folder}. The same command goes on.", style="yellow")
+        progress.print(f"stopped; finished points are in {folder}. Run the same command to continue.", style="yellow")
         raise typer.Exit(130) from None
     results = store.results()
     actuators = tuple(each.name for each in loaded.actuators)

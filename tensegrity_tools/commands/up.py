@@ -27,68 +27,84 @@ from .running_robot import need_ros
 
 
 def up(
-    what: Annotated[str, typer.Argument(help="sim, hardware or replay")],
+    what: Annotated[str, typer.Argument(help="what to start: sim, hardware or replay")],
     robot: Annotated[
-        str, typer.Argument(help="a shipped robot or a .yaml file; replay: a bag", show_default=False)
+        str,
+        typer.Argument(
+            help="name of a shipped robot, or path of a .yaml file; replay: path of a bag", show_default=False
+        ),
     ] = "tensebot",
     tour: Annotated[bool, typer.Option(help="drive through the tour of the robot file, then print a summary")] = False,
-    lockstep: Annotated[bool, typer.Option(help="simulator and controller wait for each other")] = False,
+    lockstep: Annotated[bool, typer.Option(help="lock-step: simulator and controller wait for each other")] = False,
     composed: Annotated[
         bool, typer.Option(help="sim: one process for simulator, estimator, controller and markers, see docs/nodes.md")
     ] = False,
-    real_time_factor: Annotated[float, typer.Option(help="simulated seconds per second")] = 1.0,
-    controller: Annotated[str, typer.Option(help="which, see docs/control.md; empty for the usual one")] = "",
-    state: Annotated[
-        str, typer.Option(help="sim: rest (shapes at rest), observer or truth; empty for what the controller needs")
+    real_time_factor: Annotated[float, typer.Option(help="sim: simulated seconds per second of real time")] = 1.0,
+    controller: Annotated[
+        str, typer.Option(help="name of the controller, see docs/control.md; empty: the default of the robot")
     ] = "",
-    control_period: Annotated[float, typer.Option(help="sim: s between commands; 0 for what the controller needs")] = 0,
+    state: Annotated[
+        str,
+        typer.Option(
+            help="sim: state source: rest (equilibrium shapes), observer or truth; empty: as the controller needs"
+        ),
+    ] = "",
+    control_period: Annotated[
+        float, typer.Option(help="sim: period of the commands [s]; 0: as the controller needs")
+    ] = 0,
     command_delay: Annotated[
-        float, typer.Option(help="sim: s by which commands come late on purpose, rounded to control periods")
+        float, typer.Option(help="sim: artificial delay of commands [s], rounded to control periods")
     ] = 0.0,
     state_delay: Annotated[
-        float, typer.Option(help="sim: s by which states come late on purpose, rounded to control periods")
+        float, typer.Option(help="sim: artificial delay of states [s], rounded to control periods")
     ] = 0.0,
     delay_jitter: Annotated[
-        float, typer.Option(help="sim: s by which each state and command may come later still")
+        float, typer.Option(help="sim: largest additional random delay of each state and command [s]")
     ] = 0.0,
-    view: Annotated[bool, typer.Option(help="the browser view")] = True,
-    view_port: Annotated[int, typer.Option(help="where browsers find the view")] = 8080,
+    view: Annotated[bool, typer.Option(help="start the browser view")] = True,
+    view_port: Annotated[int, typer.Option(help="port of the browser view")] = 8080,
     view_address: Annotated[
-        str, typer.Option(help="that the view listens on; 0.0.0.0 lets other machines in, with the token, unencrypted")
+        str,
+        typer.Option(
+            help="address on which the view listens; 0.0.0.0 admits other machines, with the token, unencrypted"
+        ),
     ] = "127.0.0.1",
     port: Annotated[str, typer.Option(help="hardware: serial port of the servos, or 'emulated'")] = "",
     board: Annotated[
         str, typer.Option("--board", "--board-port", help="hardware: serial port of the potentiometer board")
     ] = "",
-    calibration: Annotated[str, typer.Option(help="hardware: calibration file, by default the robot's own")] = "",
+    calibration: Annotated[str, typer.Option(help="hardware: calibration file; default: that of the robot")] = "",
     deactivate: Annotated[
-        str, typer.Option(help="hardware: what the servos do at the end, 'hold' or 'torque off'")
+        str, typer.Option(help="hardware: state of the servos at the end, 'hold' or 'torque off'")
     ] = "hold",
-    bag: Annotated[str, typer.Option(help="folder of a bag that everything is recorded into")] = "",
+    bag: Annotated[str, typer.Option(help="new folder of a bag that records all topics")] = "",
     rate: Annotated[
-        float, typer.Option(help="replay: robot seconds per second; 0 compares in lock-step, as fast as it goes")
+        float,
+        typer.Option(
+            help="replay: robot seconds per second of real time; 0: compare in lock-step, as fast as possible"
+        ),
     ] = 0.0,
-    loop: Annotated[bool, typer.Option(help="replay at a rate: from the end to the start again")] = False,
-    start: Annotated[float, typer.Option(help="replay at a rate: s from the start of the bag")] = 0.0,
+    loop: Annotated[bool, typer.Option(help="replay at a rate: start again at the end")] = False,
+    start: Annotated[float, typer.Option(help="replay at a rate: start time in the bag [s]")] = 0.0,
     paused: Annotated[
-        bool, typer.Option(help="begin paused: a simulation until simulator/set_paused, a replay at a rate")
+        bool, typer.Option(help="start paused: a simulation (until simulator/set_paused), or a replay at a rate")
     ] = False,
-    namespace: Annotated[str, typer.Option(help="of all nodes, where several robots share a ROS domain")] = "",
+    namespace: Annotated[str, typer.Option(help="namespace of all nodes, if several robots share a ROS domain")] = "",
     frame_prefix: Annotated[
-        str, typer.Option(help="before the names of the robot's frames; empty for the namespace with a slash")
+        str, typer.Option(help="prefix of the robot's frame names; empty: the namespace with a slash")
     ] = "",
     mount: Annotated[
-        str, typer.Option(help="where base_link stands in the world: x y z in m, then roll pitch yaw in degrees")
+        str, typer.Option(help="pose of base_link in the world: x y z in m, then roll pitch yaw in degrees")
     ] = "",
     parameters: Annotated[
-        bool, typer.Option("--parameters", help="print every parameter that the nodes would get, and start nothing")
+        bool, typer.Option("--parameters", help="print the parameters of all nodes, and start nothing")
     ] = False,
     as_json: JsonOption = False,
-    stay: Annotated[bool | None, typer.Option(help="keep running after the tour; by default on a terminal")] = None,
+    stay: Annotated[bool | None, typer.Option(help="keep running after the tour; default: only on a terminal")] = None,
 ) -> None:
     """Start a robot: `tensegrity up sim tensebot --tour`, or `tensegrity up hardware manipulator --port /dev/ttyUSB0`.
 
-    `tensegrity up replay BAG` lets estimator and controller answer a recording again and compares; with --rate it plays
+    `tensegrity up replay BAG` runs estimator and controller again on a recording and compares; with --rate it plays
     the bag for the view. Ctrl-C ends everything.
     """
     if what not in USES:
@@ -107,7 +123,7 @@ def up(
         view_port=view_port, view_address=view_address,
     )  # fmt: skip
     if paused and tour:
-        raise TensegrityError("--paused and --tour: a simulation that stands still reaches no goals.")
+        raise TensegrityError("--paused and --tour exclude each other: a paused simulation reaches no goals.")
     if parameters:
         _print_parameters(choices, as_json)
         return
@@ -283,7 +299,7 @@ def _not_ready(watcher: Any, graph: NodeGraph, alive: Living) -> list[str]:
     )
     page = watcher.diagnostics.get("view")
     shown = page is not None and any(v.key == "url" for v in page.values)
-    hidden = ["the browser view"] if alive.runs("view") and not shown else []
+    hidden = ["start the browser view"] if alive.runs("view") and not shown else []
     ready = watcher.diagnostics.get("controller")
     taken = (
         []
@@ -353,7 +369,7 @@ class Living:
                 )
             if name not in self._missed:
                 self._missed.add(name)
-                console.print(f"the {name} ended with status {status}; the robot goes on without it. {words}".strip())
+                console.print(f"the {name} ended with status {status}; the robot continues without it. {words}".strip())
 
 
 def _summary(arrivals: list[Any]) -> bool:
@@ -383,7 +399,7 @@ MANY_LATE = 0.02
 
 
 def pace(diagnostics: Mapping[str, Any]) -> str:
-    """What was too late by the clock, in words, from the diagnostics (DiagnosticStatus by node)."""
+    """Missed deadlines in real time, in words, from the diagnostics (DiagnosticStatus by node)."""
     controller, simulator = (
         {value.key: value.value for value in diagnostics[name].values} if name in diagnostics else {}
         for name in ("controller", "simulator")
@@ -395,10 +411,10 @@ def pace(diagnostics: Mapping[str, Any]) -> str:
     ]
     if simulator:
         words += [f"the simulator left out {simulator.get('lost periods', '?')} periods"]
-        words += [f"real time x {simulator.get('real time factor', '?')}"]
+        words += [f"real-time factor {simulator.get('real time factor', '?')}"]
     missed, answered = (float(controller.get(name, "nan")) for name in ("missed deadlines", "answered states"))
     hint = "; a longer --control-period gives this computer more time" if missed > MANY_LATE * answered else ""
-    return f"by the clock: {', '.join(words)}{hint}"
+    return f"real time: {', '.join(words)}{hint}"
 
 
 class StatusLine:
@@ -432,7 +448,7 @@ class StatusLine:
             if pulls.size:
                 text += f"  tension {pulls.min():.3g} to {pulls.max():.3g} N"
             if watcher.truth is not None:
-                text += f"  real time x {watcher.real_time_factor:.2f}"
+                text += f"  real-time factor {watcher.real_time_factor:.2f}"
             worst = [s for s in watcher.diagnostics.values() if s.level > b"\x00" and s.name != "markers"]
             if worst:
                 text += f"  ! {worst[0].name}: {worst[0].message}"

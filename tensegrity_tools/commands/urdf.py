@@ -14,7 +14,7 @@ from .arguments import RobotArgument
 
 def urdf(
     robot: RobotArgument,
-    out: Annotated[Path | None, typer.Option("--out", help="write to this file instead of printing")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="file to write; default: print")] = None,
 ) -> None:
     """URDF of a robot: one link per bar or body and per output frame; tendons and cables are not part of it."""
     from tensegrity_dynamics import load_robot

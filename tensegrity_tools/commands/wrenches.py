@@ -15,18 +15,28 @@ from .arguments import JsonOption, RobotArgument
 
 def wrenches(
     robot: RobotArgument,
-    move: Annotated[str | None, typer.Option(help="from the pose at rest: '0.3,0,0 m'; plain numbers are m")] = None,
+    move: Annotated[
+        str | None, typer.Option(help="translation from the pose at rest: '0.3,0,0 m'; plain numbers are m")
+    ] = None,
     turn: Annotated[
-        str | None, typer.Option(help="from the pose at rest, a rotation vector: '5,0,0 deg'; plain numbers are deg")
+        str | None,
+        typer.Option(help="rotation vector relative to the pose at rest: '5,0,0 deg'; plain numbers are deg"),
     ] = None,
     force: Annotated[
-        str | None, typer.Option(help="on the output: 'X,Y,Z' in N, or 'X,Y,Z,MX,MY,MZ' in N and N m: is it held?")
+        str | None,
+        typer.Option(
+            help="external wrench on the output whose feasibility is tested: 'X,Y,Z' [N], or 'X,Y,Z,MX,MY,MZ' [N, N m]"
+        ),
     ] = None,
-    floor: Annotated[float | None, typer.Option(help="N of every cable; without, those of the robot file")] = None,
+    floor: Annotated[
+        float | None, typer.Option(help="smallest tension of every cable [N]; default: that of the robot file")
+    ] = None,
     ceiling: Annotated[
-        float | None, typer.Option(help="N of every cable; without, what its actuators can pull")
+        float | None, typer.Option(help="largest tension of every cable [N]; default: what its actuators can pull")
     ] = None,
-    desired: Annotated[float | None, typer.Option(help="N that tensions shall be near to; without, the floor")] = None,
+    desired: Annotated[
+        float | None, typer.Option(help="desired tension of every cable [N]; default: the floor")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Whether a pose and a wrench are feasible, how far the output can be pushed and turned, and the tensions."""

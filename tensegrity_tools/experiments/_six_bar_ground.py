@@ -101,13 +101,13 @@ def _on(structure: Structure, **changes: Any) -> Structure:
     return replace(structure, ground=replace(structure.ground, **changes))
 
 
-def _threshold(happens: Callable[[float], bool], least: float, most: float, fine: float = 0.02) -> float:
-    """Where it begins to happen between two values; one of them, where it always or never does."""
+def _threshold(happens: Callable[[float], bool], least: float, most: float) -> float:
+    """Where it begins to happen between two values, within 0.02; one of them, where it always or never does."""
     if happens(least):
         return least
     if not happens(most):
         return most
-    while most - least > fine:
+    while most - least > 0.02:
         middle = 0.5 * (least + most)
         least, most = (least, middle) if happens(middle) else (middle, most)
     return 0.5 * (least + most)

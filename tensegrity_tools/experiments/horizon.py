@@ -1,7 +1,7 @@
 """Offline plan, receding horizon and `qp` on the same motion: the open question of document 000, with figures.
 
-Every controller moves the output by the same way in the same time, from rest along a straight line with least jerk, as
-known, with a push on the way, and with other cables and masses than its model has. All send efforts, or with
+Every controller moves the output by the same distance in the same time, from rest along a straight line with least
+jerk, as known, with a push on the way, and with other cables and masses than its model has. All send efforts, or with
 `actuation=impedance` set points of the actuators' own loops, with which an offline plan has no other feedback. Error:
 distance from that line and its timing; effort: root mean square of what is more than at rest; planning: processor time
 of the plan before the motion, and of a plan or program on the way.

@@ -2,9 +2,9 @@
 another robot, loads and pushes that nobody announced.
 
 One loop of simulation, observer and controller, all but the first run with something wrong from its beginning (sensors,
-delay, model) or from its middle on (payload, push). Every run moves the output by the same way at the same time. Error:
-largest distance from the reference, and the largest one from a second after the end of the motion (or push) on; least
-tension in parts of the floor.
+delay, model) or from its middle on (payload, push). Every run moves the output by the same distance at the same time.
+Error: largest distance from the reference, and the largest one from a second after the end of the motion (or push) on;
+least tension in parts of the floor.
 """
 
 from __future__ import annotations

@@ -61,12 +61,12 @@ def run(
     result |= roll_tables(rolls) if faces else {"faces": [], "prototype": []}
     for angle in (0.0, slope) if slope else (0.0,):
         ground = tilted(robot, angle)
-        known = RollMap(ground) if angle else rolls
+        roll_map = RollMap(ground) if angle else rolls
         desired = [(-x, y) for x, y in goals] if angle else goals  # uphill first
         other = replace(ground, model=heavier(ground, 0.9))
         for sees, plant, what in (("truth", None, "truth"), ("rest", None, "estimated"),
                                   ("rest", other, "estimated, bars 10 % lighter, friction 0.4")):  # fmt: skip
-            loop = RollingLoop(ground, plant=plant, sees=sees, rolls=known)
+            loop = RollingLoop(ground, plant=plant, sees=sees, rolls=roll_map)
             where = f"{angle:g} deg" if angle else "level"
             result["tours"].append({"state": what, "ground": where, "goals": tour_rows(loop, desired)})
     result["control"] = [control_row(robot, rolls, name, solver) for name in CONTROLLERS] if mpc else []

@@ -200,8 +200,8 @@ routed_cables:
 def loop_area(model: MechanismModel, friction: float, low: float, high: float) -> float:
     """Work [J] that moves the end of a tendon to and fro between two positions, as often as makes it a closed loop.
 
-    It is the heat in the guide, and the integral of the tension at that end over its way. Rest lengths R1 + R2 = R;
-    where the tendon sticks R2 stays, where it slips strain 2 is c strain 1 or the other way, c = e^(mu phi).
+    It is the heat in the guide, and the integral of the tension at that end over its displacement. Rest lengths R1 + R2
+    = R; where the tendon sticks R2 stays, where it slips strain 2 is c strain 1 or the other way, c = e^(mu phi).
     """
     from scipy.integrate import quad  # here, so that listing the experiments stays quick
     from scipy.optimize import brentq

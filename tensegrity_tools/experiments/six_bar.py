@@ -22,8 +22,8 @@ from tensegrity_dynamics import Simulation, Structure, StructureEquilibriumSolve
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.structures.dynamics.minimal_rods import (
     change_charts,
+    fill_rod_ends,
     make_rods,
-    place_nodes,
     read_rods,
     rod_accelerations,
 )
@@ -386,7 +386,7 @@ def tumbling_rod(tilt: float) -> tuple[Structure, NDArray[np.float64]]:
 
 
 def through_the_vertical(step: float, part: float) -> list[dict[str, Any]]:
-    """A rod on a cable led through its polar axis: each way of `vertical` against point masses."""
+    """A rod on a cable led through its polar axis: each value of `vertical` against point masses."""
     rows = []
     for tilt in (0.0, 0.02, 0.2):
         structure, velocities = tumbling_rod(tilt)
@@ -459,7 +459,7 @@ def jacobian_over_the_angle(count: int = 60) -> dict[str, Any]:
             rods.q[0], rods.rates[0] = (0.0, 0.0, 0.0, 0.3, angle), (0.0, 0.0, 0.0, 1.0, 1.0)
             if vertical == "chart":
                 nodes, velocities = np.zeros((3, 3)), np.zeros((3, 3))
-                place_nodes(rods, rods.q, rods.rates, nodes, velocities)
+                fill_rod_ends(rods, rods.q, rods.rates, nodes, velocities)
                 read_rods(rods, nodes, velocities)
                 change_charts(rods)
             matrix = np.zeros((4, 4))

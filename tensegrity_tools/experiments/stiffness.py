@@ -1,8 +1,8 @@
 """A stiffness of the output that `qp` holds by choice of self-stress while the pose moves, beside the robot left alone.
 
-Along a path that does not stop the pulleys are held where they are, and a small force each way along the direction says
-how stiff the output is between two equilibria: nothing of what the controller reckons with but the model itself. Beside
-it stands the same stiffness by derivatives (`tensegrity check --stiffness`).
+Along a path that does not stop the pulleys are held where they are, and a small force in both senses along the
+direction says how stiff the output is between two equilibria: nothing of what the controller reckons with but the model
+itself. Beside it stands the same stiffness by derivatives (`tensegrity check --stiffness`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAST = str(Path(__file__).resolve().parents[2] / "examples" / "soft_mast.yaml")
 """Of the checkout, in whatever folder one works."""
 QUANTITIES = {"move": "length", "stiffness": "stiffness", "ceiling": "force", "duration": "time", "period": "time"}
 FORCE = 1e-2
-"""N of the differences, each way."""
+"""N of the differences, in both senses."""
 SETTLING = 1.2
 """s in which tensions go to those that are asked for."""
 SIMULATED = 1e-3  # s, longest step of the simulation
@@ -53,7 +53,8 @@ class LoadedShapes:
             self.solvers.append(MechanismEquilibriumSolver(mechanism, joints))
 
     def stiffness(self, q: Array) -> tuple[float, float]:
-        """N/m near q (nq,): force over way between two shapes, and by derivatives of the forces at the one between."""
+        """N/m near q (nq,): force over displacement between two shapes, and by derivatives of the forces at the one
+        between."""
         here = self.solvers[0].solve(q)
         index = self.solvers[0].mechanism.body_index[self.output.body]
         shapes = [solver.solve(here.q, tolerance=1e-13) for solver in self.solvers[1:]]
@@ -67,7 +68,7 @@ class LoadedShapes:
 def one_run(
     robot: Robot, asked: dict[str, float], along: Array, moves: Array, duration: float, period: float, looks: int
 ) -> dict[str, Any]:
-    """One motion through all moves (k, 3) m from the start: stiffness [N/m] and tensions [N] on the way."""
+    """One motion through all moves (k, 3) m from the start: stiffness [N/m] and tensions [N] along it."""
     control: Any = make_controller("qp", robot, period=period, **asked)
     longest = min(Simulation(robot).time_step, SIMULATED)
     simulation = Simulation(robot, period / max(1, int(np.ceil(period / longest - 1e-9))))
@@ -118,7 +119,7 @@ def run(
     Args:
         robot: a mechanism whose self-stress moves its stiffness. stiffness: N/m. direction: x, y, z in the world.
         move: m from the start, x, y, z of every point that is passed. ceiling: N that no cable exceeds; 0 for none.
-        duration: s of the path. period: s. looks: how often on the way.
+        duration: s of the path. period: s. looks: how often along the path.
     """
     loaded, along = load_robot(robot), np.array(direction) / np.linalg.norm(direction)
     moves, rows = np.array(move).reshape(-1, 3), []

@@ -1,1 +1,1 @@
-"""Robots as environments for learning: batches over threads, and faces for gymnasium (extra `gymnasium`)."""
+"""Environments for reinforcement learning: batches over threads, and the gymnasium interface (extra `gymnasium`)."""

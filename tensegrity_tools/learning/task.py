@@ -18,7 +18,7 @@ from tensegrity_dynamics.simulation_interface import Observation
 
 MODES = ("velocity", "position", "effort")
 GOAL_TRIES = 12
-"""Times that the way to a goal is halved until there is an equilibrium."""
+"""Times that the step to a goal is halved until there is an equilibrium."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,7 @@ class RobotTask:
             of your own a robot without a stable shape at rest has an environment, too, without goals.
 
     Attributes:
-        observation_names: of every number of an observation, with its unit. reward: in use. no_goals: why no
-            shape at rest can be a goal of a robot with an output, or empty.
+        observation_names: of every number of an observation, with its unit. reward: in use.
 
     Raises:
         TensegrityError: no actuators, an unknown mode, a number out of range, nothing to be paid for by default,
@@ -97,7 +96,6 @@ class RobotTask:
         self._equilibria: EquilibriumMap[Any] | None = None
         low, high = _action_limits(robot, mode)
         self._middle, self._half = 0.5 * (high + low), 0.5 * (high - low)
-        self.no_goals = ""
         if self._takes_goals:
             try:
                 self._equilibria = equilibrium_map(robot.model, robot, shapes_only=True)
@@ -108,7 +106,7 @@ class RobotTask:
                         f"{reason} Goals of an environment are shapes at rest: give a reward of your own, and there "
                         "are none."
                     ) from reason
-                self._equilibria, self._takes_goals, self.no_goals = None, False, str(reason)
+                self._equilibria, self._takes_goals = None, False
         if reward is None:
             if not self._takes_goals and not robot.model.takes_no_goals:
                 raise TensegrityError(f"{robot.name} has no output, so no goals; give a reward of your own.")

@@ -48,7 +48,7 @@ def launch_description(use: str) -> LaunchDescription:
 
     What the choice of arguments refuses ends the launch with its sentence before any process starts.
     """
-    rviz = _argument(RVIZ, False, "start rviz2 with the display of this use", YES_NO)
+    rviz = _argument(RVIZ, False, "start rviz2 with the configuration for this launch file", YES_NO)
     declared = [
         *(_argument(each.name, each.default, each.metadata["text"], values_of(each)) for each in choices_for(use)),
         rviz,
@@ -140,7 +140,7 @@ def _at_end(process: ProcessDescription, graph: NodeGraph, words: _Words) -> Cal
         if process.may_end and not event.returncode:
             return []  # launch says that it finished; on Ctrl-C it may be the first to do so
         if process.may_end or unfit:
-            return [LogInfo(msg=f"the {who} ended with status {event.returncode}; the robot goes on without it")]
+            return [LogInfo(msg=f"the {who} ended with status {event.returncode}; the robot continues without it")]
         if event.returncode:
             raise RuntimeError(f"the {who} ended with status {event.returncode}; all others are ended too")
         return [Shutdown(reason=f"the {who} has ended")]

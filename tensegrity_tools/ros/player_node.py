@@ -89,13 +89,19 @@ class PlayerNode(RobotNode):
 
     def __init__(self) -> None:
         super().__init__("player")
-        path = self.parameter("bag", "", "the bag to play")
-        self._lockstep = self.parameter("lockstep", True, "estimator and controller answer again, and are compared")
-        self._rate = self.parameter("rate", 1.0, "robot seconds per second", low=0.01, high=100.0, live=True)
-        start = self.parameter("position", 0.0, "s from the start of the bag; set it to seek", live=True)
-        self._paused = self.parameter("paused", False, "stand still", live=True)
-        self._listeners = self.parameter("listeners", 0, "who must hear structure_state before the bag is played")
-        self._loop = self.parameter("loop", False, "from the end to the start again", live=True)
+        path = self.parameter("bag", "", "path of the bag to play")
+        self._lockstep = self.parameter(
+            "lockstep", True, "run estimator and controller again, and compare their answers"
+        )
+        self._rate = self.parameter(
+            "rate", 1.0, "robot seconds per second of real time", low=0.01, high=100.0, live=True
+        )
+        start = self.parameter("position", 0.0, "time in the bag [s]; set it to seek", live=True)
+        self._paused = self.parameter("paused", False, "playback is paused", live=True)
+        self._listeners = self.parameter(
+            "listeners", 0, "number of subscribers of structure_state to wait for before playback"
+        )
+        self._loop = self.parameter("loop", False, "start again at the end of the bag", live=True)
         self._stays = self._ended = False  # somebody steers it: then it waits at its end for more
         self._steering: tuple[Any, ...] = ()
         self._steering_at = 0.0
@@ -105,8 +111,8 @@ class PlayerNode(RobotNode):
         namespace = self.get_namespace().rstrip("/")
         if self._lockstep and not namespace.endswith(f"/{NAMESPACE}"):
             raise TensegrityError(
-                f"a replay in lock-step runs in the namespace {NAMESPACE}, where no robot hears it: start all of its "
-                f"nodes with -r __ns:=/{NAMESPACE}, or by `tensegrity up replay`."
+                f"a replay in lock-step runs in the namespace {NAMESPACE}, where no robot receives it: start all of "
+                f"its nodes with -r __ns:=/{NAMESPACE}, or by `tensegrity up replay`."
             )
         self._robot = namespace.removesuffix(f"/{NAMESPACE}") if self._lockstep else namespace
         self._began = time.monotonic()
@@ -174,7 +180,7 @@ class PlayerNode(RobotNode):
             self._turns.spin_once(timeout_sec=0.1)
             others = self._robots() or others
         raise TensegrityError(
-            f"{', '.join(sorted(others))}: a robot is running here, and a replay beside it is refused. End it, or "
+            f"{', '.join(sorted(others))}: a robot is running in this ROS domain, so the replay is refused. End it, or "
             "replay in another ROS_DOMAIN_ID."
         )
 
@@ -239,7 +245,7 @@ class PlayerNode(RobotNode):
         for message in self._bag.messages([self._contents.topic(name) for name in DESCRIPTION]):
             self._publish(self._relative(message.topic), message.data)
         loads = {name for step in plan.steps for name, _ in step.sends} & TAKEN.keys()
-        for name in (*SENSORS, IMU, TIMING, STATE, *loads):  # known to all before the first message
+        for name in (*SENSORS, IMU, TIMING, STATE, *loads):  # discovered by all before the first message
             topic = self._bag.topics.get(self._contents.topic(name))
             if name in loads or (topic is not None and topic.count):
                 self._prepare(name)
@@ -248,7 +254,7 @@ class PlayerNode(RobotNode):
         kinds |= {name: (message_class(TAKEN[name]), EVERY) for name in loads}
         for name, (kind, quality) in kinds.items():
             self.create_subscription(kind, name, self._keeper(name), quality, raw=True)
-        self._doors = {
+        self._goal_services = {
             Goal.POSE: self.create_client(SetGoalPose, "set_goal_pose"),
             Goal.HOLD: self.create_client(Trigger, "hold"),
             Goal.STOP: self.create_client(Trigger, "stop"),
@@ -314,7 +320,7 @@ class PlayerNode(RobotNode):
         return (
             all(self._played[name].get_subscription_count() >= count for name, count in listeners.items() if count)
             and all(self.count_publishers(name) for name, goal in speakers.items() if goal)
-            and (not plan.controller or all(each.service_is_ready() for each in self._doors.values()))
+            and (not plan.controller or all(each.service_is_ready() for each in self._goal_services.values()))
         )
 
     def _answer_to(self, step: Step) -> bytes:
@@ -352,7 +358,7 @@ class PlayerNode(RobotNode):
             asked.orientation = request.orientation
             asked.target.header = request.header
             asked.target.pose = request.waypoint[0]
-            self._doors[Goal.POSE].call_async(asked)
+            self._goal_services[Goal.POSE].call_async(asked)
         elif goal.request == Goal.TRAJECTORY:
             desired = FollowTrajectory.Goal(
                 header=request.header, time_from_start=request.time_from_start, waypoint=request.waypoint,
@@ -369,7 +375,7 @@ class PlayerNode(RobotNode):
         elif goal.reason == FREE or goal.reason.startswith(HELD):  # reported by whoever moved the robot
             self._stop_publisher.publish(String(data="" if goal.reason == FREE else goal.reason))
         else:
-            self._doors[Goal.STOP if goal.request == Goal.STOP else Goal.HOLD].call_async(Trigger.Request())
+            self._goal_services[Goal.STOP if goal.request == Goal.STOP else Goal.HOLD].call_async(Trigger.Request())
         self._until(lambda: bool(answers), "the controller has not answered a goal")
         return answers.pop(0)
 

@@ -78,19 +78,27 @@ class RecorderNode(RobotNode):
 
     def __init__(self) -> None:
         super().__init__("recorder")
-        path = self.parameter("bag", "", "folder that the bag shall be; there must be nothing yet")
+        path = self.parameter("bag", "", "folder of the bag; it must not exist yet")
         if not path:
             raise TensegrityError("parameter bag is empty; name the folder of the bag, such as bag:=run_1.")
-        storage = self.parameter("storage", "mcap", "how it is stored", choices=("mcap", "sqlite3"))
-        robot = self.parameter("robot", "", "the robot file that goes into the bag: a shipped robot or a path")
-        excluded = self.parameter("exclude", "markers /tf /tf_static robot_description", "topics, with blanks between")
+        storage = self.parameter("storage", "mcap", "storage format", choices=("mcap", "sqlite3"))
+        robot = self.parameter("robot", "", "robot file to store in the bag: name of a shipped robot, or path")
+        excluded = self.parameter(
+            "exclude", "markers /tf /tf_static robot_description", "topics to leave out, separated by blanks"
+        )
         self._expected = {
             self.resolve_topic_name(each)
-            for each in self.parameter("wait_for", "", "topics, with blanks: heard before it is ready").split()
+            for each in self.parameter(
+                "wait_for", "", "topics, separated by blanks, to wait for before the recorder is ready"
+            ).split()
         }
-        self._release = self.parameter("release", False, "let a paused simulator go once it is ready")
+        self._release = self.parameter("release", False, "release a paused simulator once the recorder is ready")
         self._flush_period = self.parameter(
-            "flush_period", 1.0, "s of wall time after which what came is safe", low=0.05, high=60.0
+            "flush_period",
+            1.0,
+            "period of writing received messages to the file [s of wall time]; larger loses more after a kill",
+            low=0.05,
+            high=60.0,
         )
         self._excluded = {self.resolve_topic_name(each) for each in excluded.split()}
         text = _robot_text(robot) if robot else ""

@@ -102,15 +102,21 @@ class ViewNode(PacedNode):
 
     def __init__(self) -> None:
         super().__init__("view")
-        robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
-        port = self.parameter("port", 8080, "where browsers find the view; the next free one where it is in use")
+        robot = load_robot(self.parameter("robot", "", "name of a shipped robot, or path of a robot file"))
+        port = self.parameter("port", 8080, "port of the browser view; the next free port if it is in use")
         if not 0 < port < 65536:
             raise TensegrityError(f"parameter port is {port}; give a number from 1 to 65535.")
         host = self.parameter(
-            "host", "127.0.0.1", "address to listen on; 0.0.0.0 opens the view to other machines, see docs/nodes.md"
+            "host", "127.0.0.1", "address on which the view listens; 0.0.0.0 admits other machines, see docs/nodes.md"
         )
-        self.rate = self.parameter("rate", 30.0, "largest number of pictures per second", low=0.5, high=60.0)
-        replay = self.parameter("replay", False, "what is shown is a replay: a time bar, and nobody to command")
+        self.rate = self.parameter(
+            "rate",
+            30.0,
+            "largest rate of pictures [1/s]; larger is smoother and takes more processor time",
+            low=0.5,
+            high=60.0,
+        )
+        replay = self.parameter("replay", False, "the view shows a replay: with a time bar, without commands")
         self._decoder = StateDecoder(robot)
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
@@ -217,7 +223,7 @@ class ViewNode(PacedNode):
             self.set_status(WARN, "a state cannot be drawn", ignored_states=self.view.ignored)
 
     def _refusals(self) -> dict[str, int]:
-        """What did not get through the door, where anything tried to."""
+        """What the guard refused, where there was anything."""
         guard = self.view.guard
         counts = {"refused_requests": guard.refused, "dropped_messages": guard.dropped}
         return {name: count for name, count in counts.items() if count}

@@ -1,4 +1,4 @@
-"""What is chosen when a robot is started, through whichever door: `tensegrity up` or a launch file.
+"""What is chosen when a robot is started, by `tensegrity up` or by a launch file.
 
 Both fill a `Choices`; `resolve` makes the node graph of it and refuses in one sentence what does not go together,
 before any process starts. Texts and defaults of launch arguments stand here, so that nothing is said twice.
@@ -42,55 +42,57 @@ class Choices:
 
     use: str
     folder: Path | None = None
-    robot: str = _choice("tensebot", "a shipped robot, or the path of a robot file")
-    controller: str = _choice("", "which (docs/control.md); empty: the usual one of the robot")
-    state: str = _choice("", "where the state comes from; empty: what the controller needs", among=("", *STATES))
-    control_period: float = _choice(0.0, "s between two commands; 0: what the controller needs")
+    robot: str = _choice("tensebot", "name of a shipped robot, or path of a robot file")
+    controller: str = _choice("", "name of the controller (docs/control.md); empty: the default of the robot")
+    state: str = _choice("", "source of the state; empty: as the controller needs", among=("", *STATES))
+    control_period: float = _choice(0.0, "period of the commands [s]; 0: as the controller needs")
     lockstep: bool = _choice(
         False, "true: simulator (or emulated servos) and controller wait for each other; every run gives the same "
         "numbers",
     )  # fmt: skip
     composed: bool = _choice(
-        False, "true: one process for simulator, estimator, controller and markers; faster in lock-step, quicker to "
-        "start", "sim",
+        False, "true: one process for simulator, estimator, controller and markers; faster in lock-step and at "
+        "start-up", "sim",
     )  # fmt: skip
-    real_time_factor: float = _choice(1.0, "simulated seconds per second, where lockstep is false", "sim")
-    command_delay: float = _choice(0.0, "s by which commands come late on purpose, rounded to control periods", "sim")
-    state_delay: float = _choice(0.0, "s by which states come late on purpose, rounded to control periods", "sim")
+    real_time_factor: float = _choice(1.0, "simulated seconds per second of real time, if lockstep is false", "sim")
+    command_delay: float = _choice(0.0, "artificial delay of commands [s], rounded to control periods", "sim")
+    state_delay: float = _choice(0.0, "artificial delay of states [s], rounded to control periods", "sim")
     delay_jitter: float = _choice(
-        0.0, "s by which each state and command may come later still, drawn anew for each", "sim"
+        0.0, "largest additional delay of each state and command [s], drawn at random for each", "sim"
     )
     paused: bool = _choice(
-        False, "begin paused; the service simulator/set_paused, of a replay `ros2 param set /player paused false`, "
-        "goes on", "sim replay",
+        False, "start paused; the service simulator/set_paused, for a replay `ros2 param set /player paused false`, "
+        "continues", "sim replay",
     )  # fmt: skip
     port: str = _choice("", "serial port of the servos, or `emulated` for servos without hardware", "hardware")
-    board_port: str = _choice("", "serial port of the potentiometer board, where there is one", "hardware")
+    board_port: str = _choice("", "serial port of the potentiometer board, if there is one", "hardware")
     calibration: str = _choice("", "calibration file; empty: that of the robot file", "hardware")
     deactivate: str = _choice(
-        "hold", "what the servos do when the driver is deactivated or ends", "hardware", ("hold", "torque off")
+        "hold", "state of the servos after the driver is deactivated or ends", "hardware", ("hold", "torque off")
     )
     bag: str = _choice(
-        "", "folder of a bag that everything is recorded into, or the bag to replay (folder, .mcap or .db3)",
+        "", "new folder of a bag that records all topics, or the bag to replay (folder, .mcap or .db3)",
         "sim hardware replay",
     )  # fmt: skip
     rate: float = _choice(
-        1.0, "robot seconds per second; 0: estimator and controller answer again and are compared", "replay"
+        1.0, "robot seconds per second of real time; 0: run estimator and controller again and compare", "replay"
     )
-    start: float = _choice(0.0, "s from the start of the bag", "replay")
-    loop: bool = _choice(False, "from the end to the start again", "replay")
-    namespace: str = _choice("", "of all nodes, where several robots share a ROS domain; then the clock is theirs, too")
-    frame_prefix: str = _choice("", "before the names of the robot's frames; empty: the namespace with a slash")
+    start: float = _choice(0.0, "start time in the bag [s]", "replay")
+    loop: bool = _choice(False, "start again at the end of the bag", "replay")
+    namespace: str = _choice("", "namespace of all nodes and of the clock, if several robots share a ROS domain")
+    frame_prefix: str = _choice("", "prefix of the robot's frame names; empty: the namespace with a slash")
     mount: str = _choice(
-        "", "where the robot's base_link stands in the world: x y z in m, then roll pitch yaw in degrees",
+        "", "pose of the robot's base_link in the world: x y z in m, then roll pitch yaw in degrees",
         "sim hardware replay",
     )  # fmt: skip
-    view: bool = _choice(True, "the browser view", "sim hardware replay")
+    view: bool = _choice(True, "start the browser view", "sim hardware replay")
     view_port: int = _choice(
-        8080, "where browsers find the view; the next free port where it is taken", "sim hardware replay"
+        8080, "port of the browser view; the next free port if it is in use", "sim hardware replay"
     )
     view_address: str = _choice(
-        "127.0.0.1", "that the view listens on; 0.0.0.0 lets other machines in, with the token", "sim hardware replay"
+        "127.0.0.1",
+        "address on which the view listens; 0.0.0.0 admits other machines, with the token",
+        "sim hardware replay",
     )
 
     @property

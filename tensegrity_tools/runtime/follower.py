@@ -21,7 +21,7 @@ from .watched_action import WatchedAction
 ARRIVED = 1e-3, np.radians(0.2)
 """m and rad within which the robot stands at the first waypoint."""
 SETTLING = 10.0
-"""s of the robot's time for the way to the first waypoint, beyond what was predicted."""
+"""s of the robot's time for the motion to the first waypoint, beyond what was predicted."""
 
 
 @dataclass(frozen=True)

@@ -333,7 +333,7 @@ def simulation_graph(
     choice = choose(load_robot(robot), controller, state, control_period)
     if not (lockstep or control_period) and choice.period < KEPT_PERIOD * real_time_factor:
         raise TensegrityError(
-            f"{choice}; by the clock these nodes keep {1e3 * KEPT_PERIOD:g} ms. Take --lockstep, --real-time-factor "
+            f"{choice}; in real time these nodes sustain {1e3 * KEPT_PERIOD:g} ms. Take --lockstep, --real-time-factor "
             f"{choice.period / KEPT_PERIOD:g} or another controller (joint_position); --control-period overrides this."
         )
     name = str(robot)

@@ -102,7 +102,7 @@ def _robot(bag: Bag, contents: Contents, folder: Path) -> str:
         robot = (contents.of_node(name) or {}).get("robot")
         if robot:
             return str(robot)
-    raise TensegrityError(f"{bag.path} says nothing of its robot: it has neither robot_file nor the nodes' parameters.")
+    raise TensegrityError(f"{bag.path} does not name its robot: it has neither robot_file nor the nodes' parameters.")
 
 
 def _parameters(contents: Contents, name: str, choice: Choice) -> dict[str, Any]:

@@ -43,4 +43,4 @@ def run_replay(nodes: NodeProcesses, graph: NodeGraph, check: Callable[[], None]
                 raise TensegrityError(f"the {name} ended with status {status}; its last words:\n{words}")
             if name not in missed:
                 missed.add(name)
-                say(f"the {name} ended with status {status}; the replay goes on without it. {words}".strip())
+                say(f"the {name} ended with status {status}; the replay continues without it. {words}".strip())

@@ -123,6 +123,11 @@ class Watcher:
             if status.level > DiagnosticStatus.OK and status.message.startswith(MISSED):
                 self.missed = status.message
 
+    def warning(self, node: str) -> str:
+        """What the diagnostics of a node last warned of; empty where all was well, or nothing was heard."""
+        said = self.diagnostics.get(node)
+        return said.message if said is not None and said.level > DiagnosticStatus.OK else ""
+
     def forget(self) -> None:
         """Begin anew to keep the lowest tensions and whether a command was missed."""
         self.lowest, self.missed = {}, ""
@@ -283,7 +288,7 @@ class Watcher:
         client = self._clients[name]
         if not client.wait_for_service(timeout_sec=min(patience, 5.0)):
             raise TensegrityError(
-                f"nobody offers the service {name}; is the robot running? Start it with `tensegrity up sim`."
+                f"no node offers the service {name}; is the robot running? Start it with `tensegrity up sim`."
             )
         future = client.call_async(Trigger.Request() if request is None else request)
         if not self.wait_until(future.done, patience):

@@ -1,1 +1,1 @@
-"""Sweeps: many poses, loads or parameters of one robot, on all cores, kept as they come, with a report."""
+"""Sweeps: many poses, loads or parameters of one robot, on all cores, saved as they finish, with a report."""

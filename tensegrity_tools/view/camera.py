@@ -25,7 +25,7 @@ NARROWEST = 0.35
 SETTLED = 0.4
 """s for which the shape of a page has not changed, before the camera is fitted to it."""
 SHARE = 0.15
-"""Of the way that is left, how much the camera goes with every picture."""
+"""Share of the remaining distance by which the camera goes with every picture."""
 
 
 def middle_of(snapshot: Snapshot) -> NDArray[np.float64]:
@@ -74,7 +74,7 @@ class FollowingCamera:
         return self._shift.copy()
 
     def update(self, middle: NDArray[np.float64]) -> bool:
-        """Go on towards the middle of the robot (3,) m; returns whether there is some way left."""
+        """Go on towards the middle of the robot (3,) m; returns whether some distance is left."""
         if self.follows:
             left = middle - self._start - self._shift
             distance = float(np.linalg.norm(left))
@@ -100,8 +100,8 @@ class FollowingCamera:
         What people turned and zoomed stays: only the distance changes, by a factor, and the height on the page.
         """
         aspect, now = camera.aspect, time.monotonic()
-        known, since = self._shapes.get(key, (0.0, now))
-        if abs(aspect - known) > 0.01 * aspect:
+        former, since = self._shapes.get(key, (0.0, now))
+        if abs(aspect - former) > 0.01 * aspect:
             self._shapes[key] = (aspect, since := now)
         first = self._server.initial_camera
         if self._fits.get(key, Fit()) != Fit() and np.allclose(camera.position, first.position, 0.0, 1e-5 * self._span):

@@ -225,7 +225,7 @@ class GoalPanel:
             self._show_answer(f"Refused: {reason} {stopped}".rstrip(), "#b3261e")
             if client is not None:
                 text = answer.text[:1].upper() + answer.text[1:]
-                said = shorten(f"{stopped} {text}".strip(), 160)  # what stops it first: little room
+                said = shorten(f"{stopped} {text}".strip(), 160)  # what stops it first: the panel is narrow
                 client.add_notification("Goal refused", said, color="red", auto_close_seconds=8.0)
         self._nearest, self.binding, self._refused = answer.nearest, answer.binding, not answer.accepted
         self._near.visible = answer.nearest is not None

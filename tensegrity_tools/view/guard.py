@@ -6,7 +6,7 @@ page of this very server (`Origin`). What then comes in is looked at frame by fr
 user does by moving, typing and pressing, with finite numbers, gets through. In particular nothing opens viser's tunnel.
 
 viser has no hook for this. Its server is made by `websockets.asyncio.server.serve`, a public function, which is wrapped
-while viser starts; afterwards the guard knocks at its own door and refuses to go on where it is let in unasked.
+while viser starts; afterwards the guard connects to its own server and refuses to go on where that admits anybody.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ PAGE_HEADERS = {
     "Cache-Control": "no-store",
 }
 REFUSED = "Open the address that was printed when the view started, with its token.\n"
+UNKNOWN = "The view has no such page.\n"
 FULL = f"{MAX_BROWSERS} browsers look at this robot already; close one of them.\n"
 EXPOSED = (
     "whoever has its address with the token, from any machine that reaches this one, sees the robot, sends goals, "
@@ -113,7 +114,7 @@ def _is_number(value: Any) -> bool:
 
 
 class Guard:
-    """The door of one view.
+    """Access control of one view.
 
     Args:
         host: address that the server listens on. addition: HTML that pages get at their end.
@@ -150,7 +151,7 @@ class Guard:
         return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/?token={self.token}"
 
     @contextmanager
-    def at_the_door(self) -> Iterator[None]:
+    def installed(self) -> Iterator[None]:
         """While viser starts its server here, that server gets this guard."""
         with _starting:
             serve = websockets.asyncio.server.serve
@@ -167,7 +168,7 @@ class Guard:
                 websockets.asyncio.server.serve = serve  # type: ignore[misc]
 
     def check(self, port: int, protocol: str) -> None:
-        """Knock at the door.
+        """Try connections that must be refused.
 
         Args:
             port: where the server is. protocol: that its websockets speak.
@@ -221,7 +222,10 @@ class Guard:
                 if self.browsers >= MAX_BROWSERS:
                     return self._refuse(http.HTTPStatus.SERVICE_UNAVAILABLE, FULL)
                 return None
-            page: Response | None = serve_page(connection, request) if serve_page is not None else None
+            try:
+                page: Response | None = serve_page(connection, request) if serve_page is not None else None
+            except (OSError, ValueError):  # a path that no file can have
+                return self._refuse(http.HTTPStatus.NOT_FOUND, UNKNOWN)
             if page is not None:
                 for name, text in PAGE_HEADERS.items():
                     page.headers[name] = text
@@ -252,15 +256,18 @@ class Guard:
         return f"tensegrity_view_{self.port}"  # cookies of one host are shared by all its ports
 
     def _has_token(self, request: Request) -> bool:
-        query = urllib.parse.urlsplit(request.path).query
-        shown = urllib.parse.parse_qs(query, max_num_fields=20).get("token", []) if len(query) < MAX_TEXT else []
+        try:
+            query = urllib.parse.urlsplit(request.path).query
+            shown = urllib.parse.parse_qs(query, max_num_fields=20).get("token", []) if len(query) < MAX_TEXT else []
+        except ValueError:  # an address that is none, or too many fields
+            shown = []
         for line in request.headers.get_all("Cookie"):
             try:
                 morsel = http.cookies.SimpleCookie(line).get(self._cookie)
             except http.cookies.CookieError:
                 continue
             shown += [morsel.value] if morsel is not None else []
-        return any(hmac.compare_digest(each.encode(), self.token.encode()) for each in shown)
+        return any(hmac.compare_digest(each.encode(errors="replace"), self.token.encode()) for each in shown)
 
     def _own_origin(self, host: str) -> str:
         """Where the pages of this server come from, by the name under which the browser asked for it.

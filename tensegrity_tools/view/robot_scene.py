@@ -186,16 +186,14 @@ class RobotScene:
     def _add_plates(self, start: Snapshot) -> viser.MeshHandle | None:
         if not len(start.plates):
             return None
+        return self._add_triangles("/robot/plates", start.plates, 0.45)
+
+    def _add_triangles(self, name: str, corners: NDArray[np.float64], opacity: float) -> viser.MeshHandle:
+        """Translucent triangles (k, 3, 3) m."""
         return self._server.scene.add_mesh_simple(
-            "/robot/plates",
-            start.plates.reshape(-1, 3),
-            np.arange(3 * len(start.plates)).reshape(-1, 3),
-            color=PLATE_COLOUR,
-            opacity=0.45,
-            side="double",
-            flat_shading=True,
-            cast_shadow=False,
-        )
+            name, corners.reshape(-1, 3), np.arange(3 * len(corners)).reshape(-1, 3), color=PLATE_COLOUR,
+            opacity=opacity, side="double", flat_shading=True, cast_shadow=False,
+        )  # fmt: skip
 
     def _add_output(self, start: Snapshot) -> viser.FrameHandle | None:
         if start.output is None:
@@ -215,17 +213,8 @@ class RobotScene:
         picture = self._picture
         if picture.surface is None:
             return None
-        self._server.scene.add_mesh_simple(
-            "/surface",
-            picture.surface.reshape(-1, 3),
-            np.arange(3 * len(picture.surface)).reshape(-1, 3),
-            color=PLATE_COLOUR,
-            opacity=0.35,
-            side="double",
-            flat_shading=True,
-            cast_shadow=False,
-            position=(0.0, 0.0, -1e-3 * picture.sizes.span),  # below the grid, which is in the same plane
-        )
+        surface = self._add_triangles("/surface", picture.surface, 0.35)
+        surface.position = (0.0, 0.0, -1e-3 * picture.sizes.span)  # below the grid, which is in the same plane
         return self._server.scene.add_line_segments(
             "/robot/contacts",
             np.zeros((1, 2, 3)),

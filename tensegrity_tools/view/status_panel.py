@@ -115,11 +115,11 @@ def _error(goal: Pose, pose: Pose, unit: LengthUnit, with_orientation: bool) -> 
 
 def _tension_range(picture: Picture, tensions: NDArray[np.float64]) -> str:
     values = tensions[picture.unilateral]
-    known = values[np.isfinite(values)]
-    if not known.size:
+    finite = values[np.isfinite(values)]
+    if not finite.size:
         return "unknown"
-    rest = f", {values.size - known.size} unknown" if known.size < values.size else ""
-    return f"{known.min():.2f} to {known.max():.2f} N{rest}"
+    rest = f", {values.size - finite.size} unknown" if finite.size < values.size else ""
+    return f"{finite.min():.2f} to {finite.max():.2f} N{rest}"
 
 
 def _names(names: list[str]) -> str:

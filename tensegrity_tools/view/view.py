@@ -61,7 +61,8 @@ class View:
     Attributes:
         goal: the goal panel, None for a robot without outputs. replay: the time bar, None until there is one.
         drawn: pictures sent so far. ignored: states that could not be drawn.
-        port, url: where the view is; the address holds the token without which nobody is let in. guard: the door.
+        port, url: where the view is; the address holds the token without which nobody is let in. guard: its access
+        control.
 
     Raises:
         TensegrityError: the robot has no Picture.
@@ -91,7 +92,7 @@ class View:
         self._beat = Beat(rate)
         check_address(host)
         self.guard = Guard(host, view_addition(robot.name))
-        with _quiet(), self.guard.at_the_door():
+        with _quiet(), self.guard.installed():
             self._server = viser.ViserServer(host=host, port=port, label=f"tensegrity · {robot.name}", verbose=False)
         self._server.request_share_url = _no_tunnel  # type: ignore[method-assign]
         self.port = self._server.get_port()

@@ -24,7 +24,7 @@ def test_each_controller_holds_a_robot_or_says_in_a_sentence_why_not_and_which_o
     refused = refusals(robot)
     taken = [each for each in suitable(robot) if not refused[each]]
     assert set(refused) == set(suitable(robot))
-    said = f"Controllers that take {robot.name}: {', '.join(taken) or 'none'}."
+    said = f"Controllers that support {robot.name}: {', '.join(taken) or 'none'}."
     for each in controllers():
         assert "\n" not in refused.get(each, "")
         message = ""
@@ -38,7 +38,7 @@ def test_each_controller_holds_a_robot_or_says_in_a_sentence_why_not_and_which_o
 def test_a_wrong_parameter_is_no_reason_for_another_controller() -> None:
     with pytest.raises(TensegrityError) as caught:
         make_controller("qp", load_robot("single_strut"), damping=-1.0)
-    assert "damping" in str(caught.value) and "Controllers that take" not in str(caught.value)
+    assert "damping" in str(caught.value) and "Controllers that support" not in str(caught.value)
 
 
 def test_where_no_controller_can_be_tried_the_first_reason_is_given(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("scipy.linalg", "scipy.optimize", "scipy.integrate", "scipy.sparse", "pint", "matplotlib", "viser", "rclpy")
+HEAVY = (
+    "scipy.linalg", "scipy.optimize", "scipy.integrate", "scipy.sparse", "pydantic", "ruamel.yaml", "pint",
+    "matplotlib", "viser", "rclpy", "tensegrity_dynamics.mechanisms", "tensegrity_dynamics.robots.file_reader",
+)  # fmt: skip
 
 
 def test_importing_the_library_loads_no_part_that_few_functions_use() -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from spool_bench import PERIOD, Axis, Bench, spool
 
 from tensegrity_driver.safety.faults import Fault, FaultKind
-from tensegrity_driver.safety.monitors import bus_monitors, tendon_monitors
 from tensegrity_driver.safety.safety_layer import SafetyLayer, SafetyStep
 from tensegrity_driver.safety.settings import SafetySettings
 from tensegrity_driver.spools.position_loop import FreeRunLoop, PositionLoop
@@ -67,14 +66,6 @@ class Cell:
                     return fault
                 assert fault.kind in first, fault.line
         raise AssertionError(f"{kind} was not found within {within} cycles; {self.layer.latch.faults}")
-
-    def bound(self, kind: FaultKind) -> int:
-        """Bus cycles within which the monitor of a kind of fault states to find it."""
-        monitors = bus_monitors(self.settings, (kind,)) + tendon_monitors(self.spools[0], self.settings, (kind,))
-        if kind is FaultKind.WRONG_SPOOL:  # found by no monitor, but by the motions with which a driver begins
-            return self.settings.persistence(kind)
-        (bound,) = (each.detects_within for each in monitors)
-        return bound
 
 
 # -- the cause of every fault ------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ class Firmware:
         self._library = library()
         self._memory = ctypes.create_string_buffer(self._library.board_bytes() + 16)
         self._at = (ctypes.addressof(self._memory) + 15) // 16 * 16
-        self._buffer = ctypes.create_string_buffer(self._library.board_room())
+        self._buffer = ctypes.create_string_buffer(self._library.board_capacity())
         self.now = start_ms
         self._library.board_begin(self._at, channels, self.time, ANSWER_MS)
 

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from endings import Until
 from patience import until
 
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
@@ -172,7 +173,7 @@ def test_no_message_ends_a_node_or_surprises_it(name, many):
 
 
 def test_bytes_that_are_no_message_do_not_end_a_node():
-    """Through DDS: texts that are no UTF-8, and messages that are cut short, arrive at the node's door as they are."""
+    """Through DDS: texts that are no UTF-8, and messages that are cut short, arrive at the node as they are."""
     with node_of(SimulatorNode, "three_prism", {}) as (node, executor):
         sender = rclpy.create_node("sender")
         publisher = sender.create_publisher(ActuatorCommand, "actuator_command", 10)
@@ -383,9 +384,10 @@ def test_a_flood_of_commands_never_keeps_the_simulation_from_its_next_step():
             ended.set()
 
         begun = node.ticks
-        sent = threading.Thread(target=flood)
+        sent = threading.Thread(target=flood, daemon=True)
         sent.start()
-        while not ended.is_set() or node.ticks < begun + 20:
+        all_passed = Until(lambda: ended.is_set() and node.ticks >= begun + 20)
+        while not all_passed.asked:
             node.survive(lambda: executor.spin_once(timeout_sec=0.1))
         sent.join()
         assert handled > 0 and longest <= 3, (handled, longest)

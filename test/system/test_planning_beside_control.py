@@ -345,7 +345,7 @@ class Asked:
 
 
 @pytest.mark.parametrize("controller", ["", "qp"])  # the second one takes streams of goals
-def test_while_an_emergency_stop_holds_every_door_refuses_goals_and_says_what_to_do(controller):
+def test_while_an_emergency_stop_holds_every_interface_refuses_goals_and_says_what_to_do(controller):
     with cell("manipulator" if controller else "three_prism", controller) as made:
         node = made.node
         node._take_stop(HELD_BY_A_STOP)
@@ -354,7 +354,7 @@ def test_while_an_emergency_stop_holds_every_door_refuses_goals_and_says_what_to
         posed, actuated = Asked(FollowTrajectory.Goal(waypoint=[pose])), Asked(FollowActuators.Goal())
         followed = made.executor.create_task(node._follow(posed))
         posed.request.time_from_start = [Duration(sec=2)]
-        driven = made.executor.create_task(node.door._follow(actuated))
+        driven = made.executor.create_task(node.actuator_motions._follow(actuated))
         node._take_goal_pose(PoseStamped(pose=pose))
         made.spin_until(lambda: asked.done() and followed.done() and driven.done() and node._stream_refused)
         for reason in (asked.result().reason, followed.result().reason, driven.result().reason, node._stream_refused):

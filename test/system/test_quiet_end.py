@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
+from endings import Until
 from patience import PATIENCE_S
 
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
@@ -139,7 +140,8 @@ class Flood:
         self.spinning.update(status.name for status in message.status)
 
     def until(self, condition: Callable[[], bool]) -> None:
-        while not condition():
+        ended = Until(condition)
+        while not ended.asked:
             for publisher, message in self.publishers:
                 publisher.publish(message)
             self.executor.spin_once(timeout_sec=0.001)

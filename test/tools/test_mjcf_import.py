@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensegrity_dynamics import TensegrityError, load_robot, parse_robot
+from tensegrity_dynamics import Simulation, TensegrityError, load_robot, parse_robot
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
 from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import forward_dynamics
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.mechanisms.mjcf import mechanism_mjcf
 from tensegrity_dynamics.mechanisms.route_readings import read_routes
 from tensegrity_dynamics.mechanisms.workspace import make_workspace
 from tensegrity_tools.mjcf_import import robot_from_mjcf
@@ -41,6 +42,20 @@ ARM = """
  </tendon>
  <actuator><motor name="m" joint="h1" gear="3" ctrlrange="-2 2" ctrllimited="true"/></actuator>
 </mujoco>
+"""
+
+STOPS = """
+name: arms
+kind: mechanism
+gravity: [0, 0, -9.81]
+bodies:
+  upper: {mass: 1.3, inertia: [0.02, 0.03, 0.01], centre: [0.3, 0, 0.02]}
+  lower: {mass: 0.4, inertia: [0.002, 0.002, 0.002], centre: [0.1, 0.01, 0]}
+joints:
+  - {name: knee, kind: revolute, parent: world, body: upper, axis: [0, 1, 0], start: 0.2,
+     resistance: {limits: [-2, 0.5], stop_stiffness: 800, stop_damping: 3}}
+  - {name: slide, kind: prismatic, parent: upper, body: lower, axis: [1, 0, 0], start: 0.1, frame: {at: [0.5, 0, 0]},
+     resistance: {limits: [-0.1, 0.12], stop_stiffness: 3000, stop_damping: 12}}
 """
 
 
@@ -96,6 +111,26 @@ FREE = """
  <equality><connect body1="crank" body2="rod" anchor="0 0 0.2"/></equality>
 </mujoco>
 """
+
+
+def test_stops_are_springs_and_dampers_in_mujoco_and_come_back_as_they_were(tmp_path):
+    robot = parse_robot(STOPS, "here")
+    text = mechanism_mjcf(robot).text
+    model = mujoco.MjModel.from_xml_string(text)
+    data, simulation = mujoco.MjData(model), Simulation(robot, 1e-4)
+    assert simulation.state.q[0] > 0.505 and simulation.state.q[1] > 0.1205  # both press their stops
+    model.opt.timestep, model.opt.iterations, model.opt.tolerance = 1e-4, 100, 0.0
+    mujoco.mj_step(model, data, 1000)
+    assert data.qpos == pytest.approx(simulation.state.q, abs=1e-7)
+    simulation.set_state(simulation.state.q - [0.1, 0.02])
+    data.qpos[:], data.qvel[:] = simulation.state.q, 0.0
+    for _ in range(10):  # they fall on the stops, and bounce
+        mujoco.mj_step(model, data, 300)
+        assert data.qpos == pytest.approx(simulation.advance(300).q, abs=2e-4)
+    back, _, _ = imported(tmp_path, text)
+    for name, stiffness, damping in (("knee", 800.0, 3.0), ("slide", 3000.0, 12.0)):
+        (law,) = back.mechanism.joint(name).resistance
+        assert [law.stop_stiffness, law.stop_damping] == pytest.approx([stiffness, damping], rel=1e-6)
 
 
 def test_free_bodies_balls_and_loops_stand_where_mujoco_has_them(tmp_path):

@@ -1,4 +1,4 @@
-"""Monitors: each looks for one or two kinds of faults in every bus cycle; importing this package registers all."""
+"""Monitors: each detects one or two kinds of faults in every bus cycle; importing this package registers all."""
 
 from __future__ import annotations
 

@@ -26,11 +26,6 @@ class BadPacketsMonitor(BusMonitor):
         super().__init__(kind, settings)
         self._past: deque[tuple[int, int]] = deque(maxlen=settings.packet_window)
 
-    @property
-    def detects_within(self) -> int:
-        """Bus cycles from cause to fault, for at least twice the allowed fraction of bad packets."""
-        return math.ceil(0.5 * self.settings.packet_window) + 1
-
     def finding(self, readings: Readings) -> str | None:
         """The fraction is that of a full window, so that a single bad packet at the start makes no fault."""
         self._past.append((readings.bus.bad_packets, readings.bus.packets))
@@ -60,11 +55,6 @@ def supply_overdrawn(readings: Readings, settings: SafetySettings) -> str | None
 @bus_monitor(FaultKind.STALE_COMMAND)
 class StaleCommandMonitor(BusMonitor):
     """Age of the last accepted command, or commands that do not count; before the first one nothing is stale."""
-
-    @property
-    def detects_within(self) -> int:
-        """Bus cycles from the last command to the fault."""
-        return self.settings.stale + 1
 
     def finding(self, readings: Readings) -> str | None:
         age, waits = readings.command.age, readings.command.waits
@@ -109,11 +99,6 @@ class OverrunMonitor(BusMonitor):
     def __init__(self, kind: FaultKind, settings: SafetySettings) -> None:
         super().__init__(kind, settings)
         self._past: deque[bool] = deque(maxlen=settings.overrun_window)
-
-    @property
-    def detects_within(self) -> int:
-        """Bus cycles from the first of `overruns` long cycles in a row to the fault."""
-        return self.settings.overruns
 
     def finding(self, readings: Readings) -> str | None:
         settings = self.settings

@@ -43,7 +43,7 @@ def wrong_pull(spool: Spool, settings: SafetySettings) -> float:
 class TensionEstimate:
     """Tension of a tendon where the load tells it: a servo in wheel mode must have wound in for `lag` cycles before.
 
-    A servo that pushes outwards tells none: its tendon is wound the other way round, and may be tight.
+    A servo that pushes outwards gives none: its tendon is wound the other way round, and may be tight.
     """
 
     def __init__(self, spool: Spool, settings: SafetySettings) -> None:
@@ -66,12 +66,12 @@ class CeilingMemory:
     ceiling.
 
     Attributes:
-        known: tension of the last cycle [N]; nan where the load does not tell it.
+        tension: of the last cycle [N]; nan where the load does not give it.
     """
 
     def __init__(self, spool: Spool, settings: SafetySettings) -> None:
         self.spool, self.settings = spool, settings
-        self.known = math.nan
+        self.tension = math.nan
         self._tension = TensionEstimate(spool, settings)
         self._met: tuple[float, int] | None = None
         self._wait = settings.window
@@ -86,7 +86,7 @@ class CeilingMemory:
     def update(self, cycle: int, tendon: TendonReading, command: DriveCommand | None) -> TendonReading:
         """The tendon as read, with the ceiling for its tension as long as it must be taken to be there."""
         ceiling = self.spool.actuator.effort
-        self.known = tension = self._tension.update(tendon, command)
+        self.tension = tension = self._tension.update(tendon, command)
         if self.spool.load_at_rest:
             return tendon
         if tendon.tension >= ceiling:

@@ -47,11 +47,6 @@ class Monitor(ABC):
         self.persistence = settings.persistence(kind)
         self._count = 0
 
-    @property
-    def detects_within(self) -> int:
-        """Largest number of bus cycles from the first that shows the cause to the one that returns the fault."""
-        return self.persistence
-
     @abstractmethod
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
         """The fault that one cycle shows, or None."""

@@ -52,20 +52,6 @@ class FollowingErrorMonitor(TendonMonitor):
         self._commanded_speed = commanded_speed_of(spool, settings)
         self._own = OwnSetPoint()
 
-    def detects_within_at(self, speed: float) -> int:
-        """Bus cycles until motion without a command at a speed [m/s], at least `slowest`, is found."""
-        return self.settings.lag + cycles_for(self.settings.motion_tolerance, speed, self.settings) + 1
-
-    @property
-    def slowest(self) -> float:
-        """Speed [m/s] below which motion without a command is left to the limits of length and tension."""
-        return self.settings.motion_tolerance / ((self.settings.window - 1) * self.settings.period)
-
-    @property
-    def detects_within(self) -> int:
-        """Bus cycles from cause to fault at any speed above `slowest`."""
-        return self.settings.lag + self.settings.window + 1
-
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
         tendon, command = readings.tendons.get(self.spool.name), commands.get(self.spool.name)
         if command is not None and command.kind is Drive.TORQUE_OFF:
@@ -154,11 +140,6 @@ class DisobeysHoldMonitor(TendonMonitor):
         self._commanded = {-1.0: 0.0, 1.0: 0.0}
         self._acts = settings.lag + (math.ceil(BOARD_SETTLING_S / settings.period) if spool.on_board else 0)
 
-    @property
-    def detects_within(self) -> int:
-        """Bus cycles from the first command to stand, if it moves as fast as `FollowingErrorMonitor` finds."""
-        return self._acts + self.settings.window + 1
-
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
         tendon, command = readings.tendons.get(self.spool.name), commands.get(self.spool.name)
         length = math.nan if tendon is None else tendon.length
@@ -214,15 +195,6 @@ class StuckMonitor(TendonFindingMonitor):
         self._commanded = 0.0
         self._commanded_speed = commanded_speed_of(spool, settings)
 
-    @property
-    def detects_within(self) -> int:
-        """Bus cycles from cause to fault when commanded at the rate of the actuator."""
-        return self.detects_within_at(self.spool.actuator.rate)
-
-    def detects_within_at(self, speed: float) -> int:
-        """Bus cycles until a spool that is commanded at a speed [m/s] is found to stand still."""
-        return self.settings.lag + cycles_for(self.settings.stuck_distance, speed, self.settings) + 1
-
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         length, settings = tendon.length, self.settings
         period = elapsed(readings, settings)
@@ -251,11 +223,6 @@ class StuckMonitor(TendonFindingMonitor):
 
 
 # -- what a spool can move ---------------------------------------------------------------------------------------------
-
-
-def cycles_for(distance: float, speed: float, settings: SafetySettings) -> int:
-    """Bus cycles in which a spool covers a distance [m] at a speed [m/s]."""
-    return math.ceil(distance / (speed * settings.period) + 1e-9)
 
 
 def possible_step(spool: Spool, settings: SafetySettings, readings: Readings, cycles: int) -> float:

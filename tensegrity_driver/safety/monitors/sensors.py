@@ -9,7 +9,7 @@ from ...spools.spool import Spool
 from ..faults import Fault, FaultKind
 from ..settings import SafetySettings
 from .monitor import Commands, TendonFindingMonitor, TendonMonitor, tendon_monitor
-from .motion import STANDING_STILL, cycles_for, possible_step, sensor_distance, wrapped
+from .motion import STANDING_STILL, possible_step, sensor_distance, wrapped
 
 # -- the servo ---------------------------------------------------------------------------------------------------------
 
@@ -141,11 +141,6 @@ class SensorFrozenMonitor(TendonFindingMonitor):
         super().__init__(kind, settings, spool)
         self._first = self._second = math.nan
         self._travel = 0.0
-
-    @property
-    def detects_within(self) -> int:
-        """Bus cycles from the command that should move it to the fault, at the rate of the actuator."""
-        return self.settings.lag + cycles_for(self.settings.stuck_distance, self.spool.actuator.rate, self.settings) + 1
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         if not (finite(tendon.length) and finite(tendon.second_length)):

@@ -2,12 +2,12 @@
 
 Of a tree tau = M a + c - p. With loops the efforts of the driven coordinates B u must give the reduced force
 G' (M a + c - p) = G' B u (000, 1.2.38); with as many drives as degrees of freedom that is one solution, with more the
-one of least norm. Where efforts have limits it is the one within these that gives the most of it, by least squares.
+one of least norm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import TensegrityError, unknown_name
 from ..mechanism import Mechanism
 from .reduced_equations import reduced_equations
-
-RIDGE = 1e-7
-"""Of the largest singular value: what least efforts weigh beside what they miss, where limits press."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,18 +41,15 @@ def inverse_dynamics(
     v: NDArray,
     acceleration: ArrayLike,
     driven: Sequence[str] | None = None,
-    limits: Mapping[str, tuple[float, float]] | None = None,
 ) -> InverseDynamics:
     """The efforts that give an acceleration.
 
     Args:
         q, v: (nq,) and (nv,) state. acceleration: (nv,).
         driven: names of the joints whose coordinates have drives; None for all joints.
-        limits: least and largest effort [N or N m] by names of driven joints; others have none.
 
     Raises:
-        TensegrityError: a joint is unknown or has limits without a drive or the wrong way round, or the arrays have
-            wrong shapes or numbers that are not finite.
+        TensegrityError: a joint is unknown, or the arrays have wrong shapes or numbers that are not finite.
     """
     target = np.array(acceleration, dtype=np.float64)
     if target.shape != (mechanism.velocity_count,) or not np.all(np.isfinite(target)):
@@ -70,31 +64,11 @@ def inverse_dynamics(
                 raise TensegrityError(unknown_name("joint", name, [joint.name for joint in mechanism.joints]))
             rows[mechanism.velocities_of(name)] = True
     force = full.mass @ target + full.bias - full.passive
-    low, high = np.full(target.size, -np.inf), np.full(target.size, np.inf)
-    for name, (least, largest) in (limits or {}).items():
-        if name not in (driven or [joint.name for joint in mechanism.joints]):
-            raise TensegrityError(unknown_name("driven joint", name, driven or [j.name for j in mechanism.joints]))
-        if not least < largest:
-            raise TensegrityError(f"limits of {name}: {least:g} must be below {largest:g}.")
-        low[mechanism.velocities_of(name)], high[mechanism.velocities_of(name)] = least, largest
-    if driven is None and not full.loop.size and not limits:
+    if driven is None and not full.loop.size:
         return InverseDynamics(force, np.zeros(0), 0.0, 0.0)
-    driven_effort = np.linalg.lstsq(basis[rows].T, basis.T @ force, rcond=None)[0]
-    if np.any(driven_effort < low[rows]) or np.any(driven_effort > high[rows]):
-        driven_effort = _within(basis[rows].T, basis.T @ force, low[rows], high[rows])
     effort = np.zeros(target.size)
-    effort[rows] = driven_effort
+    effort[rows] = np.linalg.lstsq(basis[rows].T, basis.T @ force, rcond=None)[0]
     missing = float(np.max(np.abs(basis.T @ (force - effort)), initial=0.0))
     impossible = float(np.max(np.abs(full.loop @ target - full.loop_bias), initial=0.0))
     multipliers = np.linalg.lstsq(full.loop.T, force - effort, rcond=None)[0] if full.loop.size else np.zeros(0)
     return InverseDynamics(effort, multipliers, missing, impossible)
-
-
-def _within(matrix: NDArray, target: NDArray, low: NDArray, high: NDArray) -> NDArray:
-    """(d,) efforts within limits of which matrix (n, d) makes what is nearest to a target (n,), the least of these."""
-    from scipy.optimize import lsq_linear  # here, so that importing the package stays quick
-
-    ridge = RIDGE * np.linalg.norm(matrix, 2)
-    rows, values = np.vstack((matrix, ridge * np.eye(low.size))), np.concatenate((target, np.zeros(low.size)))
-    found = lsq_linear(rows, values, (low, high), method="bvls", tol=1e-14, max_iter=100 + 20 * low.size)
-    return np.clip(found.x, low, high)

@@ -145,7 +145,7 @@ def loop_resistance(flat, r, work):
         effort = resist(law, np.arctan2(sine, cosine), turning, work.resistance)
         for k in range(3):
             force[k] = effort * axis[k]
-    else:  # LOOP_SLIDE: the way along an axis that turns with the predecessor, as a row of the loops
+    else:  # LOOP_SLIDE: the displacement along an axis that turns with the predecessor, as a row of the loops
         point, gap = work.point, work.gap
         world_point(work.rotation, work.position, s, row[OTHER_ORIGIN:], point)
         world_point(work.rotation, work.position, p, row[ORIGIN:], gap)

@@ -66,7 +66,7 @@ def linearise(
             failed |= state_derivative(flat, q, origin, count, effort, side, *arguments)
         origin[k] = keep
         if failed:
-            raise TensegrityError("the loops cannot close beside this state; it is at the edge of the workspace.")
+            raise TensegrityError("the loops cannot close near this state; it is at the edge of the workspace.")
         matrix[:, k] = (ahead - behind)[: 2 * count] / (2.0 * DIFFERENCE_STEP)
     state_derivative(flat, q, origin, count, effort, ahead, *arguments)
     inputs = np.vstack((np.zeros((count, drives.size)), np.linalg.solve(mass, basis[drives].T)))

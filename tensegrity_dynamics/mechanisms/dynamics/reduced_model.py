@@ -1,4 +1,4 @@
-"""Equations of a mechanism in one choice of independent coordinates, which may change on the way.
+"""Equations of a mechanism in one choice of independent coordinates, which may change during the motion.
 
 With w the chosen coordinates, w' = v restricted to them, and u the efforts of the drives,
 
@@ -218,6 +218,11 @@ class ReducedModel:
         np.multiply(self.mechanism.flat.cable_young, stiffness, out=self._flat.cable_young)
 
     @property
+    def centre(self) -> Array:
+        """(nq,) around which charts of joints with quaternions count."""
+        return self._centre
+
+    @property
     def flat(self) -> FlatMechanism:
         """The mechanism's arrays with the stiffness of `take_loads`."""
         return self._flat
@@ -254,7 +259,7 @@ class ReducedModel:
             )
             raise TensegrityError(
                 f"the loops cannot close where {values} was asked for: a gap of {error:.2g} m or rad is left. That is "
-                "out of reach or beside a singularity; choose other coordinates, or go there in shorter steps."
+                "out of reach or near a singularity; choose other coordinates, or go there in shorter steps."
             )
 
     def state_at(self, start: Array, w: Array, rate: Array) -> tuple[Array, Array, Array]:

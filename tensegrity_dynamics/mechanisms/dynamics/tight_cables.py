@@ -473,7 +473,7 @@ class TightCables:
             reduction and arrays, for compiled functions. mechanism: the robot's, cables sliding freely over guides.
 
     Raises:
-        TensegrityError: the robot has no such equations; says which part of it is in the way.
+        TensegrityError: the robot has no such equations; says which part of it prevents them.
     """
 
     def __init__(self, robot: Robot) -> None:

@@ -46,7 +46,7 @@ class MechanismEstimate(Estimate):
 class MechanismEstimator(QuasiStaticEstimator):
     """Quasi-static estimator: every reading of the actuators is solved for its equilibrium, from the last one.
 
-    What routed cables that rub have slipped goes on from reading to reading, so that the way counts by which the
+    What routed cables that rub have slipped goes on from reading to reading, so that the path counts by which the
     actuators came, from the start of the file.
 
     Args:

@@ -8,7 +8,7 @@ s by how much each cable is stiffer than its Young's modulus and area say, T = (
 and w'' follows them linearly, as efforts: w'' = w''(d = 0) + D d.
 
 What can be distinguished follows from what is read. Positions and efforts of the actuators give the tensions at rest,
-as many numbers as there are driven cables; n - a of them place the motions that no actuator holds. A force at the
+as many numbers as there are driven cables; n - a of them belong to the motions that no actuator holds. A force at the
 output shifts tensions among cables; stiffer cables raise them all alike, so both are seen. A mass that is heavier than
 stated looks like a force at the output, friction of an actuator like a force, too; a push on another body is put where
 it changes the same tensions. Single cables that differ are separated from forces by the prior alone: by little.

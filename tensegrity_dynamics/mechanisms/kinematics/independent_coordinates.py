@@ -6,7 +6,6 @@ accelerations a = G w' + g with K G = 0, K g = k.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,38 +36,16 @@ class IndependentCoordinates:
     dependent_rows: int
 
 
-def independent_coordinates(
-    mechanism: Mechanism, q: NDArray, v: NDArray | None = None, *, prefer: Sequence[str] = ()
-) -> IndependentCoordinates:
-    """G and g at position q (nq,) and velocity v (nv,), zero without it.
-
-    Args:
-        prefer: names of velocity coordinates (`Mechanism.coordinate_names`) that must be among the independent ones.
-
-    Raises:
-        TensegrityError: the state is not finite, a name is unknown, or the preferred coordinates depend on each other.
-    """
+def independent_coordinates(mechanism: Mechanism, q: NDArray, v: NDArray | None = None) -> IndependentCoordinates:
+    """G and g at position q (nq,) and velocity v (nv,), zero without it. Raises TensegrityError: not finite."""
     speed = np.zeros(mechanism.velocity_count) if v is None else v
     q, speed = check_state(mechanism, q, speed)
     flat = mechanism.flat
     work, reduction = make_workspace(flat), make_reduction_workspace(flat)
     names = mechanism.coordinate_names()
-    preferred = []
-    for name in prefer:
-        if name not in names:
-            raise TensegrityError(unknown_name("coordinate", name, names))
-        preferred.append(names.index(name))
     body_kinematics(flat, q, speed, work)
     loop_equations(flat, work)
-    # columns of preferred coordinates are the last ones to become pivots
-    reduction.weight[preferred] *= 1e-9
     dependent = reduce_rows(work.loop, work.loop_bias, reduction, False)
-    dependent_names = [names[k] for k in preferred if reduction.is_pivot[k]]
-    if dependent_names:
-        raise TensegrityError(
-            f"the coordinates {', '.join(prefer)} are not independent here: {', '.join(dependent_names)} follows from "
-            "the others."
-        )
     count = independent_basis(flat.dof_parent.size, reduction)
     index = reduction.independent[:count].copy()
     return IndependentCoordinates(

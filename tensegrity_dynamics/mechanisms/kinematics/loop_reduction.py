@@ -27,7 +27,7 @@ ReductionWorkspace = namedtuple(
 
 
 DENSE = 8
-"""Times the entries of a row that its columns may be so that going along all of them is the quicker way."""
+"""Times the entries of a row that its columns may be so that going along all of them is quicker."""
 TOLERANCE_DEPENDENT_ROW = 1e-9  # of the largest entry that the row had before elimination
 
 

@@ -37,7 +37,7 @@ class Coordinates(NamedTuple):
     Attributes:
         values: (n,) at q. error: (n,) that is missing at q to a target (n,), of rotations a vector about world axes.
         jacobian: (n, nv), how the error shrinks along the velocities, where it is small.
-        between: (n,) values a share (0 to 1) of the way between two.
+        between: (n,) values a share (0 to 1) of the path between two.
     """
 
     values: Callable[[NDArray], NDArray[np.float64]]

@@ -104,7 +104,7 @@ def carried(rotation, body, local, out):
 
 
 @for_compiled_callers
-def place_elements(elements, first, count, q, v, rotation, position, state, result, drum):
+def transform_elements(elements, first, count, q, v, rotation, position, state, result, drum):
     """Fill centres, axes and radii of the elements in the world, and the rest length that turning has moved."""
     for e in range(first, first + count):
         row, own = elements[e], state[e]
@@ -300,7 +300,7 @@ def pass_clear(elements, i, j, rotation, state, scratch):
 def trace(elements, first, count, q, v, rotation, position, velocity, state, result, scratch):
     """Fill the path of one cable, and length and rate of each of its strands, at the holding element it begins with."""
     result[STATUS] = FINE
-    place_elements(elements, first, count, q, v, rotation, position, state, result, scratch[2])
+    transform_elements(elements, first, count, q, v, rotation, position, state, result, scratch[2])
     draw_path(elements, first, count, rotation, state, result, scratch)
     last = first + count - 1
     result[PATH_LENGTH] = 0.0

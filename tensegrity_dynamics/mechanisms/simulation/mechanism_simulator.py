@@ -561,7 +561,7 @@ class MechanismSimulator(Simulator):
         return shape.q, shape.effort, shape.slip
 
     def _assembled(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Position (nq,) near q with closed loops; strands without stretch that have a shorter way hang slack there."""
+        """Position (nq,) near q with closed loops; strands without stretch with a shorter path hang slack there."""
         if self._strands.names:
             self._strands.fit(q, np.zeros(self._mechanism.velocity_count))
         return assemble(self._mechanism, q, work=self._work)

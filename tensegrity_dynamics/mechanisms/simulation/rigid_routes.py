@@ -265,7 +265,7 @@ class Stepper:
         slip.set_excesses(used)
         self._rub(slip.lost())
         slip.keep(self._routes.slack)
-        slip.tell(self._routes.closing(self._v))
+        slip.record_speeds(self._routes.closing(self._v))
 
     def _measure(self) -> NDArray[np.float64]:
         """(s + c,) above zero where something changes: a slack strand is too short, or a taut one pushes; a contact is
@@ -329,11 +329,11 @@ class Stepper:
                 routes.set_slack(slack)
                 self._note(routes.names[worst], "slack", time)
                 continue
-            over, ways = slip.beyond(tensions)
+            over, directions = slip.beyond(tensions)
             if not np.any(over > 0.0):
                 return
             contact = int(np.argmax(over))
-            slip.set_mode(contact, float(ways[contact]))
+            slip.set_mode(contact, float(directions[contact]))
             self._note(routes.names[slip.ahead[contact]], "slips", time)
 
 

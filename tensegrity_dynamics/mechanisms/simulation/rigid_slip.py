@@ -140,7 +140,7 @@ class RigidSlip:
         return tensions()
 
     def beyond(self, tensions: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(c,) part of the largest tension by which each contact that sticks is beyond its bound, and which way.
+        """(c,) part of the largest tension by which each contact that sticks is beyond its bound, and its direction.
 
         Of one that slips it is negative.
         """
@@ -189,7 +189,7 @@ class RigidSlip:
         state, rows = self._work.route_state, self._strands[self.ahead]
         return float(state[rows, EXCESS] @ (state[rows, LENGTH] - state[rows, REST_NOW]))
 
-    def tell(self, closing: NDArray[np.float64]) -> None:
+    def record_speeds(self, closing: NDArray[np.float64]) -> None:
         """Keep the speeds of slip for readings."""
         self._work.route_state[self.rows, RATE] = np.where(self.modes != 0.0, self.speeds(closing), 0.0)
 

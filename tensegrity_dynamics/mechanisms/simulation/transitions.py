@@ -30,14 +30,14 @@ MARGIN, IMPLICIT_MARGIN = 1.0 / 1024.0, 1.0 / 64.0
 """Part of a step by which steps end before a change, so that none of their stages is beyond it (of implicit ones the
 second and third are ahead of it by the square of the step)."""
 FORWARD, BACKWARD = -1, -2
-"""Ways of regularised friction; between them is 0, which is like either."""
+"""Directions of slip under regularised friction; between them is 0, which is like either."""
 SLOW = 0.5
-"""Part of the speed of regularised friction below which it has no way."""
+"""Part of the speed of regularised friction below which its slip has no direction."""
 
 
 @for_compiled_callers
-def way(speed, slow):
-    """Which way regularised friction slips, whose speed is `slow`."""
+def slip_direction(speed, slow):
+    """Direction in which a contact slips at a speed, whose regularised friction has the speed `slow`."""
     if abs(speed) <= SLOW * slow:
         return 0
     return FORWARD if speed > 0.0 else BACKWARD
@@ -98,7 +98,7 @@ def read_pattern(flat, q, v, work, pattern):
             for k in range(3):
                 pattern[n + 1 + k] = 0
                 if rubbing and own[NORMAL] > 0.0:
-                    pattern[n + 1 + k] = way(own[SPEED + k] - along / square * own[AWAY + k], slow)
+                    pattern[n + 1 + k] = slip_direction(own[SPEED + k] - along / square * own[AWAY + k], slow)
             n += 4
 
 

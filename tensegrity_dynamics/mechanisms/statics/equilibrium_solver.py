@@ -57,7 +57,7 @@ MOST_SHORTENED = 20
 """Times that one step is shortened."""
 NO_STIFFNESS = 1e-7
 """Of the largest stiffness per inertia, which may be none."""
-IDLE_WAY, IDLE_STEPS, IDLE_FORCE = 0.1, 10, 1e-4
+IDLE_DISTANCE, IDLE_STEPS, IDLE_FORCE = 0.1, 10, 1e-4
 """rad or m along a motion that may be idle, in how many steps, and of the force that the stiffest motion would meet."""
 EDGE_STRAIN = 1e-8
 """Strains of this size are rounding: such a cable is at the edge between slack and tight."""
@@ -149,7 +149,7 @@ class MechanismEquilibrium(ShortRepr):
         residual: largest reduced force left [N or N m].
         iterations: of Newton's method. stable: see the module. softest: lowest eigenvalue of the symmetric part of
             the reduced stiffness over G of unit columns.
-        slip: (e,) m that has slipped at the elements of routed cables, for a way straight from where it began.
+        slip: (e,) m that has slipped at the elements of routed cables, for a straight path from where it began.
         routes: readings of the routed cables by name.
         contacts: by contact part that touches (k, 2, 3): where its points touch [m] and the ground's force [N].
         idle: (nv, m) motions along which nothing changes but themselves, such as the spin of a strut on a ball joint.
@@ -214,7 +214,7 @@ class MechanismEquilibriumSolver:
             start: (nq,) warm start; loops need not be closed exactly.
             positions: coordinates of joints by name, written over the start (for the held ones).
             effort: (nv,) N or N m applied to the coordinates.
-            slip: (e,) m that had slipped at the elements of routed cables where the way to this shape begins; none
+            slip: (e,) m that had slipped at the elements of routed cables where the path to this shape begins; none
                 without.
             tolerance: on the largest reduced force [N or N m], relative to the largest effort at play.
 
@@ -488,8 +488,8 @@ class MechanismEquilibriumSolver:
     def _idle(self, q: NDArray, tau: NDArray, basis: NDArray, stiffness: NDArray, mass: NDArray) -> NDArray[np.float64]:
         """(y, m) motions, orthonormal in the mass, along which no force arises, such as the spin of a strut on a ball.
 
-        They are looked at over a way along which any other motion would meet forces, even one whose stiffness is zero
-        where it starts.
+        They are looked at over a distance along which any other motion would meet forces, even one whose stiffness is
+        zero where it starts.
         """
         from scipy.linalg import eigh  # here, so that importing the package stays quick
 
@@ -503,13 +503,13 @@ class MechanismEquilibriumSolver:
         size = float(np.max(np.linalg.norm(stiffness, axis=0) / np.linalg.norm(basis, axis=0)))
         found = []
         for motion in motions.T[np.abs(rates) <= NO_STIFFNESS * largest]:
-            step = IDLE_WAY / IDLE_STEPS / np.max(np.abs(basis @ motion)) * (basis @ motion)
+            step = IDLE_DISTANCE / IDLE_STEPS / np.max(np.abs(basis @ motion)) * (basis @ motion)
             beside: NDArray | None = q
             for _ in range(IDLE_STEPS):
                 beside = None if beside is None else self._moved(beside, step)
             if beside is not None:
                 force = self._residual(beside, tau, reuse=True)
-                if np.max(np.abs(force)) <= IDLE_FORCE * IDLE_WAY * size:
+                if np.max(np.abs(force)) <= IDLE_FORCE * IDLE_DISTANCE * size:
                     found.append(motion)
         self._residual(q, tau, reuse=True)
         return np.array(found).T if found else none

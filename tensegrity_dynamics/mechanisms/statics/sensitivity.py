@@ -70,7 +70,7 @@ def sensitivity(
     stiffness, _ = solver._slopes(q, effort, basis, steps, columns)
     pulls = solver._tangent.tension[: columns.shape[1]].T.copy()
     if not np.all(np.isfinite(stiffness)):
-        raise NoEquilibriumError("the loops cannot close beside this equilibrium; it is at the edge of the workspace.")
+        raise NoEquilibriumError("the loops cannot close near this equilibrium; it is at the edge of the workspace.")
     if shape.idle.shape[1]:  # these stay where they are
         carried = mass @ shape.idle[index]
         stiffness[:, :count] += np.max(np.abs(np.diag(stiffness)) / np.diag(mass)) * carried @ carried.T

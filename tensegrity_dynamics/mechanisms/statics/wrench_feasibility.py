@@ -86,7 +86,7 @@ def cable_statics(
         what = "output" if entries else "driven cables"
         if not entries and (model.entries or mechanism.routes):
             what += " but routed or rigid ones, which are not counted here"
-        raise TensegrityError(f"{robot.name} has no {what}; wrenches are asked of outputs that driven cables hold.")
+        raise TensegrityError(f"{robot.name} has no {what}; wrenches are computed for outputs that driven cables hold.")
     work, reduction = make_workspace(flat), make_reduction_workspace(flat)
     evaluate(flat, np.ascontiguousarray(q, dtype=np.float64), np.zeros(mechanism.velocity_count), work)
     reduce_rows(work.loop, work.loop_bias, reduction, False)
@@ -113,8 +113,8 @@ def cable_statics(
     for entry, least, largest in zip(entries, low, high, strict=True):
         if not 0.0 <= least < largest:
             raise TensegrityError(
-                f"cable {entry.name} shall keep {least:.4g} N and at most {largest:.4g} N; give a floor from 0 on, "
-                "below the ceiling."
+                f"cable {entry.name} has the floor {least:.4g} N and the ceiling {largest:.4g} N; give a floor from 0 "
+                "on, below the ceiling."
             )
     output: BodyFrame = robot.output  # type: ignore[assignment]
     return CableStatics(

@@ -1,1 +1,1 @@
-"""Where bodies of a mechanism touch the ground: points and balls on them, and the forces by the laws of `contact`."""
+"""Ground contact of mechanisms: contact points and balls on the bodies, and forces by the laws of `contact`."""

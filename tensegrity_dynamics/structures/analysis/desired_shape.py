@@ -162,7 +162,7 @@ class _Problem:
             self.named[rows[k]] = float(value)
         self.pulls = np.flatnonzero(structure.unilateral[self.moving])
         if prestress is None and not self.named and not self.kept[self.moving].any():
-            raise TensegrityError("say how much prestress there shall be, or the tension of a member.")
+            raise TensegrityError("give the prestress, or the tension of a member.")
         self.prestress = prestress
         named = [abs(value) for value in self.named.values()]
         self.force = max([prestress or 0.0, *named, float(np.abs(self.loads).max(initial=0.0)), 1e-300])

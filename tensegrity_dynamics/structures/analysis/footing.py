@@ -134,7 +134,7 @@ class FootingReader:
             outward = -outward
         normal = np.zeros(3)
         depth(self._ground, position[0], position[1], 0.0, normal)
-        # first upright and about the vertical, then onto the slope on the shortest way
+        # first upright and about the vertical, then onto the slope by the smallest rotation
         upright = nodes @ _shortest_turn(outward, np.array([0.0, 0.0, -1.0])).T
         turn = heading - self.heading(upright, feet)
         cosine, sine = np.cos(turn), np.sin(turn)
@@ -157,7 +157,7 @@ class FootingReader:
 
 
 def _shortest_turn(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(3, 3) rotation that turns one unit vector into another on the shortest way (Rodrigues)."""
+    """(3, 3) rotation that turns one unit vector into another by the smallest angle (Rodrigues)."""
     axis, cosine = np.cross(first, second), float(first @ second)
     if cosine < -1.0 + 1e-12:
         aside = np.cross(first, np.eye(3)[int(np.argmin(np.abs(first)))])

@@ -74,7 +74,7 @@ def find_equilibria(
     rigid_bars: bool = False,
     tolerance: float = 1e-4,
 ) -> tuple[DistinctEquilibrium, ...]:
-    """The stable equilibria that random starts lead to, lowest energy first.
+    """Stable equilibria found from random starts, lowest energy first.
 
     Args:
         count: random starts.

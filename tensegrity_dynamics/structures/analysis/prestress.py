@@ -200,7 +200,7 @@ def analyze_prestress(
 ) -> PrestressAnalysis:
     """Self-stress, mechanisms and stability of a structure without loads.
 
-    Prestress is what remains when loads and weight are taken away; so the shape without them is sought first.
+    Prestress is the state without loads and weight, so the shape without them is computed first.
 
     Args:
         nodes_or_shape: a shape (its rest lengths, and its nodes as a start), or nodes (n, 3) m, which are taken as they

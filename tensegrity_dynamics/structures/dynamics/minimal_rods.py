@@ -139,7 +139,7 @@ def rod_tensions(rods, q, rates, forces, tensions):
 
 
 @allocation_free
-def place_nodes(rods, q, rates, nodes, velocities):
+def fill_rod_ends(rods, q, rates, nodes, velocities):
     """Fill nodes and velocities (n, 3) of the rods' ends from q and rates (r, 5) (3.10)."""
     for r in range(q.shape[0]):
         i, j, chart = rods.ends[r, 0], rods.ends[r, 1], rods.chart[r]
@@ -263,14 +263,14 @@ def minimal_runge_kutta(plant, mode, set_points, step, count):
         if turns:
             due[0] = due[1] = due[2] = 0.0
             if drives:  # a new rate is in the velocities from here on
-                place_nodes(rods, rods.q, rods.rates, nodes, velocities)
+                fill_rod_ends(rods, rods.q, rods.rates, nodes, velocities)
             add_angular_momentum(network, nodes, velocities, 1.0, due)
         for r in range(rods.q.shape[0]):
             for a in range(5):
                 rods.q_stage[r, a] = rods.q_sum[r, a] = rods.q[r, a]
                 rods.rates_stage[r, a] = rods.rates_sum[r, a] = rods.rates[r, a]
         for stage in range(4):
-            place_nodes(rods, rods.q_stage, rods.rates_stage, stages.nodes, stages.velocities)
+            fill_rod_ends(rods, rods.q_stage, rods.rates_stage, stages.nodes, stages.velocities)
             lost = spring_forces(network, stages.nodes, stages.velocities, stages.rest, work)
             rod_accelerations(rods, rods.q_stage, rods.rates_stage, work.forces, rods.acceleration)
             if drives:
@@ -301,7 +301,7 @@ def minimal_runge_kutta(plant, mode, set_points, step, count):
         if drives:
             stretch_rods(rods, rest_lengths, work.rest_rates)
             extend_bars(network, rest_lengths)
-        place_nodes(rods, rods.q, rods.rates, nodes, velocities)
+        fill_rod_ends(rods, rods.q, rods.rates, nodes, velocities)
         if turns:
             restore_angular_momentum(network, nodes, velocities, due, stages.turning[1:])
             read_rods(rods, nodes, velocities)
@@ -311,7 +311,7 @@ def minimal_runge_kutta(plant, mode, set_points, step, count):
                 return DEPENDENT_BARS
             rub_step(network, velocities, step, work, stages)
             read_rods(rods, nodes, velocities)
-            place_nodes(rods, rods.q, rods.rates, nodes, velocities)
+            fill_rod_ends(rods, rods.q, rods.rates, nodes, velocities)
             spring_forces(network, nodes, velocities, rest_lengths, work)
     return checked_end(nodes)
 

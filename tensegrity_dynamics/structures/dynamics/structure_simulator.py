@@ -252,7 +252,7 @@ class StructureSimulator(Simulator):
         if np.any(number_array(at, f"payload {name}: its position in m")):
             raise TensegrityError(f"payload {name}: a node has no frame, and so no positions in it; leave `at` out.")
         if inertia is not None and np.any(number_array(inertia, f"payload {name}: its inertia in kg m^2")):
-            raise TensegrityError(f"payload {name}: a node does not turn, and so takes no inertia; leave it out.")
+            raise TensegrityError(f"payload {name}: a node has no orientation and therefore no inertia; leave it out.")
         node = self.structure.node(body)
         self._carry({**self._payloads, name: (node, float(mass))})
 

@@ -1,1 +1,1 @@
-"""Configurations of a structure from what its spools say."""
+"""Estimation of the configuration of a structure from its spool readings."""

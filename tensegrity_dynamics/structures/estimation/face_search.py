@@ -39,7 +39,7 @@ class TipSequence:
 
 
 def tip_sequences(reader: FootingReader, nodes: Array, ends: NDArray[np.int64], most: int) -> list[TipSequence]:
-    """All ways of at most so many tips that stand on no face twice, the shortest first.
+    """All sequences of at most so many tips that stand on no face twice, the shortest first.
 
     Args:
         nodes: (n, 3) m, at rest on a face. ends: (k, 2) of the rods that are looked at.

@@ -8,7 +8,7 @@ does not know (friction, unlike masses, pushes) adds up and nothing corrects it.
 IMUs on rods (`imu` of the robot file) say how the rods lie. While that agrees with the model, nothing changes. Where
 the model has fallen and the readings say that the robot still stands, the last shape is kept until it falls, too. Where
 neither agrees and the readings are still, the faces are looked through that the last sure shape tips onto
-(`face_search`); of those that agree the one counts whose way there fits the readings since best, and the model goes on
+(`face_search`); of those that agree the one counts whose path there fits the readings since best, and the model goes on
 from the equilibrium there. Where none agrees the estimate is lost and says so. Whatever the reason, an estimate that
 fresh readings contradict is not `converged`. Headings and positions are never seen: a robot that is pushed along, or
 turned about the vertical, is not noticed, and rods of one direction alone leave several faces alike.
@@ -47,7 +47,7 @@ FIT, NOISE, NEAR = 0.1, 4.0, 0.35
 """rad by which rods of an equilibrium may lie otherwise than the IMUs say, beside so many deviations of their noise;
 and by how much those of a shape that is tipped as it was, before its cables are let out."""
 MOST_TIPS, TIP, AS_WELL, TRAIL, AGAIN, LOST = 4, 0.02, 0.1, 0.05, 0.25, 1.0
-"""Edges that it may have fallen over, two for each roll; what one more counts for, and by how much a way may fit worse
+"""Edges that it may have fallen over, two for each roll; what one more counts for, and by how much a path may fit worse
 than the best one and be taken [rad]; rad from one reading to the
 next that is remembered on the way; s between two searches, and s for which they find nothing until it is lost."""
 

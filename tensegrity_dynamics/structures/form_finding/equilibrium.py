@@ -17,7 +17,7 @@ from ..structure import Structure
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StructureEquilibrium(ShortRepr):
-    """Where the nodes are when forces balance.
+    """Equilibrium of a structure: nodes, tensions, stability and error estimate.
 
     Attributes:
         structure: the structure with the rest lengths that this shape belongs to.

@@ -39,7 +39,7 @@ MAX_DENSE_COORDINATES = 300
 
 
 class StructureEquilibriumSolver:
-    """Newton's method on one structure, with warm starts.
+    """Solver of equilibria of one structure: Newton's method in a trust region, with warm starts.
 
     Args:
         structure: what is solved; its rest lengths are the default ones.

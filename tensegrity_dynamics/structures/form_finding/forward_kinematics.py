@@ -32,7 +32,7 @@ def forward_kinematics(
     gravity: ArrayLike | None = None,
     **options: Any,
 ) -> StructureEquilibrium:
-    """The stable equilibrium near a start, for rest lengths and forces.
+    """Forward kinematics: the stable equilibrium near a start, for given rest lengths and forces.
 
     Args:
         robot: a robot or a bare structure.
@@ -58,7 +58,7 @@ def forward_kinematics(
     """
     if isinstance(robot, Robot) and robot.kind != Structure.kind:
         raise TensegrityError(
-            f"{robot.name} is {robot.model.noun}, which has no rest lengths of its own to give; "
+            f"{robot.name} is {robot.model.noun}, which has no rest lengths; "
             "make_estimator(robot).solve({actuator: position}) finds its shape."
         )
     structure = robot.structure if isinstance(robot, Robot) else robot

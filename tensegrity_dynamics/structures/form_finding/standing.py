@@ -228,10 +228,10 @@ class StandingSolver:
             now = after.worst(free)
             shift = min(max(shift * min(max(now / max(worst, 1e-300), 0.2), 5.0), 1e-9 * scale), scale)
             if part < 1.0 and now >= worst:
-                shift = max(0.5 * shift, 1e-9 * scale)  # the way is long: the steps are capped by their length
+                shift = max(0.5 * shift, 1e-9 * scale)  # the distance is long: the steps are capped by their length
             state, worst = after, now
         raise NoEquilibriumError(
-            f"no way to stand was found in {self._most} steps: {worst:.3g} N are left. It may roll or fall; "
+            f"no standing shape was found in {self._most} steps: {worst:.3g} N are left. It may roll or fall; "
             "start nearer to how it stands, or give it more friction or a level ground."
         )
 
@@ -280,8 +280,8 @@ class StandingSolver:
             if not np.isfinite(state.forces).all():
                 break
         raise NoEquilibriumError(
-            f"no way to stand was found: {state.worst(free):.3g} N are left (limit {self.tolerance:.3g}). It may be at "
-            "the edge of tipping; start nearer, or change the rest lengths."
+            f"no standing shape was found: {state.worst(free):.3g} N are left (limit {self.tolerance:.3g}). It may be "
+            "at the edge of tipping; start nearer, or change the rest lengths."
         )
 
     def _rounding(self, nodes: NDArray, load: NDArray) -> float:

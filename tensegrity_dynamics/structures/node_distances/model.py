@@ -1,7 +1,7 @@
 """Motion of a free structure in node distances (004, sections 3, 4 and 7), elastic bars and cables as in the document.
 
-Two ways to the accelerations: the linear system of (7.1) with multipliers for the constraints, and H* (Theorem 3). The
-node positions' own equations stand beside them for comparison. Weight moves the centre of mass alone.
+Two methods for the accelerations: the linear system of (7.1) with multipliers for the constraints, and H* (Theorem 3).
+The node positions' own equations stand beside them for comparison. Weight moves the centre of mass alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pairs of nodes, their distance vectors delta_ij = r_i - r_j (004, 3.1), and the way back to positions.
+"""Pairs of nodes, their distance vectors delta_ij = r_i - r_j (004, 3.1), and positions from them.
 
 The document takes all n (n - 1) / 2 pairs. Members join few of them; `connected_pairs` keeps only those, which is
 enough as long as they hold all nodes together.

@@ -20,10 +20,10 @@ PortOption = Annotated[
     str,
     typer.Option(help="serial port of the servos, such as /dev/ttyUSB0, or 'emulated'; default: the only USB adapter"),
 ]
-BoardOption = Annotated[str, typer.Option(help="serial port of the potentiometer board, where there is one")]
+BoardOption = Annotated[str, typer.Option(help="serial port of the potentiometer board, if there is one")]
 FileOption = Annotated[Path | None, typer.Option("--calibration", help="calibration file; default: that of the robot")]
 SaveOption = Annotated[bool, typer.Option("--save", help="save without asking")]
-TensionOption = Annotated[str, typer.Option(help="tension limit while jogging, by default a fifth of the effort")]
+TensionOption = Annotated[str, typer.Option(help="tension limit while jogging; default: a fifth of the effort")]
 BaudOption = Annotated[list[int] | None, typer.Option("--baud-rate", help="scan at this speed only (bit/s)")]
 ProtocolOption = Annotated[int | None, typer.Option(min=1, max=2, help="scan with this protocol only")]
 
@@ -55,7 +55,7 @@ def set_id_command(
     old: Annotated[int, typer.Argument(min=0, max=252, help="present id", show_default=False)],
     new: Annotated[int, typer.Argument(min=0, max=252, help="new id", show_default=False)],
     port: PortOption = "",
-    robot: Annotated[str, typer.Option(help="with --port emulated: which robot")] = "",
+    robot: Annotated[str, typer.Option(help="with --port emulated: name or file of the robot")] = "",
     baud_rate: BaudOption = None,
     protocol: ProtocolOption = None,
     new_baud_rate: Annotated[int | None, typer.Option(help="new speed (bit/s)")] = None,
@@ -71,13 +71,15 @@ def set_id_command(
 @servo.command("calibrate")
 def calibrate_command(
     robot: RobotArgument,
-    actuators: Annotated[list[str] | None, typer.Argument(help="which; all by default", show_default=False)] = None,
+    actuators: Annotated[
+        list[str] | None, typer.Argument(help="actuators to calibrate; default: all", show_default=False)
+    ] = None,
     port: PortOption = "",
     board: BoardOption = "",
     points: Annotated[Path | None, typer.Option(help="table of actuator, reading, length (.csv or .yaml)")] = None,
     calibration: FileOption = None,
     save: SaveOption = False,
-    anew: Annotated[bool, typer.Option("--anew", help="replace a calibration file that is for another bus")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="replace the calibration file of another bus")] = False,
     tension: TensionOption = "",
     rule: Annotated[str, typer.Option(help="resolution of the measured lengths")] = "0.2 mm",
     as_json: JsonOption = False,
@@ -128,7 +130,9 @@ def watch_command(
 @servo.command("home")
 def home_command(
     robot: RobotArgument,
-    actuators: Annotated[list[str], typer.Argument(help="which tendons, one after the other", show_default=False)],
+    actuators: Annotated[
+        list[str], typer.Argument(help="actuators whose tendons are homed, one after the other", show_default=False)
+    ],
     port: PortOption = "",
     board: BoardOption = "",
     calibration: FileOption = None,
@@ -146,7 +150,9 @@ def home_command(
 @servo.command("reboot")
 def reboot_command(
     robot: RobotArgument,
-    actuators: Annotated[list[str], typer.Argument(help="whose servos, one after the other", show_default=False)],
+    actuators: Annotated[
+        list[str], typer.Argument(help="actuators whose servos are rebooted, one after the other", show_default=False)
+    ],
     port: PortOption = "",
     board: BoardOption = "",
     as_json: JsonOption = False,

@@ -90,7 +90,7 @@ def run_calibrate(robot_name: str, actuators: list[str], options: CalibrateOptio
         _from_file(robot, names, options.points, options)
         return
     if options.as_json:
-        raise TensegrityError("--json goes with --points, where nobody is asked; leave it out, or name a file.")
+        raise TensegrityError("--json needs --points, which asks no questions; leave it out, or name a file.")
     tension = read_amount(options.tension, "force", "--tension") if options.tension else None
     with open_session(robot, options.bus) as session:
         changes = CalibrationChanges(session.store, options.anew)

@@ -130,7 +130,7 @@ def _listed(path: Path, text: str, columns: Sequence[str]) -> list[tuple[str, di
         content: Any = YAML(typ="safe", pure=True).load(text)
     except YAMLError as error:
         text = " ".join(str(error).split())
-        raise TensegrityError(f"{path} is no YAML ({text}); mend it, or write a .csv.") from error
+        raise TensegrityError(f"{path} is no YAML ({text}); correct it, or write a .csv.") from error
     if not isinstance(content, list):
         raise TensegrityError(f"{path} must be a list of points: - {{{', '.join(f'{c}: ...' for c in columns)}}}.")
     rows = []

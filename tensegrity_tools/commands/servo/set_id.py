@@ -41,8 +41,8 @@ def find_one(line: SerialPort, number: int, options: PortOptions) -> FoundServo:
         )
     if len(servos) > 1 or servos[0].doubled:
         raise BusError(
-            f"more than one servo answers under id {number} at {line.path}. Connect one alone and set its id, or tell "
-            "them apart by --baud-rate or --protocol."
+            f"more than one servo answers under id {number} at {line.path}. Connect one alone and set its id, or "
+            "distinguish them by --baud-rate or --protocol."
         )
     return servos[0]
 

@@ -72,7 +72,7 @@ def run_watch(robot_name: str, options: BusOptions, cycles: int | None, *, as_js
 
                 watcher.run(cycles, show)
         except KeyboardInterrupt:
-            console.print("ended; the servos are as they were")
+            console.print("ended; the servos are unchanged")
 
 
 class Watcher:

@@ -19,7 +19,7 @@ def found(reported, seen, expected):
     for change, next_told in zip(seen, reported, strict=True):
         if answer.see(1.0, one, change, none, none, expected):
             return answer.periods
-        answer.tell(1.0, one, next_told, none)
+        answer.record(1.0, one, next_told, none)
     return None
 
 

@@ -179,5 +179,47 @@ def test_a_robot_lighter_than_stated_is_not_lifted_by_the_tensions_that_it_began
     made = qp_loop.loop("cable_robot", plant=plant_of("cable_robot", Case("lighter", density=0.9)))
     home = made.look().pose[0]
     outputs, tensions = made.run(0.3)
-    floor = made.control._floor
+    floor = made.control.bounds.floor
     assert np.max(np.abs(outputs - home)) < 2e-3 and np.min(tensions / floor) > 2.0
+
+
+def folding_arm(lengths, start):
+    """A hanging arm of links in a plane, each driven by a motor, whose tip is controlled."""
+    bodies, joints, above, last = {}, [], "world", 0.0
+    for k, (length, angle) in enumerate(zip(lengths, start, strict=True)):
+        shape = {"kind": "box", "size": [length, 0.03, 0.03], "density": 2000, "frame": {"at": [0.5 * length, 0, 0]}}
+        bodies[f"link{k}"] = {"shapes": [shape]}
+        joint = {"name": f"j{k}", "kind": "revolute", "parent": above, "body": f"link{k}", "axis": [0, 1, 0]}
+        joints.append({**joint, "frame": {"at": [last, 0, 0]}, "start": [angle]})
+        above, last = f"link{k}", length
+    motors = [{"drives": f"j{k}", "position": [-3, 3], "rate": 4, "effort": 100} for k in range(len(lengths))]
+    tip = {"name": "tip", "body": above, "frame": {"at": [last, 0, 0]}, "controlled": ["x", "z"]}
+    file = {"kind": "mechanism", "name": "arm", "gravity": [0, 0, -9.81], "bodies": bodies, "joints": joints}
+    return parse_robot(yaml.safe_dump({**file, "actuators": motors, "outputs": [tip]}), "arm.yaml")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_arm_of_more_links_than_its_output_needs_comes_home_as_it_was(monkeypatch):
+    robot = folding_arm((0.3, 0.4, 0.2, 0.25, 0.12), (0.6, -0.9, 0.8, -0.5, 0.7))
+    monkeypatch.setattr(qp_loop, "robot_named", lambda name: robot)
+    made = qp_loop.loop("arm", period=0.01)
+    made.run(1.5)
+    home, q, moved = made.look().pose[0], np.array(made.look().q), 0.0
+    for goal in (home + np.array([0.06, 0.0, 0.05]), home):
+        made.run(made.control.set_goal(made.time, goal).duration + 1.0)
+        assert np.linalg.norm(made.look().pose[0] - goal) < 1e-4
+        moved = max(moved, float(np.max(np.abs(made.look().q - q))))
+    assert 0.05 < moved < 0.5
+    assert np.max(np.abs(made.look().q - q)) < 2e-3
+
+
+def test_the_speed_of_an_output_is_that_of_joints_that_move_as_little_as_they_can(monkeypatch):
+    robot = folding_arm((0.3, 0.4, 0.05), (0.6, -0.9, 0.8))
+    monkeypatch.setattr(qp_loop, "robot_named", lambda name: robot)
+    equations = qp_loop.loop("arm", period=0.01).control.equations
+    equations.update(np.array(robot.model.initial_configuration), np.zeros(3))
+    jacobian = equations.arrays.jacobian @ np.linalg.inv(equations.arrays.inputs)
+    control = qp_loop.loop("arm", period=0.01).control
+    control.equations.update(np.array(robot.model.initial_configuration), np.zeros(3))
+    efforts = control._efforts_for(control.equations.arrays.output_1)
+    assert control.equations.arrays.joint_1 @ efforts == pytest.approx(np.linalg.pinv(jacobian), rel=1e-6, abs=1e-9)

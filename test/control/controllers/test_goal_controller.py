@@ -247,7 +247,7 @@ def test_controllers_of_mechanisms_want_coordinates():
     control = make_controller("kinematic", load_robot("biglide"))
     with pytest.raises(TensegrityError, match="needs q and v"):
         control.reset(0.0, RobotState())
-    with pytest.raises(TensegrityError, match="reset it"):
+    with pytest.raises(TensegrityError, match="call reset"):
         control.set_goal(0.0, [0.0, 0.3, 0.0])
 
 

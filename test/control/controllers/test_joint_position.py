@@ -133,7 +133,7 @@ def test_positions_that_make_no_sense_are_refused():
     controller = make_controller("joint_position", load_robot("single_strut"))
     with pytest.raises(TensegrityError, match="positions must be 3 finite numbers: B1, B2, B3"):
         controller.reset(0.0, RobotState(positions=np.array([0.0, np.nan, 0.0])))
-    with pytest.raises(TensegrityError, match="has not seen the robot yet"):
+    with pytest.raises(TensegrityError, match="has not received a state yet"):
         controller.set_goal(0.0, [0.0, 0.0, 1.0])
 
 

@@ -11,7 +11,7 @@ from qp_loop import BALL_MAST, Loop, loop, robot_named
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
-from tensegrity_control.controllers.qp import DELAYED, affordable
+from tensegrity_control.controllers.loop_bandwidth import DELAYED, affordable
 from tensegrity_control.inverse_kinematics.continuation import Continuation
 from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_control.registry import suitable
@@ -290,34 +290,34 @@ def test_floors_rise_by_what_tensions_were_seen_below_what_they_should_be_and_th
     control, state = make_controller("qp", robot, period=period), Simulation(robot).state
     seen = RobotState(pose=robot.output_pose(state.q), q=state.q, v=state.v)
     control.reset(0.0, seen)
-    stretch, floor = control._stretch, control._floor
+    stretch, floor = control._stretch, control.bounds.floor
     commanded, one = stretch.elastic.copy(), np.eye(len(floor))[0]
 
     def see(tensions, time, acts=0.0):
         stretch.seen[:] = tensions
-        control._doubt_tensions(time, acts)
+        control._watch_tensions(time, acts)
 
     see(commanded - 0.02 * floor * one, 0.0)  # what it grew by is not known yet
-    np.testing.assert_allclose(control.doubt, 0.02 * floor * one, atol=1e-9)
+    np.testing.assert_allclose(control.bounds.reserve, 0.02 * floor * one, atol=1e-9)
     see(commanded - 0.02 * floor * one, 0.0)
-    np.testing.assert_allclose(control.doubt, 0.02 * floor * one, atol=1e-9)
+    np.testing.assert_allclose(control.bounds.reserve, 0.02 * floor * one, atol=1e-9)
     see(commanded - 0.05 * floor * one, 0.0)
     ahead = DELAYED * period + period + stretch.lag[0]  # until the next command acts and has changed the tension
     expected = (0.05 + 0.03 * ahead / period) * floor * one
-    np.testing.assert_allclose(control.doubt, expected, atol=1e-9)
-    control._short[:] = 0.02 * floor * one
+    np.testing.assert_allclose(control.bounds.reserve, expected, atol=1e-9)
+    control.bounds.shortfall[:] = 0.02 * floor * one
     see(commanded - 0.05 * floor * one, 0.0, acts=DELAYED * period + 0.002)
     expected += 0.03 * 0.002 / period * floor * one
-    np.testing.assert_allclose(control.doubt, expected, atol=1e-9)
+    np.testing.assert_allclose(control.bounds.reserve, expected, atol=1e-9)
     control.command(0.0, seen)
-    assert control.program.tension_low[0] == pytest.approx((control.low + expected)[0])
+    assert control.program.tension_low[0] == pytest.approx((control.bounds.low + expected)[0])
     # never beyond what is desired, or half of the floor where that is no more
     desired = control.program.desired_tension
-    for level in (1.1 * control.low[0], 4.0 * floor[0]):
+    for level in (1.1 * control.bounds.low[0], 4.0 * floor[0]):
         desired[0] = level
         see(commanded - 100.0 * floor * one, 0.0)
-        assert control.doubt[0] == pytest.approx(max(0.5 * floor[0], level - control.low[0]))
-    before = control.doubt.copy()
+        assert control.bounds.reserve[0] == pytest.approx(max(0.5 * floor[0], level - control.bounds.low[0]))
+    before = control.bounds.reserve.copy()
     for _ in range(100):
         see(commanded, -1.0)  # nothing was commanded for that time
-    np.testing.assert_allclose(control.doubt, before * np.exp(-1.0), rtol=1e-6)
+    np.testing.assert_allclose(control.bounds.reserve, before * np.exp(-1.0), rtol=1e-6)

@@ -204,3 +204,18 @@ def test_axes_that_no_efforts_move_apart_are_refused_by_name_and_fewer_of_them_t
             continue
         with pytest.raises(TensegrityError, match=r"singular position: to move (x|z) and ry of its output apart"):
             control.reset(0.0, state)
+
+
+@pytest.mark.parametrize("bent", [0.02, 0.1])
+def test_a_goal_that_would_take_hours_beside_a_singular_position_is_refused_with_the_axis(bent):
+    """It was accepted, for 5,400 s in which nothing was seen to move."""
+    nearly = ARM.replace('start: ["60 deg"]', f'start: ["{bent} deg"]').replace(
+        'start: ["-30 deg"]', 'start: ["0 deg"]'
+    )
+    robot = parse_robot(nearly, "nearly.yaml")
+    control, start = make_controller("qp", robot), Simulation(robot)
+    state = start.state
+    control.reset(0.0, RobotState(q=state.q, v=state.v))
+    here = start.observe().pose[0]
+    with pytest.raises(TensegrityError, match=r"would take .* s, above .*hardly move the output along x"):
+        control.set_goal(0.0, here + np.array([-0.1, 0.05, 0.0]))

@@ -255,7 +255,7 @@ def test_feedback_stops_at_its_limit_and_ignores_a_pose_that_is_no_number() -> N
 
 def test_goals_before_the_first_state_are_refused() -> None:
     controller = make_controller("tendon_length", ROBOT)
-    with pytest.raises(TensegrityError, match="reset it"):
+    with pytest.raises(TensegrityError, match="call reset"):
         controller.set_goal(0.0, (0.0, 0.0, 0.2))
     assert controller.status(0.0).phase == "idle"
 

@@ -36,7 +36,7 @@ def goal_from_home(move=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0), rigid_bars=True):
 
 
 def lowest_margin(plan):
-    """Smallest room to any limit of the actuators along the whole path; negative where one is broken."""
+    """Smallest margin to any limit of the actuators along the whole path; negative where one is broken."""
     margins = []
     for shape in plan.path:
         for actuator, member in zip(ROBOT.actuators, MEMBERS, strict=True):
@@ -77,7 +77,7 @@ def test_the_path_begins_at_the_start_bit_for_bit_and_ends_at_the_goal() -> None
     assert np.abs(plan.pose_error).max() < 1e-9
 
 
-def test_the_pose_stays_near_the_straight_way() -> None:
+def test_the_pose_stays_near_the_straight_line() -> None:
     plan = plan_to(goal_from_home((0.02, 0.0, 0.0)))
     strays = [pose_error(shape.pose, HOMES[True].pose)[1:3] for shape in plan.path]
     assert np.abs(strays).max() < 1e-3
@@ -181,7 +181,7 @@ def test_an_unreachable_goal_names_the_tendons_and_limits_that_bind() -> None:
         assert name in str(error)
     assert "nearest reachable pose" in str(error).lower()
     assert "mm" in str(error)
-    limits = [each.partition(": ")[2] for each in str(error).partition("What stops it: ")[2].split("; ")]
+    limits = [each.partition(": ")[2] for each in str(error).partition("Cause: ")[2].split("; ")]
     assert len(limits) == len(set(limits)), "a limit that stops several tendons is said once"
 
 

@@ -93,9 +93,9 @@ def test_a_hold_calls_off_the_plan_that_is_being_made(strut):
     control.command(0.0, look())
     replanning = control._replanning
     assert replanning._job is not None
-    wish = replanning._cancellation
+    cancellation = replanning._cancellation
     control.hold(0.005)
-    assert replanning._job is None and "held" in wish.reason
+    assert replanning._job is None and "held" in cancellation.reason
     control.command(0.01, look())  # it brakes: nothing is planned anew
     assert replanning._job is None and replanning.made == 0
 

@@ -19,7 +19,7 @@ from tensegrity_dynamics.robots.load_robot import parse_robot
 
 
 def problem(seed):
-    """Particular tensions and two self-stresses of eight cables, with room between floor and ceiling."""
+    """Particular tensions and two self-stresses of eight cables, with a gap between floor and ceiling."""
     rng = np.random.default_rng(seed)
     stress = np.linalg.qr(rng.normal(size=(8, 2)))[0].T
     inside = rng.uniform(20.0, 60.0, 8)

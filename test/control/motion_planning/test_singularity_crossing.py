@@ -99,16 +99,16 @@ def test_forces_of_a_planned_crossing_are_the_same_just_before_and_just_after_it
     """They hang on the jerk there, so that the path is C3; those of a path without the criterion grow like 1/t."""
     kinematics, start = machine
     points, times = np.array([(0.1, 0.3), (0.0, 1.0), (-0.1, 1.8)]), np.array([0.0, 0.9, 2.0])
-    rate, wish = np.array([-0.2, 0.5]), np.array([0.4, -1.0])
-    path = crossing_trajectory(kinematics, points, times, start, rate, wish)
+    rate, acceleration = np.array([-0.2, 0.5]), np.array([0.4, -1.0])
+    path = crossing_trajectory(kinematics, points, times, start, rate, acceleration)
     np.testing.assert_allclose(path.value(0.9, 1), rate, atol=1e-12)
     q = kinematics.inverse(points[1], kinematics.inverse(points[0], start))
     free = np.array([1.0, TANGENT]) / np.hypot(1.0, TANGENT)  # along it the criterion leaves the acceleration open
-    np.testing.assert_allclose(path.value(0.9, 2) @ free, wish @ free, atol=1e-6)
+    np.testing.assert_allclose(path.value(0.9, 2) @ free, acceleration @ free, atol=1e-6)
     assert abs(criterion(kinematics, q, rate, path.value(0.9, 2))[0]) < 1e-6
     before, after = efforts_along(kinematics, path, start, [0.9 - 1e-4, 0.9 + 1e-4])
     np.testing.assert_allclose(before, after, atol=2e-2)
-    without = smooth_crossing(times, points, rate, wish * [1.0, 0.0])
+    without = smooth_crossing(times, points, rate, acceleration * [1.0, 0.0])
     far, near = np.abs(efforts_along(kinematics, without, start, [0.9 + 1e-3, 0.9 + 1e-4]))
     np.testing.assert_allclose(near / far, 10.0, rtol=0.05)
 

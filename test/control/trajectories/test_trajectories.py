@@ -372,7 +372,7 @@ def test_limits_in_a_file_slow_the_motion_down():
         ("cubic Hermite", "cubic Hermit", r"way\.yaml:1: kind: .*Did you mean 'cubic Hermite'"),
         ("psi_rate]", "chi_rate]", r"way\.yaml:2: columns\.4: 'chi_rate' has no coordinate"),
         (", psi_rate]", "]", r"way\.yaml:2: columns: the column 'psi_rate' is missing"),
-        ("cubic Hermite", "minimum jerk", r"way\.yaml:2: columns\.3: minimum jerk takes no column 'phi_rate'"),
+        ("cubic Hermite", "minimum jerk", r"way\.yaml:2: columns\.3: minimum jerk has no column 'phi_rate'"),
         (FILE, "", r"way\.yaml:1: a trajectory is a mapping, found nothing"),
         ("kind:", "limits: {velocity: 1 m/s}\nkind:", r"way\.yaml:1: limits\.velocity: .*a unit of speed"),
         ("kind:", "kin:", r"way\.yaml:1: kin: .*Did you mean 'kind'"),

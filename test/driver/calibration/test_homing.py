@@ -279,7 +279,7 @@ def test_whatever_is_read_homing_ends_in_time_and_never_asks_for_more_than_its_s
 
 
 def test_a_threshold_without_room_below_the_ceiling_is_refused() -> None:
-    with pytest.raises(TensegrityError, match="leaves no room"):
+    with pytest.raises(TensegrityError, match="leaves no margin"):
         Homing(spool(), PERIOD, HomingSettings(threshold=150.0))
     with pytest.raises(TensegrityError, match=r"homing\.ceiling: 40 N is not above the threshold of 50 N"):
         validate_block(HomingSettings, {"threshold": 50.0, "ceiling": 40.0}, "homing")

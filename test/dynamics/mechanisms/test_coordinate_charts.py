@@ -51,8 +51,8 @@ def test_the_linear_system_is_the_slope_of_accelerations(mast):
     np.testing.assert_allclose(acceleration, model.accelerations(q, rate, effort), atol=1e-9)
     slopes = np.zeros((n, 2 * n))
     for k, step in enumerate(h * np.eye(n)):
-        places = [model.closed_configuration(q, w + sign * step) for sign in (1.0, -1.0)]
-        sides = [model.accelerations(each, rate, effort) for each in places]
+        positions = [model.closed_configuration(q, w + sign * step) for sign in (1.0, -1.0)]
+        sides = [model.accelerations(each, rate, effort) for each in positions]
         slopes[:, k] = (sides[0] - sides[1]) / (2 * h)
         sides = [model.accelerations(q, rate + sign * step, effort) for sign in (1.0, -1.0)]
         slopes[:, n + k] = (sides[0] - sides[1]) / (2 * h)

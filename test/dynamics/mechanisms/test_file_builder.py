@@ -347,4 +347,6 @@ def test_sizes_of_a_primitive_are_counted():
 def test_limits_of_an_actuator_must_hold_its_start():
     data = raw("biglide")
     data["actuators"][1]["position"] = [0.1, 0.2]
-    assert "actuators[1] (foot_2).position: the start of rail_2, 0 m, lies outside of 0.1 to 0.2 m" in refusal(data)
+    assert "actuators[1] (foot_2).position: the start of rail_2, 0 m, is outside its limits 0.1 to 0.2 m" in refusal(
+        data
+    )

@@ -63,21 +63,6 @@ def test_reduced_equations_of_the_machines_agree_with_their_forward_dynamics(mac
     np.testing.assert_allclose(own, whole, rtol=0, atol=1e-9 * np.max(np.abs(whole)))
 
 
-def test_preferred_coordinates_become_the_independent_ones():
-    mechanism, q = single_strut()
-    expected = ("x-revoluteJt", "y-revoluteJt", "B1-involuteJt.strain", "B2-involuteJt.strain", "B3-involuteJt.strain")
-    assert set(multibody.independent_coordinates(mechanism, q, prefer=expected).names) == set(expected)
-
-
-def test_preferred_coordinates_that_depend_on_each_other_are_named():
-    mechanism, q = single_strut()
-    expected = ("x-revoluteJt", "y-revoluteJt", "B1-blockJt")
-    with pytest.raises(TensegrityError, match=r"are not independent here: \S+ follows from the others"):
-        multibody.independent_coordinates(mechanism, q, prefer=expected)
-    with pytest.raises(TensegrityError, match="There is no coordinate 'x-revolute'"):
-        multibody.independent_coordinates(mechanism, q, prefer=("x-revolute",))
-
-
 @given(st.integers(0, 10_000))
 @MANY
 def test_inverse_dynamics_undoes_forward_dynamics(seed):
@@ -105,37 +90,6 @@ def test_driven_joints_that_cannot_give_an_acceleration_are_told_apart():
     assert set(driven) <= {mechanism.velocities_of(name).start for name in pulleys}
     with pytest.raises(TensegrityError, match="There is no joint 'B4-pulleyJt'"):
         multibody.inverse_dynamics(mechanism, q, np.zeros(14), expected, ["B4-pulleyJt"])
-
-
-@given(st.integers(0, 10_000))
-@MANY
-def test_efforts_within_limits_give_the_most_of_an_acceleration(seed):
-    mechanism = mixed_mechanism(seed, cables=True)
-    (q, v), random = random_state(mechanism, seed), np.random.default_rng(seed)
-    target, basis = random.normal(size=v.size), multibody.independent_coordinates(mechanism, q).basis
-    names = [joint.name for joint in mechanism.joints]
-    free = multibody.inverse_dynamics(mechanism, q, v, target, names)
-    most = float(np.max(np.abs(free.effort)))
-    wide = multibody.inverse_dynamics(mechanism, q, v, target, names, dict.fromkeys(names, (-2.0 * most, 2.0 * most)))
-    np.testing.assert_array_equal(wide.effort, free.effort)
-    low, high = -random.uniform(0.1, 0.7) * most, random.uniform(0.1, 0.7) * most
-    found = multibody.inverse_dynamics(mechanism, q, v, target, names, dict.fromkeys(names, (low, high)))
-    parts = multibody.equations(mechanism, q, v)
-    left = basis.T @ (parts.mass @ target + parts.bias - parts.passive - found.effort)
-    assert found.missing == pytest.approx(np.max(np.abs(left)))
-    slope, small = -basis @ left, 1e-6 * most * np.linalg.norm(basis, 2) ** 2  # of |left|^2 / 2 by each effort
-    assert np.all(found.effort >= low) and np.all(found.effort <= high)
-    above, below = found.effort > low + 1e-9 * most, found.effort < high - 1e-9 * most
-    assert np.all(slope[above] < small) and np.all(slope[below] > -small)
-
-
-def test_limits_of_efforts_that_are_none_are_named():
-    mechanism, q = single_strut()
-    arguments = (mechanism, q, np.zeros(14), np.zeros(14), ["B1-pulleyJt"])
-    with pytest.raises(TensegrityError, match="There is no driven joint 'B2-pulleyJt'"):
-        multibody.inverse_dynamics(*arguments, {"B2-pulleyJt": (-1.0, 1.0)})
-    with pytest.raises(TensegrityError, match="limits of B1-pulleyJt: 1 must be below -1"):
-        multibody.inverse_dynamics(*arguments, {"B1-pulleyJt": (1.0, -1.0)})
 
 
 @given(st.integers(0, 10_000))

@@ -236,7 +236,7 @@ def test_a_body_may_state_its_mass_centre_and_inertia():
 BAD = {
     "{friction: -1}": "joints.0.*resistance.*friction is -1",
     "{stiffness: '3 N'}": "joints.0.*resistance.stiffness.*torsional stiffness",
-    "{limits: [1, -1], stop_stiffness: 3}": "resistance.*leave no room",
+    "{limits: [1, -1], stop_stiffness: 3}": "resistance.*empty range",
     "{limits: [0, 1]}": "stop_stiffness above zero",
     "{stop_stiffness: 3}": "no limits",
     "{friction_speed: 0}": "friction_speed is 0",

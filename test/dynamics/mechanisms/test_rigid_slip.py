@@ -134,8 +134,8 @@ def test_contacts_of_a_chain_stick_and_slip_each_by_its_own_law(heavy, rough):
         assert seen.contacts[1:4] == ("sticks", "sticks", "sticks")
         assert np.abs(simulation.state.v).max() == 0.0
         return
-    way = np.sign(heavy - 1)
-    first, middle, last = first**way, middle**way, last**way
+    sign = np.sign(heavy - 1)
+    first, middle, last = first**sign, middle**sign, last**sign
     # heavy (g - a) = T1, T1 = first T2, T3 = last T4, T4 = g + a; the wheel turns with the rope, or T2 = middle T3
     if rough > 1.0:
         fall = (heavy - first * last) * GRAVITY / (heavy + first * (1 + last))

@@ -77,7 +77,7 @@ def test_the_cable_leaves_the_rim_of_a_skew_pulley_along_its_tangent():
     [
         ("skew: true", "skew: false", "pulley_axis: it must be square to block_axis.*say skew: true"),
         ("[0, -1, 0.3]", "[0, -0.01, 1]", "lies along block_axis"),
-        ("swivel: [0.07, 0.01, -0.02]", "swivel: [0, 2, 0]", "beside the pulley's plane"),
+        ("swivel: [0.07, 0.01, -0.02]", "swivel: [0, 2, 0]", "away from the pulley's plane"),
         ("at: [0.03, 0.02, 0.01]", "at: [-0.23, -0.25, 0.97]", "within the pulley radius"),
     ],
 )  # fmt: skip

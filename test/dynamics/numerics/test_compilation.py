@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from collections import namedtuple
 from copy import deepcopy
@@ -138,6 +139,42 @@ def test_machine_code_of_its_own_is_made_of_what_python_calls(kind, has_machine_
     [made] = halve.overloads.values()
     _, _, (machine_code, _) = made.library.serialize_using_object_code()
     assert (made.fndesc.llvm_func_name.encode() in machine_code) is has_machine_code
+
+
+ANOTHER_NUMBA = """
+import llvmlite.binding as llvm
+from numba.core import codegen
+{change}
+from tensegrity_dynamics.numerics.compilation import PartCompiler, compiled, compiled_part
+assert PartCompiler is None
+
+@compiled_part
+def halve(x):
+    return 0.5 * x
+
+@compiled
+def caller(x):
+    return halve(x)
+
+print(caller(3.0), halve(5.0))
+"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "del codegen.JITCodeLibrary",
+        "class Codegen: pass\ncodegen.Codegen = Codegen",
+        "parse = llvm.parse_assembly\ndef refuse(text):\n    if 'ptr null' in text: raise RuntimeError\n"
+        "    return parse(text)\nllvm.parse_assembly = refuse",
+    ],
+    ids=["without its class", "without its method", "with another LLVM"],
+)
+def test_parts_compile_as_other_functions_with_a_numba_that_lacks_a_private_piece(change, tmp_path):
+    script = tmp_path / "another.py"
+    script.write_text(ANOTHER_NUMBA.format(change=change))
+    answer = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert answer.stdout == "1.5 2.5\n", answer.stderr
 
 
 def test_an_array_of_another_shape_is_refused_by_a_slice():

@@ -188,7 +188,7 @@ def test_an_installed_package_registers_it_when_a_file_asks_for_it(
 ) -> None:
     unregister_robot_type("hoist")
     monkeypatch.setattr(extensions, "import_extensions", import_extensions := extensions.import_extensions.__wrapped__)
-    monkeypatch.setattr("tensegrity_dynamics.robots.load_robot.import_extensions", import_extensions)
+    monkeypatch.setattr("tensegrity_dynamics.robots.file_reader.import_extensions", import_extensions)
     monkeypatch.setitem(CONTROLLERS, "winch", Controller)  # the test takes it away at its end
     monkeypatch.syspath_prepend(install(tmp_path, "hoist_control"))
     crane = load_robot(path)

@@ -177,8 +177,8 @@ def test_angles_count_in_degrees_where_the_file_says_so() -> None:
 WRONG = [
     ("rest_length: 6", 'rest_length: "3 kg"', 13, "members[0] (pull_left).rest_length", ["unit of mass", "'3 kg'"]),
     ("rest_length: 6", "rest_length: -6", 13, "members[0] (pull_left).rest_length", ["above 0", "-6"]),
-    ("rest_length: 6", "rest_length: .nan", 13, "members[0] (pull_left).rest_length", ["length", ".nan"]),
-    ("rest_length: 6", "rest_length: .inf", 13, "members[0] (pull_left).rest_length", ["length", ".inf"]),
+    ("rest_length: 6", "rest_length: .nan", 13, "members[0] (pull_left).rest_length", ["length", "finite", "nan"]),
+    ("rest_length: 6", "rest_length: .inf", 13, "members[0] (pull_left).rest_length", ["length", "finite", "inf"]),
     ("rest_length: 6", "rest_length: 1e999", 13, "members[0] (pull_left).rest_length", ["finite"]),
     ("rest_length: 6", "rest_length: true", 13, "members[0] (pull_left).rest_length", ["a length is needed", "True"]),
     ("rest_length: 6", "rest_lenght: 6", 13, "members[0] (pull_left).rest_lenght", ["Did you mean 'rest_length'?"]),
@@ -201,7 +201,7 @@ WRONG = [
     ("drives: pull_left", "drives: mast", 17, "actuators[0] (mast).position", ["the start of mast", "outside"]),
     ("drives: pull_left", "drives: back", 17, "actuators[0] (back).drives", ["pull_left, pull_right"]),
     ("drives: pull_left", "drives: pull_right", 18, "actuators[1] (winch)", ["driven by actuator pull_right already"]),
-    ("position: [4, 8], rate: \"10", "position: [8, 4], rate: \"10", 17, "actuators[0] (pull_left)", ["leave no room"]),
+    ("position: [4, 8], rate: \"10", "position: [8, 4], rate: \"10", 17, "actuators[0] (pull_left)", ["empty range"]),
     ("left, position: [4, 8]", "left, position: [7, 8]", 17, "actuators[0] (pull_left).position", ["outside"]),
     ("minimum_tension: 0.1", "minimum_tension: 9", 17, "actuators[0] (pull_left)", ["minimum tension"]),
     ('"10 cm/s"', '"10 deg/s"', 17, "actuators[0] (pull_left).rate", ["unit of angular speed", "a speed is needed"]),
@@ -484,3 +484,28 @@ def test_a_good_file_with_any_characters_changed_gives_a_robot_or_a_robot_file_e
 def test_the_tree_that_the_changes_start_from_is_a_robot() -> None:
     assert parse_robot(json.dumps(GOOD)).name == "tripod"
     assert "tripod" not in shipped_robots()
+
+
+@pytest.mark.parametrize("word", [".nan", ".NaN", ".inf", "-.INF", "+.inf"])
+def test_what_yaml_reads_as_no_finite_number_is_neither_a_name_nor_a_quantity(word: str) -> None:
+    named = GOOD_TOUR.replace("NAME", word)
+    with pytest.raises(RobotFileError, match=r"tour\[0\].name: a text is needed; found [-+]?(nan|inf)"):
+        parse_robot(named, "tour.yaml")
+    assert parse_robot(GOOD_TOUR.replace("NAME", f"'{word}'"), "tour.yaml").tour[0].name == word
+    with pytest.raises(RobotFileError, match="must be finite"):
+        parse_robot(GOOD_TOUR.replace("NAME", "up").replace("0.25", word), "tour.yaml")
+
+
+GOOD_TOUR = """
+kind: structure
+name: swing
+nodes:
+  hook: {position: [0, 0, 1], fixed: true}
+  seat: {position: [0, 0, 0.5], mass: 0.25}
+members:
+  - {name: rope, kind: tendon, nodes: [hook, seat], rest_length: 0.49, stiffness: 500}
+actuators:
+  - {drives: rope, position: [0.2, 0.9], rate: 0.1, effort: 30}
+outputs: [{name: seat, nodes: {seat: [0, 0, 0]}, controlled: [z]}]
+tour: [{name: NAME, move: [0, 0, 0.01]}]
+"""

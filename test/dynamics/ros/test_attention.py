@@ -156,7 +156,7 @@ def test_a_node_that_ends_leaves_the_graph_with_its_actions_before_its_process_d
     elsewhere.init(args=[])
     observer = rclpy.create_node("observer", context=elsewhere)
     node = RobotNode("acting")
-    _doors = ActionServer(node, FollowTrajectory, "act", lambda _: None), ActionClient(node, FollowTrajectory, "act")
+    _actions = ActionServer(node, FollowTrajectory, "act", lambda _: None), ActionClient(node, FollowTrajectory, "act")
     until(lambda: "acting" in observer.get_node_names())
     node.destroy_node()
     until(lambda: "acting" not in observer.get_node_names())
@@ -166,14 +166,14 @@ def test_a_node_that_ends_leaves_the_graph_with_its_actions_before_its_process_d
 
 def test_what_waits_of_a_subscription_is_taken_in_order_without_a_turn_of_the_executor(ros) -> None:
     ros()
-    node, told = RobotNode("told"), []
+    node, received = RobotNode("told"), []
     said = node.create_publisher(String, "said", STATE)
-    news = node.create_subscription(String, "said", lambda message: told.append(message.data), STATE)
+    news = node.create_subscription(String, "said", lambda message: received.append(message.data), STATE)
     until(said.get_subscription_count)
     for text in ("a", "b", "c"):
         said.publish(String(data=text))
-    until(lambda: node.take_waiting(news) or len(told) == 3)
-    assert told == ["a", "b", "c"]
+    until(lambda: node.take_waiting(news) or len(received) == 3)
+    assert received == ["a", "b", "c"]
     node.take_waiting(news)  # nothing waits: nothing happens
-    assert len(told) == 3
+    assert len(received) == 3
     node.destroy_node()

@@ -146,14 +146,14 @@ def test_a_node_that_fails_is_named_and_the_others_end_only_if_they_need_it(ros,
     unneeded["speaker"].fails = True
     ros.spin_until(lambda: "speaker" not in unneeded)
     assert "hearer" in unneeded
-    assert "speaker failed: no more words; the others go on without it" in capsys.readouterr().err
+    assert "speaker failed: no more words; the others continue without it" in capsys.readouterr().err
 
 
 def test_a_node_that_cannot_start_is_named(ros, capsys) -> None:
     with pytest.raises(TensegrityError, match="shy: it does not want to"):
         ros(hearer=Hearer, shy=Shy)
     assert list(ros(may_end=("shy",), hearer=Hearer, shy=Shy).nodes) == ["hearer"]
-    assert "shy: it does not want to; the others go on" in capsys.readouterr().err
+    assert "shy: it does not want to; the others continue" in capsys.readouterr().err
 
 
 def test_a_callback_that_wants_to_know_where_a_message_came_from_gets_it_from_the_bus(ros) -> None:

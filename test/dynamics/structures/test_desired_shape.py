@@ -118,7 +118,7 @@ def test_tendons_that_would_push_are_named() -> None:
         ({"prestress": 1e4}, "more than its length|stiffer"),
     ],
 )
-def test_impossible_wishes_are_refused_by_name(asked: dict, said: str) -> None:
+def test_impossible_requests_are_refused_by_name(asked: dict, said: str) -> None:
     with pytest.raises(TensegrityError, match=said):
         find_rest_lengths(prism(), **asked)
 

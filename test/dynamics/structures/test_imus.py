@@ -68,7 +68,7 @@ def test_imus_of_a_file_are_read_with_units_and_wrong_ones_are_refused_by_line_a
         ("[{bar: rod}, {bar: rod}]", r"imu\[1\].bar: rod carries imu\[0\] already"),
         ("[{bar: rod, noise: -1}]", r"imu\[0\].noise"),
         ("[{bar: rod, rate: 0}]", r"imu\[0\].rate"),
-        ("[{bar: rod}]\ngravity: [0, 0, 0]", "imu: it tells the direction of gravity, and there is none"),
+        ("[{bar: rod}]\ngravity: [0, 0, 0]", "imu: it measures the direction of gravity, and there is none"),
     ):
         with pytest.raises(RobotFileError, match=words):
             parse_robot(FILE + "imu: " + block)

@@ -51,6 +51,14 @@ def test_a_message_is_read_in_the_order_of_its_time(tmp_path: Path) -> None:
         assert [each.time for each in bag.messages()] == [10, 20, 30]
 
 
+@pytest.mark.parametrize("kept", [0, 3, 5, 30])
+def test_bytes_that_are_no_message_of_their_type_are_an_error_in_words(tmp_path: Path, kept: int) -> None:
+    write_samples(tmp_path / "bag", [("/a", 10, sample(10, [1.0, 2.0])[:kept])])
+    with Bag(tmp_path / "bag") as bag:
+        with pytest.raises(TensegrityError, match=r"on /a is no examples/msg/Sample"):
+            bag.decoder("/a")(next(bag.messages()).data)
+
+
 def test_there_is_no_bag_where_something_is_already(tmp_path: Path) -> None:
     (tmp_path / "bag").mkdir()
     with pytest.raises(TensegrityError, match="exists already"):

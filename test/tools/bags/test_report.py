@@ -156,5 +156,5 @@ def test_words_beside_loads_are_never_cut_at_an_edge(page: Path) -> None:
 def test_a_bag_without_a_robot_has_no_page(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as writer:
         write(writer, "/clock", "std_msgs/msg/String", 0, String(data="x"))
-    with pytest.raises(TensegrityError, match="says nothing of its robot"):
+    with pytest.raises(TensegrityError, match="does not name its robot"):
         write_report(tmp_path / "bag", tmp_path / "page.html")

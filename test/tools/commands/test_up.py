@@ -33,7 +33,7 @@ def test_a_crash_of_what_only_shows_ends_nobody_else_and_is_said_once(kind, stat
     for _ in range(3):
         alive.check()
     said = " ".join(capsys.readouterr().out.split())  # a terminal may break the line anywhere
-    assert said.count("the robot goes on without it") == 2 and "last words of view" in said
+    assert said.count("the robot continues without it") == 2 and "last words of view" in said
     assert not alive.runs("view") and not alive.runs("markers") and alive.runs("controller")
 
 
@@ -51,7 +51,7 @@ def test_the_end_of_any_other_node_ends_all_and_says_why(kind):
 def test_a_simulated_robot_that_no_controller_can_hold_is_shown_without_one(capsys):
     unfit = Living(Ended(controller=1), GRAPHS["simulation"])
     unfit.check()
-    assert not unfit.runs("controller") and "goes on without it" in " ".join(capsys.readouterr().out.split())
+    assert not unfit.runs("controller") and "continues without it" in " ".join(capsys.readouterr().out.split())
     began = Living(Ended(controller=1), GRAPHS["simulation"])
     began.began = True
     crashed = Living(Ended(controller=-11), GRAPHS["simulation"])
@@ -70,6 +70,6 @@ def test_what_was_too_late_by_the_clock_stands_in_the_diagnostics():
     simulator = status(lost_periods=2, real_time_factor="0.99")
     said = pace({"controller": controller, "simulator": simulator})
     assert "3 of 8100 states were answered later than a period, 1 states came late" in said
-    assert said.endswith("left out 2 periods, real time x 0.99")
+    assert said.endswith("left out 2 periods, real-time factor 0.99")
     assert pace({"controller": status(missed_deadlines=181, answered_states=3182)}).endswith("more time")
     assert "simulator" not in pace({"controller": controller})  # on hardware

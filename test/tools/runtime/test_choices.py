@@ -1,4 +1,4 @@
-"""Both doors, `tensegrity up` and the launch files, lead to the same parameters of every node."""
+"""Both interfaces, `tensegrity up` and the launch files, lead to the same parameters of every node."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def table_of_launch(use: str, robot: str, folder: Path, **chosen: str) -> list[t
 
 
 @pytest.mark.parametrize("name", shipped_robots())
-def test_every_controller_gets_the_same_parameters_through_both_doors(name: str, tmp_path: Path) -> None:
+def test_every_controller_gets_the_same_parameters_through_both_interfaces(name: str, tmp_path: Path) -> None:
     robot = load_robot(name)
     for controller in ("", *suitable(robot)):
         chosen = {"controller": controller} if controller else {}
@@ -74,7 +74,7 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("use", CHANGED)
-def test_choices_change_the_same_parameters_through_both_doors(use: str, tmp_path: Path) -> None:
+def test_choices_change_the_same_parameters_through_both_interfaces(use: str, tmp_path: Path) -> None:
     usual = {"port": "/dev/ttyUSB0"} if use == "hardware" else {}
     through_up = table_of_up(use, "tensebot", **CHANGED[use])
     assert through_up == table_of_launch(use, "tensebot", tmp_path, **CHANGED[use])

@@ -69,4 +69,4 @@ def test_the_command_says_them_for_programs_and_asks_for_both_options(tmp_path, 
     with pytest.raises(SystemExit) as ended:
         app(["check", str(path), "--along", "z=-5cm:5cm:2"])
     assert ended.value.code
-    assert "--along says where --modes are asked; give both" in capsys.readouterr().err
+    assert "--along says where --modes are computed; give both" in capsys.readouterr().err

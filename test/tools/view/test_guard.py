@@ -1,4 +1,4 @@
-"""Who gets through the view's door, and with what: the laws of `guard`, tried from outside as attackers would."""
+"""Who may connect to the view, and what may be sent: the laws of `guard`, tried from outside as attackers would."""
 
 from __future__ import annotations
 
@@ -108,6 +108,39 @@ def test_pages_are_given_out_with_the_token_alone_and_bring_it_along_as_a_cookie
     with pytest.raises(InvalidStatus), knock(view, token="", origin="http://localhost:1",
                                              additional_headers={"Cookie": cookie}):  # fmt: skip
         pass
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        b"GET //[ HTTP/1.1",
+        b"GET /?" + b"&".join([b"a=1"] * 30) + b" HTTP/1.1",
+        b"GET /?token=\xff\xfe HTTP/1.1",
+        b'GET / HTTP/1.1\r\nCookie: tensegrity_view_PORT="\xff"',
+        b"GET / HTTP/1.1\r\nCookie: tensegrity_view_PORT=wrong",
+        b"GET /#?token=TOKEN HTTP/1.1",
+        b"GET http://evil.example/ HTTP/1.1",
+    ],
+)
+def test_a_request_that_is_odd_is_refused_like_any_other_and_is_no_error_of_the_server(view, request_line):
+    refused = view.guard.refused
+    assert answer_to(view, request_line).startswith(b"HTTP/1.1 403 ") and view.guard.refused == refused + 1
+
+
+@pytest.mark.parametrize(
+    "path", [b"/../../../../etc/passwd", b"/%2e%2e/%2e%2e/etc/passwd", b"//etc/passwd", b"/" + 7000 * b"a"]
+)
+def test_nobody_gets_a_file_that_is_no_page_of_the_view(view, path):
+    answer = answer_to(view, b"GET " + path + b"?token=TOKEN HTTP/1.1")
+    assert answer.startswith(b"HTTP/1.1 404 ") and b"root:" not in answer
+
+
+def answer_to(view: View, request_line: bytes) -> bytes:
+    """What a socket gets that sends this, with the token and the port in their places."""
+    line = request_line.replace(b"TOKEN", view.guard.token.encode()).replace(b"PORT", str(view.port).encode())
+    with socket.create_connection(("127.0.0.1", view.port), timeout=PATIENCE_S) as visitor:
+        visitor.sendall(line + f"\r\nHost: localhost:{view.port}\r\n\r\n".encode())
+        return b"".join(iter(lambda: visitor.recv(65536), b""))
 
 
 def test_a_name_that_was_made_to_point_here_is_no_name_of_this_machine(view):

@@ -1,4 +1,4 @@
-"""Places routed cables in a mechanism: marks on the pulleys, wrap angles and rest lengths at the start."""
+"""Routed cables at the start of a mechanism: marks on the pulleys, wrap angles and rest lengths."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ from .routing.columns import (
     WIDTH,
     WOUND,
 )  # fmt: skip
-from .routing.placed_route import PlacedRoute
 from .routing.route import MOST_STRAIN, RoutedCable, RoutePoint, route_problem
+from .routing.route_model import RouteModel
 from .workspace import Workspace, make_workspace
 
 ROUNDING = 1e-9
@@ -58,19 +58,19 @@ FAR = 20.0 * np.pi
 """A turn at which nothing passes for clear of its pulley."""
 
 
-def place_routes(mechanism: Mechanism, q: NDArray[np.float64], cables: Sequence[RoutedCable]) -> Mechanism:
+def initialize_routes(mechanism: Mechanism, q: NDArray[np.float64], cables: Sequence[RoutedCable]) -> Mechanism:
     """The mechanism with its routed cables, which start at position q (nq,) as they are stated.
 
     Raises:
         RouteError: a cable cannot run so; `cable` is its number.
     """
-    placed = []
+    models = []
     for number, cable in enumerate(cables):
         try:
-            placed.append(_place(mechanism, q, cable))
+            models.append(_initialize(mechanism, q, cable))
         except TensegrityError as error:
             raise RouteError(str(error), number) from None
-    return replace(mechanism, routes=tuple(placed))
+    return replace(mechanism, routes=tuple(models))
 
 
 class RouteError(TensegrityError):
@@ -81,7 +81,7 @@ class RouteError(TensegrityError):
         self.cable = cable
 
 
-def _place(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable) -> PlacedRoute:
+def _initialize(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable) -> RouteModel:
     rows = np.array([_row(mechanism, q, point) for point in cable.route])
     rows[[0, -1], HOLDS] = 1.0
     holding = [0]
@@ -92,16 +92,16 @@ def _place(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable) -> 
     rows[:, REST] = 1.0
     rows[1:, TURN_IN] = rows[:-1, TURN_OUT] = FAR
     # as if it stretched, until its rest lengths are known
-    route = PlacedRoute(cable.name, rows, cable.stiffness, cable.damping * cable.area)
+    route = RouteModel(cable.name, rows, cable.stiffness, cable.damping * cable.area)
     work = _evaluated(mechanism, q, route)
     if int(work.route_results[0, STATUS]) != TURNED_TOO_FAR:  # without marks nothing has turned yet
         _refuse(cable, work)
-    _place_marks(cable, rows, work, np.ones(len(rows), dtype=np.bool_))
+    _set_marks(cable, rows, work, np.ones(len(rows), dtype=np.bool_))
     work = _evaluated(mechanism, q, route)
     _refuse(cable, work)
     touches = work.route_state[:, TOUCHES] != 0.0
     if any(point.is_pulley and not touching for point, touching in zip(cable.route, touches, strict=True)):
-        _place_marks(cable, rows, work, touches)  # beside pulleys that it passes clear, arcs are others
+        _set_marks(cable, rows, work, touches)  # beside pulleys that it passes clear, arcs are others
         work = _evaluated(mechanism, q, route)
     lengths = work.route_state[holding[:-1], LENGTH]
     total = float(lengths.sum())
@@ -160,14 +160,14 @@ def _row(mechanism: Mechanism, q: NDArray[np.float64], point: RoutePoint) -> NDA
     return row
 
 
-def _evaluated(mechanism: Mechanism, q: NDArray[np.float64], route: PlacedRoute) -> Workspace:
+def _evaluated(mechanism: Mechanism, q: NDArray[np.float64], route: RouteModel) -> Workspace:
     alone = replace(mechanism, routes=(route,))
     work = make_workspace(alone.flat)
     evaluate(alone.flat, np.ascontiguousarray(q), np.zeros(mechanism.velocity_count), work)
     return work
 
 
-def _place_marks(cable: RoutedCable, rows: NDArray[np.float64], work: Workspace, chosen: NDArray[np.bool_]) -> None:
+def _set_marks(cable: RoutedCable, rows: NDArray[np.float64], work: Workspace, chosen: NDArray[np.bool_]) -> None:
     """Put the mark of every chosen pulley (n,) in the middle of its arc at the start."""
     last = len(rows) - 1
     for e, point in enumerate(cable.route):

@@ -1,7 +1,7 @@
 """Trajectories of actuators by action: `follow_actuators`, and `~/follow_joint_trajectory` where control_msgs is there.
 
 They go around the controller: while one runs the node sends its set points, and the controller takes over from where
-the robot is when it ends. The other end of the door is `ControllerNode`.
+the robot is when it ends. `ControllerNode` owns the server and calls it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def asked_by(handle: Any) -> str:
     return f"action {name}"
 
 
-class ActuatorDoor:
+class ActuatorMotionServer:
     """See the module.
 
     Args:
@@ -86,7 +86,7 @@ class ActuatorDoor:
         robot: that it controls.
 
     Attributes:
-        motion: under way, or None.
+        motion: the one that runs, or None.
     """
 
     def __init__(self, node: Any, robot: Robot) -> None:
@@ -99,24 +99,28 @@ class ActuatorDoor:
         self._goal_tolerance: Array = np.zeros(0)
         self._path_tolerance: Array = np.zeros(0)
         self._settling, self._error = SETTLING, np.zeros(0)
-        doors = {"goal_callback": lambda _: GoalResponse.ACCEPT, "cancel_callback": self._cancel}
-        self._own = ActionServer(node, FollowActuators, "follow_actuators", execute_callback=self._follow, **doors)
+        callbacks = {"goal_callback": lambda _: GoalResponse.ACCEPT, "cancel_callback": self._cancel}
+        self._own = ActionServer(node, FollowActuators, "follow_actuators", execute_callback=self._follow, **callbacks)
         if FollowJointTrajectory is None:
             node.get_logger().info(f"~/follow_joint_trajectory is {NO_CONTROL_MSGS}")
         else:
             self._usual = ActionServer(
-                node, FollowJointTrajectory, "~/follow_joint_trajectory", execute_callback=self._follow_joints, **doors
+                node,
+                FollowJointTrajectory,
+                "~/follow_joint_trajectory",
+                execute_callback=self._follow_joints,
+                **callbacks,
             )
 
-    # -- what the control asks ------------------------------------------------------------------------------------
+    # -- for the controller node ------------------------------------------------------------------------------------
 
     @property
     def moving(self) -> bool:
-        """Whether a motion is under way."""
+        """Whether a motion runs."""
         return self.motion is not None
 
     def status(self, now: float) -> Status:
-        """Of the motion under way."""
+        """Of the motion that runs."""
         assert self.motion is not None
         return Status("moving", self.motion.progress(now), self.motion.end, None)
 
@@ -194,8 +198,7 @@ class ActuatorDoor:
 
     async def _follow(self, handle: Any) -> FollowActuators.Result:
         request = handle.request
-        asked = request.tolerance
-        tolerance = np.full(len(request.trajectory.joint_names), asked if asked else TOLERANCE)
+        tolerance = np.full(len(request.trajectory.joint_names), request.tolerance or TOLERANCE)
         free = np.full(len(tolerance), np.inf)
         problem = await self._run(handle, tolerance, free, SETTLING)
         return FollowActuators.Result(
@@ -215,7 +218,7 @@ class ActuatorDoor:
         return FollowJointTrajectory.Result(error_code=code, error_string=text)
 
     async def _run(self, handle: Any, goal: Array, path: Array, settling: float) -> MotionEnded | None:
-        """Begin, wait for the end, and tell the action; gives what went wrong."""
+        """Begin, wait for the end, and end the action; gives what went wrong."""
         trajectory, problem = handle.request.trajectory, None
         tightest = float(goal.min()) if goal.size else 0.0
         self._error = np.zeros(0)

@@ -86,9 +86,9 @@ class Cell:
             point.time_from_start = Duration(sec=int(when), nanosec=round(1e9 * (when % 1.0)))
             goal.trajectory.points.append(point)
         handle = Handle(goal)
-        task = self.executor.create_task(self.node.door._follow(handle))
+        task = self.executor.create_task(self.node.actuator_motions._follow(handle))
         for _ in range(1000):
-            if task.done() or self.node.door.moving:
+            if task.done() or self.node.actuator_motions.moving:
                 break
             self.executor.spin_once(timeout_sec=0.01)
         return handle, task
@@ -120,7 +120,7 @@ def test_actuators_pass_their_waypoints_and_the_controller_takes_over_where_they
     one, two = list(cell.positions)[:2]
     start = dict(cell.positions)
     handle, task = cell.follow([(0.5, [start[one] - 1e-3]), (1.0, [start[one] - 2e-3])], [one])
-    assert cell.node.door.moving
+    assert cell.node.actuator_motions.moving
     cell.step(25)
     assert cell.positions[one] == pytest.approx(start[one] - 1e-3, abs=1e-6)
     assert cell.positions[two] == start[two]
@@ -131,7 +131,7 @@ def test_actuators_pass_their_waypoints_and_the_controller_takes_over_where_they
     result = cell.settle(task)
     assert result.success and handle.state == "s" and np.abs(result.error).max() < 1e-6
     command = cell.step(3)
-    assert not cell.node.door.moving and cell.node._failed is None
+    assert not cell.node.actuator_motions.moving and cell.node._failed is None
     assert cell.node._status().phase == "holding"
     held = dict(zip(command.name, command.value, strict=True))
     assert held[one] == pytest.approx(start[one] - 2e-3, abs=1e-9)

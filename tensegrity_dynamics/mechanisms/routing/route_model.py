@@ -1,4 +1,4 @@
-"""A routed cable in its place: rows of the arrays over which the compiled functions run."""
+"""The model of a routed cable: rows of the arrays over which the compiled functions run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .columns import BEFORE, CABLE_COLUMNS, ELEMENT_COLUMNS, FRICTION, HOLDS, RE
 
 
 @dataclass(frozen=True, eq=False)
-class PlacedRoute:
-    """A routed cable of a mechanism, placed by `placement.place_route`.
+class RouteModel:
+    """A routed cable of a mechanism, made by `route_initialization`.
 
     Args:
         name: unique among cables.
@@ -41,7 +41,7 @@ class PlacedRoute:
         friction = self.elements[1:-1, FRICTION]
         return 1 + np.flatnonzero((friction > 0.0) & np.isfinite(friction))
 
-    def sliding_freely(self) -> PlacedRoute:
+    def sliding_freely(self) -> RouteModel:
         """The cable without friction on what does not turn with it; over joints it sticks and slips as before."""
         guides = [e for e in self.rubbing.tolist() if self.elements[e, TURNING_Q] < 0.0]
         if not guides:
@@ -58,12 +58,12 @@ class PlacedRoute:
         return replace(self, elements=rows)
 
 
-def rigid_row_count(routes: Sequence[PlacedRoute]) -> int:
+def rigid_row_count(routes: Sequence[RouteModel]) -> int:
     """Number of loop rows that hold the strands of routed cables without stretch."""
     return sum(route.holding.size for route in routes if route.rigid)
 
 
-def route_arrays(routes: Sequence[PlacedRoute], row: int) -> dict[str, NDArray]:
+def route_arrays(routes: Sequence[RouteModel], row: int) -> dict[str, NDArray]:
     """The arrays of a mechanism's routed cables, by the names of their fields; loop rows of theirs begin at `row`."""
     elements: list[NDArray[np.float64]] = []
     cables, first = [], 0
