@@ -63,6 +63,7 @@ from tensegrity_dynamics.ros.robot_node import (
     RobotNode,
     heard,
     run_node,
+    sent_in,
 )
 
 from ..command_latency import CommandLatency, FollowedCommands
@@ -181,7 +182,7 @@ class ControllerNode(RobotNode):
         self._ended: Future | None = None
         self._robot_stopped = ""
         self.create_subscription(String, STOPPED, self._take_stop, LATCHED)
-        self._commands = self.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
+        self._commands = self.create_publisher(ActuatorCommand, "actuator_command", sent_in(lockstep, COMMAND))
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
         self._asked = GoalAnnouncer(self, lambda: self._stamp)
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)

@@ -37,11 +37,11 @@ from tensegrity_dynamics.ros.robot_node import (
     HELD,
     LATCHED,
     OK,
-    STATE,
     STOPPED,
     WARN,
     RobotNode,
     run_node,
+    sent_in,
     stop_in_words,
 )
 
@@ -154,11 +154,12 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._stamp = -1
         self._state: tuple[TendonState, JointState] | None = None
         self._description = DescriptionPublisher(self, self._robot)
-        self._joint_states = self.create_publisher(JointState, "joint_states", STATE)
-        self._tendon_states = self.create_publisher(TendonState, "tendon_states", STATE)
-        self._timing = self.create_publisher(TimeReference, "command_timing", STATE)
+        sent = sent_in(self._lockstep)
+        self._joint_states = self.create_publisher(JointState, "joint_states", sent)
+        self._tendon_states = self.create_publisher(TendonState, "tendon_states", sent)
+        self._timing = self.create_publisher(TimeReference, "command_timing", sent)
         self._taken: TimeReference | None = None  # the newest command that has not been sent to the servos
-        self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE) if self._lockstep else None
+        self._clock_publisher = self.create_publisher(ClockMessage, "/clock", sent) if self._lockstep else None
         self._stop_publisher, self._published_stop = self.create_publisher(String, STOPPED, LATCHED), "?"
         self._publish_stop()
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)

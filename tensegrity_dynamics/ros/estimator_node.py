@@ -40,7 +40,7 @@ from .geometry_messages import (
     wrench_from_message,
 )
 from .imu_messages import imu_from_message
-from .robot_node import CARRIED, LATCHED, NEWEST, OK, SENSORS, STATE, WARN, WRENCHES, RobotNode, run_node
+from .robot_node import CARRIED, LATCHED, NEWEST, OK, SENSORS, STATE, WARN, WRENCHES, RobotNode, run_node, sent_in
 from .state_encoding import StateBuffer, publish_state, state_message
 
 FRESH = 0.5
@@ -94,7 +94,7 @@ class EstimatorNode(RobotNode):
         self._names = set(robot.model.tension_names)
         self._tendons: TendonState | None = None
         self._read: dict[str, float] = {}
-        self._publisher = self.create_publisher(StructureState, "structure_state", STATE)
+        self._publisher = self.create_publisher(StructureState, "structure_state", sent_in(self._lockstep))
         self.create_subscription(JointState, "joint_states", self._estimate, NEWEST)
         self._imus: ImuReadings | None = getattr(self._estimator, "readings", None)
         self._waiting: JointState | None = None
@@ -106,7 +106,7 @@ class EstimatorNode(RobotNode):
             self.create_subscription(TendonState, "tendon_states", self._keep_tendons, STATE)
         self._estimated = None
         if self._observes:
-            self._estimated = self.create_publisher(WrenchStamped, "estimated_wrench", STATE)
+            self._estimated = self.create_publisher(WrenchStamped, "estimated_wrench", sent_in(self._lockstep))
         if with_wrenches and self._observes:
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
         self._payloads: ExternalPayloads | None = None

@@ -40,6 +40,8 @@ from .hand_over import HandOver, InsidePublisher, InsideSubscription, profile
 
 # States are published reliably, so that in lock-step nothing is lost; whoever only watches may ask for best effort.
 STATE = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE)
+LOCKSTEP_DEPTH = 1000
+"""Messages that are kept in lock-step for who is not quick enough, such as a recorder on a busy machine."""
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 """Of states, for whoever answers them: one that is behind takes the newest, since late feedback destroys."""
 WRENCHES = QoSProfile(depth=20)
@@ -417,6 +419,15 @@ class RobotNode(Node):
         array = DiagnosticArray(status=[status])
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
+
+
+def sent_in(lockstep: bool, usual: QoSProfile = STATE) -> QoSProfile:
+    """Quality of service of what is published in every period.
+
+    In lock-step nobody's feedback is late, and the robot's time may run much faster than the clock: what somebody who
+    only listens has not taken yet is kept, so that a recording has all of it.
+    """
+    return QoSProfile(depth=LOCKSTEP_DEPTH, reliability=ReliabilityPolicy.RELIABLE) if lockstep else usual
 
 
 def stop_in_words(node: str, reason: str | None) -> str:

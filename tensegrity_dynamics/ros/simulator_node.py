@@ -44,7 +44,6 @@ from .robot_node import (
     LATCHED,
     OK,
     SENSORS,
-    STATE,
     STOPPED,
     WARN,
     WORLD,
@@ -52,6 +51,7 @@ from .robot_node import (
     RobotNode,
     heard,
     run_node,
+    sent_in,
     stop_in_words,
 )
 from .state_encoding import StateBuffer, publish_state
@@ -171,14 +171,15 @@ class SimulatorNode(RobotNode):
         self._simulation.advance(1)
         self._simulation.reset()
         self._description = DescriptionPublisher(self, robot)
-        self._joint_states = self.create_publisher(JointState, "joint_states", STATE)
-        self._tendon_states = self.create_publisher(TendonState, "tendon_states", STATE)
-        self._truth = self.create_publisher(StructureState, "~/truth", STATE)
-        self._state = self.create_publisher(StructureState, "structure_state", STATE) if as_state else None
+        sent = sent_in(self._lockstep)
+        self._joint_states = self.create_publisher(JointState, "joint_states", sent)
+        self._tendon_states = self.create_publisher(TendonState, "tendon_states", sent)
+        self._truth = self.create_publisher(StructureState, "~/truth", sent)
+        self._state = self.create_publisher(StructureState, "structure_state", sent) if as_state else None
         self._imus = {each.bar: each for each in getattr(robot.model, "imus", ())}
         self._imu = self.create_publisher(Imu, "imu", SENSORS) if self._imus else None
-        self._timing = self.create_publisher(TimeReference, "command_timing", STATE)
-        self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE)
+        self._timing = self.create_publisher(TimeReference, "command_timing", sent)
+        self._clock_publisher = self.create_publisher(ClockMessage, "/clock", sent)
         self._stop_publisher = self.create_publisher(String, STOPPED, LATCHED)
         self._publish_stop()
         self._carried_publisher = self.create_publisher(CarriedPayloads, CARRIED, LATCHED)

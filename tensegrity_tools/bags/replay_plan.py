@@ -10,6 +10,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError
@@ -63,6 +65,7 @@ class ReplayPlan:
 
     Attributes:
         steps: in order. references: recorded references by stamp [ns]. estimator, controller: whether they answer.
+        gaps: stamps [ns] between which the recording has no sensors, see `gaps_between`.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -70,6 +73,7 @@ class ReplayPlan:
     estimator: bool = False
     controller: bool = False
     imus: bool = False
+    gaps: list[tuple[int, int]] = field(default_factory=list)
 
 
 def is_answer(command: Any) -> bool:
@@ -88,12 +92,24 @@ class _ByStamp:
         times.append(time)
         datas.append(data)
 
+    @property
+    def stamps(self) -> list[int]:
+        """Those that there are, in order."""
+        return sorted(self._found)
+
     def before(self, stamp: int, time: int) -> bytes | None:
         """The last message of a stamp that was published before a time, else the first one of it."""
         if stamp not in self._found:
             return None
         times, datas = self._found[stamp]
         return datas[max(0, bisect_right(times, time) - 1)]
+
+
+def gaps_between(stamps: Sequence[int]) -> list[tuple[int, int]]:
+    """Neighbours among rising stamps [ns] that are farther apart than one and a half of the usual distance."""
+    pairs = list(pairwise(stamps))
+    usual = median([after - before for before, after in pairs]) if pairs else 0
+    return [(before, after) for before, after in pairs if after - before > 1.5 * usual]
 
 
 def compared_pair(recorded: Sequence[bytes], given: Sequence[bytes]) -> tuple[bytes, bytes]:
@@ -146,6 +162,7 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
         if name in (STATE, GOAL, *loads) or (name == COMMAND and is_answer(decoded)):
             events.append((name, stamp, message, decoded))
     plan.imus = bool(imus) and plan.estimator
+    plan.gaps = gaps_between(sensors["joint_states"].stamps)
     plan.steps = list(_steps(plan, contents, events, sensors, imus, timings))
     if not plan.steps:
         raise TensegrityError(f"{bag.path} has neither states of an estimator nor commands; nothing can be compared.")

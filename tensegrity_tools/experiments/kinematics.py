@@ -164,7 +164,8 @@ def _shape(robot: Robot) -> dict[str, Any]:
     try:
         relaxed = forward_kinematics(robot, _lengths(robot), method="relaxation")
     except NoEquilibriumError as error:
-        iterations, apart = str(error), None
+        iterations: int | str = str(error)
+        apart = None
     else:
         iterations, apart = relaxed.iterations, float(np.abs(relaxed.nodes - exact.nodes).max())
     pulling = exact.structure.unilateral

@@ -288,7 +288,7 @@ class PlayerNode(RobotNode):
         self._wait(0.3)
         self._look_around()
         tallies[REFERENCE] = self._reference_tally(plan)
-        self._conclude([each for each in tallies.values() if each.count])
+        self._conclude([each for each in tallies.values() if each.count], plan.gaps)
 
     def _prepare(self, name: str) -> None:
         kinds = {STATE: "tensegrity/msg/StructureState", **TAKEN}
@@ -403,14 +403,15 @@ class PlayerNode(RobotNode):
             self._compare(tally, Step(stamp, recorded=recorded), given)
         return tally
 
-    def _conclude(self, tallies: list[Tally]) -> None:
+    def _conclude(self, tallies: list[Tally], gaps: list[tuple[int, int]]) -> None:
         for each in tallies:
             print(each, flush=True)
         different = [each for each in tallies if each.different]
         if different:
             first = min(different, key=lambda each: each.first[0] if each.first else 0)
             self.set_status(ERROR, "the replay differs")
-            raise TensegrityError(f"the replay differs from the recording, first in {first.where}")
+            words = f"the replay differs from the recording, first in {first.where}"
+            raise TensegrityError(words + in_words(gaps, first.first[0] if first.first else 0))
         self.set_status(OK, "the replay equals the recording bit for bit")
 
     # -- at a rate ------------------------------------------------------------------------------------------------
@@ -479,6 +480,19 @@ class PlayerNode(RobotNode):
         for name in sorted(last, key=lambda each: (each != "/clock", each not in latched)):
             self._publish(name, last[name])
         return k
+
+
+def in_words(gaps: list[tuple[int, int]], stamp: int) -> str:
+    """What a recording lacks before a stamp [ns], after which no answer can be equal; empty where it lacks nothing."""
+    lacking = [(before, after) for before, after in gaps if before < stamp]
+    if not lacking:
+        return ""
+    (before, after), more = lacking[0], len(lacking) - 1
+    others = f", and {more} more such gaps before that" if more else ""
+    return (
+        f" The recording has nothing between {1e-9 * before:.3f} s and {1e-9 * after:.3f} s{others}: where messages "
+        "were lost on the way to the recorder the answers cannot be equal. Record again while the machine is less busy."
+    )
 
 
 class Tally:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections import Counter
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -108,7 +109,8 @@ class RecorderNode(RobotNode):
         self._heard: set[str] = set()
         self._single: set[str] = set()  # topics with one publisher, whose messages are numbered without gaps
         self._numbers: dict[str, int] = {}
-        self._lost = 0
+        self._lost = Counter[str]()  # by topic
+        self._latched = set[str]()  # topics of which a newer message takes the place of one that nobody has taken
         self._asked: dict[str, float] = {}
         self._waiting: set[str] = set()
         self._looked = self._flushed = 0.0
@@ -166,8 +168,8 @@ class RecorderNode(RobotNode):
         received = info["received_timestamp"] or time.time_ns()
         sent = info["source_timestamp"]
         number = info["publication_sequence_number"]
-        if number is not None and topic in self._single:
-            self._lost += max(0, number - self._numbers.get(topic, number - 1) - 1)
+        if number is not None and topic in self._single and topic not in self._latched:
+            self._lost[topic] += max(0, number - self._numbers.get(topic, number - 1) - 1)
             self._numbers[topic] = number
         self._heard.add(topic)
         self._write(topic, sent if 0 < sent <= received else received, data)
@@ -193,7 +195,8 @@ class RecorderNode(RobotNode):
         except (BagWriteError, OSError) as error:
             self._give_up(error)
             return
-        values: dict[str, Any] = {"lost": self._lost}
+        lost = {topic: count for topic, count in self._lost.items() if count}
+        values: dict[str, Any] = {"lost": sum(lost.values())}
         values |= {
             "messages": self._writer.count,
             "topics": len(self._topics),
@@ -201,8 +204,10 @@ class RecorderNode(RobotNode):
         }
         if free < SCARCE:
             self.set_status(WARN, f"the disk of the bag is nearly full: {1e-6 * free:.0f} MB are free", **values)
-        elif self._lost:
-            self.set_status(WARN, "messages were lost on the way to the recorder; the machine is too busy", **values)
+        elif lost:
+            which = ", ".join(sorted(lost))
+            text = f"messages of {which} were lost on the way to the recorder; the machine is too busy"
+            self.set_status(WARN, text, **values)
         elif self._ready:
             self.set_status(OK, "recording", **values)
 
@@ -263,6 +268,8 @@ class RecorderNode(RobotNode):
             reliability=ReliabilityPolicy.RELIABLE if offered.reliable else ReliabilityPolicy.BEST_EFFORT,
             durability=DurabilityPolicy.TRANSIENT_LOCAL if offered.latched else DurabilityPolicy.VOLATILE,
         )
+        if offered.latched:
+            self._latched.add(topic)
         keep: Any = partial(self._keep, topic)  # with what the middleware reports the message
         self._topics[topic] = self.create_subscription(made, topic, keep, quality, raw=True)
 

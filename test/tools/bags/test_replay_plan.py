@@ -22,7 +22,7 @@ from tensegrity_tools.bags.contents import read_contents
 from tensegrity_tools.bags.decoding import type_store, without_surplus
 from tensegrity_tools.bags.message_types import MessageTypes
 from tensegrity_tools.bags.reader import Bag
-from tensegrity_tools.bags.replay_plan import TAKEN, compared_pair, make_plan
+from tensegrity_tools.bags.replay_plan import TAKEN, compared_pair, gaps_between, make_plan
 from tensegrity_tools.bags.timeline import along_robot_time
 from tensegrity_tools.bags.writer import BagWriter
 
@@ -95,6 +95,12 @@ def test_each_state_is_sent_once_although_it_was_published_again_and_again(tmp_p
                            ("actuator_command", 20)]  # fmt: skip
     assert [topic for topic, _ in plan.steps[0].sends] == ["/clock", "joint_states"]
     assert [topic for topic, _ in plan.steps[1].sends] == ["structure_state"]
+
+
+def test_what_a_recording_lacks_is_known(tmp_path: Path) -> None:
+    plan = planned(tmp_path / "bag", [(name, stamp) for stamp in (0, 20, 20, 40, 100, 120) for name in FRAME])
+    assert plan.gaps == [(40, 100)]
+    assert gaps_between([]) == gaps_between([7]) == gaps_between([0, 20, 40]) == []
 
 
 def test_a_state_is_sent_again_after_a_goal_that_changed_its_answer(tmp_path: Path) -> None:
