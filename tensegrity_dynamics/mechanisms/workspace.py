@@ -45,7 +45,8 @@ def make_workspace(flat: FlatMechanism) -> Workspace:
 
 StageWorkspace = namedtuple(
     "StageWorkspace",
-    "q v q_rate q_sum v_sum step powers taken piece_q piece_v pattern new_pattern start_powers kept_works kept_slip",
+    "q v q_rate q_sum v_sum step powers taken piece_q piece_v pattern new_pattern start_powers kept_works kept_slip "
+    "careful_q careful_v careful_works careful_slip across",
 )
 
 
@@ -60,4 +61,6 @@ def make_stage_workspace(flat: FlatMechanism) -> StageWorkspace:
         piece_q=np.zeros(positions), piece_v=np.zeros(velocities), pattern=np.zeros(watched, dtype=np.int64),
         new_pattern=np.zeros(watched, dtype=np.int64), start_powers=np.zeros(4),
         kept_works=np.zeros(5), kept_slip=np.zeros((flat.route_elements.shape[0], 2)),
+        careful_q=np.zeros(positions), careful_v=np.zeros(velocities), careful_works=np.zeros(5),
+        careful_slip=np.zeros((flat.route_elements.shape[0], 2)), across=np.zeros(1, dtype=np.bool_),
     )  # fmt: skip

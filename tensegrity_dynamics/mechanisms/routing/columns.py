@@ -29,10 +29,10 @@ of the loop rows that hold its strands (-1: it stretches); of one that sags its 
     SLIP, TRIAL, RATE, WRAP, W_CENTRE, W_AXIS, W_RADIUS, W_ENTRY, W_EXIT, W_IN, W_OUT, W_TURN_IN, W_TURN_OUT, TOUCHES,
     FLOW, FLOW_RATE, GRADIENT, CLIMB, LENGTH, LENGTH_RATE, REST_NOW, REST_RATE, STRAIN, STRAIN_RATE, TENSION, DRIVE,
     MODE, RATIO, RATIO_RATE, DIAGONAL, RIGHT, LOWER, UPPER, SPIN_IN, SPIN_OUT, PUSH, SLACK, UNIT, CREEP,
-    STATE_COLUMNS,
+    HELD, STATE_COLUMNS,
 ) = (
     0, 1, 2, 3, 4, 7, 10, 11, 14, 17, 20, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41,
-    42, 43, 44, 45, 46, 47, 48, 49, 50, 51,
+    42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52,
 )  # fmt: skip
 """State and results of an element: rest length [m] that has slipped over it towards the end of the cable, at the last
 step and now, and its rate; wrap angle; centre, axis and radius in the world; where the cable arrives and leaves, and
@@ -42,7 +42,10 @@ of the strand that begins here: length, rest length, strain, their rates, tensio
 (T + 1/2 E A strain^2 with damping); how it slips (-1, 0, 1); ratio of strains at the limit and its rate; scratch of the
 linear equations; how fast the directions turn; what slip was driven by when it was kept last (0: it stuck); whether a
 strand that does not stretch hangs slack; scratch of its row; m of slip in a step at the speed that regularises
-friction."""
+friction; how a contact is held, whatever its bound says (0: it is not held, STUCK, or -1 or 1: it slips)."""
+
+STUCK = 2.0
+"""Value of HELD of a contact that sticks."""
 
 EXCESS = RIGHT
 """Of a strand without stretch that slips along with the one before it: its tension beyond that of the first of them."""

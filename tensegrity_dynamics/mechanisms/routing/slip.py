@@ -17,14 +17,18 @@ import numpy as np
 from ...numerics.compilation import for_compiled_callers
 from .columns import (
     BEFORE,
+    COUNT,
     CREEP,
     DIAGONAL,
+    FIRST,
     FLOW,
     FLOW_RATE,
     FRICTION,
+    HELD,
     HOLDS,
     LENGTH,
     LENGTH_RATE,
+    LOOP_ROW,
     LOWER,
     MODE,
     RATE,
@@ -40,6 +44,7 @@ from .columns import (
     SPIN_OUT,
     STRAIN,
     STRAIN_RATE,
+    STUCK,
     TOUCHES,
     TRIAL,
     UPPER,
@@ -60,6 +65,34 @@ CREPT = 1e-10
 
 
 @for_compiled_callers
+def slips_held(own):
+    """Whether a contact slips because it is held so."""
+    return own[HELD] != 0.0 and own[HELD] != STUCK and own[RATIO] != STICKS
+
+
+@for_compiled_callers
+def hold_contacts(elements, cables, state, held):
+    """Hold all contacts of cables that stretch as they stick or slip now, or (not held) let their bounds decide again.
+
+    A contact that slips and is held keeps its ratio whichever way it goes, so that forces are smooth about a state:
+    beside it, along one coordinate, the bounds let some contacts slip on and others stick, where damping jumps.
+    Between slack strands nothing is held: what is pulled there comes without force.
+    """
+    for c in range(cables.shape[0]):
+        first = int(cables[c, FIRST])
+        for e in range(first + 1, first + int(cables[c, COUNT]) - 1):
+            own = state[e]
+            own[HELD] = 0.0
+            if not held or cables[c, LOOP_ROW] >= 0.0 or elements[e, HOLDS] == 0.0 or own[CREEP] > 0.0:
+                continue
+            if max(own[STRAIN], state[int(elements[e, BEFORE]), STRAIN]) <= 100.0 * ROUNDING:
+                continue
+            own[HELD] = STUCK
+            if own[RATE] != 0.0 or own[RATIO] == 1.0:
+                own[HELD] = -1.0 if own[RATE] < 0.0 else 1.0
+
+
+@for_compiled_callers
 def bounds(elements, first, last, state):
     """Fill ratio and its rate of all contacts, and let them stick."""
     for e in range(first + 1, last):
@@ -75,6 +108,8 @@ def bounds(elements, first, last, state):
         else:
             own[RATIO] = np.exp(friction * max(own[WRAP], 0.0))
             own[RATIO_RATE] = friction * own[RATIO] * elements[e, SIDE] * (own[SPIN_OUT] - own[SPIN_IN])
+        if slips_held(own):
+            own[MODE] = own[HELD]
 
 
 @for_compiled_callers
@@ -219,7 +254,7 @@ def find_slip(elements, first, last, state):
                 continue
             if own[MODE] == 0.0:
                 own[RIGHT] = 0.0
-                if own[RATIO] != STICKS and may_change:
+                if own[RATIO] != STICKS and may_change and own[HELD] == 0.0:
                     slack = ROUNDING + SHARE * max(ahead, behind)
                     if ahead - own[RATIO] * max(behind, 0.0) > slack:
                         own[MODE], settled, may_change = 1.0, False, not one_by_one
@@ -228,7 +263,7 @@ def find_slip(elements, first, last, state):
                 continue
             if is_off(own, before, turn):
                 settled = False
-            elif (own[TRIAL] - own[SLIP]) * own[MODE] < 0.0 and may_change:
+            elif (own[TRIAL] - own[SLIP]) * own[MODE] < 0.0 and may_change and own[HELD] == 0.0:
                 own[MODE], own[TRIAL], settled, may_change = 0.0, own[SLIP], False, not one_by_one
         if settled:
             return
@@ -263,6 +298,9 @@ def find_rates(elements, first, last, state):
             continue
         if own[RATIO] == STICKS or max(ahead, behind) <= 0.0:
             continue
+        if own[HELD] != 0.0:
+            own[MODE] = own[HELD] if slips_held(own) else 0.0
+            continue
         near = 100.0 * (ROUNDING + SHARE * max(ahead, behind))
         if ahead - own[RATIO] * max(behind, 0.0) > -near:
             own[MODE] = 1.0
@@ -290,7 +328,7 @@ def find_rates(elements, first, last, state):
         solve_equations(elements, first, last, state)
         worst, wrong = 0.0, -1
         for e in range(first + 1, last):
-            if elements[e, HOLDS] == 0.0 or state[e, MODE] == 0.0 or state[e, RATIO] == 1.0:
+            if elements[e, HOLDS] == 0.0 or state[e, MODE] == 0.0 or state[e, RATIO] == 1.0 or state[e, HELD] != 0.0:
                 continue  # without friction nothing sticks
             if state[e, RIGHT] * state[e, MODE] < worst:
                 worst, wrong = state[e, RIGHT] * state[e, MODE], e

@@ -38,9 +38,9 @@ from ..kinematics.configuration_space import configuration_rate, normalise_quate
 from ..kinematics.loop_closure import project_onto_loops
 from ..late_kernels import ROUTES
 from ..resistance import CARRIED, LAW
-from ..routing.columns import FINE, PERIOD, PUSH, SLIP, STATUS
+from ..routing.columns import FINE, FRICTION, PERIOD, PUSH, SLIP, STATUS
 from ..routing.efforts import keep_slip
-from .powers import powers_in, powers_of
+from .powers import energy_of_motion, kinetic_energy, powers_in, powers_of
 from .rosenbrock import impedance_efforts, rosenbrock
 from .runge_kutta import runge_kutta
 from .transitions import HALVINGS, IMPLICIT_MARGIN, MARGIN, MOST_PIECES, differ, read_pattern
@@ -57,6 +57,13 @@ SERVO_BANDWIDTH_TIMES_STEP = 0.25
 LOCKED = 1e-12
 """Mobility of a driven joint, in parts of what its own mass would have alone, below which nothing lets it move, such as
 a drum whose cable does not stretch and sticks."""
+
+MOST_HALVED = 12
+"""Halvings of an implicit step in which energy would grow on its own."""
+ACROSS_HALVED = 5
+"""Halvings of an implicit step that more changes within it than are looked for."""
+GROWTH = 1e-6
+"""Part of the kinetic and elastic energy by which it may."""
 
 CATCH_UP = impedance.CATCH_UP
 
@@ -355,7 +362,7 @@ def step_in_pieces(
         if kind == HOP:
             status = hop(flat, q, v, effort, trial, powers, work, reduction, stages)
         elif implicit:
-            status = rosenbrock(flat, drives, q, v, effort, trial, 1, work, reduction, stages, scratch)
+            status = rosenbrock(flat, drives, q, v, effort, trial, work, reduction, stages, scratch)
         else:
             status = runge_kutta(flat, q, v, effort, trial, 1, 0.0, work, reduction, stages, evaluated)
         evaluated = False
@@ -378,6 +385,7 @@ def step_in_pieces(
         elif kind == WHOLE and changed and pieces < MOST_PIECES:
             kind, low, high, halved, trial = SEARCH, 0.0, left, 0, 0.5 * left
         else:
+            stages.across[0] = kind == WHOLE and changed
             status = end_piece(flat, works, work, stages)
             left -= trial
             if status != REGULAR or kind == WHOLE or left <= 0.0:
@@ -395,18 +403,82 @@ def step_in_pieces(
 
 
 @for_compiled_callers
-def keep_ledger(works, work, stages, back):
-    """Note works (5,) and slip at the start of a step, or bring them back."""
+def keep_ledger(works, work, kept_works, kept_slip, back):
+    """Note works (5,) and slip (e, 2) at the start of a step, or bring them back."""
     for k in range(5):
         if back:
-            works[k] = stages.kept_works[k]
+            works[k] = kept_works[k]
         else:
-            stages.kept_works[k] = works[k]
-    for e in range(stages.kept_slip.shape[0]):
+            kept_works[k] = works[k]
+    for e in range(kept_slip.shape[0]):
         if back:
-            work.route_state[e, SLIP], work.route_state[e, PUSH] = stages.kept_slip[e, 0], stages.kept_slip[e, 1]
+            work.route_state[e, SLIP], work.route_state[e, PUSH] = kept_slip[e, 0], kept_slip[e, 1]
         else:
-            stages.kept_slip[e, 0], stages.kept_slip[e, 1] = work.route_state[e, SLIP], work.route_state[e, PUSH]
+            kept_slip[e, 0], kept_slip[e, 1] = work.route_state[e, SLIP], work.route_state[e, PUSH]
+
+
+@for_compiled_callers
+def rubs_on_routes(flat):
+    """Whether a cable that stretches rubs somewhere on its route."""
+    for e in range(flat.route_elements.shape[0]):
+        friction = flat.route_elements[e, FRICTION]
+        if friction > 0.0 and friction < np.inf:
+            return True
+    return False
+
+
+@for_compiled_callers
+def given_energy(drives, works, q):
+    """J that motors, winding and loads have given, less a constant, under the efforts that actuators hold."""
+    given = works[3] - works[2]
+    for a in range(drives.q.shape[0]):
+        given += drives.torque[a] * q[drives.q[a]]
+    return given
+
+
+@for_compiled_callers
+def careful_step(
+    flat, drives, q, v, effort, step, implicit, careful, evaluated, works, powers, work, reduction, stages, scratch
+):  # fmt: skip
+    """One step of `step` s, which is made of shorter ones where energy would grow on its own, if it is `careful`.
+
+    Damping of a cable that rubs jumps where it begins to slip, and slopes taken on one side know nothing of the other.
+    """
+    trial, left, halved = step, step, 0
+    while True:
+        if careful:
+            copy(q, stages.careful_q)
+            copy(v, stages.careful_v)
+            keep_ledger(works, work, stages.careful_works, stages.careful_slip, False)
+            before = powers_of(flat, q, v, work, powers) + energy_of_motion(flat, v, work)
+            before -= given_energy(drives, works, q)
+            spent = works[1] + works[4]
+        status = step_in_pieces(
+            flat, drives, q, v, effort, trial, implicit, evaluated, works, powers, work, reduction, stages, scratch
+        )
+        if careful and halved < MOST_HALVED:
+            fails = status != REGULAR
+            if not fails:
+                stored = powers_of(flat, q, v, work, powers)
+                moving = energy_of_motion(flat, v, work)
+                grown = stored + moving - given_energy(drives, works, q) - before
+                most = GROWTH * (stored + kinetic_energy(flat, v, work))
+                heat = works[1] + works[4] - spent
+                fails = not (grown <= most and grown + heat <= most and heat >= -most)
+                fails = fails or (stages.across[0] and halved < ACROSS_HALVED)
+            if fails:
+                copy(stages.careful_q, q)
+                copy(stages.careful_v, v)
+                keep_ledger(works, work, stages.careful_works, stages.careful_slip, True)
+                trial, halved = 0.5 * trial, halved + 1
+                powers_of(flat, q, v, work, powers)
+                read_pattern(flat, q, v, work, stages.new_pattern)
+                continue
+        left -= trial
+        if status != REGULAR or left <= 0.0:
+            return status
+        if halved > 0:
+            trial, halved = min(2.0 * trial, left), halved - 1
 
 
 @allocation_free
@@ -418,6 +490,7 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
     its end, the state stays as before that step.
     """
     before_q, before_v = scratch.before_q, scratch.before_v
+    careful = implicit and rubs_on_routes(flat)
     for done in range(steps):
         status, evaluated = servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction)
         rubs = load_gears(flat, drives)
@@ -429,15 +502,16 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
         copy(v, before_v)
         if status != REGULAR:
             return status, done
-        keep_ledger(works, work, stages, False)
-        status = step_in_pieces(
-            flat, drives, q, v, effort, step, implicit, evaluated, works, powers, work, reduction, stages, scratch
-        )
+        keep_ledger(works, work, stages.kept_works, stages.kept_slip, False)
+        status = careful_step(
+            flat, drives, q, v, effort, step, implicit, careful, evaluated, works, powers, work, reduction, stages,
+            scratch,
+        )  # fmt: skip
         cable = past_end(ends, q)
         if status != REGULAR or cable >= 0:
             copy(before_q, q)
             copy(before_v, v)
-            keep_ledger(works, work, stages, True)
+            keep_ledger(works, work, stages.kept_works, stages.kept_slip, True)
             return (status if cable < 0 else PAST_END + cable), done
         impedance_efforts(drives, q, v, effort)
         for a in range(drives.q.shape[0]):

@@ -11,8 +11,10 @@ from ..late_kernels import CONTACTS, ROUTES
 from ..loads import LOAD_BODY, LOAD_FORCE, LOAD_MOMENT, LOAD_POINT
 from ..routing.columns import DAMPED as ROUTE_DAMPED
 from ..routing.columns import ELASTIC as ROUTE_ELASTIC
+from ..spatial import inertia_times, world_inertia
 from ..touch.columns import DAMPED as GROUND_DAMPED
 from ..touch.columns import RUBBED as GROUND_RUBBED
+from ..touch.columns import STORED as GROUND_STORED
 
 
 @for_compiled_callers
@@ -101,3 +103,32 @@ def powers_of(flat, q, v, work, out):
     body_kinematics(flat, q, v, work)
     passive_efforts(flat, q, v, work)
     return powers_in(flat, q, v, work, out)
+
+
+@for_compiled_callers
+def kinetic_energy(flat, v, work):
+    """J of the motion that stands in work."""
+    energy = 0.0
+    for i in range(flat.kind.shape[0]):
+        world_inertia(
+            flat.mass[i], flat.centre[i], flat.inertia[i], work.rotation[i], work.position[i], work.composite[i]
+        )
+        inertia_times(work.composite[i], work.velocity[i], work.six)
+        for k in range(6):
+            energy += 0.5 * work.velocity[i, k] * work.six[k]
+    for d in range(flat.armature.shape[0]):
+        energy += 0.5 * flat.armature[d] * v[d] * v[d]
+    return energy
+
+
+@for_compiled_callers
+def energy_of_motion(flat, v, work):
+    """J of motion and weight, and of the ground, at the state whose motion and forces stand in work."""
+    energy = kinetic_energy(flat, v, work)
+    for i in range(flat.kind.shape[0]):
+        world_point(work.rotation, work.position, i, flat.centre[i], work.point)
+        for k in range(3):
+            energy -= flat.mass[i] * flat.gravity[k] * work.point[k]
+    if flat.late_kernels[CONTACTS] != 0:
+        energy += work.contact_state[work.contact_state.shape[0] - 1, GROUND_STORED]
+    return energy

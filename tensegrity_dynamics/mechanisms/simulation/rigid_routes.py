@@ -355,14 +355,12 @@ def refuse_adaptive(mechanism: Mechanism) -> None:
 def refuse_implicit(mechanism: Mechanism) -> None:
     """Raise TensegrityError where implicit steps cannot follow a mechanism's routed cables.
 
-    Damping jumps where a contact begins to slip or to stick, in position, too: no derivative describes it, and steps
-    that reckon with one grow without bound.
+    Regularised friction knows strains alone: what a damper adds is not within its bound, and may push slip on.
     """
     for route in mechanism.routes:
-        exact = [e for e in route.rubbing.tolist() if route.elements[e, WIDTH] == 0.0]
-        if exact and route.damping and not route.rigid:
+        if route.damping and not route.rigid and route.elements[:, WIDTH].any():
             raise TensegrityError(
-                f"cable {route.name} is damped and rubs by the exact law, which integrator 'implicit' does not follow: "
-                "take 'rk4' or 'adaptive', give its friction a friction_speed, or leave out its damping (long implicit "
-                "steps damp what is fast by themselves)."
+                f"cable {route.name} is damped and has regularised friction (friction_speed), which integrator "
+                "'implicit' does not follow: leave out friction_speed, for the exact law, or its damping (long "
+                "implicit steps damp what is fast by themselves), or take 'rk4'."
             )

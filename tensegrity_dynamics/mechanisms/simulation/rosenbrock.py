@@ -23,6 +23,7 @@ from ...numerics.linear_algebra import copy, lu_factor, lu_solve
 from ..dynamics.forward_dynamics import REGULAR, accelerate
 from ..dynamics.state_derivative import NOT_CLOSED, displaced_state
 from ..kinematics.loop_closure import project_onto_loops
+from ..routing.slip import hold_contacts
 from .powers import powers_in, powers_of
 from .transitions import differ, read_pattern
 
@@ -114,9 +115,11 @@ def add_powers(flat, weight, work, stages, scratch):
 def add_slope_of_powers(flat, q, count, change, step, work, reduction, stages, scratch):
     """Add to stages.taken `step` times the change of the powers along a change of u, by their slope at the start.
 
-    Where something else pushes, pulls or slips a little ahead, the slope is that on the other side.
+    Where something else pushes, pulls or slips a little ahead, the slope is that on the other side; where on that side,
+    too, the powers jump here and have none.
     """
     u = scratch.right
+    alike = False
     for sign in (SLIGHT, -SLIGHT):
         for r in range(2 * count):
             u[r] = scratch.u[r] + sign * change[r]
@@ -124,16 +127,19 @@ def add_slope_of_powers(flat, q, count, change, step, work, reduction, stages, s
             return NOT_CLOSED
         powers_of(flat, scratch.q, scratch.v, work, stages.powers)
         read_pattern(flat, scratch.q, scratch.v, work, stages.new_pattern)
-        if not differ(stages.pattern, stages.new_pattern):
+        alike = not differ(stages.pattern, stages.new_pattern)
+        if alike:
             break
+    if not alike:
+        return REGULAR
     for k in range(4):
         stages.taken[k] += step / sign * (stages.powers[k] - stages.start_powers[k])
     return REGULAR
 
 
-@allocation_free
-def rosenbrock(flat, drives, q, v, effort, step, steps, work, reduction, stages, scratch):
-    """Advance q and v in place by `steps` steps of `step` s with constant efforts; returns 0 or a failing status.
+@for_compiled_callers
+def rosenbrock_step(flat, drives, q, v, effort, step, work, reduction, stages, scratch):
+    """Advance q and v in place by a step of `step` s with constant efforts; returns 0 or a failing status.
 
     Efforts of impedances among the drives are not constant: their law is a part of f. stages.pattern says what pushes,
     pulls and slips at the start; stages.taken (4,) J becomes what the powers took.
@@ -142,73 +148,81 @@ def rosenbrock(flat, drives, q, v, effort, step, steps, work, reduction, stages,
     pivots, u, first, right, matrix = scratch.pivots, scratch.u, scratch.first, scratch.right, scratch.matrix
     one, two, three, four = scratch.stage_1, scratch.stage_2, scratch.stage_3, scratch.stage_4
     stages.taken[:] = 0.0
-    for _ in range(steps):
-        # choose the independent coordinates of this step, and their rates
-        impedance_efforts(drives, q, v, effort)
-        status, _ = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
-        if status != REGULAR:
-            return status
-        count = 0
+    # choose the independent coordinates of this step, and their rates
+    impedance_efforts(drives, q, v, effort)
+    status, _ = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
+    if status != REGULAR:
+        return status
+    hold_contacts(flat.route_elements, flat.routed_cables, work.route_state, True)
+    count = 0
+    for d in range(dofs):
+        if not reduction.is_pivot[d]:
+            scratch.independent[count] = d
+            count += 1
+    size = 2 * count
+    for i in range(count):
+        u[i] = 0.0
+        u[count + i] = v[scratch.independent[i]]
         for d in range(dofs):
-            if not reduction.is_pivot[d]:
-                scratch.independent[count] = d
-                count += 1
-        size = 2 * count
+            scratch.basis[d, i] = reduction.basis[d, i]
+    if flat.row_kind.shape[0] == 0:  # these are the accelerations of just now
         for i in range(count):
-            u[i] = 0.0
-            u[count + i] = v[scratch.independent[i]]
-            for d in range(dofs):
-                scratch.basis[d, i] = reduction.basis[d, i]
-        if flat.row_kind.shape[0] == 0:  # these are the accelerations of just now
-            for i in range(count):
-                first[i] = u[count + i]
-                first[count + i] = reduction.acceleration[scratch.independent[i]]
-            copy(q, scratch.q)
-            copy(v, scratch.v)
-        else:
-            status = driven_derivative(flat, drives, q, u, count, effort, first, work, reduction, stages, scratch)
-            if status != REGULAR:
-                return status
-        add_powers(flat, 2.0 / 3.0 * step, work, stages, scratch)
-        copy(stages.powers, stages.start_powers)
-        status = fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages, scratch)
+            first[i] = u[count + i]
+            first[count + i] = reduction.acceleration[scratch.independent[i]]
+        copy(q, scratch.q)
+        copy(v, scratch.v)
+    else:
+        status = driven_derivative(flat, drives, q, u, count, effort, first, work, reduction, stages, scratch)
         if status != REGULAR:
             return status
-        lu_factor(matrix, size, pivots)
-        for r in range(size):
-            one[r] = 0.5 * step * first[r]
-        copy(one, two)
-        lu_solve(matrix, size, pivots, one)
-        for r in range(size):
-            two[r] += 2.0 * one[r]
-            right[r] = u[r] + 2.0 * one[r]
-        lu_solve(matrix, size, pivots, two)
-        status = driven_derivative(flat, drives, q, right, count, effort, first, work, reduction, stages, scratch)
-        if status != REGULAR:
-            return status
-        add_powers(flat, -step / 6.0, work, stages, scratch)
-        for r in range(size):
-            three[r] = 0.5 * (step * first[r] + one[r] - two[r])
-        lu_solve(matrix, size, pivots, three)
-        for r in range(size):
-            right[r] = u[r] + 2.0 * one[r] + three[r]
-        status = driven_derivative(flat, drives, q, right, count, effort, first, work, reduction, stages, scratch)
-        if status != REGULAR:
-            return status
-        add_powers(flat, 0.5 * step, work, stages, scratch)
-        for r in range(size):
-            four[r] = 0.5 * (step * first[r] + one[r] - two[r]) - 4.0 / 3.0 * three[r]
-        lu_solve(matrix, size, pivots, four)
-        for r in range(size):
-            first[r] = (5.0 * one[r] - two[r] - three[r]) / 6.0 + 0.5 * four[r]
-        status = add_slope_of_powers(flat, q, count, first, step, work, reduction, stages, scratch)
-        if status != REGULAR:
-            return status
-        for r in range(size):
-            u[r] += 2.0 * one[r] + three[r] + four[r]
-        if not displaced_state(flat, q, count, u[:count], u[count:size], work, reduction, stages, scratch):
-            return NOT_CLOSED
-        copy(scratch.q, q)
-        copy(scratch.v, v)
-        project_onto_loops(flat, q, v, work, reduction, stages)
+    add_powers(flat, 2.0 / 3.0 * step, work, stages, scratch)
+    copy(stages.powers, stages.start_powers)
+    status = fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages, scratch)
+    if status != REGULAR:
+        return status
+    lu_factor(matrix, size, pivots)
+    for r in range(size):
+        one[r] = 0.5 * step * first[r]
+    copy(one, two)
+    lu_solve(matrix, size, pivots, one)
+    for r in range(size):
+        two[r] += 2.0 * one[r]
+        right[r] = u[r] + 2.0 * one[r]
+    lu_solve(matrix, size, pivots, two)
+    status = driven_derivative(flat, drives, q, right, count, effort, first, work, reduction, stages, scratch)
+    if status != REGULAR:
+        return status
+    add_powers(flat, -step / 6.0, work, stages, scratch)
+    for r in range(size):
+        three[r] = 0.5 * (step * first[r] + one[r] - two[r])
+    lu_solve(matrix, size, pivots, three)
+    for r in range(size):
+        right[r] = u[r] + 2.0 * one[r] + three[r]
+    status = driven_derivative(flat, drives, q, right, count, effort, first, work, reduction, stages, scratch)
+    if status != REGULAR:
+        return status
+    add_powers(flat, 0.5 * step, work, stages, scratch)
+    for r in range(size):
+        four[r] = 0.5 * (step * first[r] + one[r] - two[r]) - 4.0 / 3.0 * three[r]
+    lu_solve(matrix, size, pivots, four)
+    for r in range(size):
+        first[r] = (5.0 * one[r] - two[r] - three[r]) / 6.0 + 0.5 * four[r]
+    status = add_slope_of_powers(flat, q, count, first, step, work, reduction, stages, scratch)
+    if status != REGULAR:
+        return status
+    for r in range(size):
+        u[r] += 2.0 * one[r] + three[r] + four[r]
+    if not displaced_state(flat, q, count, u[:count], u[count:size], work, reduction, stages, scratch):
+        return NOT_CLOSED
+    copy(scratch.q, q)
+    copy(scratch.v, v)
+    project_onto_loops(flat, q, v, work, reduction, stages)
     return REGULAR
+
+
+@allocation_free
+def rosenbrock(flat, drives, q, v, effort, step, work, reduction, stages, scratch):
+    """`rosenbrock_step` with the contacts of routed cables held as they stick or slip at its start."""
+    status = rosenbrock_step(flat, drives, q, v, effort, step, work, reduction, stages, scratch)
+    hold_contacts(flat.route_elements, flat.routed_cables, work.route_state, False)
+    return status

@@ -87,6 +87,8 @@ def test_what_regularised_friction_cannot_be_is_refused_by_name():
     )
     with pytest.raises(TensegrityError, match=r"tendon has regularised friction.*'rk4'"):
         Simulation(parse_robot(text, "here"), integrator="adaptive")
+    with pytest.raises(TensegrityError, match="tendon is damped and has regularised friction"):
+        Simulation(parse_robot(text.replace("damping: 0", "damping: 1e5"), "here"), integrator="implicit")
 
 
 def test_a_tight_strand_between_slack_ones_is_let_go_at_both_ends_alike():

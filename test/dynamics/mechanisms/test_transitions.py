@@ -40,6 +40,21 @@ bodies: {{arm: {{mass: 1, inertia: [0.02, 0.02, 0.02], centre: [0.3, 0, 0]}}}}
 joints: [{{name: knee, kind: revolute, parent: world, body: arm, axis: [0, 1, 0], start: -{start},
   resistance: {{limits: [-2, 0.5], stop_stiffness: 2000, stop_damping: 5}}}}]
 """
+WEIGHTS = """
+name: weights
+kind: mechanism
+gravity: [0, 0, -9.81]
+bodies: {{left: {{mass: 0.3, inertia: [1, 1, 1]}}, right: {{mass: {right}, inertia: [1, 1, 1]}}}}
+joints:
+  - {{name: down, kind: prismatic, parent: world, body: left, axis: [0, 0, -1], frame: {{at: [-0.1, 0, 0]}}}}
+  - {{name: up, kind: prismatic, parent: world, body: right, axis: [0, 0, 1], frame: {{at: [0.5, 0, 0]}}}}
+routed_cables: [{{name: rope, young: {young}, cable_radius: 0.001, damping: {damping}, strain: 0, route: [
+  {{body: left, at: [0, 0, 0]}},
+  {{body: world, at: [0, 0, 1], axis: [0, 1, 0], radius: 0.04, side: 1, friction: 0.3}},
+  {{body: world, at: [0.2, 0, 0.6], axis: [0, 1, 0], radius: 0.03, side: -1, friction: 0.1}},
+  {{body: world, at: [0.4, 0, 1], axis: [0, 1, 0], radius: 0.05, side: 1, friction: 0.2}},
+  {{body: right, at: [0, 0, 0]}}]}}]
+"""
 ROLLING = """
 name: ball
 kind: mechanism
@@ -99,6 +114,36 @@ def test_implicit_steps_count_all_energy_of_a_ball_that_comes_to_roll():
     simulation.advance(duration=0.5)
     assert simulation.energy().friction > 0.1
     assert abs(simulation.energy().balance - begin) < 1e-3
+
+
+def swung(integrator, step, duration, **values):
+    """Two weights on a rope over three guides, with how far they came, the balance and the most that energy grew."""
+    simulation = Simulation(parse_robot(WEIGHTS.format(**values)), step, integrator, start="file")
+    simulation.set_motion([0.3, -0.2])
+    begin = simulation.energy()
+    before, most = begin.kinetic + begin.elastic + begin.gravity, -np.inf
+    for _ in range(round(duration / 1e-3)):
+        simulation.advance(round(1e-3 / step))
+        energy = simulation.energy()
+        now = energy.kinetic + energy.elastic + energy.gravity
+        most, before = max(most, now - before), now
+    return simulation.state.q, energy.balance - begin.balance, most
+
+
+def test_implicit_steps_of_a_damped_rope_that_rubs_go_as_explicit_ones():
+    """On three guides, of which one coordinate alone lets some slip on and others stick."""
+    values = {"right": 0.2, "young": 3e8, "damping": 4e5}
+    here, balance, most = swung("implicit", 1e-3, 0.1, **values)
+    there, _, _ = swung("rk4", 2e-5, 0.1, **values)
+    assert here == pytest.approx(there, abs=1e-5)
+    assert abs(balance) < 1e-5 and most < 1e-9
+
+
+@pytest.mark.parametrize(("young", "time"), [(1e11, 1e-3), (3e10, 1e-5), (5e9, 1e-4), (1e9, 2e-3)])
+def test_implicit_steps_never_gain_energy_of_a_stiff_rope_that_rubs(young, time):
+    for right in (0.1, 0.35):
+        _, balance, most = swung("implicit", 1e-3, 0.3, right=right, young=young, damping=young * time)
+        assert most < 1e-5 and balance < 1e-4
 
 
 def test_a_step_that_fails_behind_a_change_leaves_energies_and_slip_as_they_were():
