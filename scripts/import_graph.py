@@ -22,7 +22,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "tensegrity_dynamics": (
         "beat", "ending", "errors", "saved_file", "impedance", "numerics", "meshes", "robots", "linear_models",
         "simulation_interface", "estimation_interface", "command_streams", "command_gate", "external_wrenches",
-        "late_messages", "contact", "structures", "mechanisms", "visualization", "robot_types", "simulation",
+        "late_messages", "tension_fit",
+        "contact", "structures", "mechanisms", "visualization", "robot_types", "simulation",
         "external_payloads", "estimation", "rollout", "ros",
     ),
     "tensegrity_control": (
