@@ -47,13 +47,13 @@ class GoalTaker(Controller):
     gaps: int = 0
 
     @property
-    def looks_for_ways(self) -> bool:
-        """Whether a goal of a controller that takes streams of them needs `find_way` first."""
+    def needs_equilibria(self) -> bool:
+        """Whether a goal of a controller that takes streams of them needs `equilibria_to` first."""
         return False
 
-    def find_way(self, goal: PoseGoal) -> Any:
-        """What is to be known of the way to a pose and takes long to find; in any thread. Raises as `plan_goal`."""
-        raise NotImplementedError(f"{type(self).__name__} looks for no ways.")
+    def equilibria_to(self, goal: PoseGoal) -> Any:
+        """Equilibria along the path to a pose, slow to find; may run in any thread. Raises as `plan_goal`."""
+        raise NotImplementedError(f"{type(self).__name__} needs no equilibria.")
 
     @abstractmethod
     def make_goal(self, now: float, position: ArrayLike | None, quaternion: ArrayLike | None = None) -> PoseGoal:

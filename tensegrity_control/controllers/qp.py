@@ -483,17 +483,18 @@ class QPController(SampledController):
         duration: float | None = None,
         profile: str = "minimum_jerk",
         rest: RestPoint | None = None,
-        way: tuple[Array, Array, Array] | None = None,
+        equilibria: tuple[Array, Array, Array] | None = None,
     ) -> PlannedMotion:
         """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`.
 
         Args:
-            way: of `find_way`; looked for here without, where one is needed.
+            equilibria: of `equilibria_to`; None: found here where they are needed.
         """
         self.check_goal(duration, profile)
         if self._given_up and self._growth.beyond:
             raise InfeasibleControlError(f"the output is held by the actuators' impedances alone: {self._given_up}.")
-        shapes = self.find_way(goal) if way is None and self.looks_for_ways else way
+        if equilibria is None and self.needs_equilibria:
+            equilibria = self.equilibria_to(goal)
         clock, tracker = self._active(now)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
@@ -511,16 +512,16 @@ class QPController(SampledController):
                 "faster (joint_position), or go in steps."
             )
         note = "; ".join(filter(None, (note, slow)))
-        path = OutputPath(motion, rotation, tracker.translations, shapes)
+        path = OutputPath(motion, rotation, tracker.translations, equilibria)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
 
     @property
-    def looks_for_ways(self) -> bool:
-        """Whether free motions or springs decide which goals have shapes at rest, see `find_way`."""
+    def needs_equilibria(self) -> bool:
+        """Whether free motions or springs decide which goals have shapes at rest, see `equilibria_to`."""
         return self._leads or self._settled.needed
 
-    def find_way(self, goal: PoseGoal) -> tuple[Array, Array, Array]:
-        """Shapes at rest on the way to a goal, as `OutputPath` takes them.
+    def equilibria_to(self, goal: PoseGoal) -> tuple[Array, Array, Array]:
+        """Shapes at rest along the path to a goal, as `OutputPath` takes them.
 
         Raise UnreachableGoalError or InfeasibleControlError where no shapes at rest with tight cables lead to a goal:
         springs do not carry the output there, or motions that it leaves free find no tensions that hold them.

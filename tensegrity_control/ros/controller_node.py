@@ -698,7 +698,7 @@ class ControllerNode(RobotNode):
 
     def _take_goal_pose(self, message: PoseStamped) -> None:
         """A goal of the topic: at once where the controller takes streams and looks for no ways, else as services."""
-        if self.controller.streams_goals and not self.controller.looks_for_ways:
+        if self.controller.streams_goals and not self.controller.needs_equilibria:
             self._stream_goal(message)
             return
         self._newest_goal = message

@@ -81,15 +81,15 @@ class PlanningThread:
         """Go to a pose. Raises what `GoalTaker.plan_goal` and `begin` raise, PlanCancelledError.
 
         A controller that takes streams of goals goes there from whatever it is doing: nothing has to brake, and all
-        that may take long is finding a way.
+        that may take long is finding equilibria.
         """
         controller.check_goal(duration, profile)
         if controller.streams_goals:
-            way = {}
-            if controller.looks_for_ways:
-                way["way"] = await self._beside(lambda: controller.find_way(goal))
+            found = {}
+            if controller.needs_equilibria:
+                found["equilibria"] = await self._beside(lambda: controller.equilibria_to(goal))
             now = self._node.now
-            return controller.begin(now, controller.plan_goal(now, goal, duration=duration, profile=profile, **way))
+            return controller.begin(now, controller.plan_goal(now, goal, duration=duration, profile=profile, **found))
 
         def plan(now: float, rest: Any) -> PlannedMotion:
             return controller.plan_goal(now, goal, duration=duration, profile=profile, rest=rest)
