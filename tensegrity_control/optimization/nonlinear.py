@@ -13,7 +13,11 @@ from .control_problem import InputProblem, InputSolution, Multipliers
 from .input_optimizer import InputOptimizer
 from .quadratic_program import ITERATION_LIMIT, NUMERICAL, SOLVED, equation_error
 
-METHODS = ("SLSQP", "trust-constr")
+TOLERANCES = {"SLSQP": (1e-14, 1e-11, 1e-8), "trust-constr": (1e-12,)}
+"""Tolerances by method, tried one after the other from the point reached: where rounding hides a further descent, SLSQP
+fails at a fine tolerance although it stands at the optimum, and a coarser one then confirms it."""
+MAX_ITERATIONS = 1000
+METHODS = tuple(TOLERANCES)
 
 
 def solve_nonlinear(
@@ -51,16 +55,21 @@ def solve_nonlinear(
     low = np.concatenate((program.c_low, program.x_low)) - rows @ base
     high = np.concatenate((program.c_high, program.x_high)) - rows @ base
     bounded = np.isfinite(low) | np.isfinite(high)
-    found = minimize(
-        lambda z: float(objective(base + N @ z)),
-        guess,
-        jac=None if gradient is None else lambda z: N.T @ np.asarray(gradient(base + N @ z)),
-        constraints=LinearConstraint((rows @ N)[bounded], low[bounded], high[bounded]) if N.size else (),
-        method=method,
-        **({"options": {"ftol": 1e-14, "maxiter": 500}} if method == "SLSQP" else {"tol": 1e-12}),
-    )
+    for tolerance in TOLERANCES[method]:
+        found = minimize(
+            lambda z: float(objective(base + N @ z)),
+            guess,
+            jac=None if gradient is None else lambda z: N.T @ np.asarray(gradient(base + N @ z)),
+            constraints=LinearConstraint((rows @ N)[bounded], low[bounded], high[bounded]) if N.size else (),
+            method=method,
+            options={"maxiter": MAX_ITERATIONS},
+            tol=tolerance,
+        )
+        if found.success or found.nit >= MAX_ITERATIONS:
+            break
+        guess = found.x
     x = np.clip(base + N @ found.x, program.x_low, program.x_high)
-    status = SOLVED if found.success else ITERATION_LIMIT if found.nit >= 500 else NUMERICAL
+    status = SOLVED if found.success else ITERATION_LIMIT if found.nit >= MAX_ITERATIONS else NUMERICAL
     zero = Multipliers(np.zeros(program.b.size), np.zeros(program.c_low.size), 0.0 * first.inputs, 0.0 * first.free)
     return InputSolution(
         status, x[: first.inputs.size], x[first.inputs.size :], zero, equation_error(program, x)[0],

@@ -123,10 +123,10 @@ class Attack:
 
     def _follow_actuators(self) -> None:
         if self.messages.random.random() < 0.2:
-            self.node.door._cancel(None)
+            self.node.actuator_motions._cancel(None)
             return
         goal = FakeGoal(self.messages.make(FollowActuators.Goal))
-        self._tasks.append(self.executor.create_task(self.node.door._follow(goal)))
+        self._tasks.append(self.executor.create_task(self.node.actuator_motions._follow(goal)))
 
     def _parameter(self) -> None:
         random = self.messages.random

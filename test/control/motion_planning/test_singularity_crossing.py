@@ -57,7 +57,7 @@ def test_criterion_is_the_one_of_the_document(machine):
 def test_distance_changes_its_sign_where_the_legs_line_up(machine):
     kinematics, start = machine
     path = straight((0.1, 0.3), (-0.1, 0.5))
-    times, signs = distances(kinematics, path, start, 41)
+    times, signs = distances(kinematics, path, start)
     assert signs[0] * signs[-1] < 0.0
     position = path.value(times[int(np.argmin(np.abs(signs)))])
     assert abs(position[0]) < 0.01

@@ -36,7 +36,9 @@ def run(mechanism, q, effort, step, count, method="rk4"):
     else:
         scratch = make_displacement_workspace(mechanism.flat, q.size)
         drives = make_drives((), (), (), v.size)
-        status = rosenbrock(mechanism.flat, drives, q, v, effort, step, count, work, solver, stages, scratch)
+        status = 0
+        for _ in range(count):
+            status = status or rosenbrock(mechanism.flat, drives, q, v, effort, step, work, solver, stages, scratch)
     assert status == 0
     evaluate(mechanism.flat, q, v, work)
     return q, v, work

@@ -110,7 +110,7 @@ def test_tendons_that_would_push_are_named() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({}, "how much prestress"),
+        ({}, "give the prestress"),
         ({"prestress": -1.0}, "above zero"),
         ({"tensions": {"sides_0": 1.0}}, "Did you mean 'side_0'"),
         ({"tensions": {"side_0": -1.0}}, "not below zero"),
@@ -146,7 +146,7 @@ def test_form_of_a_robot_file_gives_its_members_their_rest_lengths() -> None:
 def test_form_of_a_robot_file_is_refused_with_its_line() -> None:
     with pytest.raises(RobotFileError, match=r"robot.yaml:9: form.tensions.ones: .*'one'"):
         parse_robot(STAY.replace("FORM", "{tensions: {ones: 3}}"))
-    with pytest.raises(RobotFileError, match=r"robot.yaml:9: form: say how much prestress"):
+    with pytest.raises(RobotFileError, match=r"robot.yaml:9: form: give the prestress"):
         parse_robot(STAY.replace("FORM", "{}"))
 
 
