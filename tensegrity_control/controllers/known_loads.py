@@ -141,7 +141,7 @@ class LoadTakingController(GoalController):
     takes_loads = takes_payloads = True
 
     _robot_alone: Robot
-    _wanted = _known = KnownLoads()
+    _announced_loads = _planned_loads = KnownLoads()
     _refused: tuple[KnownLoads, str] | None = None
     _fade: SetPointFade | None = None
     _job: tuple[KnownLoads, Future[LoadedPlans]] | None = None
@@ -175,21 +175,21 @@ class LoadTakingController(GoalController):
 
     def set_loads(self, forces: Any) -> None:
         """Known wrenches from now on, as `Simulation.apply_forces` takes them: the next command plans with them."""
-        self._wanted = replace(self._wanted, wrenches=wrenches_of(self._robot_alone, forces))
+        self._announced_loads = replace(self._announced_loads, wrenches=wrenches_of(self._robot_alone, forces))
 
     def carry(self, payloads: Sequence[Payload]) -> None:
         """Payloads that are known beside those of the robot file: the next command, or reset, plans with them."""
-        self._wanted = replace(self._wanted, payloads=tuple(payloads))
+        self._announced_loads = replace(self._announced_loads, payloads=tuple(payloads))
 
     def reset(self, time: float, state: RobotState | None = None) -> None:
         self._job = self._fade = self._refused = None
-        if self._wanted != self._known:
-            parts = self._parts_for(self._wanted.on(self._robot_alone))
+        if self._announced_loads != self._planned_loads:
+            parts = self._parts_for(self._announced_loads.on(self._robot_alone))
             self.__dict__.update(parts)
-            self._known = self._wanted
+            self._planned_loads = self._announced_loads
         super().reset(time, state)
         for _, tracker in self._motions:
-            tracker.loads = self._known
+            tracker.loads = self._planned_loads
 
     def command(self, time: float, state: RobotState | None = None) -> Command:
         """Set points for a time [s], of plans that know the loads that were announced."""
@@ -221,7 +221,7 @@ class LoadTakingController(GoalController):
     def plan_goal(self, now: float, goal: PoseGoal, *, rest: RestPoint | None = None, **options: Any) -> PlannedMotion:
         with self._planning:
             planned = super().plan_goal(now, goal, rest=self._of_these_loads(rest or self.rest(now)), **options)
-            planned.tracker.loads = self._known
+            planned.tracker.loads = self._planned_loads
         return planned
 
     def plan_through(
@@ -231,11 +231,11 @@ class LoadTakingController(GoalController):
         with self._planning:
             rest = self._of_these_loads(rest or self.rest(now))
             planned = super().plan_through(now, waypoints, interpolation, rest)
-            planned.tracker.loads = self._known
+            planned.tracker.loads = self._planned_loads
         return planned
 
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
-        if planned.tracker.loads != self._known:
+        if planned.tracker.loads != self._planned_loads:
             raise TensegrityError(CHANGED)
         return super().begin(now, planned)
 
@@ -248,13 +248,13 @@ class LoadTakingController(GoalController):
 
     def _of_these_loads(self, rest: RestPoint) -> RestPoint:
         """The rest point; raises TensegrityError where it is from before other loads were taken over."""
-        if rest.tracker.loads != self._known:
+        if rest.tracker.loads != self._planned_loads:
             raise TensegrityError(CHANGED)
         return rest
 
     def _refuse_unknown(self) -> None:
         """Raise TensegrityError where what the robot carries was announced and cannot be planned with."""
-        if self._refused is not None and self._refused[0] == self._wanted:
+        if self._refused is not None and self._refused[0] == self._announced_loads:
             raise TensegrityError(f"{self._refused[1]} Take them off, or announce others.")
 
     def _fading(self, time: float) -> Array | None:
@@ -265,12 +265,17 @@ class LoadTakingController(GoalController):
         """Plan with loads that are new, and take over what was planned."""
         if self._job is not None and self._job[1].done():
             self._take_over(time)
-        if self._refused is not None and self._refused[0] != self._wanted:
+        if self._refused is not None and self._refused[0] != self._announced_loads:
             self._refused = None
-        if self._job is not None or self._wanted == self._known or self._refused is not None or not self._motions:
+        if (
+            self._job is not None
+            or self._announced_loads == self._planned_loads
+            or self._refused is not None
+            or not self._motions
+        ):
             return
         first = self._motions.index(self._active(time))
-        motions, loads, work = self._motions[first:], self._wanted, Future[LoadedPlans]()
+        motions, loads, work = self._motions[first:], self._announced_loads, Future[LoadedPlans]()
         rests = []
         for clock, tracker in motions:
             last = clock.last
@@ -313,7 +318,7 @@ class LoadTakingController(GoalController):
             plans = work.result()
         except TensegrityError as error:
             self._job = None
-            if loads == self._wanted:
+            if loads == self._announced_loads:
                 self._refused = (
                     loads,
                     f"the loads that were announced are not planned with: {error}",
@@ -335,7 +340,7 @@ class LoadTakingController(GoalController):
                 if tracker in plans.trackers.values():
                     self._apply_gains(tracker)
                     tracker.loads = loads
-            self._known, self._job = loads, None
+            self._planned_loads, self._job = loads, None
             after = self._set_points_at(time)
         finally:
             self._planning.release()

@@ -19,6 +19,23 @@ def read_quantity(text: str, kind: str, what: str) -> float:
         raise TensegrityError(f"{what} {text!r}: {error}.") from None
 
 
+def split_item(item: str, option: str, form: str, what: str, names: Sequence[str]) -> tuple[str, str]:
+    """Name and text of the value of an item such as "top_1=0.2kg" of an option of the command line.
+
+    Args:
+        form: of items, for the message. what: the kind of thing that has the names.
+
+    Raises:
+        TensegrityError: not of that form, or an unknown name.
+    """
+    name, equals, value = (part.strip() for part in item.partition("="))
+    if not equals:
+        raise TensegrityError(f"{option} {item!r}: write {form}.")
+    if name not in names:
+        raise TensegrityError(f"{option} {item!r}: " + unknown_name(what, name, names))
+    return name, value
+
+
 def read_payloads(items: Sequence[str], what: str, names: Sequence[str]) -> list[tuple[str, float]]:
     """Name and mass [kg] from texts such as "top_1=0.2kg"; `what` is the kind of thing that has the names.
 
@@ -27,11 +44,7 @@ def read_payloads(items: Sequence[str], what: str, names: Sequence[str]) -> list
     """
     result = []
     for item in items:
-        name, equals, value = (part.strip() for part in item.partition("="))
-        if not equals:
-            raise TensegrityError(f"--payload {item!r}: write NAME=MASS, for example {names[-1]}=0.2kg.")
-        if name not in names:
-            raise TensegrityError(f"--payload {item!r}: " + unknown_name(what, name, names))
+        name, value = split_item(item, "--payload", f"NAME=MASS, for example {names[-1]}=0.2kg", what, names)
         mass = read_quantity(value, "mass", "--payload")
         if mass < 0.0:
             raise TensegrityError(f"--payload {item!r}: a mass is not below zero.")

@@ -15,7 +15,7 @@ import typer
 
 from tensegrity_dynamics.errors import AccuracyWarning, TensegrityError, unknown_name
 from tensegrity_dynamics.robots.formatting import millimetres, span, turned
-from tensegrity_dynamics.robots.quantities import read_quantity, read_vector
+from tensegrity_dynamics.robots.quantities import read_quantity, read_vector, split_item
 from tensegrity_dynamics.robots.report import Report, Section
 
 from ..output import console, panels, print_json, print_report, progress, save_picture
@@ -301,11 +301,7 @@ def _motion(items: Sequence[str], loaded: Any) -> Any:
     motion = np.zeros((len(names), 3) if mechanism is None else len(names))
     kinds = () if mechanism is None else mechanism.coordinate_speeds()
     for item in items:
-        name, equals, value = (part.strip() for part in item.partition("="))
-        if not equals:
-            raise TensegrityError(f"--start-velocity {item!r}: write {form}.")
-        if name not in names:
-            raise TensegrityError(f"--start-velocity {item!r}: " + unknown_name(what, name, names))
+        name, value = split_item(item, "--start-velocity", form, what, names)
         k, said = names.index(name), f"--start-velocity {item!r}:"
         motion[k] = read_quantity(value, kinds[k], said) if kinds else read_vector(value, said, kind="speed")
     return motion
