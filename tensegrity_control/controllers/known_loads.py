@@ -34,6 +34,7 @@ from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import Accepted, Command, RobotState, Status
 from ..inverse_kinematics.pose_goal import PoseGoal
+from ..trajectories.quintic import remaining
 from ..trajectories.time_scaling import Progress
 from .goal_controller import GoalController, RestPoint
 from .goal_taker import PlannedMotion
@@ -110,8 +111,7 @@ class SetPointFade:
 
     def at(self, time: float) -> Array:
         """(k,) at a time [s]."""
-        x = min(max((time - self.begin) / self._duration, 0.0), 1.0)
-        return np.asarray((1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x)) * self._offset)
+        return np.asarray(remaining((time - self.begin) / self._duration) * self._offset)
 
 
 @dataclass(frozen=True, eq=False)

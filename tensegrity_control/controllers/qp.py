@@ -65,6 +65,7 @@ from ..motion_planning.stiffness_choice import HeldStiffness
 from ..optimization.motion_program import TENSION_WEIGHT, MotionProgram, MotionSolution, fill_bounds
 from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
+from ..trajectories.quintic import remaining
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
 from .answer_delay import AnswerDelay
@@ -904,8 +905,7 @@ class QPController(SampledController):
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Bounds of this period: tensions on their way up to their floors, efforts, motion of the actuators."""
         program = self.program
-        x = min(max((time - self._began_at) / FADE, 0.0), 1.0)
-        left = 1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
+        left = remaining((time - self._began_at) / FADE)
         if left > 0.0 or self._bounded is not self._gains:
             self._set_tensions(left)
             self._bounded = self._gains if left == 0.0 else None

@@ -23,6 +23,7 @@ from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.numerics.types import Array
 
 from ..controller import RobotState
+from ..trajectories.quintic import remaining
 from ..trajectories.time_scaling import Progress
 from .impedance_gains import ImpedanceGains
 
@@ -221,5 +222,4 @@ class LinearFeedbackTracker:
     def _fade_left(self, time: float) -> float:
         """Part of the start that is left at a time [s] of the plan, from 1 to 0."""
         assert self._fade is not None
-        x = max(time, 0.0) / self._fade[2]
-        return float(1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x))
+        return remaining(time / self._fade[2])

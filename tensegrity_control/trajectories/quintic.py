@@ -63,6 +63,12 @@ def minimum_jerk(start: float, end: float, first: ArrayLike, last: ArrayLike) ->
     return QuinticSpline([start, end], [np.atleast_1d(first), np.atleast_1d(last)])
 
 
+def remaining(x: float) -> float:
+    """Part of a minimum-jerk motion that is still to come, from 1 to 0 while its time `x` goes from 0 to 1."""
+    x = min(max(x, 0.0), 1.0)
+    return 1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
+
+
 def quintic_polynomial(knots: Array, points: Array, rates: Array, accelerations: Array) -> PPoly:
     """C2 polynomial from values and derivatives (s + 1, n) at the knots."""
     return PPoly.from_bernstein_basis(BPoly.from_derivatives(knots, np.stack((points, rates, accelerations), axis=1)))

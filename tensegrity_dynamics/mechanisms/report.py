@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NoEquilibriumError, TensegrityError, unknown_name
+from ..errors import NoEquilibriumError, TensegrityError
 from ..estimation_interface import Estimate
 from ..linear_models.modes import ModeShapes, mode_report
 from ..linear_models.output_stiffness import stiffness_report
 from ..robots.formatting import listing, millimetres, span, turned
 from ..robots.model import Pose
-from ..robots.quantities import read_payloads, read_quantity, read_vector
+from ..robots.quantities import read_payloads, read_quantity, read_vector, split_item
 from ..robots.report import (
     KinematicsOptions,
     Report,
@@ -328,13 +328,9 @@ def read_positions(items: Sequence[str], robot: Robot) -> dict[str, float]:
     """
     result: dict[str, float] = {}
     actuators = {each.name: each for each in robot.actuators}
+    form = f"NAME=POSITION, for example {next(iter(actuators), 'a')}=0.5"
     for item in items:
-        name, equals, value = (part.strip() for part in item.partition("="))
-        if not equals:
-            example = next(iter(actuators), "a")
-            raise TensegrityError(f"--length {item!r}: write NAME=POSITION, for example {example}=0.5.")
-        if name not in actuators:
-            raise TensegrityError(f"--length {item!r}: " + unknown_name("actuator", name, actuators))
+        name, value = split_item(item, "--length", form, "actuator", list(actuators))
         if name in result:
             raise TensegrityError(f"--length {item!r}: {name} is given twice.")
         result[name] = read_quantity(value, QUANTITIES[actuators[name].motion], f"--length {item!r}:")
@@ -349,11 +345,7 @@ def read_wrenches(items: Sequence[str], bodies: Sequence[str]) -> list[tuple[str
     """
     result = []
     for item in items:
-        name, equals, value = (part.strip() for part in item.partition("="))
-        if not equals:
-            raise TensegrityError(f"--force {item!r}: write BODY=X,Y,Z, for example {bodies[-1]}=0,0,-5N.")
-        if name not in bodies:
-            raise TensegrityError(f"--force {item!r}: " + unknown_name("body", name, bodies))
+        name, value = split_item(item, "--force", f"BODY=X,Y,Z, for example {bodies[-1]}=0,0,-5N", "body", bodies)
         if value.count(",") == 5:
             parts = value.split(",")
             force = read_vector(",".join(parts[:3]), "--force", kind="force")

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import TensegrityError, unknown_name
+from ..errors import TensegrityError
 from ..linear_models.modes import Mode, ModeShapes, mode_report
 from ..linear_models.output_stiffness import stiffness_report
 from ..robots.formatting import listing, millimetres, span, turned
-from ..robots.quantities import read_payloads, read_quantity, read_vector
+from ..robots.quantities import read_payloads, read_quantity, read_vector, split_item
 from ..robots.report import (
     KinematicsOptions,
     Report,
@@ -300,14 +300,11 @@ def read_lengths(items: Sequence[str], robot: Robot) -> dict[str, float]:
         TensegrityError: not of that form, a name that the robot does not have, a length not above zero.
     """
     drives = {actuator.name: actuator.drives for actuator in robot.actuators}
+    names = list(dict.fromkeys((*drives, *robot.structure.member_names)))
     result: dict[str, float] = {}
     for item in items:
-        name, equals, value = (part.strip() for part in item.partition("="))
-        if not equals:
-            raise TensegrityError(f"--length {item!r}: write NAME=LENGTH, for example draw_1=0.21 or draw_1=8.3in.")
+        name, value = split_item(item, "--length", f"NAME=LENGTH, for example {names[0]}=0.21m", "member", names)
         member = drives.get(name, name)
-        if member not in robot.structure.member_names:
-            raise TensegrityError(f"--length {item!r}: " + unknown_name("member", name, robot.structure.member_names))
         if member in result:
             raise TensegrityError(f"--length {item!r}: {name} is given twice.")
         result[member] = read_quantity(value, "length", f"--length {item!r}:")
@@ -322,13 +319,9 @@ def read_forces(items: Sequence[str], robot: Robot) -> dict[str, Any]:
     Raises:
         TensegrityError: not of that form, or a node that the robot does not have.
     """
-    result: dict[str, Any] = {}
+    names, result = robot.structure.node_names, dict[str, Any]()
     for item in items:
-        name, equals, value = (part.strip() for part in item.partition("="))
-        if not equals:
-            raise TensegrityError(f"--force {item!r}: write NODE=X,Y,Z, for example {name}=0,0,-5N.")
-        if name not in robot.structure.node_names:
-            raise TensegrityError(f"--force {item!r}: " + unknown_name("node", name, robot.structure.node_names))
+        name, value = split_item(item, "--force", f"NODE=X,Y,Z, for example {names[-1]}=0,0,-5N", "node", names)
         result[name] = result.get(name, np.zeros(3)) + read_vector(value, "--force", kind="force")
     return result
 

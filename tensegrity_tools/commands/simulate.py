@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from tensegrity_dynamics.errors import AccuracyWarning, TensegrityError, unknown_name
+from tensegrity_dynamics.errors import AccuracyWarning, TensegrityError
 from tensegrity_dynamics.robots.formatting import millimetres, span, turned
 from tensegrity_dynamics.robots.quantities import read_quantity, read_vector, split_item
 from tensegrity_dynamics.robots.report import Report, Section
@@ -102,7 +102,7 @@ def simulate(
         check_folder(data, "--data")
     loaded = load_robot(robot)
     weight = read_vector(gravity, "--gravity", 3)
-    loads, motion = _loads(force), _motion(start_velocity, loaded)
+    loads, motion = _loads(force, loaded), _motion(start_velocity, loaded)
     pulling = loaded.model.tension_kinds
     commands: dict[str, Any] = {
         mode: _commands(items, loaded, mode)
@@ -246,11 +246,7 @@ def _commands(items: Sequence[str], loaded: Any, mode: str) -> dict[str, float]:
     by_name = {actuator.name: actuator for actuator in loaded.actuators}
     result = {}
     for item in items:
-        name, equals, value = (part.strip() for part in item.partition("="))
-        if not equals:
-            raise TensegrityError(f"--{mode} {item!r}: write NAME=VALUE.")
-        if name not in by_name:
-            raise TensegrityError(f"--{mode} {item!r}: " + unknown_name("actuator", name, by_name))
+        name, value = split_item(item, f"--{mode}", "NAME=VALUE", "actuator", list(by_name))
         result[name] = read_quantity(value, QUANTITIES[by_name[name].motion][mode], f"--{mode} {item!r}:")
     return result
 
@@ -274,13 +270,11 @@ def _cut(commands: Mapping[str, Mapping[str, float]], loaded: Any) -> list[str]:
     return notes
 
 
-def _loads(items: Sequence[str]) -> dict[str, Any]:
+def _loads(items: Sequence[str], loaded: Any) -> dict[str, Any]:
     """Forces (3,) N by name of a node or a body; those on the same one add up."""
-    loads: dict[str, Any] = {}
+    what, loads = "body" if loaded.model.takes_moments else "node", dict[str, Any]()
     for item in items:
-        name, equals, value = (part.strip() for part in item.partition("="))
-        if not equals:
-            raise TensegrityError(f"--force {item!r}: write NAME=X,Y,Z.")
+        name, value = split_item(item, "--force", "NAME=X,Y,Z", what, loaded.model.load_names)
         loads[name] = loads.get(name, np.zeros(3)) + read_vector(value, f"--force {item!r}:", kind="force")
     return loads
 

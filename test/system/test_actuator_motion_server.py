@@ -14,9 +14,9 @@ rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
 
 from builtin_interfaces.msg import Duration  # noqa: E402
+from node_messages import ask, give, published_by  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
 from tensegrity.action import FollowActuators  # noqa: E402
 from trajectory_msgs.msg import JointTrajectoryPoint  # noqa: E402
 
@@ -56,10 +56,8 @@ class Cell:
         simulation = Simulation(PRISM)
         self.seen, self.state = simulation.observe(), simulation.state
         self.positions, self.ticks, self.lag = dict(self.seen.positions), 0, 0.0
-        self.sent: list[Any] = []
-        self.goals: list[Any] = []
-        self.node._commands.publish = self.sent.append
-        self.node._asked._publisher.publish = self.goals.append
+        self.sent = published_by(self.node, "actuator_command")
+        self.goals = published_by(self.node, "goal")
 
     def step(self, count: int = 1) -> Any:
         """Give states; the last command."""
@@ -68,9 +66,9 @@ class Cell:
             stamp = time_message(round(1e9 * PERIOD * self.ticks))
             joints = JointState(name=list(self.positions), position=[x + self.lag for x in self.positions.values()])
             joints.header.stamp = stamp
-            self.node._keep_joints(joints)
+            give(self.node, "joint_states", joints)
             record = self.codec.encode(self.state, self.seen.pose, self.seen.twist)
-            self.node._control(state_message(record, stamp, "simulator"))
+            give(self.node, "structure_state", state_message(record, stamp, "simulator"))
             command = self.sent[-1]
             self.positions.update(zip(command.name, command.value, strict=True))
             self.executor.spin_once(timeout_sec=0.0)
@@ -144,7 +142,7 @@ def test_hold_brakes_a_motion_of_actuators_and_stop_keeps_goals_away_afterwards(
     start = cell.positions[one]
     handle, task = cell.follow([(4.0, [start + 8e-3])], [one])
     cell.step(100)
-    assert cell.node._stop(Trigger.Request(), Trigger.Response()).success
+    assert ask(cell.node, "stop").success
     cell.step(20)
     assert handle.state == "a" and "stopped" in cell.settle(task).reason
     rest = cell.positions[one]
@@ -182,7 +180,7 @@ def test_a_state_of_another_layout_gets_no_answer_and_is_said(cell: Cell) -> Non
     other = load_robot("four_prism")
     record = type_of(other).codec(other).encode(Simulation(other).state)
     count = len(cell.sent)
-    cell.node._control(state_message(record, time_message(10**9), "simulator"))
+    give(cell.node, "structure_state", state_message(record, time_message(10**9), "simulator"))
     assert len(cell.sent) == count and "belong to other names" in cell.node.status_text
     cell.step()
     assert len(cell.sent) == count + 1

@@ -21,10 +21,10 @@ pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are
 
 from builtin_interfaces.msg import Duration  # noqa: E402
 from geometry_msgs.msg import Pose, PoseStamped  # noqa: E402
+from node_messages import ask, give, published_by  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import JointState, TimeReference  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
 from tensegrity.action import FollowActuators, FollowTrajectory  # noqa: E402
 from tensegrity.srv import SetGoalPose  # noqa: E402
 
@@ -34,7 +34,7 @@ from tensegrity_control.ros.controller_node import ControllerNode  # noqa: E402
 from tensegrity_dynamics import Simulation, load_robot  # noqa: E402
 from tensegrity_dynamics.robots.robot_types import type_of  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import fill_pose, time_message  # noqa: E402
-from tensegrity_dynamics.ros.robot_node import stop_in_words  # noqa: E402
+from tensegrity_dynamics.ros.robot_node import STOPPED, stop_in_words  # noqa: E402
 from tensegrity_dynamics.ros.state_encoding import state_message  # noqa: E402
 
 PERIOD = 10_000_000  # ns
@@ -54,27 +54,26 @@ class Cell:
         loaded = load_robot(robot)
         self._codec = type_of(loaded).codec(loaded)
         simulation = Simulation(loaded)
-        self._seen, self._state = simulation.observe(), simulation.state
-        self.stamp, self.home = 0, self._seen.pose
-        self.commands: list[Any] = []
-        self.node._commands.publish = self.commands.append
+        self.seen, self._state = simulation.observe(), simulation.state
+        self.stamp, self.home = 0, self.seen.pose
+        self.commands = published_by(self.node, "actuator_command")
 
     def give_state(self, stamp: int | None = None) -> int:
         """Give the next state; returns how many commands answered it."""
         before = len(self.commands)
         self.stamp = self.stamp + PERIOD if stamp is None else stamp
-        joints = JointState(name=list(self._seen.positions), position=list(self._seen.positions.values()))
+        joints = JointState(name=list(self.seen.positions), position=list(self.seen.positions.values()))
         joints.header.stamp = time_message(self.stamp)
-        record = self._codec.encode(self._state, self._seen.pose, self._seen.twist)
-        self.node._keep_joints(joints)
-        self.node._control(state_message(record, time_message(self.stamp), "simulator"))
+        record = self._codec.encode(self._state, self.seen.pose, self.seen.twist)
+        give(self.node, "joint_states", joints)
+        give(self.node, "structure_state", state_message(record, time_message(self.stamp), "simulator"))
         return len(self.commands) - before
 
     def ask(self, move: tuple[float, float, float], duration: float = 0.0) -> Any:
         """Ask for a goal; the task ends with the answer."""
         request = SetGoalPose.Request(duration=duration)
         fill_pose(request.target.pose, self.home[0] + np.array(move), (1.0, 0.0, 0.0, 0.0))
-        return self.executor.create_task(self.node._set_goal(request, SetGoalPose.Response()))
+        return self.executor.create_task(ask(self.node, "set_goal_pose", request))
 
     def spin_until(self, condition: Callable[[], bool]) -> None:
         end = time.monotonic() + PATIENCE_S
@@ -83,7 +82,7 @@ class Cell:
             self.executor.spin_once(timeout_sec=0.01)
 
     def call(self, name: str) -> Any:
-        return getattr(self.node, f"_{name}")(Trigger.Request(), Trigger.Response())
+        return ask(self.node, name)
 
     @property
     def phase(self) -> str:
@@ -128,8 +127,7 @@ class EndlessPlan:
 
 def test_a_controller_that_plans_takes_the_newest_goal_of_the_topic_and_drops_those_before_it():
     with cell("three_prism") as made:
-        announced: list[Any] = []
-        made.node._asked._publisher.publish = announced.append
+        announced = published_by(made.node, "goal")
         plan, may_end = made.node.controller.plan_goal, threading.Event()
 
         def waiting_plan(*words: Any, **options: Any) -> Any:
@@ -138,14 +136,14 @@ def test_a_controller_that_plans_takes_the_newest_goal_of_the_topic_and_drops_th
 
         made.node.controller.plan_goal = waiting_plan
         for k, height in enumerate((-0.001, -0.002, -0.003)):
-            made.node._take_goal_pose(PoseStamped(pose=fill_pose(Pose(), made.home[0] + [0, 0, height], 4 * [0.0])))
+            give(made.node, "goal_pose", PoseStamped(pose=fill_pose(Pose(), made.home[0] + [0, 0, height], 4 * [0.0])))
             if k == 0:
                 made.spin_until(lambda: made.node.planner.busy)
         may_end.set()
         made.spin_until(lambda: len(announced) == 2)
         assert [round(1e3 * (each.waypoint[0].position.z - made.home[0][2])) for each in announced] == [-1, -3]
         assert [each.accepted for each in announced] == [True, True], announced[1].reason
-        made.node._take_goal_pose(PoseStamped(pose=fill_pose(Pose(), [0.0, 0.0, 9.0], 4 * [0.0])))
+        give(made.node, "goal_pose", PoseStamped(pose=fill_pose(Pose(), [0.0, 0.0, 9.0], 4 * [0.0])))
         made.spin_until(lambda: len(announced) == 3)
         assert not announced[2].accepted and announced[2].binding
 
@@ -228,39 +226,39 @@ def test_a_motion_that_nobody_follows_is_over_and_begins_again_from_where_the_ro
     """The sender, or whoever moves the robot, stood still for longer than a stream may break off."""
     with cell(robot, controller) as made:
 
-        def give(count: int, followed: bool) -> None:
+        def give_states(count: int, followed: bool) -> None:
             for _ in range(count):
                 assert made.give_state() == 1
                 if followed:
                     acted = TimeReference(source="controller", time_ref=made.commands[-1].header.stamp)
                     acted.header.stamp = time_message(made.stamp)
-                    made.node._keep_timing(acted)
+                    give(made.node, "command_timing", acted)
 
         def set_points() -> Any:
             return np.array(made.commands[-1].position if controller else made.commands[-1].value)
 
-        give(2, True)
+        give_states(2, True)
         began, move = set_points(), (0.15, 0.1, 0.0) if controller else (0.0, 0.0, 0.004)
         answer = made.ask(move, 0.0 if controller else 3.0)
         made.spin_until(answer.done)
         assert answer.result().accepted, answer.result().reason
-        give(20, True)
+        give_states(20, True)
         assert made.phase == "moving"
-        give(48, False)
+        give_states(48, False)
         assert made.phase == "moving", made.node.status_text  # as long as a stream may break off nothing is over
         gone = np.max(np.abs(set_points() - began))
-        give(20, False)
+        give_states(20, False)
         assert made.phase == "holding" and "not followed for 0.7" in made.node.status_text
         assert np.max(np.abs(set_points() - began)) < 0.1 * gone
-        give(100, False)
+        give_states(100, False)
         assert np.max(np.abs(set_points() - began)) < 0.1 * gone
         assert made.call("hold").success
-        give(1, False)
-        give(60, True)
+        give_states(1, False)
+        give_states(60, True)
         assert made.phase == "holding" and "not followed" not in made.node.status_text
         again = made.ask(move, 0.0 if controller else 3.0)
         made.spin_until(again.done)
-        give(5, True)
+        give_states(5, True)
         assert again.result().accepted and made.phase == "moving"
 
 
@@ -348,19 +346,19 @@ class Asked:
 def test_while_an_emergency_stop_holds_every_interface_refuses_goals_and_says_what_to_do(controller):
     with cell("manipulator" if controller else "three_prism", controller) as made:
         node = made.node
-        node._take_stop(HELD_BY_A_STOP)
+        give(node, STOPPED, HELD_BY_A_STOP)
         pose = fill_pose(Pose(), made.home[0] - [0, 0, 0.001], 4 * [0.0])
         asked = made.ask((0.0, 0.0, -0.001))
         posed, actuated = Asked(FollowTrajectory.Goal(waypoint=[pose])), Asked(FollowActuators.Goal())
         followed = made.executor.create_task(node._follow(posed))
         posed.request.time_from_start = [Duration(sec=2)]
         driven = made.executor.create_task(node.actuator_motions._follow(actuated))
-        node._take_goal_pose(PoseStamped(pose=pose))
+        give(node, "goal_pose", PoseStamped(pose=pose))
         made.spin_until(lambda: asked.done() and followed.done() and driven.done() and node._stream_refused)
         for reason in (asked.result().reason, followed.result().reason, driven.result().reason, node._stream_refused):
             assert reason == f"{HELD_BY_A_STOP.data}."
             assert "call driver/release, then ask again" in reason
-        node._take_stop(String())
+        give(node, STOPPED, String())
         again = made.ask((0.0, 0.0, -0.001))
         made.spin_until(again.done)
         assert again.result().accepted
@@ -373,16 +371,16 @@ def test_after_a_release_a_robot_goes_on_from_where_it_stands_and_not_from_where
         asked = made.ask((0.0, 0.0, -0.005))
         made.spin_until(asked.done)
         made.give_state()
-        made.node._take_stop(HELD_BY_A_STOP)
+        give(made.node, STOPPED, HELD_BY_A_STOP)
         while made.phase == "moving":
             made.give_state()
         ahead = dict(zip(made.commands[-1].name, made.commands[-1].value, strict=True))
-        stands = made._seen.positions
+        stands = made.seen.positions
         assert max(abs(ahead[name] - stands[name]) for name in stands) > 1e-3
-        made.node._take_stop(String())
-        session = made.node._session
+        give(made.node, STOPPED, String())
+        session = made.commands[-1].session
         made.give_state()
-        assert made.node._session == session  # what it sends on its own accord belongs to before
+        assert made.commands[-1].session == session  # what it sends on its own accord belongs to before
         if asked_for == "hold":
             assert made.call("hold").success
         else:
@@ -390,7 +388,7 @@ def test_after_a_release_a_robot_goes_on_from_where_it_stands_and_not_from_where
             made.spin_until(asked.done)
             assert asked.result().accepted
         made.give_state()
-        assert made.node._session != session
+        assert made.commands[-1].session != session
         sent = dict(zip(made.commands[-1].name, made.commands[-1].value, strict=True))
         assert max(abs(sent[name] - stands[name]) for name in stands) < 1e-6
 
@@ -400,6 +398,6 @@ def test_a_plan_that_is_made_when_the_robot_is_stopped_is_given_up():
         plan = EndlessPlan(made)
         asked = made.ask((0.0, 0.0, -0.005))
         made.spin_until(plan.began.is_set)
-        made.node._take_stop(HELD_BY_A_STOP)
+        give(made.node, STOPPED, HELD_BY_A_STOP)
         made.spin_until(asked.done)
         assert not asked.result().accepted and HELD_BY_A_STOP.data in asked.result().reason

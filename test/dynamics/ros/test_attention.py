@@ -11,6 +11,7 @@ rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from endings import Until  # noqa: E402
+from node_messages import give  # noqa: E402
 from rcl_interfaces.srv import GetParameters  # noqa: E402
 from rclpy.action import ActionClient, ActionServer  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
@@ -93,7 +94,11 @@ def test_nobody_has_commanded_yet_is_no_warning_at_the_start_but_a_controller_th
     assert level == DiagnosticStatus.OK and "waiting for the first command" in text
     assert after(100.0)[0] == DiagnosticStatus.WARN
     held = node.seen.positions
-    node._command(ActuatorCommand(source="controller", session=1, name=list(held), value=list(held.values())))
+    give(
+        node,
+        "actuator_command",
+        ActuatorCommand(source="controller", session=1, name=list(held), value=list(held.values())),
+    )
     assert node.ticks == 1
     level, text = after(5.0)
     assert level == DiagnosticStatus.ERROR and "does not answer" in text
@@ -108,7 +113,7 @@ def test_commands_that_come_once_in_a_long_control_period_do_not_break_off(ros) 
     for _ in range(4):
         command = ActuatorCommand(source="controller", session=1, name=list(targets), value=list(targets.values()))
         command.header.stamp = time_message(node.ticks * node.period if node._read is None else node._read.stamp)
-        node._command(command)
+        give(node, "actuator_command", command)
     assert node.ticks == 4 and node.seen.positions == pytest.approx(targets, abs=1e-4)
     assert not [text for text in said if "hold" in text]
     node.destroy_node()
@@ -129,9 +134,9 @@ def test_in_lockstep_the_observer_waits_for_the_tensions_of_the_same_time(ros) -
     for k in (1, 2):  # the first ones, too
         joints, tendons = JointState(), TendonState(estimated=False)
         joints.header.stamp = tendons.header.stamp = time_message(k * 10**7)
-        node._estimate(joints)
+        give(node, "joint_states", joints)
         assert len(times) == k - 1
-        node._keep_tendons(tendons)
+        give(node, "tendon_states", tendons)
         assert times[-1] == (0.01 * k, 2)
     node.destroy_node()
 
@@ -145,7 +150,7 @@ def test_the_load_that_counts_from_the_next_state_on_is_published_before_its_own
     joints = JointState(name=[each.name for each in robot.actuators])
     joints.position = joints.effort = [0.0] * len(joints.name)
     joints.header.stamp = time_message(10**7)
-    node._estimate(joints)
+    give(node, "joint_states", joints)
     assert order == ["load", "state"]
     node.destroy_node()
 

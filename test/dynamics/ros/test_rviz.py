@@ -13,6 +13,7 @@ import yaml
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces are not built")
 
+from node_messages import ask, give, published_by  # noqa: E402
 from patience import until  # noqa: E402
 from rclpy.qos import (  # noqa: E402
     DurabilityPolicy,
@@ -23,11 +24,11 @@ from rclpy.qos import (  # noqa: E402
 )
 from tensegrity.msg import CarriedPayloads, Goal, StructureState  # noqa: E402
 from visualization_msgs.msg import InteractiveMarkerFeedback, Marker  # noqa: E402
-from visualization_msgs.srv import GetInteractiveMarkers  # noqa: E402
 
 from tensegrity_dynamics.errors import TensegrityError  # noqa: E402
 from tensegrity_dynamics.robots.load_robot import load_robot  # noqa: E402
 from tensegrity_dynamics.ros.markers_node import STATIC, MarkersNode  # noqa: E402
+from tensegrity_dynamics.ros.robot_node import CARRIED  # noqa: E402
 from tensegrity_dynamics.visualization.mount import Mount, parse_mount  # noqa: E402
 from tensegrity_dynamics.visualization.trace import Trace  # noqa: E402
 
@@ -37,19 +38,6 @@ TYPES = {"MarkerArray": "visualization_msgs/msg/MarkerArray", "Pose": "geometry_
 WITHOUT_TOPIC = {"Grid", "TF", "InteractiveMarkers"}
 RELIABLE = {"Reliable": ReliabilityPolicy.RELIABLE, "Best Effort": ReliabilityPolicy.BEST_EFFORT}
 DURABLE = {"Volatile": DurabilityPolicy.VOLATILE, "Transient Local": DurabilityPolicy.TRANSIENT_LOCAL}
-
-
-class Listener:
-    """Stands for a publisher that somebody listens to, and keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.sent: list[Any] = []
-
-    def publish(self, message: Any) -> None:
-        self.sent.append(message)
-
-    def get_subscription_count(self) -> int:
-        return 1
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +51,9 @@ def node() -> Iterator[Any]:
 
 
 @pytest.fixture
-def bus(node: Any) -> dict[str, Listener]:
-    """What the node publishes from now on, by what it is."""
-    heard = {"markers": Listener(), "updates": Listener(), "goals": Listener()}
-    node._markers, node._goal_marker._updates, node._goal_marker._goals = heard.values()
-    return heard
+def bus(node: Any) -> dict[str, list[Any]]:
+    """What the node publishes from now on, by topic."""
+    return {topic: published_by(node, topic) for topic in ("markers", "goal_marker/update", "goal_pose")}
 
 
 def show(node: Any, stamp: int = 1) -> None:
@@ -75,7 +61,7 @@ def show(node: Any, stamp: int = 1) -> None:
     structure = load_robot("tensebot").structure
     message = StructureState(node_name=list(structure.node_names), node_position=structure.nodes.ravel().tolist())
     message.header.stamp.sec = stamp
-    node._keep_state(message)
+    give(node, "structure_state", message)
     node.work()
 
 
@@ -117,9 +103,9 @@ def test_every_use_has_a_display_and_only_a_replay_has_no_goal_to_drag() -> None
     assert {path.stem for path in FILES} == {"sim", "hardware", "replay"} and with_goal == {"sim", "hardware"}
 
 
-def test_markers_stand_in_the_world_where_the_mount_says(node: Any, bus: dict[str, Listener]) -> None:
+def test_markers_stand_in_the_world_where_the_mount_says(node: Any, bus: dict[str, list[Any]]) -> None:
     show(node)
-    markers = bus["markers"].sent[-1].markers
+    markers = bus["markers"][-1].markers
     nodes = load_robot("tensebot").structure.nodes
     (balls,) = [each for each in markers if each.ns == "nodes"]
     turn, moved = balls.pose.orientation, balls.pose.position
@@ -133,68 +119,70 @@ def test_markers_stand_in_the_world_where_the_mount_says(node: Any, bus: dict[st
     np.testing.assert_allclose([at.x, at.y, at.z], [1.0 - middle[1], middle[0], middle[2]], atol=1e-9)
 
 
-def test_markers_fade_without_their_node_and_go_with_it(node: Any, bus: dict[str, Listener]) -> None:
+def test_markers_fade_without_their_node_and_go_with_it(node: Any, bus: dict[str, list[Any]]) -> None:
     show(node)
-    drawn = bus["markers"].sent[-1].markers
+    drawn = bus["markers"][-1].markers
     assert all(each.lifetime.sec >= 3 for each in drawn if each.action == Marker.ADD)
     node._last = (node._last[0] - 1.0, node._last[1])
     node.work()  # nothing new: the same picture again, so that it does not fade while the robot stands still
-    assert len(bus["markers"].sent) == 2 and bus["markers"].sent[-1].markers[0].ns == drawn[0].ns
+    assert len(bus["markers"]) == 2 and bus["markers"][-1].markers[0].ns == drawn[0].ns
     node.close()
-    (last,) = bus["markers"].sent[-1].markers
-    assert last.action == Marker.DELETEALL and bus["updates"].sent[-1].erases == ["goal"]
+    (last,) = bus["markers"][-1].markers
+    assert last.action == Marker.DELETEALL and bus["goal_marker/update"][-1].erases == ["goal"]
 
 
-def test_a_goal_that_is_dragged_is_asked_for_only_by_a_click(node: Any, bus: dict[str, Listener]) -> None:
+def test_a_goal_that_is_dragged_is_asked_for_only_by_a_click(node: Any, bus: dict[str, list[Any]]) -> None:
     show(node)
     feedback = InteractiveMarkerFeedback(marker_name="goal", event_type=InteractiveMarkerFeedback.POSE_UPDATE)
     feedback.header.frame_id = "world"
     feedback.pose.position.x, feedback.pose.position.y, feedback.pose.position.z = 1.1, 0.2, 0.3
     feedback.pose.orientation.w = feedback.pose.orientation.z = float(np.sqrt(0.5))
-    marker = node._goal_marker
-    marker._feedback(feedback)
-    assert not bus["goals"].sent
+    give(node, "goal_marker/feedback", feedback)
+    assert not bus["goal_pose"]
     feedback.event_type = InteractiveMarkerFeedback.BUTTON_CLICK
-    marker._feedback(feedback)
-    (goal,) = bus["goals"].sent  # in base_link, which stands at (1, 0, 0), turned by 90 degrees
+    give(node, "goal_marker/feedback", feedback)
+    (goal,) = bus["goal_pose"]  # in base_link, which stands at (1, 0, 0), turned by 90 degrees
     at, turn = goal.pose.position, goal.pose.orientation
     np.testing.assert_allclose([at.x, at.y, at.z], [0.2, -0.1, 0.3], atol=1e-9)
     np.testing.assert_allclose([turn.w, turn.x, turn.y, turn.z], [1.0, 0.0, 0.0, 0.0], atol=1e-9)
-    (given,) = marker._give(None, GetInteractiveMarkers.Response()).markers
+    (given,) = ask(node, "goal_marker/get_interactive_markers").markers
     assert given.pose.position.x == pytest.approx(1.1)
     feedback.header.frame_id = "camera"
-    marker._feedback(feedback)
-    assert len(bus["goals"].sent) == 1
+    give(node, "goal_marker/feedback", feedback)
+    assert len(bus["goal_pose"]) == 1
 
 
-def test_a_refused_goal_is_red_with_its_reason(node: Any, bus: dict[str, Listener]) -> None:
+def test_a_refused_goal_is_red_with_its_reason(node: Any, bus: dict[str, list[Any]]) -> None:
     answer = Goal(request=Goal.POSE, accepted=False, reason="draw_3 would go slack", waypoint=[Goal().nearest])
     answer.waypoint[0].position.z = 2.0
-    node._keep_answer(answer)
+    give(node, "goal", answer)
     show(node)
-    markers = {(each.ns, each.id): each for each in bus["markers"].sent[-1].markers}
+    markers = {(each.ns, each.id): each for each in bus["markers"][-1].markers}
     assert "draw_3 would go slack" in markers["text", 0].text
     colour = markers["refused", 1].color
     assert markers["refused", 1].action == Marker.ADD and colour.r > 2.0 * colour.g
-    assert node._goal_marker._marker().controls[0].markers[0].color.r > 0.7
-    node._keep_answer(Goal(request=Goal.POSE, accepted=True))
+    (handle,) = ask(node, "goal_marker/get_interactive_markers").markers
+    assert handle.controls[0].markers[0].color.r > 0.7
+    give(node, "goal", Goal(request=Goal.POSE, accepted=True))
     show(node)
-    markers = {(each.ns, each.id): each for each in bus["markers"].sent[-1].markers}
+    markers = {(each.ns, each.id): each for each in bus["markers"][-1].markers}
     assert markers["refused", 1].action == Marker.DELETE
 
 
-def test_what_is_put_on_is_drawn_until_it_is_taken_off(node: Any, bus: dict[str, Listener]) -> None:
+def test_what_is_put_on_is_drawn_until_it_is_taken_off(node: Any, bus: dict[str, list[Any]]) -> None:
     message = CarriedPayloads(name=["top_1", "nobody"], mass=[0.2, 1.0], centre=[0.0] * 6)
     for carried, action in ((message, Marker.ADD), (CarriedPayloads(), Marker.DELETE), (message, Marker.ADD)):
-        node._keep_carried(carried)
+        give(node, CARRIED, carried)
         show(node)
-        (ball,) = [each for each in bus["markers"].sent[-1].markers if each.ns == "payloads"]
+        (ball,) = [each for each in bus["markers"][-1].markers if each.ns == "payloads"]
         assert ball.action == action
     at = load_robot("tensebot").structure.nodes[load_robot("tensebot").structure.node("top_1")]
     np.testing.assert_allclose([ball.pose.position.x, ball.pose.position.z], [1.0 - at[1], at[2]], atol=1e-9)
     for bad in ({"mass": [np.nan]}, {"mass": [0.1, 0.1]}, {"mass": [0.1], "centre": [np.inf, 0.0, 0.0]}):
-        node._keep_carried(CarriedPayloads(**{"name": ["top_1"], "centre": [0.0] * 3, **bad}))
-        assert not node._carried
+        give(node, CARRIED, CarriedPayloads(**{"name": ["top_1"], "centre": [0.0] * 3, **bad}))
+        show(node)
+        (ball,) = [each for each in bus["markers"][-1].markers if each.ns == "payloads"]
+        assert ball.action == Marker.DELETE
 
 
 def test_frames_on_the_bus_are_those_of_the_description_below_the_prefix(node: Any) -> None:
