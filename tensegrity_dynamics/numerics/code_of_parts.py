@@ -16,11 +16,13 @@ from typing import Any
 import llvmlite.binding as llvm
 from numba.core.codegen import Codegen, JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.targetconfig import TargetConfig
 
 PIECES = {
     JITCodeLibrary: ("_optimize_final_module", "_finalize_final_module", "_get_module_for_linking"),
     Codegen: ("_create_empty_module",),
     Compiler: ("compile_extra",),
+    TargetConfig: ("__eq__", "values", "options", "_values"),
 }
 """Methods of numba that are called or replaced here."""
 ENVIRONMENT = "_ZN08NumbaEnv"
@@ -35,6 +37,22 @@ try:
     llvm.parse_assembly(VARIABLE.format(ENVIRONMENT))
 except RuntimeError as error:  # an LLVM whose pointers have types
     raise ImportError(f"this LLVM does not read {VARIABLE}") from error
+
+
+def _all_values(settings: Any) -> dict[str, Any]:
+    return {name: settings._values.get(name, option.default) for name, option in settings.options.items()}
+
+
+def _are_same(settings: Any, other: object) -> bool:
+    if not isinstance(other, TargetConfig):
+        return NotImplemented
+    is_set_alike = type(settings) is type(other) and settings._values == other._values
+    return is_set_alike or settings.values() == other.values()
+
+
+# numba compares its settings some hundred thousand times a minute, which takes a tenth of the compilation as it is.
+setattr(TargetConfig, "__eq__", _are_same)  # noqa: B010
+setattr(TargetConfig, "values", _all_values)  # noqa: B010
 
 
 class PartLibrary(JITCodeLibrary):

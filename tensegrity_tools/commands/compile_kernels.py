@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import subprocess
 import sys
 import time
@@ -26,6 +27,8 @@ PARTS = (
     ),
 )  # fmt: skip
 LIVE = "qp"
+FEWER_COLLECTIONS = 200_000
+"""Objects between two looks for garbage: a compiler makes millions that stay, and to look at them takes a tenth."""
 STEP = 1e-4
 """m to a goal that is led to."""
 PERIODS = 12
@@ -41,6 +44,7 @@ def compile_kernels(
     """Compile the hot functions, in processes side by side; they stay on disk until the code changes."""
     began = time.monotonic()
     if robot:
+        gc.set_threshold(FEWER_COLLECTIONS)
         for word in robot:
             name, _, use = word.rpartition(":")
             name, uses = (name, (use,)) if name and use in USES else (word, USES)

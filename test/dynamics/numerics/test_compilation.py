@@ -185,3 +185,13 @@ def test_an_array_of_another_shape_is_refused_by_a_slice():
     fill(np.zeros(2), np.ones(2))
     with pytest.raises(ValueError, match="another shape"):
         fill(np.zeros(2), np.ones(3))
+
+
+def test_settings_of_compilation_are_the_same_where_every_value_is_set_or_not():
+    from numba.core.compiler import Flags
+
+    default, written_out, other = Flags(), Flags(), Flags()
+    written_out.nrt = default.nrt  # a default that is set is the same as one that is not
+    other.nrt = not default.nrt
+    assert default == written_out and hash(default) == hash(written_out)
+    assert default != other and other == other.copy() and default != "settings"
