@@ -21,6 +21,8 @@ STANDARD_GRAVITY = 9.80665
 """m/s^2, by which weights are reported where no robot's own gravity is meant."""
 
 SI = {"length": "m", "mass": "kg", "force": "N", "time": "s", "angle": "rad"}
+BASE = {"length": "meter", "mass": "kilogram", "time": "second", "angle": "radian"}
+"""Of which all units are made, by pint's names."""
 
 # What a quantity is made of: exponents of length, mass, force, time, angle.
 QUANTITIES: dict[str, dict[str, int]] = {
@@ -51,6 +53,29 @@ EXAMPLES = {
     "viscosity": "10 MPa s", "density": "2700 kg/m^3", "inertia": "1e-4 kg m^2", "number": "1.5",
     "torsional stiffness": "2 N m/rad", "torsional damping": "0.1 N m s/rad",
 }  # fmt: skip
+
+USUAL: dict[str, dict[str, float]] = {
+    "length": {"m": 1.0, "cm": 0.01, "mm": 0.001, "um": 1e-06, "in": 0.0254, "ft": 0.30479999999999996},
+    "mass": {"kg": 1.0, "g": 0.001, "mg": 1e-06, "lb": 0.4535923700000001},
+    "force": {"N": 1.0, "kN": 1000.0, "mN": 0.001, "lbf": 4.4482216152605005},
+    "angle": {"rad": 1.0, "deg": 0.017453292519943295, "rev": 6.283185307179586},
+    "time": {"s": 1.0, "ms": 0.001, "min": 60.0},
+    "stiffness": {"N/m": 1.0, "kN/m": 1000.0, "N/mm": 1000.0, "lbf/in": 175.12683524647645},
+    "damping": {"N s/m": 1.0, "N*s/m": 1.0, "N s/mm": 1000.0},
+    "acceleration": {"m/s^2": 1.0},
+    "speed": {"m/s": 1.0, "cm/s": 0.01, "mm/s": 0.001, "in/s": 0.0254},
+    "angular speed": {"rad/s": 1.0, "deg/s": 0.017453292519943295, "rpm": 0.10471975511965977},
+    "torque": {"N m": 1.0, "N*m": 1.0, "N mm": 0.001, "mN m": 0.001},
+    "stress": {"Pa": 1.0, "kPa": 1000.0, "MPa": 1000000.0, "GPa": 1000000000.0},
+    "viscosity": {"Pa s": 1.0, "kPa s": 1000.0, "MPa s": 1000000.0, "GPa s": 1000000000.0},
+    "density": {"kg/m^3": 1.0, "g/cm^3": 999.9999999999999},
+    "inertia": {"kg m^2": 1.0, "kg*m^2": 1.0, "kg mm^2": 1e-06, "g cm^2": 1.0000000000000001e-07, "g mm^2": 1e-09},
+    "torsional stiffness": {"N m/rad": 1.0, "N mm/rad": 0.001},
+    "torsional damping": {"N m s/rad": 1.0, "N mm s/rad": 0.001},
+}  # fmt: skip
+"""Units that files mostly use, in SI, to the last bit as pint has them: to load pint takes every process as long as the
+robot itself. It reads all others."""
+_QUANTITY_OF = {unit: quantity for quantity, units in USUAL.items() for unit in units}
 
 LARGEST, LEAST = 1e15, 1e-30
 """Largest size of a number in SI; beyond it sums and products of several lose all digits or overflow. What is smaller
@@ -200,19 +225,11 @@ def _split(text: str) -> tuple[float, str]:
 @lru_cache(maxsize=256)
 def _factor(unit: str, quantity: str) -> float:
     """SI value of one `unit`, which must be a unit of `quantity`."""
-    if unit == SI.get(quantity):
-        return 1.0
-    _registry()  # outside of what follows, so that a broken installation is not taken for a wrong unit
-    try:
-        if len(unit) > LONGEST or not _UNIT.fullmatch(unit):
-            raise ValueError(unit)
-        factor, found = _in_base_units(unit.replace("^", "**"))
-        if not (math.isfinite(factor) and factor > 0.0):
-            raise ValueError(unit)
-    except Exception:  # pint raises a family of unrelated errors for unreadable text
-        raise ValueError(
-            f"{unit!r} is not a unit; write {_with_article(quantity)} such as {EXAMPLES[quantity]}"
-        ) from None
+    usual = _QUANTITY_OF.get(unit)
+    if usual is not None:
+        factor, found = USUAL[usual][unit], _base_units_of(usual)
+    else:
+        factor, found = _read(unit, quantity)
     if found != _base_units_of(quantity):
         kinds = [name for name in QUANTITIES if found == _base_units_of(name)]
         what = f"a unit of {kinds[0]}" if kinds else "another kind of unit"
@@ -222,15 +239,30 @@ def _factor(unit: str, quantity: str) -> float:
 
 @lru_cache(maxsize=64)
 def _base_units_of(quantity: str) -> dict[str, float]:
-    text = " * ".join(f"{SI[dimension]}**({power})" for dimension, power in QUANTITIES[quantity].items())
-    return _in_base_units(text)[1] if text else {}
+    """Powers of meter, kilogram, second and radian in a quantity, without those that are zero."""
+    powers = dict(QUANTITIES[quantity])
+    force = powers.pop("force", 0)  # kg m/s^2
+    for dimension, power in (("mass", force), ("length", force), ("time", -2 * force)):
+        powers[dimension] = powers.get(dimension, 0) + power
+    return {BASE[dimension]: float(power) for dimension, power in powers.items() if power}
 
 
-def _in_base_units(text: str) -> tuple[float, dict[str, float]]:
-    """SI value of a unit, and the powers of kilogram, meter, second and radian in it."""
-    base = _registry().Quantity("1 * " + text if text[:1] != "1" else text).to_base_units()
-    magnitude, units = base.to_tuple()
-    return float(magnitude), dict(units)
+def _read(unit: str, quantity: str) -> tuple[float, dict[str, float]]:
+    """SI value of a unit, and the powers of meter, kilogram, second and radian in it, by pint."""
+    registry = _registry()  # outside of what follows, so that a broken installation is not taken for a wrong unit
+    try:
+        if len(unit) > LONGEST or not _UNIT.fullmatch(unit):
+            raise ValueError(unit)
+        text = unit.replace("^", "**")
+        magnitude, units = registry.Quantity("1 * " + text if text[:1] != "1" else text).to_base_units().to_tuple()
+        factor = float(magnitude)
+        if not (math.isfinite(factor) and factor > 0.0):
+            raise ValueError(unit)
+    except Exception:  # pint raises a family of unrelated errors for unreadable text
+        raise ValueError(
+            f"{unit!r} is not a unit; write {_with_article(quantity)} such as {EXAMPLES[quantity]}"
+        ) from None
+    return factor, {name: float(power) for name, power in units}
 
 
 @lru_cache(maxsize=1)
