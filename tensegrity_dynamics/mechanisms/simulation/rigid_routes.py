@@ -355,7 +355,8 @@ def refuse_adaptive(mechanism: Mechanism) -> None:
 def refuse_implicit(mechanism: Mechanism) -> None:
     """Raise TensegrityError where implicit steps cannot follow a mechanism's routed cables.
 
-    Regularised friction knows strains alone: what a damper adds is not within its bound, and may push slip on.
+    The slip of regularised friction is a mean over the step, which what is damped feels already at its start: steps
+    that are long beside that damping lose energy that no friction takes (never the other way), or become very short.
     """
     for route in mechanism.routes:
         if route.damping and not route.rigid and route.elements[:, WIDTH].any():
