@@ -433,9 +433,10 @@ def test_pictures_draw_the_whole_route():
     assert np.allclose(lines[-1, 1], [0.5, 0, 0.05])
 
 
-def test_mjcf_takes_points_and_names_the_pulley_that_it_cannot_say():
-    with pytest.raises(TensegrityError, match=r"cable rope: MJCF has no pulleys such as route\[0\]"):
-        mechanism_mjcf(hoist())
+def test_mjcf_names_pulleys_whose_tangent_it_cannot_say():
+    text = PLANE.format(a="0, 0, 0.5", b="1.2, 0, 0.1", damping=0, route=elements(1, ""))
+    with pytest.raises(TensegrityError, match=r"cable rope: MJCF has no tangent .* from route\[2\] .* to route\[3\]"):
+        mechanism_mjcf(parse_robot(text, "here"))
 
 
 # -- what is refused ------------------------------------------------------------------------------------------------
