@@ -37,10 +37,10 @@ from .frame import Frame
 from .loop_joints import Loop
 from .mechanism import WORLD, Joint
 from .mechanism_model import MechanismModel
+from .mjcf_routes import RouteWriter
 from .primitives import Primitive
 from .resistance import Resistance
-from .route_readings import read_routes
-from .routing.route import RoutedCable
+from .routing.columns import COUNT, FIRST
 from .statics.equilibrium_solver import MechanismEquilibriumSolver
 from .workspace import make_workspace
 
@@ -107,8 +107,8 @@ class _Writer:
         tendons = add(root, "tendon")
         for entry in self.model.entries:
             self.add_cable(tendons, entry)
-        for route in self.model.routes:
-            self.add_route(tendons, route)
+        if self.model.routes:
+            self.add_routes(tendons)
         self.add_actuators(add(root, "actuator"))
         self.say_differences()
         return Export(document_text(root, self.differences), tuple(self.differences))
@@ -334,32 +334,21 @@ class _Writer:
         add(fixed, "joint", joint=f"{involute}.turn", coef=-radius)
         add(fixed, "joint", joint=pulley, coef=radius)
 
-    def add_route(self, tendons: ET.Element, route: RoutedCable) -> None:
-        """A cable through points alone, as a spatial tendon from site to site."""
-        for k, point in enumerate(route.route):
-            if point.is_pulley:
-                raise TensegrityError(
-                    f"cable {route.name}: MJCF has no pulleys such as {route.point_name(k)}, on which a cable lies, "
-                    "turns or rubs; only cables through points are exported."
-                )
-        if route.line_mass:
-            self.differences.append(f"cable {route.name} sags here; MuJoCo's tendons have no weight.")
-        if route.rigid:
-            self.differences.append(f"cable {route.name} does not stretch; MuJoCo limits its length by a soft limit.")
+    def add_routes(self, tendons: ET.Element) -> None:
+        """Routed cables, as spatial tendons."""
         work = make_workspace(self.flat)
         evaluate(self.flat, np.array(self.q), np.zeros(self.mechanism.velocity_count), work)
-        rest = read_routes(self.mechanism, work)[route.name].rest_length
-        if route.rigid:
-            spatial = add(tendons, "spatial", name=route.name, limited="true", range=[0.0, rest])
-        else:
-            spatial = add(
-                tendons, "spatial", name=route.name, stiffness=route.stiffness / rest,
-                damping=route.damping * route.area / rest or None, springlength=[0.0, rest],
-            )  # fmt: skip
-        for k, point in enumerate(route.route):
-            site = f"{route.name}.{k}"
-            add(self.bodies[point.body], "site", name=site, pos=np.array(point.at))
-            add(spatial, "site", site=site)
+        poses = {name: self.pose(name) for name in self.bodies}
+        writer = RouteWriter(self.mechanism, self.bodies, poses, self.differences)
+        for cable, route in zip(self.flat.routed_cables, self.model.routes, strict=True):
+            if route.line_mass:
+                self.differences.append(f"cable {route.name} sags here; MuJoCo's tendons have no weight.")
+            if route.rigid:
+                self.differences.append(
+                    f"cable {route.name} does not stretch; MuJoCo limits its length by a soft limit."
+                )
+            first = int(cable[FIRST])
+            writer.write(tendons, route, work.route_state[first : first + int(cable[COUNT])])
 
     def add_actuators(self, actuators: ET.Element) -> None:
         for each in self.robot.actuators:

@@ -84,6 +84,9 @@ class RouteError(TensegrityError):
 def _initialize(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable) -> RouteModel:
     rows = np.array([_row(mechanism, q, point) for point in cable.route])
     rows[[0, -1], HOLDS] = 1.0
+    rubbing = rows[1:-1][(rows[1:-1, FRICTION] > 0.0) & np.isfinite(rows[1:-1, FRICTION])]
+    if rubbing[:, WIDTH].any() and not rubbing[:, WIDTH].all():
+        raise TensegrityError("give friction_speed to all points of its route that have friction, or to none.")
     holding = [0]
     for e in range(1, len(rows)):
         rows[e, BEFORE] = holding[-1]

@@ -57,7 +57,7 @@ class NodeFrame(OutputFrame):
         if self.nodes.size == 1:
             return centre - middle, np.eye(3)
         u, _, vt = np.linalg.svd((points - centre).T @ (self.points - middle))
-        u[:, 2] *= np.sign(np.linalg.det(u) * np.linalg.det(vt))
+        u[:, 2] *= np.sign(np.linalg.det(u @ vt))
         rotation = u @ vt
         return centre - rotation @ middle, rotation
 
@@ -65,6 +65,20 @@ class NodeFrame(OutputFrame):
         """Position (3,) m and quaternion wxyz (4,) of the frame in the world, for node positions (n, 3) m."""
         position, rotation = self.fit(nodes)
         return position, quaternion_from_matrix(rotation)
+
+    def motion(self, nodes: NDArray[np.float64], velocities: NDArray[np.float64]) -> tuple[Pose, NDArray[np.float64]]:
+        """Pose, and twist (6,) as the Jacobian gives it, for node positions (n, 3) m and velocities (n, 3) m/s."""
+        position, rotation = self.fit(nodes)
+        pose = position, quaternion_from_matrix(rotation)
+        moving = velocities[self.nodes]
+        if self.nodes.size == 1:
+            return pose, np.concatenate((moving[0], np.zeros(3)))
+        points, middle = nodes[self.nodes], self.points.mean(axis=0)
+        arms, offsets = (self.points - middle) @ rotation.T, points - points.mean(axis=0)
+        matrix = np.sum(arms * offsets) * np.eye(3) - arms.T @ offsets
+        (_, xy, xz), (yx, _, yz), (zx, zy, _) = (arms.T @ moving).tolist()
+        spin = np.linalg.solve(matrix, np.array((yz - zy, zx - xz, xy - yx)))  # of the sum of arm x velocity
+        return pose, np.concatenate((moving.mean(axis=0) + cross_matrix(rotation @ middle) @ spin, spin))
 
     def jacobian(self, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
         """(6, 3 n): velocity of the origin [m] and rotation about world axes [rad] per node motion [m]."""

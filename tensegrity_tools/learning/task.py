@@ -116,6 +116,7 @@ class RobotTask:
             reach = self._equilibria.reach
             self._rows = robot.output.rows
             self._weights = np.where(self._rows < 3, 1.0, reach)
+        self._tension_names = robot.model.tension_names
         self.observation_names = self._names()
 
     @property
@@ -130,7 +131,7 @@ class RobotTask:
             for k, what in enumerate(("position", "rate", "effort"))
             for name, unit in units.items()
         ]
-        names += [f"tension of {name} [N]" for name in self.robot.model.tension_names]
+        names += [f"tension of {name} [N]" for name in self._tension_names]
         if self.robot.outputs:
             output = self.robot.output
             names += [f"{axis} of {output.name} [m]" for axis in "xyz"]
@@ -174,14 +175,14 @@ class RobotTask:
             return np.zeros(0)
         return np.asarray(self._weights * pose_error(goal, observation.pose)[self._rows])
 
-    def observed(self, observation: Observation, goal: Pose | None) -> NDArray[np.float64]:
-        """(n,) as `observation_names` say."""
-        tensions = [observation.tensions[name] for name in self.robot.model.tension_names]
+    def observed(self, observation: Observation, error: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n,) as `observation_names` say, with the error (k,) to the goal."""
+        tensions = [observation.tensions[name] for name in self._tension_names]
         parts: list[Any] = [*observation.positions.values(), *observation.rates.values(), *observation.efforts.values()]
         parts += tensions
         if self.robot.outputs and observation.pose is not None and observation.twist is not None:
             parts += [*observation.pose[0], *observation.pose[1], *observation.twist]
-        return np.concatenate((np.array(parts, dtype=np.float64), self.error(observation, goal)))
+        return np.concatenate((np.array(parts, dtype=np.float64), error))
 
 
 def _action_limits(robot: Robot, mode: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -213,7 +214,8 @@ class Episode:
         """At rest at the start, with a new goal; gives the observation."""
         self._simulation.reset()
         self.goal, self.steps = self.task.draw_goal(random), 0
-        self.observation = self.task.observed(self._simulation.observe(), self.goal)
+        seen = self._simulation.observe()
+        self.observation = self.task.observed(seen, self.task.error(seen, self.goal))
         return self.observation
 
     def step(self, action: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, str]:
@@ -246,7 +248,7 @@ class Episode:
                 period,
             )
         )
-        self.observation = task.observed(seen, self.goal)
+        self.observation = task.observed(seen, error)
         if not np.all(np.isfinite(self.observation)):
             return np.nan_to_num(self.observation), 0.0, "the motion has left all bounds."
         return self.observation, float(reward), ""

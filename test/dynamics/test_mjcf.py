@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -102,6 +103,45 @@ def test_joints_springs_loops_payloads_and_wrenches_are_said_to_mujoco():
         if row >= 0:
             np.testing.assert_allclose(judged.positions[body], positions[row], atol=1e-6)
     np.testing.assert_allclose(judged.frequencies, mechanism_at_rest(robot.model, ("j2",))[1], rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["finger", pytest.param("tendon_hand", marks=pytest.mark.long), "torque_finger"])
+def test_tendons_over_pulleys_in_the_joints_of_fingers_pull_alike_in_mujoco(name):
+    row = compare(load_robot(str(Path(__file__).parents[2] / "examples" / f"{name}.yaml")))
+    assert row["distance_m"] <= 1e-9
+    assert row["frequency_error"] <= 1e-6
+    assert len(row["frequencies_Hz"]) == (9 if name == "tendon_hand" else 3)
+
+
+ROPE = """
+name: rope
+kind: mechanism
+bodies:
+  drum: {mass: 1, inertia: [0.01, 0.01, 0.01]}
+  wheel: {mass: 1, inertia: [0.01, 0.01, 0.01]}
+  load: {mass: 3, inertia: [1, 1, 1]}
+joints:
+  - {name: drumJt, kind: revolute, parent: world, body: drum, axis: [0, 1, 0], frame: {at: [-0.15, 0, -1]}}
+  - {name: wheelJt, kind: revolute, parent: world, body: wheel, axis: [0, 1, 0], frame: {at: [-0.1, 0, 0]},
+     resistance: {stiffness: 0.5}}
+  - {name: rail, kind: prismatic, parent: world, body: load, frame: {at: [0.4, 0, -1]}}
+routed_cables:
+  - {name: rope, young: 2e9, cable_radius: 0.002, damping: 1e5, tension: 5, route: [
+      {joint: drumJt, radius: 0.05, side: 1, wound: 3}, {joint: wheelJt, radius: 0.1, side: 1},
+      {body: world, at: [0.1, 0, -0.5], axis: [0, 1, 0], radius: 0.1, side: -1, turns: 1},
+      {body: world, at: [0.3, 0, 0], axis: [0, 1, 0], radius: 0.1, side: 1, friction: 1.5},
+      {body: load, at: [0, 0, 0]}]}
+actuators: [{drives: drumJt, position: [-20, 20], rate: 5, effort: 50}]
+"""
+
+
+def test_a_rope_over_wheel_pulley_and_guide_has_its_shape_and_frequencies_in_mujoco():
+    row = compare(parse_robot(ROPE, "here"))
+    assert row["distance_m"] <= 1e-6
+    assert row["frequency_error"] <= 1e-3
+    assert row["frequencies_Hz"].size == 2
+    said = " ".join(row["not_said"])
+    assert "sticks to all that it rubs on" in said and "within a quarter turn" in said
 
 
 def test_what_cannot_be_said_is_listed():

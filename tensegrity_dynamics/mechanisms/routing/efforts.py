@@ -22,7 +22,6 @@ from .columns import (
     COUNT,
     CREEP,
     DAMPED,
-    DAMPING,
     DRIVE,
     ELASTIC,
     EXCESS,
@@ -42,7 +41,6 @@ from .columns import (
     STRAIN,
     STRAIN_RATE,
     TENSION,
-    TOUCHES,
     TRIAL,
     TURNING_V,
     W_ENTRY,
@@ -53,6 +51,7 @@ from .columns import (
     W_TURN_OUT,
     WIDTH,
 )  # fmt: skip
+from .creep import find_creep, pull
 from .path import trace
 from .slip import find_rates, find_slip
 
@@ -60,21 +59,16 @@ from .slip import find_rates, find_slip
 @for_compiled_callers
 def find_tensions(elements, cable, first, last, state, result):
     """Fill tensions of the strands, what drives rest length into them, and energies."""
-    stiffness, damping = cable[STIFFNESS], cable[DAMPING]
     result[ELASTIC] = result[DAMPED] = result[RUBBED] = result[HIGHEST] = 0.0
     for e in range(first, last):
         if e > first and elements[e, HOLDS] == 0.0:
             continue
         own = state[e]
-        strain = own[STRAIN]
-        own[TENSION] = own[DRIVE] = 0.0
-        if strain > 0.0:
-            elastic = stiffness * strain
-            damped = max(damping * own[STRAIN_RATE], -elastic)
-            own[TENSION] = elastic + damped
-            own[DRIVE] = elastic + 0.5 * elastic * strain + damped * (1.0 + strain)
-            result[ELASTIC] += 0.5 * elastic * strain * own[REST_NOW]
-            result[DAMPED] += damped * own[REST_NOW] * own[STRAIN_RATE]
+        pull(cable, own)
+        if own[STRAIN] > 0.0:
+            elastic = cable[STIFFNESS] * own[STRAIN]
+            result[ELASTIC] += 0.5 * elastic * own[STRAIN] * own[REST_NOW]
+            result[DAMPED] += (own[TENSION] - elastic) * own[REST_NOW] * own[STRAIN_RATE]
         result[HIGHEST] = max(result[HIGHEST], own[TENSION])
         if e > first:
             result[RUBBED] += own[RATE] * (own[DRIVE] - state[int(elements[e, BEFORE]), DRIVE])
@@ -140,10 +134,15 @@ def routed_efforts(
             )  # fmt: skip
             result[DAMPED] = result[RUBBED] = 0.0
             continue
+        creeps = False
         for e in range(first + 1, last):
-            state[e, CREEP] = elements[e, WIDTH] * result[PERIOD] if state[e, TOUCHES] != 0.0 else 0.0
-        find_slip(elements, first, last, state)
-        find_rates(elements, first, last, state)
+            state[e, CREEP] = elements[e, WIDTH] * result[PERIOD]
+            creeps = creeps or state[e, CREEP] > 0.0
+        if creeps:
+            find_creep(elements, cable, first, last, state, result[PERIOD])
+        else:
+            find_slip(elements, first, last, state)
+            find_rates(elements, first, last, state)
         find_tensions(elements, cable, first, last, state, result)
         pull_bodies(
             elements, first, last, state, TENSION, DRIVE, v_start, v_count, parent, dof_parent, jacobian, passive

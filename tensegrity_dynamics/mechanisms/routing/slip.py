@@ -5,9 +5,6 @@ the damping tension mu A strain' keeps the same ratio while the wrap angle stays
 no rest length passes, to the last bit. At the bound as much passes as keeps the ratio exact. Friction does not depend
 on the speed, and the cable has no mass, so that what has slipped follows from the path alone (an elastic-plastic law
 in one dimension): Newton's method over the contacts that slip, with an active set.
-
-A contact with a speed that regularises it has the ratio e^(friction x wrap x tanh(slip speed / that speed)) instead,
-the slip speed being the mean over a step (implicit Euler): it creeps wherever the tensions differ.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ from ...numerics.compilation import for_compiled_callers
 from .columns import (
     BEFORE,
     COUNT,
-    CREEP,
     DIAGONAL,
     FIRST,
     FLOW,
@@ -48,7 +44,6 @@ from .columns import (
     TOUCHES,
     TRIAL,
     UPPER,
-    WIDTH,
     WRAP,
 )  # fmt: skip
 
@@ -60,8 +55,6 @@ MOST_ROUNDS, AT_ONCE = 600, 60
 """Rounds of the search for what slips, and those of them in which all contacts may change at once."""
 NOTHING_NEW = 1e-10
 """Part of its diagonal that is left of an equation that follows from those before it."""
-CREPT = 1e-10
-"""Part of the strain within which the ratio of a regularised contact is found."""
 
 
 @for_compiled_callers
@@ -83,7 +76,7 @@ def hold_contacts(elements, cables, state, held):
         for e in range(first + 1, first + int(cables[c, COUNT]) - 1):
             own = state[e]
             own[HELD] = 0.0
-            if not held or cables[c, LOOP_ROW] >= 0.0 or elements[e, HOLDS] == 0.0 or own[CREEP] > 0.0:
+            if not held or cables[c, LOOP_ROW] >= 0.0 or elements[e, HOLDS] == 0.0:
                 continue
             if max(own[STRAIN], state[int(elements[e, BEFORE]), STRAIN]) <= 100.0 * ROUNDING:
                 continue
@@ -110,19 +103,6 @@ def bounds(elements, first, last, state):
             own[RATIO_RATE] = friction * own[RATIO] * elements[e, SIDE] * (own[SPIN_OUT] - own[SPIN_IN])
         if slips_held(own):
             own[MODE] = own[HELD]
-
-
-@for_compiled_callers
-def soften(row, own, before):
-    """Ratio of a regularised contact at the slip that is tried, on the side that is pulled at."""
-    speed = np.tanh((own[TRIAL] - own[SLIP]) / own[CREEP])
-    ahead = speed > 0.0 or (speed == 0.0 and own[STRAIN] >= before[STRAIN])
-    own[MODE] = 1.0 if ahead else -1.0
-    if max(own[STRAIN], before[STRAIN]) <= 0.0:
-        own[MODE], own[TRIAL] = 0.0, own[SLIP]
-    bound = row[FRICTION] * max(own[WRAP], 0.0)
-    own[RATIO] = np.exp(bound * abs(speed))
-    own[RATIO_RATE] = own[RATIO] * bound * (1.0 - speed * speed) / own[CREEP]
 
 
 @for_compiled_callers
@@ -171,9 +151,6 @@ def fill_equations(elements, first, last, state):
             backward = 0.0
         # slip adds rest length ahead and takes it from behind
         own[DIAGONAL] = forward * ahead + backward * behind
-        if own[CREEP] > 0.0:
-            other = before[STRAIN] if own[MODE] > 0.0 else own[STRAIN]
-            own[DIAGONAL] -= own[MODE] * own[RATIO_RATE] * max(other, 0.0)
         own[UPPER] = -forward * ahead
         own[LOWER] = -backward * behind
 
@@ -220,7 +197,7 @@ def is_off(own, before, turn):
 def is_solved(elements, first, last, state, turn):
     """Whether all contacts that slip are at their bounds."""
     for e in range(first + 1, last):
-        if elements[e, HOLDS] != 0.0 and state[e, MODE] != 0.0 and state[e, CREEP] == 0.0:
+        if elements[e, HOLDS] != 0.0 and state[e, MODE] != 0.0:
             if is_off(state[e], state[int(elements[e, BEFORE])], turn):
                 return False
     return True
@@ -246,12 +223,6 @@ def find_slip(elements, first, last, state):
                 continue
             own, before = state[e], state[int(elements[e, BEFORE])]
             ahead, behind = own[STRAIN], before[STRAIN]
-            if own[CREEP] > 0.0:
-                soften(elements[e], own, before)
-                own[RIGHT] = 0.0
-                if own[MODE] != 0.0 and abs(excess(own, before)) > CREPT * max(ahead, behind):
-                    settled = False
-                continue
             if own[MODE] == 0.0:
                 own[RIGHT] = 0.0
                 if own[RATIO] != STICKS and may_change and own[HELD] == 0.0:
@@ -293,9 +264,6 @@ def find_rates(elements, first, last, state):
         own, before = state[e], state[int(elements[e, BEFORE])]
         ahead, behind = own[STRAIN], before[STRAIN]
         own[MODE] = 0.0
-        if own[CREEP] > 0.0:
-            own[RATE] = (own[TRIAL] - own[SLIP]) * elements[e, WIDTH] / own[CREEP]
-            continue
         if own[RATIO] == STICKS or max(ahead, behind) <= 0.0:
             continue
         if own[HELD] != 0.0:
@@ -334,7 +302,7 @@ def find_rates(elements, first, last, state):
                 worst, wrong = state[e, RIGHT] * state[e, MODE], e
         if wrong < 0:
             for e in range(first + 1, last):
-                if elements[e, HOLDS] != 0.0 and state[e, CREEP] == 0.0:
+                if elements[e, HOLDS] != 0.0:
                     state[e, RATE] = state[e, RIGHT] if state[e, MODE] != 0.0 else 0.0
             rest_rates(elements, first, last, state, True)
             return
@@ -350,7 +318,7 @@ def rest_rates(elements, first, last, state, slipping):
             continue
         own = state[strand]
         beyond = state[e, FLOW_RATE]
-        if e < last and (slipping or state[e, CREEP] > 0.0):
+        if e < last and slipping:
             beyond += state[e, RATE]
         own[REST_RATE] = passed - beyond
         own[STRAIN_RATE] = (own[LENGTH_RATE] - (1.0 + own[STRAIN]) * own[REST_RATE]) / own[REST_NOW]

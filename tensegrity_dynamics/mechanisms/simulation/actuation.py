@@ -428,6 +428,22 @@ def rubs_on_routes(flat):
 
 
 @for_compiled_callers
+def energy_kept(flat, drives, works, q, v, powers, work):
+    """J of motion, cables, weight and ground, with what has slipped by now and no more, less what has been given.
+
+    Returns it, and that of motion and cables alone.
+    """
+    period = 0.0
+    for c in range(work.route_results.shape[0]):
+        period = work.route_results[c, PERIOD]
+        work.route_results[c, PERIOD] = 0.0  # regularised friction would let slip on
+    stored = powers_of(flat, q, v, work, powers)
+    work.route_results[:, PERIOD] = period
+    moving = kinetic_energy(flat, v, work)
+    return stored + energy_of_motion(flat, v, work) - given_energy(drives, works, q), stored + moving
+
+
+@for_compiled_callers
 def given_energy(drives, works, q):
     """J that motors, winding and loads have given, less a constant, under the efforts that actuators hold."""
     given = works[3] - works[2]
@@ -450,8 +466,7 @@ def careful_step(
             copy(q, stages.careful_q)
             copy(v, stages.careful_v)
             keep_ledger(works, work, stages.careful_works, stages.careful_slip, False)
-            before = powers_of(flat, q, v, work, powers) + energy_of_motion(flat, v, work)
-            before -= given_energy(drives, works, q)
+            before, _ = energy_kept(flat, drives, works, q, v, powers, work)
             spent = works[1] + works[4]
         status = step_in_pieces(
             flat, drives, q, v, effort, trial, implicit, evaluated, works, powers, work, reduction, stages, scratch
@@ -459,10 +474,8 @@ def careful_step(
         if careful and halved < MOST_HALVED:
             fails = status != REGULAR
             if not fails:
-                stored = powers_of(flat, q, v, work, powers)
-                moving = energy_of_motion(flat, v, work)
-                grown = stored + moving - given_energy(drives, works, q) - before
-                most = GROWTH * (stored + kinetic_energy(flat, v, work))
+                after, most = energy_kept(flat, drives, works, q, v, powers, work)
+                grown, most = after - before, GROWTH * most
                 heat = works[1] + works[4] - spent
                 fails = not (grown <= most and grown + heat <= most and heat >= -most)
                 fails = fails or (stages.across[0] and halved < ACROSS_HALVED)

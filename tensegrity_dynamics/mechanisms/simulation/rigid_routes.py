@@ -318,23 +318,26 @@ class Stepper:
         self._release(time)
 
     def _release(self, time: float) -> None:
-        """Let strands go slack that would push now, and contacts slip that are beyond their bound, the worst first."""
+        """Let contacts slip that are beyond their bound, the worst first, and strands go slack that would push then.
+
+        What sticks at the other contacts may let a strand push that slips, and pulls, when they do.
+        """
         routes, slip = self._routes, self._routes.slip
         for _ in range(routes.rows.size + 2 * slip.rows.size):
             tensions = self._settled()
-            worst = int(np.argmin(tensions))
-            if tensions[worst] < 0.0:
-                slack = routes.slack
-                slack[worst] = True
-                routes.set_slack(slack)
-                self._note(routes.names[worst], "slack", time)
+            over, directions = slip.beyond(np.maximum(tensions, 0.0))
+            if np.any(over > 0.0):
+                contact = int(np.argmax(over))
+                slip.set_mode(contact, float(directions[contact]))
+                self._note(routes.names[slip.ahead[contact]], "slips", time)
                 continue
-            over, directions = slip.beyond(tensions)
-            if not np.any(over > 0.0):
+            worst = int(np.argmin(tensions))
+            if not tensions[worst] < 0.0:
                 return
-            contact = int(np.argmax(over))
-            slip.set_mode(contact, float(directions[contact]))
-            self._note(routes.names[slip.ahead[contact]], "slips", time)
+            slack = routes.slack
+            slack[worst] = True
+            routes.set_slack(slack)
+            self._note(routes.names[worst], "slack", time)
 
 
 def refuse_adaptive(mechanism: Mechanism) -> None:
@@ -355,7 +358,8 @@ def refuse_adaptive(mechanism: Mechanism) -> None:
 def refuse_implicit(mechanism: Mechanism) -> None:
     """Raise TensegrityError where implicit steps cannot follow a mechanism's routed cables.
 
-    Regularised friction knows strains alone: what a damper adds is not within its bound, and may push slip on.
+    The slip of regularised friction is a mean over the step, which what is damped feels already at its start: steps
+    that are long beside that damping lose energy that no friction takes (never the other way), or become very short.
     """
     for route in mechanism.routes:
         if route.damping and not route.rigid and route.elements[:, WIDTH].any():

@@ -374,8 +374,7 @@ class StructureSimulator(Simulator):
         accelerations(self._network, self._nodes, self._velocities, self._rest, self._work)
         names, pose, twist = self.structure.member_names, None, None
         if self.output is not None:
-            pose = self.output.pose(self._nodes)
-            twist = self.output.jacobian(self._nodes) @ self._velocities.ravel()
+            pose, twist = self.output.motion(self._nodes, self._velocities)
         driven = self._spools.member
         return Observation(
             self.time,

@@ -1,7 +1,8 @@
 """Machines that users of other simulators asked for, with the closed forms that they had in mind.
 
-MuJoCo issues 757 (a rope that turns a pulley), 1212 (a rope on a winch), 2580 (the length of a tendon round a fixed
-pulley), 3005 (capstan friction, and the wrap angle behind it).
+MuJoCo issues 757 (a rope that turns a pulley), 1212 (a rope on a winch), 1704 (the cable of a crane, which only pulls
+and whose natural length changes), 2580 (the length of a tendon round a fixed pulley), 3005 (capstan friction, and the
+wrap angle behind it); IsaacLab issue 2277 (a platform on cables, moved by the winches that pull and release them).
 """
 
 from __future__ import annotations
@@ -104,3 +105,86 @@ actuators: [{{name: motor, drives: axle, position: [-20, 20], rate: 20, effort: 
     assert simulation.state.q[0] == pytest.approx(-5.0, abs=1e-6)
     assert simulation.state.q[1] == pytest.approx(5.0 * 0.04 * (1 + 3 * GRAVITY / STIFFNESS), abs=1e-6)
     assert simulation.observe().efforts["motor"] == pytest.approx(-3 * GRAVITY * 0.04, rel=1e-3)
+
+
+def test_the_cable_of_a_crane_pulls_and_never_pushes_while_its_natural_length_changes():
+    """MuJoCo issue 1704: the load falls freely, hangs, is set down, and is taken up again."""
+    text = f"""
+name: crane
+kind: mechanism
+gravity: [0, 0, -{GRAVITY}]
+bodies: {{drum: {{mass: 1, inertia: [1, 0.001, 1]}}, load: {{mass: 2, inertia: [1, 1, 1]}}}}
+joints:
+  - {{name: axle, kind: revolute, parent: world, body: drum, axis: [0, 1, 0]}}
+  - {{name: rail, kind: prismatic, parent: world, body: load, frame: {{at: [0.05, 0, -1]}},
+     resistance: {{limits: [-0.3, 1], stop_stiffness: 1e5, stop_damping: 300}}}}
+routed_cables: [{{name: rope, {ROPE}, damping: 1e8, length: 1.1, route: [
+  {{joint: axle, radius: 0.05, side: 1}}, {{body: load, at: [0, 0, 0]}}]}}]
+actuators: [{{name: winch, drives: axle, position: [-20, 20], rate: 20, effort: 50}}]
+"""
+    simulation = Simulation(parse_robot(text, "here"), 5e-4, "implicit", start="file")
+
+    def rope():
+        return simulation.observe().routes["rope"].tension
+
+    simulation.advance(duration=0.1)  # it falls 0.1 m in 0.14 s
+    assert rope() == 0.0
+    assert simulation.state.q[1] == pytest.approx(-0.5 * GRAVITY * 0.1**2, rel=1e-12)
+    simulation.advance(duration=0.9)
+    strain = 2 * GRAVITY / STIFFNESS
+    assert rope() == pytest.approx(2 * GRAVITY, rel=1e-6)
+    assert simulation.state.q[1] == pytest.approx(-0.1 - 1.1 * strain, abs=1e-8)
+    simulation.command("position", {"winch": 5.0})  # 0.25 m of rope: the load stands on its stop, the rope hangs slack
+    simulation.advance(duration=2.0)
+    assert rope() == 0.0
+    assert simulation.state.q[1] == pytest.approx(-0.3 - 2 * GRAVITY / 1e5, abs=1e-8)
+    simulation.command("position", {"winch": -2.0})
+    simulation.advance(duration=2.0)
+    assert rope() == pytest.approx(2 * GRAVITY, rel=1e-6)
+    assert simulation.state.q[1] == pytest.approx(-1.0 * strain, abs=1e-8)  # of a metre
+
+
+def test_winches_move_a_suspended_platform_along_a_line():
+    """IsaacLab issue 2277: the lengths of the cables say where it is."""
+    half, height, radius = 1.0, 1.0, 0.05
+
+    def lengths(x, z):
+        """From the top of each drum: its arc, and the tangent to the platform."""
+        found = []
+        for side in (-1.0, 1.0):
+            away, down = half + side * x, height - z  # drums at x = half and -half, reached by side -1 and 1
+            free = np.sqrt(away**2 + down**2 - radius**2)
+            found.append(free + radius * (np.arctan2(down, away) + np.arctan2(radius, free)))
+        return np.array(found)
+
+    drum = "{{name: {0}Jt, kind: revolute, parent: world, body: {0}, axis: [0, 1, 0], frame: {{at: [{1}, 0, 1]}}}}"
+    hook = "{body: platform, at: [0, 0, 0]}"
+    text = f"""
+name: suspended
+kind: mechanism
+gravity: [0, 0, -{GRAVITY}]
+bodies: {{right: {{mass: 1, inertia: [1, 0.001, 1]}}, left: {{mass: 1, inertia: [1, 0.001, 1]}}, slide: {{}},
+  platform: {{mass: 3, inertia: [1, 1, 1]}}}}
+joints:
+  - {drum.format("right", half)}
+  - {drum.format("left", -half)}
+  - {{name: x, kind: prismatic, parent: world, body: slide, axis: [1, 0, 0]}}
+  - {{name: z, kind: prismatic, parent: slide, body: platform, axis: [0, 0, 1]}}
+routed_cables:
+  - {{name: one, rigid: true, route: [{{joint: rightJt, radius: {radius}, side: -1}}, {hook}]}}
+  - {{name: two, rigid: true, route: [{{joint: leftJt, radius: {radius}, side: 1}}, {hook}]}}
+actuators:
+  - {{name: right, drives: rightJt, position: [-40, 40], rate: 40, effort: 50}}
+  - {{name: left, drives: leftJt, position: [-40, 40], rate: 40, effort: 50}}
+"""
+    simulation = Simulation(parse_robot(text, "here"), 2e-3, start="file")
+    begin = lengths(0.0, 0.0)
+    for k in range(1, 101):
+        x, z = 0.4 * np.sin(0.5 * np.pi * k / 100), 0.2 * k / 100
+        right, left = (lengths(x, z) - begin) / radius
+        simulation.command("position", {"right": -right, "left": left})  # by side: paying out is against it
+        simulation.advance(5)
+    simulation.advance(400)
+    seen = simulation.observe().routes
+    assert simulation.state.q[2:] == pytest.approx([0.4, 0.2], abs=1e-9)
+    assert min(seen["one"].tension, seen["two"].tension) > 0.0

@@ -148,6 +148,47 @@ def test_contacts_of_a_chain_stick_and_slip_each_by_its_own_law(heavy, rough):
     assert abs(simulation.energy_error) < 1e-8
 
 
+@pytest.mark.parametrize("sheaves", [1, 3])
+@pytest.mark.parametrize("heavier", [1.0, 3.0, 0.2])
+def test_a_block_and_tackle_whose_sheaves_do_not_turn_sticks_or_slips_by_its_ratios(sheaves, heavier):
+    """A block of 4 kg on 2 n lines; the end of the rope hangs behind 2 n half turns and carries its share, or not."""
+    friction, lines = 0.05, 2 * sheaves
+    sheave = f"axis: [0, 1, 0], radius: 0.1, friction: {friction}"
+    route = ", ".join(
+        f"{{body: block, at: [{0.4 * k:.1f}, 0, 0], side: -1, {sheave}}}, "
+        f"{{body: world, at: [{0.4 * k + 0.2:.1f}, 0, 0], side: 1, {sheave}}}"
+        for k in range(sheaves)
+    )
+    mass = heavier * 4 / lines
+    robot = parse_robot(f"""
+name: tackle
+kind: mechanism
+gravity: [0, 0, -{GRAVITY}]
+bodies: {{block: {{mass: 4, inertia: [1, 1, 1]}}, pull: {{mass: {mass}, inertia: [1, 1, 1]}}}}
+joints:
+  - {{name: hoist, kind: prismatic, parent: world, body: block, frame: {{at: [0, 0, -2]}}}}
+  - {{name: end, kind: prismatic, parent: world, body: pull, frame: {{at: [{0.4 * sheaves - 0.1:.1f}, 0, -1]}}}}
+routed_cables: [{{name: rope, rigid: true, route: [{{body: world, at: [-0.1, 0, 0]}}, {route}, {{body: pull, at: [0, 0, 0]}}]}}]
+""")  # noqa: E501
+    simulation = run(robot, 6, step=2e-3)
+    seen = simulation.observe().routes["rope"]
+    assert len(seen.wraps) == lines + 2 and seen.wraps[1:-1] == pytest.approx([np.pi] * lines, abs=1e-9)
+    if heavier == 1.0:
+        assert set(seen.contacts[1:-1]) == {"sticks"}
+        assert simulation.state.q == pytest.approx([0.0, 0.0], abs=1e-14)
+        assert sum(seen.tensions[:-1]) == pytest.approx(4 * GRAVITY, rel=1e-8)
+        assert seen.tensions[-1] == pytest.approx(mass * GRAVITY, rel=1e-8)
+        return
+    ratio = np.exp(np.sign(heavier - 1) * friction * np.pi)
+    end = ratio**lines / (ratio ** np.arange(lines)).sum()  # tension at the end, of what the lines carry together
+    rises = (mass - 4 * end) * GRAVITY / (lines * mass + 4 * end)
+    assert set(seen.contacts[1:-1]) == {"slips"}
+    assert simulation.state.q[0] == pytest.approx(0.5 * rises * simulation.time**2, rel=1e-8)
+    assert simulation.state.q[1] == pytest.approx(-lines * simulation.state.q[0], rel=1e-8)
+    assert np.divide(seen.tensions[1:], seen.tensions[:-1]) == pytest.approx([ratio] * lines, rel=1e-9)
+    assert abs(simulation.energy_error) < 1e-8
+
+
 def test_what_does_not_go_with_slip_is_refused_by_name():
     slippery, rough = hung(0.05), hung(0.5)
     with pytest.raises(NoEquilibriumError, match=r"rope slips at route\[1\].*more friction"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, parse_robot
@@ -198,6 +198,72 @@ def test_mirrored_machines_pull_alike():
     # rotations about y and forces along z change their sign
     signs = np.array([-1, -1, -1, 1, 1, -1, -1, -1, -1, 1, 1, -1, -1])
     assert np.allclose(a, signs * b, rtol=1e-9, atol=1e-9)
+
+
+def free_route(route, starts, young, strain):
+    """A cable over points and pulleys of three free bodies, in the plane y = 0."""
+    bodies = ", ".join(f"b{k}: {{mass: 1, inertia: [1, 1, 1]}}" for k in range(3))
+    joints = ", ".join(
+        f"{{name: j{k}, kind: floating, parent: world, body: b{k}, start: [{x}, 0, {z}, 0, 0, 0]}}"
+        for k, (x, z) in enumerate(starts)
+    )
+    points = ", ".join(
+        f"{{body: b{body}, at: [{x}, 0, {z}]"
+        + (f", axis: [0, 1, 0], radius: {radius}, side: {side}, may_be_clear: true}}" if radius else "}")
+        for body, x, z, radius, side in route
+    )
+    return parse_robot(f"""
+name: free
+kind: mechanism
+gravity: [0, 0, 0]
+bodies: {{{bodies}}}
+joints: [{joints}]
+routed_cables: [{{name: rope, young: {young}, cable_radius: 0.001, strain: {strain}, route: [{points}]}}]
+""").model_as(MechanismModel)
+
+
+@settings(max_examples=12, deadline=None, phases=(Phase.generate,))
+@given(
+    places=st.lists(
+        st.tuples(SHIFT, SHIFT, st.sampled_from([0.0, 0.02, 0.13]), st.sampled_from([1, -1])), min_size=1, max_size=6
+    ),
+    young=st.floats(4, 12), strain=st.floats(-6, -1.5), nearer=st.floats(-0.02, 0.3), seed=st.integers(0, 1000),
+)  # fmt: skip
+def test_any_route_does_virtual_work_gives_no_momentum_and_is_the_same_mirrored_and_from_its_other_end(
+    places, young, strain, nearer, seed
+):
+    """Bodies a metre apart in a zigzag, so that pulleys do not overlap; slack ones pull nothing."""
+    starts = [(0.0, 0.0), (1.0, 0.7), (2.0, 0.0)]
+    bodies = [0, *(1 + k % 2 for k in range(len(places))), 0]  # each on another body than the one before
+    ends = (0.1, -0.05, 0.0, 1), (-0.1, 0.05, 0.0, 1)
+    route = [(b, *rest) for b, rest in zip(bodies, [ends[0], *places, ends[1]], strict=True)]
+    young, strain = 10.0**young, 10.0**strain
+    model = free_route(route, starts, young, strain)
+    q = np.array(model.start)
+    q[7] -= nearer  # the second body comes along x
+    work = state_of(model, q)
+    forces = work.passive.reshape(3, 6)
+    most = max(float(np.abs(forces).max()), 1e-12 * young * np.pi * 1e-6)
+    if work.route_state[0, TENSION] == 0.0:
+        assert not work.passive.any()
+    direction = np.zeros((3, 6))
+    direction[:, [1, 3, 5]] = np.random.default_rng(seed).normal(size=(3, 3))
+    energies = [
+        state_of(model, displaced(model.mechanism, q, sign * 1e-6 * direction.ravel())).route_results[0, ELASTIC]
+        for sign in (1.0, -1.0)
+    ]
+    assert work.passive @ direction.ravel() == pytest.approx((energies[1] - energies[0]) / 2e-6, abs=2e-5 * most)
+    at = q.reshape(3, 7)[:, :3]
+    assert np.abs(forces[:, 3:].sum(axis=0)).max() < 1e-9 * most
+    assert np.abs((forces[:, :3] + np.cross(at, forces[:, 3:])).sum(axis=0)).max() < 1e-9 * most
+    backward = free_route([(*each[:4], -each[4]) for each in route[::-1]], starts, young, strain)
+    assert np.allclose(state_of(backward, q).passive, work.passive, rtol=0.0, atol=1e-9 * most)
+    mirrored = free_route(
+        [(b, x, -z, r, -side) for b, x, z, r, side in route], [(x, -z) for x, z in starts], young, strain
+    )
+    other, flipped = np.array(mirrored.start), np.tile([-1.0, -1.0, -1.0, 1.0, 1.0, -1.0], 3)
+    other[7] -= nearer
+    assert np.allclose(state_of(mirrored, other).passive, flipped * work.passive, rtol=0.0, atol=1e-9 * most)
 
 
 def test_a_cable_through_points_of_a_free_pair_gives_no_momentum():
@@ -433,9 +499,10 @@ def test_pictures_draw_the_whole_route():
     assert np.allclose(lines[-1, 1], [0.5, 0, 0.05])
 
 
-def test_mjcf_takes_points_and_names_the_pulley_that_it_cannot_say():
-    with pytest.raises(TensegrityError, match=r"cable rope: MJCF has no pulleys such as route\[0\]"):
-        mechanism_mjcf(hoist())
+def test_mjcf_names_pulleys_whose_tangent_it_cannot_say():
+    text = PLANE.format(a="0, 0, 0.5", b="1.2, 0, 0.1", damping=0, route=elements(1, ""))
+    with pytest.raises(TensegrityError, match=r"cable rope: MJCF has no tangent .* from route\[2\] .* to route\[3\]"):
+        mechanism_mjcf(parse_robot(text, "here"))
 
 
 # -- what is refused ------------------------------------------------------------------------------------------------

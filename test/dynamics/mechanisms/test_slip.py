@@ -6,22 +6,47 @@ import csv
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, parse_robot
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
-from tensegrity_dynamics.mechanisms.routing.columns import RATIO, SLIP, STRAIN, TENSION, TRIAL
+from tensegrity_dynamics.mechanisms.routing.columns import (
+    DAMPING,
+    DRIVE,
+    PERIOD,
+    RATE,
+    RATIO,
+    SLIP,
+    STIFFNESS,
+    STRAIN,
+    TENSION,
+    TRIAL,
+)
 from tensegrity_dynamics.mechanisms.routing.efforts import keep_slip
 from tensegrity_dynamics.mechanisms.workspace import make_workspace
 from tensegrity_tools.commands.motion_table import write_table
 from tensegrity_tools.commands.simulate import _sample
 from tensegrity_tools.experiments import routing
 
+CHAIN = """
+name: chain
+kind: mechanism
+gravity: [0, 0, 0]
+bodies: {slider: {mass: 1, inertia: [1, 1, 1]}}
+joints: [{name: slide, kind: prismatic, parent: world, body: slider, axis: [1, 0, 0], frame: {at: [0.7, 0, 0]}}]
+routed_cables:
+  - {name: rope, young: 1e9, cable_radius: 0.001, strain: 0, route: [
+      {body: world, at: [-0.3, 0, 0]}, {body: world, at: [0, 0, 0], side: 1, axis: [0, 1, 0], radius: 0.05, friction: 0.3},
+      {body: world, at: [0.4, 0, 0], side: -1, axis: [0, 1, 0], radius: 0.05, friction: 0.3}, {body: slider, at: [0, 0, 0]}]}
+"""  # noqa: E501
 
-def dragged(friction, *, mass=2.0, push=0.05, rest=0.0, step=2e-4):
+
+def dragged(friction, *, mass=2.0, push=0.05, rest=0.0, damping=0.0, step=2e-4):
     """A mass on a spring that drags a tendon round a guide."""
     text = routing.GUIDE.replace("[0.05, 0, -0.4]", "[-0.05, 0, -0.4]").format(
-        mass=mass, spring=4000, rest=rest, damping=0, side=1, friction=friction
+        mass=mass, spring=4000, rest=rest, damping=damping, side=1, friction=friction
     )
     simulation = Simulation(parse_robot(text, "here"), time_step=step, start="file")
     simulation.set_motion([push])
@@ -58,6 +83,63 @@ def test_regularised_friction_creeps_where_the_exact_one_sticks_and_never_gives_
     assert (np.diff([0.0, *taken]) >= -1e-15).all()
 
 
+@pytest.mark.parametrize("damping", [1e4, 3e5])
+def test_regularised_friction_of_a_damped_tendon_takes_energy_and_comes_to_the_exact_law(damping):
+    """It gave energy, as far as damping pulled against the strains."""
+    ends = []
+    for more in ("", ", friction_speed: 1e-3", ", friction_speed: 1e-4"):
+        simulation, taken = dragged(f"0.15{more}", push=0.2, damping=damping, step=5e-5), [0.0]
+        begin = simulation.energy().balance
+        for _ in range(60):
+            simulation.advance(10)
+            taken.append(simulation.energy().friction)
+        assert (np.diff(taken) >= -1e-15).all() and taken[-1] > 1e-4
+        assert abs(simulation.energy().balance - begin) < 1e-5
+        ends.append(float(simulation.state.q[0]))
+    exact, soft, softer = ends
+    assert abs(softer - exact) < 1e-3 * abs(exact)
+    assert abs(softer - exact) < 0.3 * abs(soft - exact)
+
+
+@settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(data=st.data())
+def test_slip_under_regularised_friction_takes_power_whatever_the_rope_does(data):
+    """Any guides, strains, slack strands, dampers, speeds and steps."""
+
+    def power_of_ten(low, high):
+        return 10.0 ** data.draw(st.floats(low, high))
+
+    count = data.draw(st.integers(1, 5))
+    guides = ", ".join(
+        f"{{body: world, at: [{0.2 * k:.1f}, 0, 0], axis: [0, 1, 0], radius: 0.05, side: {1 - 2 * (k % 2)}, "
+        f"friction: {power_of_ten(-3, 0.2)}, friction_speed: {power_of_ten(-6, 0)}}}"
+        for k in range(count)
+    )
+    young = power_of_ten(6, 11.5)
+    damping = young * power_of_ten(-6, -2) * data.draw(st.integers(0, 1))
+    model = parse_robot(f"""
+name: chain
+kind: mechanism
+bodies: {{slider: {{mass: 1, inertia: [1, 1, 1]}}}}
+joints: [{{name: slide, kind: prismatic, parent: world, body: slider, axis: [1, 0, 0],
+  frame: {{at: [{0.2 * count + 0.1:.1f}, 0, 0]}}}}]
+routed_cables: [{{name: rope, young: {young}, cable_radius: 0.001, damping: {damping}, strain: {power_of_ten(-5, -1.5)},
+  route: [{{body: world, at: [-0.3, 0, 0]}}, {guides}, {{body: slider, at: [0, 0, 0]}}]}}]
+""").model_as(MechanismModel)
+    flat, work = model.mechanism.flat, make_workspace(model.mechanism.flat)
+    work.route_results[0, PERIOD] = power_of_ten(-6, -2)
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    work.route_state[1 : count + 1, SLIP] = rng.normal(scale=power_of_ten(-7, -2.5), size=count)
+    q, v = model.start + rng.normal(scale=1e-3, size=1), rng.normal(scale=power_of_ten(-3, 0.5), size=1)
+    evaluate(flat, q, v, work)
+    rates, drives = work.route_state[1 : count + 1, RATE], work.route_state[: count + 1, DRIVE]
+    stiffness, dashpot = flat.routed_cables[0, [STIFFNESS, DAMPING]]
+    rounding = 1e-13 * (stiffness + dashpot * (1.0 / work.route_results[0, PERIOD] + np.abs(v).max()))
+    assert np.isfinite(rates).all()
+    assert (rates * np.diff(drives) >= -np.abs(rates) * (rounding + 1e-9 * np.abs(drives).max())).all()
+    assert (work.route_state[: count + 1, TENSION] >= 0.0).all()
+
+
 def test_stick_and_slip_are_seen_in_observations_tables_and_diagnostics(tmp_path):
     simulation = dragged(0.15)
     samples = [_sample(simulation)]
@@ -82,6 +164,8 @@ def test_what_regularised_friction_cannot_be_is_refused_by_name():
         dragged("0.15, friction_speed: 0")
     with pytest.raises(RobotFileError, match="friction"):
         dragged("-0.15")
+    with pytest.raises(RobotFileError, match="friction_speed to all points"):
+        parse_robot(CHAIN.replace("friction: 0.3", "friction: 0.3, friction_speed: 0.001", 1))
     text = routing.GUIDE.replace("[0.05, 0, -0.4]", "[-0.05, 0, -0.4]").format(
         mass=2, spring=0, rest=0, damping=0, side=1, friction="0.15, friction_speed: 0.001"
     )
@@ -93,19 +177,7 @@ def test_what_regularised_friction_cannot_be_is_refused_by_name():
 
 def test_a_tight_strand_between_slack_ones_is_let_go_at_both_ends_alike():
     """Both guides ask for the same there, that nothing is left in the strand between them."""
-    guide = "axis: [0, 1, 0], radius: 0.05, friction: 0.3"
-    text = f"""
-name: chain
-kind: mechanism
-gravity: [0, 0, 0]
-bodies: {{slider: {{mass: 1, inertia: [1, 1, 1]}}}}
-joints: [{{name: slide, kind: prismatic, parent: world, body: slider, axis: [1, 0, 0], frame: {{at: [0.7, 0, 0]}}}}]
-routed_cables:
-  - {{name: rope, young: 1e9, cable_radius: 0.001, strain: 0, route: [
-      {{body: world, at: [-0.3, 0, 0]}}, {{body: world, at: [0, 0, 0], side: 1, {guide}}},
-      {{body: world, at: [0.4, 0, 0], side: -1, {guide}}}, {{body: slider, at: [0, 0, 0]}}]}}
-"""
-    model = parse_robot(text, "chain").model_as(MechanismModel)
+    model = parse_robot(CHAIN, "chain").model_as(MechanismModel)
     flat = model.mechanism.flat
     work = make_workspace(flat)
     moved = 1e-3

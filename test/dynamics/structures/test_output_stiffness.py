@@ -44,6 +44,16 @@ def test_compliance_is_how_the_output_bends_under_load(tensebot):
         assert np.abs(measured - found.compliance[:, axis]).max() < 1e-6 * np.abs(measured).max()
 
 
+def test_the_twist_of_moving_nodes_is_the_difference_of_poses(tensebot):
+    robot, shape = tensebot
+    velocities = np.random.default_rng(0).normal(size=shape.nodes.shape)
+    pose, rates = robot.output.motion(shape.nodes, velocities)
+    np.testing.assert_array_equal(np.concatenate(pose), np.concatenate(robot.output.pose(shape.nodes)))
+    sides = [robot.output.pose(shape.nodes + sign * 1e-6 * velocities) for sign in (1.0, -1.0)]
+    np.testing.assert_allclose(rates, twist(sides[1], sides[0]) / 2e-6, atol=1e-8)
+    np.testing.assert_allclose(rates, robot.output.jacobian(shape.nodes) @ velocities.ravel(), rtol=1e-12, atol=1e-12)
+
+
 def test_actuators_move_the_output_as_its_jacobian_says(tensebot):
     robot, shape = tensebot
     found = output_stiffness(robot, shape, rigid_bars=True)

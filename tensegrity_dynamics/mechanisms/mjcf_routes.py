@@ -1,0 +1,191 @@
+"""A routed cable as spatial tendons of MuJoCo: one for each strand between what holds the cable.
+
+MuJoCo's tendons run from site to site and wrap round a cylinder between two of them. A pulley that turns with the
+cable, a drum, or a guide at which it sticks holds a strand at a site on its rim, a quarter turn along the arc: as it
+turns the site takes the strand along, by its radius for each radian. The rest length is that much longer. Between two
+pulleys the tangent stands still in a body on which both axes do (the axis of a hinge does so on two bodies); a site in
+its middle says nothing but lets MuJoCo wrap both. Full turns are left out of length and rest length.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TensegrityError
+from ..numerics.rotations import matrix_from_vector
+from ..robots.mjcf import add, orientation
+from .mechanism import WORLD, Mechanism
+from .routing.columns import (
+    REST_NOW,
+    TOUCHES,
+    W_AXIS,
+    W_CENTRE,
+    W_ENTRY,
+    W_EXIT,
+    W_IN,
+    W_OUT,
+    W_RADIUS,
+    W_TURN_IN,
+    W_TURN_OUT,
+    WRAP,
+)
+from .routing.route import RoutedCable, RoutePoint
+
+Array = NDArray[np.float64]
+QUARTER = 0.5 * np.pi
+"""rad of arc from where a strand leaves a pulley that holds it to the site on its rim."""
+PROUD = 1e-6
+"""Part of the radius by which such a site stands off the rim: what lies within a cylinder is not wrapped there."""
+WIDEST = 0.9 * np.pi
+"""Arc that a cylinder is wrapped by without a site in its middle."""
+SAME_AXIS = 1e-9
+"""rad, and part of a radius, by which two axes may be apart and still be one."""
+WIDTH = 0.2
+"""Half of the width of a cylinder, in radii."""
+
+
+@dataclass(frozen=True)
+class RouteWriter:
+    """Writes routed cables into a document.
+
+    Args:
+        mechanism: of the robot. bodies: their elements by name. poses: origin and axes in the world by name.
+        differences: what is not said, to be added to.
+    """
+
+    mechanism: Mechanism
+    bodies: Mapping[str, ET.Element]
+    poses: Mapping[str, tuple[Array, Array]]
+    differences: list[str]
+
+    def write(self, tendons: ET.Element, cable: RoutedCable, state: Array) -> None:
+        """Add a cable, whose elements have the states (n, STATE_COLUMNS) in the exported shape."""
+        points = cable.route
+        touched = [k for k in range(len(points)) if not points[k].is_pulley or state[k, TOUCHES]]
+        for k in sorted(set(range(len(points))) - set(touched)):
+            self.differences.append(f"cable {cable.name} runs clear of {cable.point_name(k)}, which is left out.")
+        held = [k for k in touched if _holds(points, k)]
+        if cable.rubs:
+            self.differences.append(f"cable {cable.name} sticks to all that it rubs on.")
+        if any(points[k].is_pulley for k in held):
+            self.differences.append(
+                f"cable {cable.name} is right within a quarter turn of its pulleys; its stiffness is that of the "
+                "exported shape, and winding takes no strain along."
+            )
+        if any(point.layers is not None for point in points):
+            self.differences.append(f"cable {cable.name}: the radius of its drum stays that of the exported shape.")
+        for number, (first, last) in enumerate(pairwise(held)):
+            name = cable.name if len(held) == 2 else f"{cable.name}.{number}"
+            between = touched[touched.index(first) : touched.index(last) + 1]
+            self._strand(tendons, cable, name, between, state)
+
+    def _strand(self, tendons: ET.Element, cable: RoutedCable, name: str, rows: list[int], state: Array) -> None:
+        first, last = rows[0], rows[-1]
+        rest = float(state[first, REST_NOW])
+        longer = 0.0
+        path: list[tuple[str, dict[str, object]]] = []
+        for n, k in enumerate(rows):
+            point, own, ends = cable.route[k], state[k], k in (first, last)
+            label = f"{name}.{n}"
+            if n and point.is_pulley and cable.route[rows[n - 1]].is_pulley:
+                before = state[rows[n - 1]]
+                middle = 0.5 * (before[W_EXIT : W_EXIT + 3] + own[W_ENTRY : W_ENTRY + 3])
+                path.append(self._site(self._common(cable, rows[n - 1], k, state), f"{label}.line", middle))
+            if not point.is_pulley:
+                path.append(self._site(point.body, label, own[W_CENTRE : W_CENTRE + 3]))
+                continue
+            radius = abs(float(own[W_RADIUS]))
+            along = own[W_OUT : W_OUT + 3] if k == first else own[W_IN : W_IN + 3]
+            if ends:
+                turn = -QUARTER if k == first else QUARTER
+                carrier = self.mechanism.joint(point.joint).body if point.joint else point.body
+                longer += radius * (QUARTER - float(own[W_TURN_OUT if k == first else W_TURN_IN]))
+                holds = self._site(carrier, f"{label}.rim", _rim(own, along, turn, 1.0 + PROUD))
+                wrap = self._cylinder(cable, point, own, label, along, 0.5 * turn)
+                path += [holds, wrap] if k == first else [wrap, holds]
+                continue
+            turns = np.floor(float(own[WRAP]) / (2.0 * np.pi))
+            arc = float(own[WRAP]) - 2.0 * np.pi * turns
+            longer -= 2.0 * np.pi * turns * radius
+            wrap = self._cylinder(cable, point, own, label, along, 0.5 * arc)
+            path.append(wrap)
+            if arc > WIDEST:
+                path += [self._site(point.body, f"{label}.arc", _rim(own, along, 0.5 * arc, 1.0 + PROUD)), wrap]
+        if not rest + longer > 0.0:
+            raise TensegrityError(f"cable {name}: it is shorter than what lies on its pulleys, which MJCF cannot say.")
+        if cable.rigid:
+            spatial = add(tendons, "spatial", name=name, limited="true", range=[0.0, rest + longer])
+        else:
+            spatial = add(
+                tendons, "spatial", name=name, stiffness=cable.stiffness / rest,
+                damping=cable.damping * cable.area / rest or None, springlength=[0.0, rest + longer],
+            )  # fmt: skip
+        for tag, values in path:
+            add(spatial, tag, **values)
+
+    def _carriers(self, point: RoutePoint, own: Array) -> set[str]:
+        """Bodies on which the axis of a pulley stands still: its own, and those that turn about it."""
+        own_body = self.mechanism.joint(point.joint).parent if point.joint else point.body
+        bodies = {own_body}
+        for joint in self.mechanism.joints:
+            if joint.kind != "revolute" or own_body not in (joint.parent, joint.body):
+                continue
+            origin, axes = self._pose(joint.parent)
+            axis = axes @ joint.placement.axes @ joint.axis
+            off = own[W_CENTRE : W_CENTRE + 3] - origin - axes @ joint.placement.origin
+            turned, aside = np.cross(axis, own[W_AXIS : W_AXIS + 3]), np.cross(axis, off)
+            if np.abs(turned).max() < SAME_AXIS and np.abs(aside).max() < SAME_AXIS * abs(float(own[W_RADIUS])):
+                bodies |= {joint.parent, joint.body}
+        return bodies
+
+    def _common(self, cable: RoutedCable, one: int, other: int, state: Array) -> str:
+        both = self._carriers(cable.route[one], state[one]) & self._carriers(cable.route[other], state[other])
+        if not both:
+            raise TensegrityError(
+                f"cable {cable.name}: MJCF has no tangent between pulleys of two bodies that move against each other, "
+                f"as from {cable.point_name(one)} to {cable.point_name(other)}; put a point between them."
+            )
+        return min(both)
+
+    def _pose(self, body: str) -> tuple[Array, Array]:
+        return (np.zeros(3), np.eye(3)) if body == WORLD else self.poses[body]
+
+    def _site(self, body: str, name: str, at: Array) -> tuple[str, dict[str, object]]:
+        """A site on a body at a point (3,) of the world, and the part of a path that runs through it."""
+        origin, axes = self._pose(body)
+        add(self.bodies[body], "site", name=name, pos=axes.T @ (at - origin))
+        return "site", {"site": name}
+
+    def _cylinder(
+        self, cable: RoutedCable, point: RoutePoint, own: Array, name: str, along: Array, turn: float
+    ) -> tuple[str, dict[str, object]]:
+        """A pulley, and the part of a path that wraps it on the side where its arc is, `turn` from `along`."""
+        body = self.mechanism.joint(point.joint).parent if point.joint else point.body
+        origin, axes = self._pose(body)
+        axis, radius = axes.T @ own[W_AXIS : W_AXIS + 3], abs(float(own[W_RADIUS]))
+        across = np.linalg.svd(axis[None])[2][1]
+        frame = np.column_stack((across, np.cross(axis, across), axis))
+        add(
+            self.bodies[body], "geom", name=name, type="cylinder", size=[radius, WIDTH * radius],
+            pos=axes.T @ (own[W_CENTRE : W_CENTRE + 3] - origin), quat=orientation(frame), contype="0",
+            conaffinity="0", mass="0", group="1",
+        )  # fmt: skip
+        _, side = self._site(body, f"{name}.side", _rim(own, along, turn, 1.5))
+        return "geom", {"geom": name, "sidesite": side["site"]}
+
+
+def _holds(points: tuple[RoutePoint, ...], k: int) -> bool:
+    return k in (0, len(points) - 1) or bool(points[k].joint) or bool(points[k].friction)
+
+
+def _rim(own: Array, along: Array, turn: float, radii: float) -> Array:
+    """(3,) m in the world: where the cable has a direction `turn` [rad] beyond `along`, at so many radii."""
+    axis, radius = own[W_AXIS : W_AXIS + 3], float(own[W_RADIUS])
+    turned = matrix_from_vector(np.sign(radius) * turn * axis) @ along
+    return np.asarray(own[W_CENTRE : W_CENTRE + 3] + radii * radius * np.cross(turned, axis))
