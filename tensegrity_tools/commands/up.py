@@ -19,6 +19,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, print_json, print_table, table
 from ..runtime.choices import USES, Choices, check_ports, parameter_table, resolve
+from ..runtime.compiled_kernels import CompiledKernels
 from ..runtime.node_graph import NodeGraph
 from ..runtime.processes import NodeProcesses, own_domain, temporary_folder
 from ..runtime.tour_time import for_tours
@@ -132,6 +133,7 @@ def up(
         return
     with contextlib.ExitStack() as release:
         with Ending() as ending:
+            _compile(robot, controller, ending.check)
             folder = release.enter_context(temporary_folder("emulated")) if what == "hardware" else None
             graph = resolve(replace(choices, folder=Path(folder) if folder else None))
             check_ports(graph)
@@ -208,6 +210,30 @@ def _replay(choices: Choices) -> None:
     leave(ending, status)
 
 
+def _compile(robot: str, controller: str, check: Callable[[], None]) -> None:
+    """Compile what the nodes would else compile while they move the robot, where the code has changed."""
+    kernels = CompiledKernels(robot, controller)
+    if kernels.are_ready:
+        return
+    console.print(kernels.why, soft_wrap=True, highlight=False)
+    programs, shown = NodeProcesses(), 0
+    try:
+        programs.run("compile", kernels.command[1:])
+        ended = False
+        while not ended:
+            check()
+            time.sleep(0.1)
+            ended = bool(programs.ended())
+            lines = programs.log_path("compile").read_text(errors="replace").splitlines(keepends=True)
+            whole = [line.rstrip() for line in lines if line.endswith("\n")]
+            for line in whole[shown:]:
+                if line.startswith(f"{robot}: "):  # a robot that cannot be loaded is refused by who starts it
+                    console.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)
+            shown = len(whole)
+    finally:
+        programs.stop(patience=1.0)
+
+
 def _checked(name: str, tour: bool) -> tuple[Any, str]:
     """The robot, and why it cannot be driven, "" where it can."""
     from tensegrity_dynamics import load_robot
@@ -215,7 +241,7 @@ def _checked(name: str, tour: bool) -> tuple[Any, str]:
     from tensegrity_dynamics.robots.robot_types import type_of
 
     loaded = load_robot(name)
-    with console.status("finding the robot's shape (the first time its kernels are compiled, about a minute)"):
+    with console.status("finding the robot's shape"):
         stable = make_estimator(loaded).solve({}).stable
     if not stable:
         return loaded, type_of(loaded).report(loaded).not_stable(name)

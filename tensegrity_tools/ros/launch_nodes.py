@@ -31,6 +31,7 @@ from tensegrity_dynamics.ending import END_WITH_PARENT
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from ..runtime.choices import YES_NO, check_among, check_ports, choices_for, choices_from_texts, resolve, values_of
+from ..runtime.compiled_kernels import CompiledKernels
 from ..runtime.emulator_process import emulator_arguments, prepare_emulator
 from ..runtime.node_graph import COMPOSED, Emulator, NodeGraph, ProcessDescription
 from ..runtime.processes import temporary_folder
@@ -72,7 +73,21 @@ def launch_description(use: str) -> LaunchDescription:
         said = [LogInfo(msg=str(graph.choice))] if "controller" in graph else []
         return [*said, *_actions(graph), *(_rviz(graph, use) if texts[RVIZ] == "true" else [])]
 
-    return LaunchDescription([*declared, OpaqueFunction(function=start)])
+    def compile_first(context: LaunchContext) -> list[Any]:
+        """What nodes would else compile while they move the robot, where the code has changed."""
+        named = [LaunchConfiguration(each).perform(context) for each in ("robot", "controller")]
+        kernels = CompiledKernels(*named)
+        if kernels.are_ready:
+            return [OpaqueFunction(function=start)]
+        # a robot that cannot be loaded is refused by `start`
+        process = ExecuteProcess(
+            cmd=kernels.command, name="compile", output={"stdout": "screen", "stderr": "log"}, additional_env=PARENT,
+            on_exit=lambda event, context: [] if context.is_shutdown else [OpaqueFunction(function=start)],
+        )  # fmt: skip
+        return [LogInfo(msg=kernels.why), process]
+
+    # nobody controls in a replay
+    return LaunchDescription([*declared, OpaqueFunction(function=start if use == "replay" else compile_first)])
 
 
 def _check_names(use: str, names: list[str]) -> None:
