@@ -78,7 +78,9 @@ class SensorCalibration:
         if not (whole and self.points >= 2 and self.outliers >= 0):
             raise CalibrationError(f"a line through {self.points} points without {self.outliers} others is none")
         if self.sensor not in SENSORS or not isinstance(self.date, str):
-            raise CalibrationError(f"sensor {self.sensor!r} of {self.date!r} is none of {', '.join(SENSORS)} with a date")
+            raise CalibrationError(
+                f"sensor {self.sensor!r} of {self.date!r} is none of {', '.join(SENSORS)} with a date"
+            )
         if not (0.0 < self.confidence < 1.0 and self.deviation >= 0.0):
             raise CalibrationError(
                 f"confidence {self.confidence} is not between 0 and 1, or deviation {self.deviation} m is below 0"

@@ -18,7 +18,9 @@ FACTORS = (-1.0, 1e3, 1e-3, 180.0 / np.pi, 25.4)
 
 def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Keys that lead to every value of a document, the innermost too."""
-    entries = document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    entries = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
     for key, value in entries:
         yield (*path, key)
         yield from places(value, (*path, key))

@@ -87,7 +87,10 @@ def test_saved_turns_that_no_servo_can_have_are_refused(tmp_path: Path) -> None:
     store, random, accepted = store_of("manipulator", tmp_path), np.random.default_rng(3), 0
     calibration = store.load()
     spools = make_spools(store.robot, calibration)
-    readings = {name: ServoReading(name, position=0.1 * k, torque_on=False, load=0.0, current=0.0) for k, name in enumerate(spools)}
+    readings = {
+        name: ServoReading(name, position=0.1 * k, torque_on=False, load=0.0, current=0.0)
+        for k, name in enumerate(spools)
+    }
     save_turns(store.path, calibration, spools, readings)
     file = turns_path(store.path)
     whole = json.loads(file.read_text())
@@ -109,7 +112,12 @@ def test_files_of_turns_that_are_cut_or_flipped_never_tell_another_length(tmp_pa
     store, random = store_of("manipulator", tmp_path), np.random.default_rng(4)
     calibration = store.load()
     spools = make_spools(store.robot, calibration)
-    save_turns(store.path, calibration, spools, {name: ServoReading(name, position=1.7, load=0.0, current=0.0) for name in spools})
+    save_turns(
+        store.path,
+        calibration,
+        spools,
+        {name: ServoReading(name, position=1.7, load=0.0, current=0.0) for name in spools},
+    )
     file = turns_path(store.path)
     whole, sound = file.read_bytes(), load_turns(store.path, calibration)
     for _ in range(400):

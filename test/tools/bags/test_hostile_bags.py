@@ -18,7 +18,13 @@ from tensegrity_tools.bags.repair import repair_bag
 from tensegrity_tools.cli import app
 from tensegrity_tools.runtime.replay_graph import replay_graph
 
-WORDS = ((b"float64", b"float32"), (b"string", b"uint16"), (b"Header", b"Heeder"), (b"cdr", b"xdr"), (b"int32", b"int99"))
+WORDS = (
+    (b"float64", b"float32"),
+    (b"string", b"uint16"),
+    (b"Header", b"Heeder"),
+    (b"cdr", b"xdr"),
+    (b"int32", b"int99"),
+)
 
 
 def attacked(data: bytes, random: np.random.Generator) -> bytes:
