@@ -75,8 +75,9 @@ class Bag:
             self.start, self.end = self._reader.start_time, self._reader.end_time - 1
         except Exception as error:  # a broken file can break its reader in any way
             missing = self.path.is_dir() and not (self.path / "metadata.yaml").is_file()
-            self._salvage(files, "no metadata.yaml: the recorder was ended before it could close the bag" if missing
-                          else str(error) if isinstance(error, ReaderError) else f"damaged ({_short(error)})")  # fmt: skip
+            broken = str(error) if isinstance(error, ReaderError) else f"damaged ({_short(error)})"
+            ended = "no metadata.yaml: the recorder was ended before it could close the bag"
+            self._salvage(files, ended if missing else broken)
         if not self.count:
             self.start = self.end = 0
 

@@ -60,7 +60,8 @@ class SweepFolder:
             raise TensegrityError(f"{folder}: {error.strerror or error}.") from error
         except (ValueError, RecursionError) as error:
             raise TensegrityError(
-                f"{folder / 'sweep.json'} is no record of a sweep: {error}. Choose another folder with --out, or remove it."
+                f"{folder / 'sweep.json'} is no record of a sweep: {error}. Choose another folder with --out, or "
+                "remove it."
             ) from error
 
     def _compare(self, found: Mapping[str, Any], record_of_plan: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Documents of JSON in which one value after another is what nobody writes on purpose: wrong kind, sign, size or unit."""
+"""Documents of JSON in which one value is what nobody writes on purpose: of a wrong kind, sign, size or unit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 HOSTILE: tuple[Any, ...] = (
-    None, True, False, "", "1", "nan", "\x00", [], {}, [[]], [1.0], {"a": 1}, 0, -1, 1, 0.5, -0.5, 1e-300, 1e300, -1e300,
-    float("nan"), float("inf"), float("-inf"), 10**400, 2**63, "encoder", "potentiometer",
+    None, True, False, "", "1", "nan", "\x00", [], {}, [[]], [1.0], {"a": 1}, 0, -1, 1, 0.5, -0.5, 1e-300, 1e300,
+    -1e300, float("nan"), float("inf"), float("-inf"), 10**400, 2**63, "encoder", "potentiometer",
 )  # fmt: skip
 FACTORS = (-1.0, 1e3, 1e-3, 180.0 / np.pi, 25.4)
 """Other signs and units: mm for m, degrees for radians, inches."""

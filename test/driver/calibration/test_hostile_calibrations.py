@@ -47,9 +47,10 @@ def refuse(call: Any, path: Path) -> Any:
     try:
         return call()
     except CalibrationError as error:
-        assert str(path) in str(error) and len(str(error)) < 1500
-        assert any(word in str(error) for word in ("calibrate again", "home", "put them back")), str(error)
-        return None
+        said = str(error)
+    assert str(path) in said and len(said) < 1500
+    assert any(word in said for word in ("calibrate again", "home", "put them back")), said
+    return None
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -67,11 +68,12 @@ def test_contents_that_no_robot_can_have_are_refused_whatever_their_checksum(nam
             continue
         accepted += 1
         assert loaded.revision >= 0 and loaded.robot == name
-        try:
-            spools = make_spools(store.robot, loaded)
-        except CalibrationError as error:
-            assert "was never calibrated" in str(error)
+        missing = [row["actuator"] for row in servo_rows(store.robot) if not loaded.sensors.get(row["actuator"])]
+        if missing:
+            with pytest.raises(CalibrationError, match="was never calibrated"):
+                make_spools(store.robot, loaded)
             continue
+        spools = make_spools(store.robot, loaded)
         for servo in servo_rows(store.robot):
             spool = spools[servo["actuator"]]
             line = {"potentiometer": spool.potentiometer, "encoder": spool.encoder}[spool.measured_by]

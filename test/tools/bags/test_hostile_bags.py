@@ -50,8 +50,9 @@ def answers(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except TensegrityError as error:
-        assert 20 < len(str(error)) < 1000, str(error)
-        return None
+        said = str(error)
+    assert 20 < len(said) < 1000, said
+    return None
 
 
 def read_all(path: Path) -> int:
