@@ -133,7 +133,9 @@ def up(
         return
     with contextlib.ExitStack() as release:
         with Ending() as ending:
-            _compile(robot, controller, ending.check)
+            kernels = CompiledKernels(robot, controller)
+            if not kernels.are_ready:  # said at once: loading the robot compiles a part of it
+                console.print(kernels.why, soft_wrap=True, highlight=False)
             folder = release.enter_context(temporary_folder("emulated")) if what == "hardware" else None
             graph = resolve(replace(choices, folder=Path(folder) if folder else None))
             check_ports(graph)
@@ -148,6 +150,7 @@ def up(
                 tour = False
             graph = for_tours(graph) if tour else graph
             need_ros()
+            _compile(kernels, robot, ending.check)
             os.environ.update(own_domain())
             os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")
             nodes = NodeProcesses()
@@ -210,12 +213,10 @@ def _replay(choices: Choices) -> None:
     leave(ending, status)
 
 
-def _compile(robot: str, controller: str, check: Callable[[], None]) -> None:
+def _compile(kernels: CompiledKernels, robot: str, check: Callable[[], None]) -> None:
     """Compile what the nodes would else compile while they move the robot, where the code has changed."""
-    kernels = CompiledKernels(robot, controller)
     if kernels.are_ready:
         return
-    console.print(kernels.why, soft_wrap=True, highlight=False)
     programs, shown = NodeProcesses(), 0
     try:
         programs.run("compile", kernels.command[1:])
@@ -227,7 +228,7 @@ def _compile(robot: str, controller: str, check: Callable[[], None]) -> None:
             lines = programs.log_path("compile").read_text(errors="replace").splitlines(keepends=True)
             whole = [line.rstrip() for line in lines if line.endswith("\n")]
             for line in whole[shown:]:
-                if line.startswith(f"{robot}: "):  # a robot that cannot be loaded is refused by who starts it
+                if line.startswith(f"{robot}: "):  # no warnings of libraries
                     console.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)
             shown = len(whole)
     finally:

@@ -22,6 +22,7 @@ from launch.actions import (
     Shutdown,
 )
 from launch.event_handlers import OnProcessIO
+from launch.logging import get_logger
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
@@ -64,30 +65,31 @@ def launch_description(use: str) -> LaunchDescription:
             check_among(RVIZ, texts[RVIZ], YES_NO)
             if texts[RVIZ] == "true":
                 _check_rviz()
-            graph = resolve(choices_from_texts(use, texts, Path(folder.name)))
+            choices = choices_from_texts(use, texts, Path(folder.name))
+            kernels = CompiledKernels(choices.robot, choices.controller)
+            compiles = use != "replay" and not kernels.are_ready  # nobody controls in a replay
+            if compiles:  # at once: loading the robot compiles a part of it
+                get_logger("launch").info(kernels.why)
+            graph = resolve(choices)
             check_ports(graph)
             if graph.emulator is not None:
                 prepare_emulator(graph.emulator)
         except TensegrityError as error:
             raise RuntimeError(in_words_of_launch(str(error))) from None
         said = [LogInfo(msg=str(graph.choice))] if "controller" in graph else []
-        return [*said, *_actions(graph), *(_rviz(graph, use) if texts[RVIZ] == "true" else [])]
+        actions = [*said, *_actions(graph), *(_rviz(graph, use) if texts[RVIZ] == "true" else [])]
+        return _after_compiling(kernels, actions) if compiles else actions
 
-    def compile_first(context: LaunchContext) -> list[Any]:
-        """What nodes would else compile while they move the robot, where the code has changed."""
-        named = [LaunchConfiguration(each).perform(context) for each in ("robot", "controller")]
-        kernels = CompiledKernels(*named)
-        if kernels.are_ready:
-            return [OpaqueFunction(function=start)]
-        # a robot that cannot be loaded is refused by `start`
-        process = ExecuteProcess(
-            cmd=kernels.command, name="compile", output={"stdout": "screen", "stderr": "log"}, additional_env=PARENT,
-            on_exit=lambda event, context: [] if context.is_shutdown else [OpaqueFunction(function=start)],
-        )  # fmt: skip
-        return [LogInfo(msg=kernels.why), process]
+    return LaunchDescription([*declared, OpaqueFunction(function=start)])
 
-    # nobody controls in a replay
-    return LaunchDescription([*declared, OpaqueFunction(function=start if use == "replay" else compile_first)])
+
+def _after_compiling(kernels: CompiledKernels, then: list[Any]) -> list[Any]:
+    """What nodes would else compile while they move the robot is compiled before they start."""
+    process = ExecuteProcess(
+        cmd=kernels.command, name="compile", output="screen", additional_env=PARENT,
+        on_exit=lambda event, context: [] if context.is_shutdown else then,
+    )  # fmt: skip
+    return [process]
 
 
 def _check_names(use: str, names: list[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -75,46 +74,41 @@ def test_machine_code_that_was_removed_or_replaced_is_compiled_again(code: Path)
     assert not kernels(code).are_ready
 
 
-@pytest.fixture
-def stand_in(code: Path, monkeypatch) -> CompiledKernels:
-    """The kernels that `up` asks for, whose program is a small one of the test."""
-    own = kernels(code)
-    monkeypatch.setattr("tensegrity_tools.commands.up.CompiledKernels", lambda *_: own)
-    return own
-
-
 def program(text: str) -> list[str]:
     return [sys.executable, "-S", "-c", f"import signal, time; signal.pthread_sigmask(1, [15]); {text}"]
 
 
-def test_up_compiles_with_a_line_of_progress_and_the_second_time_says_nothing(stand_in: Any, capsys) -> None:
+def test_up_compiles_with_a_line_of_progress_and_the_second_time_says_nothing(code: Path, capsys) -> None:
+    stand_in = kernels(code)
     stand_in.command = program("print('three_prism: equilibrium: 7 s'); print('a warning of some library')")
-    _compile("three_prism", "tendon_length", stand_in.note)
+    _compile(stand_in, "three_prism", stand_in.note)
     said = capsys.readouterr().out
-    assert "tendon_length" in said and "three_prism: equilibrium: 7 s" in said and "library" not in said
+    assert "three_prism: equilibrium: 7 s" in said and "library" not in said
     stand_in.command = ["a program that nobody has"]
-    _compile("three_prism", "tendon_length", stand_in.note)
+    _compile(stand_in, "three_prism", stand_in.note)
     assert not capsys.readouterr().out
 
 
-def test_a_cache_that_cannot_be_written_is_said_and_the_robot_starts(stand_in: Any, code: Path, capsys) -> None:
+def test_a_cache_that_cannot_be_written_is_said_and_the_robot_starts(code: Path, capsys) -> None:
+    stand_in = kernels(code)
     (code.parent / "kept").write_text("a file")
     assert not stand_in.are_ready
     with pytest.raises(TensegrityError, match="NUMBA_CACHE_DIR") as refused:
         stand_in.note()
     stand_in.command = program(f"raise SystemExit({f'three_prism: {refused.value}'!r})")
-    _compile("three_prism", "tendon_length", lambda: None)
+    _compile(stand_in, "three_prism", lambda: None)
     assert capsys.readouterr().out.count("NUMBA_CACHE_DIR") == 1
 
 
-def test_up_that_is_ended_while_it_compiles_leaves_nothing_behind(stand_in: Any, code: Path) -> None:
+def test_up_that_is_ended_while_it_compiles_leaves_nothing_behind(code: Path) -> None:
+    stand_in = kernels(code)
     stand_in.command = program(f"time.sleep(600)  # {code}")
 
     def check() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        _compile("three_prism", "tendon_length", check)
+        _compile(stand_in, "three_prism", check)
     living = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     assert not any(f"# {code}".encode() in each for each in living)
 
