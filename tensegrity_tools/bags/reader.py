@@ -131,11 +131,11 @@ class Bag:
                 yield Message(topic, time, data)
             return
         topics_read = [each for each in self._reader.connections if topics is None or each.topic in topics]
-        found = self._reader.messages(topics_read) if topics_read else iter(())
+        indexed = iter(self._reader.messages(topics_read) if topics_read else ())
         missing = sum(each.msgcount for each in topics_read)
         while True:
             try:
-                connection, time, data = next(found)
+                connection, time, data = next(indexed)
             except StopIteration:
                 problem = f"{abs(missing)} messages {'less' if missing > 0 else 'more'} than its index says"
                 break
