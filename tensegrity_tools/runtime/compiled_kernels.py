@@ -13,6 +13,7 @@ import hashlib
 import sys
 from collections.abc import Iterable
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 
 import numba
@@ -27,8 +28,9 @@ PACKAGES = ("tensegrity_dynamics", "tensegrity_control")
 
 
 def library_folders() -> list[Path]:
-    """Folders of the packages that have kernels."""
-    return [Path(str(resources.files(name))) for name in PACKAGES]
+    """Folders of the packages that have kernels, which need not be imported for that."""
+    found = [find_spec(name) for name in PACKAGES]
+    return [Path(spec.origin).parent for spec in found if spec is not None and spec.origin is not None]
 
 
 class CompiledKernels:
