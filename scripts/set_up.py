@@ -310,7 +310,7 @@ def steps(ros: str | None, with_tests: bool, with_benchmarks: bool) -> list[Step
              lambda: make_environment(ros), ENVIRONMENT_PYTHON.exists()),
         Step("packages", f"libraries and {origin}", packages, install),
         Step("wheels", "include folders in the ROS wheels", packages, patch_wheels),
-        # once for an environment: after a change of the code what is missing is compiled at its first use
+        # once for an environment: after a change of the code `tensegrity up` compiles what is missing before it starts
         Step("kernels", "hot functions (compiled for this machine)", interpreter, compile_kernels, beside=True),
         Step("interfaces", "ROS interfaces (colcon build)", interfaces,
              lambda: build_interfaces(ros, packages), INSTALLED.is_dir()),

@@ -19,10 +19,15 @@ from ..bus.control_tables import model_named
 from ..bus.potentiometer_protocol import RADIANS_PER_COUNT
 from ..servos.motors import MOTORS, Motor
 from ..spools.position_loop import FreeRunLoop, Loop, PositionLoop
-from ..spools.spool import Line, Spool
+from ..spools.spool import MULTI_TURN_LIMIT_RAD, Line, Spool
 from ..spools.transmission import Transmission, transmission_of
-from .calibration_file import RobotCalibration
-from .line_fit import CalibrationCheck, calibrate_spool
+from .calibration_file import AGAIN, RobotCalibration
+from .line_fit import CalibrationCheck, CalibrationError, calibrate_spool
+
+LARGEST_SLOPE_RATIO = 2.0
+"""Between a calibrated slope and that of the spool's radius, either way; calibrating warns above 1.25."""
+READINGS = {"potentiometer": (0.0, 4095.0), "encoder": (-MULTI_TURN_LIMIT_RAD, MULTI_TURN_LIMIT_RAD)}
+"""Least and largest reading that a sensor has [counts, rad]."""
 
 
 def servo_rows(robot: Robot) -> tuple[Mapping[str, Any], ...]:
@@ -66,6 +71,39 @@ def fit_spool(
         limits=spool.actuator.position,
         resolution=resolution,
     )
+
+
+def check_calibration(robot: Robot, calibration: RobotCalibration) -> None:
+    """Refuse lines that no sensor of the robot can have, such as those of another unit or of a sensor turned round.
+
+    Args:
+        robot: with servos. calibration: for this robot.
+
+    Raises:
+        CalibrationError: a slope differs in sign from that of the spool's radius, or by more than
+            `LARGEST_SLOPE_RATIO`, or no reading of the sensor stands for a length within the limits of its actuator.
+    """
+    for servo in servo_rows(robot):
+        transmission, name = transmission_of(robot, servo), servo["actuator"]
+        nominal = nominal_lines(servo, transmission.radius)
+        for sensor, own in calibration.sensors.get(name, {}).items():
+            if sensor not in nominal:
+                continue
+            ratio = own.slope / nominal[sensor].slope
+            if not 1.0 / LARGEST_SLOPE_RATIO <= ratio <= LARGEST_SLOPE_RATIO:
+                raise CalibrationError(
+                    f"the {sensor} of {name} has a slope of {own.slope:.3g} m per unit, {ratio:.3g} times that of its "
+                    f"spool radius ({nominal[sensor].slope:.3g}); {AGAIN}."
+                )
+            if sensor == "encoder" and not MOTORS[servo["model"]].counts_turns:
+                continue  # it repeats every turn: its intercept is any of many
+            low, high = sorted(own.line(each) for each in READINGS[sensor])
+            least, most = transmission.winding.position
+            if high < least or low > most:
+                raise CalibrationError(
+                    f"the {sensor} of {name} has an intercept of {own.intercept:.6g} m, by which it measures {low:.3g} "
+                    f"to {high:.3g} m alone, all outside the limits of its actuator ({least:g} to {most:g} m); {AGAIN}."
+                )
 
 
 def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str, Spool]:

@@ -29,6 +29,24 @@ FORMAT = 1
 AGAIN = "calibrate again with `tensegrity servo calibrate`"
 
 
+def _finite(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise CalibrationError(f"{name} {value!r} is no finite number")
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise CalibrationError(f"{value!r} is no text")
+    return value
+
+
+def _whole(value: Any, least: int = 0) -> int:
+    if type(value) is not int or value < least:
+        raise CalibrationError(f"{value!r} is no whole number from {least}")
+    return value
+
+
 @dataclass(frozen=True)
 class SensorCalibration:
     """The calibrated sensor of one spool.
@@ -52,13 +70,27 @@ class SensorCalibration:
 
     def __post_init__(self) -> None:
         for name in ("slope_interval", "intercept_interval"):
-            low, high = (float(each) for each in getattr(self, name))
+            low, high = (_finite(name, each) for each in getattr(self, name))
             object.__setattr__(self, name, (low, high))
-        numbers = (self.slope, *self.slope_interval, self.intercept, *self.intercept_interval, self.deviation)
-        if self.sensor not in SENSORS or not all(math.isfinite(each) for each in numbers):
-            raise CalibrationError(f"{self.sensor!r} with slope {self.slope} is no calibration; {AGAIN}.")
-        if not (self.slope_interval[0] <= self.slope <= self.slope_interval[1]) or self.slope == 0.0:
-            raise CalibrationError(f"slope {self.slope} lies outside its interval {self.slope_interval}; {AGAIN}.")
+        for name in ("slope", "intercept", "confidence", "deviation"):
+            object.__setattr__(self, name, _finite(name, getattr(self, name)))
+        whole = all(type(each) is int for each in (self.points, self.outliers))
+        if not (whole and self.points >= 2 and self.outliers >= 0):
+            raise CalibrationError(f"a line through {self.points} points without {self.outliers} others is none")
+        if self.sensor not in SENSORS or not isinstance(self.date, str):
+            raise CalibrationError(
+                f"sensor {self.sensor!r} of {self.date!r} is none of {', '.join(SENSORS)} with a date"
+            )
+        if not (0.0 < self.confidence < 1.0 and self.deviation >= 0.0):
+            raise CalibrationError(
+                f"confidence {self.confidence} is not between 0 and 1, or deviation {self.deviation} m is below 0"
+            )
+        for name in ("slope", "intercept"):
+            value, interval = getattr(self, name), getattr(self, f"{name}_interval")
+            if not interval[0] <= value <= interval[1]:
+                raise CalibrationError(f"{name} {value} lies outside its interval {interval}")
+        if self.slope == 0.0:
+            raise CalibrationError("slope 0 is none")
 
     @property
     def line(self) -> Line:
@@ -248,16 +280,32 @@ def _parse(path: Path, data: bytes) -> RobotCalibration:
             f"{path} is of format {version!r}, this program reads format {FORMAT}; use the program that wrote it, or "
             f"{AGAIN}."
         )
-    if checksum != _checksum(body):
+    try:
+        fits = checksum == _checksum(body)
+    except RecursionError:
+        fits = False
+    if not fits:
         raise CalibrationError(f"{path} is damaged or was edited (its checksum does not fit); {mend}.")
     try:
         sensors = {
-            str(actuator): {str(name): SensorCalibration(**each) for name, each in of.items()}
+            actuator: {name: _sensor(actuator, name, each) for name, each in of.items()}
             for actuator, of in body["sensors"].items()
         }
-        bus = BusIdentity(str(body["bus"]["adapter"]), tuple((a, b) for a, b in body["bus"]["servos"]))
-        return RobotCalibration(
-            str(body["robot"]), str(body["hardware"]), bus, sensors, str(body["date"]), int(body["revision"])
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, TensegrityError) as problem:
-        raise CalibrationError(f"{path} lacks or misuses a field ({problem}); {mend}.") from problem
+        servos = tuple((_whole(a), _whole(b)) for a, b in body["bus"]["servos"])
+        bus = BusIdentity(_text(body["bus"]["adapter"]), servos)
+        robot, hardware, date = (_text(body[each]) for each in ("robot", "hardware", "date"))
+        return RobotCalibration(robot, hardware, bus, sensors, date, _whole(body["revision"]))
+    except KeyError as problem:
+        raise CalibrationError(f"{path} lacks the field {problem}; {mend}.") from problem
+    except (TypeError, ValueError, AttributeError, OverflowError, TensegrityError) as problem:
+        raise CalibrationError(f"{path} has a wrong field ({problem}); {mend}.") from problem
+
+
+def _sensor(actuator: str, name: str, row: Mapping[str, Any]) -> SensorCalibration:
+    try:
+        loaded = SensorCalibration(**row)
+    except (TypeError, ValueError, OverflowError, CalibrationError) as problem:
+        raise CalibrationError(f"{actuator}, {name}: {problem}") from problem
+    if loaded.sensor != name:
+        raise CalibrationError(f"{actuator}, {name}: it is a {loaded.sensor}")
+    return loaded

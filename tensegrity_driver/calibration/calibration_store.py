@@ -15,7 +15,7 @@ from tensegrity_dynamics.robots.robot import Robot
 
 from ..bus.identity import BusIdentity
 from ..spools.readings import ServoReading
-from .calibrated_spools import make_spools
+from .calibrated_spools import check_calibration, make_spools
 from .calibration_file import (
     RobotCalibration,
     SensorCalibration,
@@ -59,15 +59,20 @@ class CalibrationStore:
         """The calibration of this robot and this bus.
 
         Raises:
-            CalibrationError: no file, a damaged one, or one for another robot, wiring or bus.
+            CalibrationError: no file, a damaged one, one for another robot, wiring or bus, or with lines that it
+                cannot have.
         """
         if self.exact is not None:
             return self.exact
         if self.path is None:
             raise self._no_file()
-        return load_calibration(
-            self.path, robot=self.robot.name, hardware=hardware_fingerprint(self.robot.servos), bus=self.identity
-        )
+        hardware = hardware_fingerprint(self.robot.servos)
+        loaded = load_calibration(self.path, robot=self.robot.name, hardware=hardware, bus=self.identity)
+        try:
+            check_calibration(self.robot, loaded)
+        except CalibrationError as error:
+            raise CalibrationError(f"{self.path}: {error}") from None
+        return loaded
 
     def empty(self, revision: int = 0) -> RobotCalibration:
         """Calibration without any sensor; `revision` is that of the file which it is to replace."""

@@ -18,12 +18,14 @@ from pathlib import Path
 from tensegrity_dynamics.errors import CommandRefused
 
 from ..spools.readings import ServoReading, finite
-from ..spools.spool import Line, Spool
+from ..spools.spool import MULTI_TURN_LIMIT_RAD, Line, Spool
 from .calibration_file import RobotCalibration, save_atomically
 from .line_fit import CalibrationError
 
 SAME_POSITION_TURNS = 0.02
 """Largest distance from the saved length at which a spool counts as unmoved [turn]."""
+SAME_LENGTH = 1e-9
+"""Between a saved length and that which the encoder measures at the saved position [m]: rounding."""
 MAX_FILE_BYTES = 1_000_000
 MAX_LOOSE_TENSION = 0.02
 """Largest tension at which a spool without supply stays where it is, as a fraction of the effort of its actuator."""
@@ -149,7 +151,13 @@ def load_turns(path: Path, calibration: RobotCalibration) -> dict[str, SavedPosi
         if type(body["revision"]) is not int:
             raise ValueError("its revision is no number")
         positions = {str(name): _position(each) for name, each in body["spools"].items()}
-        return positions if body["revision"] == calibration.revision else dict.fromkeys(positions)
+        if body["revision"] != calibration.revision:
+            return dict.fromkeys(positions)
+        for name, saved in positions.items():
+            encoder = calibration.sensors.get(name, {}).get("encoder")
+            if saved is not None and encoder is not None:
+                _check_pair(name, saved, encoder.line)
+        return positions
     except FileNotFoundError:
         return {}
     except OSError as problem:
@@ -172,6 +180,12 @@ def _position(row: object) -> SavedPosition | None:
     if not (math.isfinite(position) and math.isfinite(length)):
         raise ValueError(f"{position:g} rad and {length:g} m are no position with a length")
     return SavedPosition(position, length)
+
+
+def _check_pair(name: str, saved: SavedPosition, line: Line) -> None:
+    measured = line(saved.position)
+    if abs(measured - saved.length) > SAME_LENGTH or abs(saved.position) > MULTI_TURN_LIMIT_RAD:
+        raise ValueError(f"{saved.length:g} m is not what {name} measures at {saved.position:g} rad")
 
 
 def check_turns(

@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -91,6 +92,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     def __init__(self, choose: Callable[..., Hardware] = choose_hardware) -> None:
         RobotNode.__init__(self, "driver")
         LifecycleNodeMixin.__init__(self)
+        for service in self.services:
+            if service.srv_name.endswith("/change_state"):
+                service.callback = partial(self._change_state, service.callback)
         self._robot = load_robot(self.parameter("robot", "", "name of a shipped robot, or path of a robot file"))
         port = self.parameter("port", "", "serial port of the servos, or `emulated` for servos inside this node")
         board = self.parameter("board_port", "", "serial port of the potentiometer board, if there is one")
@@ -221,6 +225,17 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         else:
             self.set_status(ERROR, f"cannot be {what}: {error}")
         return FAILURE
+
+    def _change_state(self, change: Callable[..., Any], request: Any, response: Any) -> Any:
+        """As rclpy's, which leaves a transition without answer that there is not, or not in this state."""
+        with self.noting_refusal("transition"):
+            try:
+                return change(request, response)
+            except Exception as error:
+                asked = request.transition.label or request.transition.id
+                raise TensegrityError(f"no lifecycle transition {asked!r} from here: {error}") from error
+        response.success = False
+        return response
 
     @report_errors
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:

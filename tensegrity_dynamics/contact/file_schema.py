@@ -118,7 +118,9 @@ def _heights(block: HeightsBlock, folder: Path) -> HeightField:
             raise TensegrityError(f"there is no file {path}; heights are text, a row of numbers in m a line (or .npy).")
         try:
             heights = np.load(path) if path.suffix == ".npy" else np.loadtxt(path, delimiter=_delimiter(path), ndmin=2)
-        except ValueError as error:
+            if not isinstance(heights, np.ndarray) or heights.dtype.kind not in "iuf":
+                raise ValueError("give one array of real numbers")
+        except (ValueError, EOFError, MemoryError) as error:
             raise TensegrityError(f"{path} holds no table of numbers: {error}.") from None
     if heights.ndim != 2:
         raise TensegrityError(f"heights are a table of rows and columns, found shape {heights.shape}.")

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
+from pathlib import Path
 from types import CodeType
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ PLAIN = bool(getattr(numba.config, "DISABLE_JIT", 0))
 """Whether compilation is switched off."""
 
 _stamps: dict[int, str] = {}  # by id of the compiled function, all of which live as long as their modules
+_kept: list[Any] = []  # those that numba keeps on disk
 
 
 def _refuse_shapes(source: Any, target: Any) -> None:
@@ -211,6 +213,7 @@ def _follow_callees(function: Any, result: Any) -> None:
     if store is None:  # compilation is switched off, or a numba that keeps its cache elsewhere
         return
     _stamps[id(result)] = store._source_stamp = _stamp(function)
+    _kept.append(result)
     store._load_index = partial(_readable, store._load_index)
     result._cache._index_key = partial(_key_with_fields, result._cache._index_key)
 
@@ -345,3 +348,15 @@ taken = _taken_without_compilation if PLAIN else _load
 @allocation_free
 def _hand_over(address: int, values: tuple) -> int:
     return _store(address, values)  # type: ignore[call-arg, return-value]
+
+
+def kept_in() -> Path | None:
+    """Folder of machine code that numba keeps on disk; None where it keeps none."""
+    path = getattr(getattr(_hand_over, "stats", None), "cache_path", None)
+    return Path(path) if path else None
+
+
+def used_kernels() -> dict[Path, str]:
+    """The compiled functions that this process has used: by index file of their machine code the stamp in it."""
+    stores = [each._cache._cache_file for each in _kept if each.overloads]
+    return {Path(store._index_path): store._source_stamp for store in stores}

@@ -19,7 +19,8 @@ from typing import Any, NoReturn
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
+from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, ParameterType, SetParametersResult
+from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.action import ActionClient, ActionServer
 from rclpy.callback_groups import CallbackGroup
 from rclpy.clock import Clock, ClockType
@@ -261,6 +262,8 @@ class RobotNode(Node):
             return response
 
         def shielded(request: Any, response: Any) -> Any:
+            if foreign := foreign_types(request):
+                return foreign
             try:
                 return callback(request, response)
             except Exception as error:
@@ -531,3 +534,18 @@ def run_in_ros(work: Callable[[SingleThreadedExecutor, Ending, ExitStack], None]
                 pass
         end_within(CLOSING, status)
     leave_now(status)
+
+
+def foreign_types(request: Any) -> Any:
+    """The refusal of a request that sets parameters of a type that there is none of, else None; rclpy knows no answer
+    to it."""
+    if not isinstance(request, (SetParameters.Request, SetParametersAtomically.Request)):
+        return None
+    wrong = [each for each in request.parameters if each.value.type > ParameterType.PARAMETER_STRING_ARRAY]
+    if not wrong:
+        return None
+    reason = f"parameter {wrong[0].name!r}: {wrong[0].value.type} is no type of parameters (0 to 9); nothing was set"
+    refused = SetParametersResult(successful=False, reason=reason[:LONGEST_WORDS])
+    if isinstance(request, SetParametersAtomically.Request):
+        return SetParametersAtomically.Response(result=refused)
+    return SetParameters.Response(results=[refused] * len(request.parameters))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import Any, NamedTuple
 
 from rosbags.interfaces import MessageDefinition, MessageDefinitionFormat
 from rosbags.rosbag2 import Reader, ReaderError
-from rosbags.serde import SerdeError
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
@@ -74,17 +74,30 @@ class Bag:
             self.topics = self._indexed(self._reader)
             self.start, self.end = self._reader.start_time, self._reader.end_time - 1
         except Exception as error:  # a broken file can break its reader in any way
-            self._reader = None
             missing = self.path.is_dir() and not (self.path / "metadata.yaml").is_file()
-            self.problem = "no metadata.yaml: the recorder was ended before it could close the bag" if missing else (
-                str(error) if isinstance(error, ReaderError) else f"damaged ({error})"
-            )  # fmt: skip
-            self._salvaged = [salvage(each) for each in files]
-            self.topics = self._found(self._salvaged)
-            times = [time for each in self._salvaged for _, time, _ in each.messages]
-            self.start, self.end = (min(times), max(times)) if times else (0, 0)
+            broken = str(error) if isinstance(error, ReaderError) else f"damaged ({_short(error)})"
+            ended = "no metadata.yaml: the recorder was ended before it could close the bag"
+            self._salvage(files, ended if missing else broken)
         if not self.count:
             self.start = self.end = 0
+
+    def _salvage(self, files: list[Path], problem: str) -> None:
+        """Go on with what can be read without index."""
+        with contextlib.suppress(Exception):  # it may not even have been opened
+            self.close()
+        self._reader, self.problem = None, problem
+        self._salvaged = [salvage(each) for each in files]
+        self.topics = self._found(self._salvaged)
+        times = [time for each in self._salvaged for _, time, _ in each.messages]
+        self.start, self.end = (min(times), max(times)) if times else (0, 0)
+
+    def check(self) -> None:
+        """Read all that the index promises; where that fails, go on as with a bag without one."""
+        try:
+            for _ in self.messages():
+                pass
+        except TensegrityError as error:
+            self._salvage(storage_files(self.path), str(error))
 
     @property
     def whole(self) -> bool:
@@ -107,16 +120,34 @@ class Bag:
         return sum(each.stat().st_size for each in storage_files(self.path))
 
     def messages(self, topics: Collection[str] | None = None) -> Iterator[Message]:
-        """Messages of these topics, or of all, in the order of their times."""
+        """Messages of these topics, or of all, in the order of their times.
+
+        Raises:
+            TensegrityError: the bag is damaged where its index says that messages are; `check` finds what is left.
+        """
         if self._reader is None:
             found = [item for each in self._salvaged for item in each.messages if topics is None or item[0] in topics]
             for topic, time, data in sorted(found, key=lambda item: item[1]):
                 yield Message(topic, time, data)
             return
         topics_read = [each for each in self._reader.connections if topics is None or each.topic in topics]
-        if topics_read:
-            for connection, time, data in self._reader.messages(topics_read):
-                yield Message(connection.topic, time, bytes(data))
+        indexed = iter(self._reader.messages(topics_read) if topics_read else ())
+        missing = sum(each.msgcount for each in topics_read)
+        while True:
+            try:
+                connection, time, data = next(indexed)
+            except StopIteration:
+                problem = f"{abs(missing)} messages {'less' if missing > 0 else 'more'} than its index says"
+                break
+            except Exception as error:  # as above
+                problem = _short(error)
+                break
+            missing -= 1
+            yield Message(connection.topic, time, bytes(data))
+        if missing:
+            raise TensegrityError(
+                f"{self.path} is damaged ({problem}); `tensegrity bag repair` keeps what can be read."
+            )
 
     def of_type(self, kind: str) -> list[str]:
         """Topics that carry a type."""
@@ -133,12 +164,16 @@ class Bag:
         kind = self.topics[topic].type
         store = self.store
         if kind not in store.fielddefs:
-            raise TensegrityError(f"{self.path} has no definition of {kind}, the type of {topic}.")
+            what = "damaged" if self.topics[topic].definition.data else "missing"
+            raise TensegrityError(
+                f"{self.path}: the definition of {kind}, the type of {topic}, is {what}; record it again, or read the "
+                "bag with the program that wrote it."
+            )
 
         def decode(data: bytes) -> Any:
             try:
                 return store.deserialize_cdr(data, kind)
-            except SerdeError:
+            except Exception:  # of foreign bytes, in any form
                 raise TensegrityError(
                     f"{self.path}: a message of {len(data)} bytes on {topic} is no {kind} as the bag defines it. "
                     "The bag is damaged, or it was recorded while the interfaces of another version were installed "
@@ -155,17 +190,11 @@ class Bag:
             if not defined:
                 self._store = get_typestore(Stores.ROS2_JAZZY)
                 return self._store
-            types: dict[str, Any] = {}
+            parts: list[dict[str, Any]] = []
             for topic in defined:
-                text = topic.definition.data
-                if topic.definition.format == MessageDefinitionFormat.MSG:
-                    types.update(get_types_from_msg(text, topic.type))
-                else:
-                    parts = text.split(SEPARATOR + "\nIDL: ")
-                    for part in parts[1:] or parts:
-                        types.update(get_types_from_idl(part.split("\n", 1)[1] if parts[1:] else part))
-            self._store = get_typestore(Stores.EMPTY)
-            self._store.register(types)
+                with contextlib.suppress(Exception):  # damaged: the other topics can be read
+                    parts.append(_types_of(topic))
+            self._store = _store_of(parts)
         return self._store
 
     def close(self) -> None:
@@ -216,3 +245,36 @@ def storage_files(path: Path) -> list[Path]:
         raise TensegrityError(f"{path} is no bag: the folder has no .mcap and no .db3 file.")
     what = "is no bag: name a folder, or a .mcap or .db3 file" if path.exists() else "does not exist"
     raise TensegrityError(f"{path} {what}.")
+
+
+def _store_of(parts: list[dict[str, Any]]) -> Any:
+    """The types of all parts, or of as many as go together."""
+    for groups in ([{name: each for part in parts for name, each in part.items()}], parts):
+        store = get_typestore(Stores.EMPTY)
+        failed = False
+        for types in groups:
+            try:
+                store.register(types)
+            except Exception:  # of a damaged definition, in any form
+                failed = True
+        if not failed:
+            break
+    return store
+
+
+def _types_of(topic: Topic) -> dict[str, Any]:
+    """The type of a topic and those inside."""
+    text = topic.definition.data
+    if topic.definition.format == MessageDefinitionFormat.MSG:
+        return dict(get_types_from_msg(text, topic.type))
+    types: dict[str, Any] = {}
+    parts = text.split(SEPARATOR + "\nIDL: ")
+    for part in parts[1:] or parts:
+        types.update(get_types_from_idl(part.split("\n", 1)[1] if parts[1:] else part))
+    return types
+
+
+def _short(error: Exception) -> str:
+    """The first line of an error, or its kind where it says nothing; those of parsers show the whole text."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__

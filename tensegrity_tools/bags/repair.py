@@ -34,6 +34,7 @@ def repair_bag(path: Path | str) -> Repair:
     target = path if path.is_dir() else path.with_suffix("")
     work, broken = path.with_name(path.name + ".repairing"), path.with_name(path.name + ".broken")
     with Bag(path) as bag:
+        bag.check()
         if bag.whole:
             return Repair(bag.count, None)
         if not bag.topics:

@@ -7,13 +7,17 @@ import gc
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Annotated, Any
 
 import typer
 
+from tensegrity_dynamics.ending import end_with_parent
+from tensegrity_dynamics.errors import TensegrityError
+
 from ..output import console
+from ..runtime.compiled_kernels import CompiledKernels
 
 USES = ("motion", "control", "live")
 # Robots that together use every compiled function. Those of one kind share most of it, so that each kind is a process;
@@ -40,18 +44,26 @@ def compile_kernels(
         list[str] | None,
         typer.Argument(help="robots whose functions to compile, or ROBOT:motion, :control or :live; default: all"),
     ] = None,
+    controller: Annotated[
+        str | None,
+        typer.Option(help="only what `tensegrity up` starts with this controller; '': the robot's usual one"),
+    ] = None,
 ) -> None:
     """Compile the hot functions, in processes side by side; they stay on disk until the code changes."""
     began = time.monotonic()
+    end_with_parent()
+    if controller is not None:
+        if not robot:
+            raise TensegrityError("--controller is of a robot: name the robot, too.")
+        for name in robot:
+            _compile_for_nodes(name, controller)
+        return
     if robot:
         gc.set_threshold(FEWER_COLLECTIONS)
         for word in robot:
             name, _, use = word.rpartition(":")
             name, uses = (name, (use,)) if name and use in USES else (word, USES)
-            for title, work in _tasks(name, uses):
-                started = time.monotonic()
-                work()
-                print(f"{name}: {title}: {time.monotonic() - started:.0f} s", flush=True)
+            _work(name, _tasks(name, uses))
         return
     words = [sys.executable, "-m", "tensegrity_tools.cli", "compile"]
     running = [subprocess.Popen([*words, *part], stdout=subprocess.PIPE, text=True) for part in PARTS]
@@ -68,7 +80,37 @@ def compile_kernels(
     console.print(f"compiled in {time.monotonic() - began:.0f} s")
 
 
-def _simulate(robot: Any, integrator: str) -> None:
+def _work(name: str, tasks: Iterable[tuple[str, Callable[[], Any]]]) -> None:
+    for title, work in tasks:
+        started = time.monotonic()
+        work()
+        print(f"{name}: {title}: {time.monotonic() - started:.0f} s", flush=True)
+
+
+def _compile_for_nodes(name: str, controller: str) -> None:
+    """Do what the nodes of a robot do, and write down that it is compiled."""
+    from tensegrity_control.registry import controller_class, suitable
+    from tensegrity_dynamics import load_robot
+    from tensegrity_dynamics.estimation import make_estimator
+
+    kernels = CompiledKernels(name, controller)  # of the sources as they are now, not at the end
+    robot = load_robot(name)
+    chosen = controller or suitable(robot)[0]
+    moving = controller_class(chosen).needs_velocities
+    tasks = {
+        "equilibrium": lambda: make_estimator(robot).solve({}),
+        "simulation": lambda: _simulate(robot, None),
+        f"controller {chosen}": lambda: _lead(chosen, robot, make_estimator(robot, observer=moving)),
+    }
+    _work(name, tasks.items())
+    try:
+        kernels.note()
+    except TensegrityError as error:
+        print(f"{name}: {error}", flush=True)
+        sys.exit(1)
+
+
+def _simulate(robot: Any, integrator: str | None) -> None:
     from tensegrity_dynamics import Simulation
 
     Simulation(robot, 1e-4, integrator).advance(2)
@@ -92,12 +134,11 @@ def _tasks(name: str, uses: tuple[str, ...] = USES) -> Iterator[tuple[str, Calla
             if controller != LIVE:
                 yield f"controller {controller}", partial(_lead, controller, robot)
     if "live" in uses and LIVE in suitable(robot):
-        yield f"controller {LIVE}", partial(_lead, LIVE, robot)
+        yield f"controller {LIVE}", lambda: _lead(LIVE, robot, make_estimator(robot, observer=True))
 
 
 def _plan(robot: Any) -> None:
     from tensegrity_control import inverse_kinematics
-    from tensegrity_dynamics.errors import TensegrityError
     from tensegrity_dynamics.estimation import make_estimator
 
     position, quaternion = robot.output_pose(make_estimator(robot).solve({}).configuration)
@@ -105,22 +146,24 @@ def _plan(robot: Any) -> None:
         inverse_kinematics(robot, position=position + [0.0, 0.0, 1e-4], quaternion=quaternion)
 
 
-def _lead(controller: str, robot: Any) -> None:
-    """From rest towards a goal, as nodes do: what they would compile in between would stop the control that long."""
+def _lead(controller: str, robot: Any, estimator: Any = None) -> None:
+    """From rest towards a goal and to a stop, as nodes do: what they would compile in between would stop the control.
+
+    Args:
+        estimator: that tells the controller the state; None: the simulation does.
+    """
     import numpy as np
 
     from tensegrity_control import RobotState, make_controller
     from tensegrity_dynamics import Simulation
-    from tensegrity_dynamics.errors import TensegrityError
-    from tensegrity_dynamics.estimation import make_estimator
 
     with contextlib.suppress(TensegrityError):  # not for this robot
         control: Any = make_controller(controller, robot)
         period = getattr(control, "period", None) or control.default_period
-        simulation, observer = Simulation(robot), make_estimator(robot, observer=True) if controller == LIVE else None
+        simulation = Simulation(robot)
         for k in range(PERIODS):
             seen = simulation.observe()
-            estimate = observer and observer.update(simulation.time, seen.positions, seen.efforts)
+            estimate = estimator and estimator.update(simulation.time, seen.positions, seen.efforts)
             state = RobotState.of(simulation, estimate)
             if k == 0:
                 control.reset(0.0, state)
@@ -130,3 +173,5 @@ def _lead(controller: str, robot: Any) -> None:
             command = control.command(simulation.time, state)
             simulation.command(command.mode, command.set_points(), period=period)
             simulation.advance(duration=period)
+            if k == PERIODS // 2:
+                control.stop(simulation.time)

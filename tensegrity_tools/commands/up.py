@@ -19,6 +19,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, print_json, print_table, table
 from ..runtime.choices import USES, Choices, check_ports, parameter_table, resolve
+from ..runtime.compiled_kernels import CompiledKernels
 from ..runtime.node_graph import NodeGraph
 from ..runtime.processes import NodeProcesses, own_domain, temporary_folder
 from ..runtime.tour_time import for_tours
@@ -132,6 +133,9 @@ def up(
         return
     with contextlib.ExitStack() as release:
         with Ending() as ending:
+            kernels = CompiledKernels(robot, controller)
+            if not kernels.are_ready:  # said at once: loading the robot compiles a part of it
+                console.print(kernels.why, soft_wrap=True, highlight=False)
             folder = release.enter_context(temporary_folder("emulated")) if what == "hardware" else None
             graph = resolve(replace(choices, folder=Path(folder) if folder else None))
             check_ports(graph)
@@ -146,6 +150,7 @@ def up(
                 tour = False
             graph = for_tours(graph) if tour else graph
             need_ros()
+            _compile(kernels, robot, ending.check)
             os.environ.update(own_domain())
             os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")
             nodes = NodeProcesses()
@@ -208,6 +213,28 @@ def _replay(choices: Choices) -> None:
     leave(ending, status)
 
 
+def _compile(kernels: CompiledKernels, robot: str, check: Callable[[], None]) -> None:
+    """Compile what the nodes would else compile while they move the robot, where the code has changed."""
+    if kernels.are_ready:
+        return
+    programs, shown = NodeProcesses(), 0
+    try:
+        programs.run("compile", kernels.command[1:])
+        ended = False
+        while not ended:
+            check()
+            time.sleep(0.1)
+            ended = bool(programs.ended())
+            lines = programs.log_path("compile").read_text(errors="replace").splitlines(keepends=True)
+            whole = [line.rstrip() for line in lines if line.endswith("\n")]
+            for line in whole[shown:]:
+                if line.startswith(f"{robot}: "):  # no warnings of libraries
+                    console.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)
+            shown = len(whole)
+    finally:
+        programs.stop(patience=1.0)
+
+
 def _checked(name: str, tour: bool) -> tuple[Any, str]:
     """The robot, and why it cannot be driven, "" where it can."""
     from tensegrity_dynamics import load_robot
@@ -215,7 +242,7 @@ def _checked(name: str, tour: bool) -> tuple[Any, str]:
     from tensegrity_dynamics.robots.robot_types import type_of
 
     loaded = load_robot(name)
-    with console.status("finding the robot's shape (the first time its kernels are compiled, about a minute)"):
+    with console.status("finding the robot's shape"):
         stable = make_estimator(loaded).solve({}).stable
     if not stable:
         return loaded, type_of(loaded).report(loaded).not_stable(name)

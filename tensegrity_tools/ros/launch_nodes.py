@@ -22,6 +22,7 @@ from launch.actions import (
     Shutdown,
 )
 from launch.event_handlers import OnProcessIO
+from launch.logging import get_logger
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
@@ -31,6 +32,7 @@ from tensegrity_dynamics.ending import END_WITH_PARENT
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from ..runtime.choices import YES_NO, check_among, check_ports, choices_for, choices_from_texts, resolve, values_of
+from ..runtime.compiled_kernels import CompiledKernels
 from ..runtime.emulator_process import emulator_arguments, prepare_emulator
 from ..runtime.node_graph import COMPOSED, Emulator, NodeGraph, ProcessDescription
 from ..runtime.processes import temporary_folder
@@ -63,16 +65,31 @@ def launch_description(use: str) -> LaunchDescription:
             check_among(RVIZ, texts[RVIZ], YES_NO)
             if texts[RVIZ] == "true":
                 _check_rviz()
-            graph = resolve(choices_from_texts(use, texts, Path(folder.name)))
+            choices = choices_from_texts(use, texts, Path(folder.name))
+            kernels = CompiledKernels(choices.robot, choices.controller)
+            compiles = use != "replay" and not kernels.are_ready  # nobody controls in a replay
+            if compiles:  # at once: loading the robot compiles a part of it
+                get_logger("launch").info(kernels.why)
+            graph = resolve(choices)
             check_ports(graph)
             if graph.emulator is not None:
                 prepare_emulator(graph.emulator)
         except TensegrityError as error:
             raise RuntimeError(in_words_of_launch(str(error))) from None
         said = [LogInfo(msg=str(graph.choice))] if "controller" in graph else []
-        return [*said, *_actions(graph), *(_rviz(graph, use) if texts[RVIZ] == "true" else [])]
+        actions = [*said, *_actions(graph), *(_rviz(graph, use) if texts[RVIZ] == "true" else [])]
+        return _after_compiling(kernels, actions) if compiles else actions
 
     return LaunchDescription([*declared, OpaqueFunction(function=start)])
+
+
+def _after_compiling(kernels: CompiledKernels, then: list[Any]) -> list[Any]:
+    """What nodes would else compile while they move the robot is compiled before they start."""
+    process = ExecuteProcess(
+        cmd=kernels.command, name="compile", output="screen", additional_env=PARENT,
+        on_exit=lambda event, context: [] if context.is_shutdown else then,
+    )  # fmt: skip
+    return [process]
 
 
 def _check_names(use: str, names: list[str]) -> None:

@@ -133,8 +133,8 @@ class PlayerNode(RobotNode):
 
     def _steer(self, name: str, value: Any) -> None:
         if name == "position":
-            if not value >= 0.0:
-                raise TensegrityError(f"position is {value} s; give 0 or more.")
+            if not 0.0 <= value < float("inf"):
+                raise TensegrityError(f"position is {value} s; give a finite time from 0 on.")
             self._sought = float(value)
         elif name in ("rate", "paused", "loop"):
             setattr(self, f"_{name}", value)

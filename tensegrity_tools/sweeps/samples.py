@@ -153,7 +153,7 @@ def sample_chunk(plan: SweepPlan, number: int) -> dict[str, NDArray]:
     except TensegrityError as error:
         figures[:, 0] = NO_ROBOT
         binding[:] = str(error)[:80]
-        actuators = len(_actuator_names(plan))
+        actuators = len(actuator_names(plan))
         return {"figures": figures, "pose": poses, "positions": np.full((count, actuators), np.nan), "binding": binding}
     robot = equilibria.robot
     positions = np.full((count, len(robot.actuators)), np.nan)
@@ -195,7 +195,8 @@ def _equilibria(plan: SweepPlan, values: tuple[float, ...]) -> EquilibriumMap[An
 
 
 @lru_cache(maxsize=4)
-def _actuator_names(plan: SweepPlan) -> tuple[str, ...]:
+def actuator_names(plan: SweepPlan) -> tuple[str, ...]:
+    """Of the robot of a plan."""
     return tuple(each.name for each in parse_robot(plan.text, plan.source).actuators)
 
 

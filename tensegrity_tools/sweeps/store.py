@@ -17,7 +17,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.saved_file import save_file
 
 from .axes import axis_record
-from .samples import SweepPlan
+from .samples import COLUMNS, NO_ROBOT, OUT_OF_REACH, REACHED, SweepPlan, actuator_names
 
 VERSION = 1
 """Of what the folder holds."""
@@ -58,10 +58,15 @@ class SweepFolder:
                 save_file(record, json.dumps(record_of_plan, indent=1))
         except OSError as error:
             raise TensegrityError(f"{folder}: {error.strerror or error}.") from error
-        except ValueError as error:
-            raise TensegrityError(f"{folder / 'sweep.json'} is no record of a sweep: {error}.") from error
+        except (ValueError, RecursionError) as error:
+            raise TensegrityError(
+                f"{folder / 'sweep.json'} is no record of a sweep: {error}. Choose another folder with --out, or "
+                "remove it."
+            ) from error
 
     def _compare(self, found: Mapping[str, Any], record_of_plan: Mapping[str, Any]) -> None:
+        if not isinstance(found, dict):
+            raise ValueError("it is no mapping")
         differing = sorted(name for name in {*found, *record_of_plan} if found.get(name) != record_of_plan.get(name))
         if differing:
             words = ", ".join("the robot file" if name == "text" else name for name in differing)
@@ -86,7 +91,19 @@ class SweepFolder:
                 result = {name: np.array(data[name]) for name in data.files}
         except Exception:  # whatever a damaged file raises: it is done again
             return None
-        return result if all(len(each) == end - begin for each in result.values()) else None
+        return result if self._fits(result, end - begin) else None
+
+    def _fits(self, result: Mapping[str, NDArray], count: int) -> bool:
+        """Whether a file holds a chunk of so many points; the file of another version, or a foreign one, does not."""
+        shapes = {
+            "figures": (count, len(COLUMNS)), "pose": (count, 7), "positions": (count, len(actuator_names(self.plan))),
+            "binding": (count,),
+        }  # fmt: skip
+        if {name: each.shape for name, each in result.items()} != shapes:
+            return False
+        if any(each.dtype.kind != ("U" if name == "binding" else "f") for name, each in result.items()):
+            return False
+        return bool(np.isin(result["figures"][:, 0], (REACHED, OUT_OF_REACH, NO_ROBOT)).all())
 
     def keep(self, number: int, result: Mapping[str, NDArray]) -> None:
         """Write a finished chunk. Raises TensegrityError where the disk refuses."""

@@ -62,6 +62,8 @@ class HostileMessages:
         for name, field in _fields(kind):
             if self.random.random() < 0.9:
                 setattr(message, name, self._value(field, size))
+        if kind.__name__ == "ParameterValue":  # the type names the field that counts: each of them, and none
+            message.type = int(self.random.integers(12))
         return message
 
     def _is_calm(self) -> bool:

@@ -6,6 +6,7 @@ messages per node: `HOSTILE=1000000 python -m pytest test/system/test_hostile_me
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import threading
@@ -21,26 +22,34 @@ from patience import until
 rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
 
+from bag_examples import sample, write_samples  # noqa: E402
 from hostile_messages import FLOATS, TEXTS, HostileMessages  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
 from single_node import node_of  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 from tensegrity.action import FollowActuators, FollowTrajectory  # noqa: E402
-from tensegrity.msg import ActuatorCommand  # noqa: E402
+from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 
 from tensegrity_control.ros.controller_node import ControllerNode  # noqa: E402
 from tensegrity_driver.ros.driver_node import DriverNode  # noqa: E402
 from tensegrity_dynamics import load_robot  # noqa: E402
+from tensegrity_dynamics.errors import TensegrityError  # noqa: E402
 from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import time_message  # noqa: E402
 from tensegrity_dynamics.ros.markers_node import MarkersNode  # noqa: E402
 from tensegrity_dynamics.ros.paced_node import PacedNode  # noqa: E402
 from tensegrity_dynamics.ros.robot_node import COMMAND, STOPPED, RobotNode  # noqa: E402
 from tensegrity_dynamics.ros.simulator_node import SimulatorNode  # noqa: E402
+from tensegrity_tools.bags.reader import Bag  # noqa: E402
+from tensegrity_tools.ros.player_node import PlayerNode  # noqa: E402
+from tensegrity_tools.ros.recorder_node import RecorderNode  # noqa: E402
 from tensegrity_tools.ros.view_node import ViewNode  # noqa: E402
 
+BAG = "a bag"
+"""Stands for a small one that is made for the test."""
 MANY = int(os.environ.get("HOSTILE", "1000"))
 NODES = {
     "simulator": (SimulatorNode, "three_prism", {}),
@@ -53,8 +62,11 @@ NODES = {
     "markers": (MarkersNode, "tensebot", {}),
     "view": (ViewNode, "tensebot", {"port": 18190}),
     "driver": (DriverNode, "tensebot", {"port": "emulated", "lockstep": True}),
+    "estimator with IMUs": (EstimatorNode, "six_bar", {}),
+    "player": (PlayerNode, "three_prism", {"bag": BAG, "lockstep": False}),
 }
 SHARES = {
+    "estimator with IMUs": 0.1, "player": 0.1,
     "estimator": 0.3, "observer": 0.5, "controller": 0.5, "controller of a mechanism": 0.5, "markers": 0.5, "view": 0.5,
     "driver": 0.5,
 }  # fmt: skip
@@ -82,10 +94,18 @@ class Attack:
         self.messages = HostileMessages(seed, names, lambda: getattr(node, "_stamp", 0) or 0)
         self._tasks: list[Any] = []
         self.targets = [self._topic(each) for each in node.subscriptions if "/tensegrity" not in each.topic_name]
+        own = HostileMessages(seed + 1, sorted(node._parameters))
+        calls: dict[str, list[Any]] = {"own": [], "parameters": [], "lifecycle": []}
+        for service in node.services:
+            name = service.srv_name.split("/")[-1]
+            kind = "parameters" if name in PARAMETER_SERVICES else "lifecycle" if name in LIFECYCLE_SERVICES else "own"
+            if name not in RCL_SERVICES:
+                calls[kind].append(self._service(service, own if kind == "parameters" else self.messages))
+        # those that every node has are one target together
         self.targets += [
-            self._service(each) for each in node.services
-            if each.srv_name.split("/")[-1] not in RCL_SERVICES
-        ]  # fmt: skip
+            *calls["own"],
+            *(self._one_of(calls[each]) for each in ("parameters", "lifecycle") if calls[each]),
+        ]
         self.targets.append(self._parameter)
         if isinstance(node, ControllerNode):
             self.targets += [self._follow, self._follow_actuators]
@@ -100,11 +120,11 @@ class Attack:
 
         return send
 
-    def _service(self, service: Any) -> Any:
+    def _service(self, service: Any, messages: HostileMessages) -> Any:
         kind = service.srv_type
 
         def call() -> None:
-            answer = service.callback(self.messages.make(kind.Request), kind.Response())
+            answer = service.callback(messages.make(kind.Request), kind.Response())
             if not hasattr(answer, "send"):
                 serialize_message(answer)  # as the answer goes out
             elif len(self._tasks) < 20:
@@ -113,6 +133,9 @@ class Attack:
                 answer.close()
 
         return call
+
+    def _one_of(self, calls: list[Any]) -> Any:
+        return lambda: calls[self.messages.random.integers(len(calls))]()
 
     def _follow(self) -> None:
         if self.messages.random.random() < 0.2:
@@ -145,20 +168,27 @@ class Attack:
                 self.node.work()
 
 
-RCL_SERVICES = {
-    "change_state", "get_available_states", "get_available_transitions", "get_state", "get_transition_graph",
+PARAMETER_SERVICES = {
     "describe_parameters", "get_parameter_types", "get_parameters", "list_parameters", "set_parameters",
-    "set_parameters_atomically", "get_type_description",
+    "set_parameters_atomically",
 }  # fmt: skip
+LIFECYCLE_SERVICES = {
+    "change_state", "get_available_states", "get_available_transitions", "get_state", "get_transition_graph",
+}  # fmt: skip
+RCL_SERVICES = {"get_type_description"}
+"""Answered without Python."""
 
 
 @pytest.mark.parametrize("many", [MANY, pytest.param(10 * MANY, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NODES)
-def test_no_message_ends_a_node_or_surprises_it(name, many):
+def test_no_message_ends_a_node_or_surprises_it(name, many, tmp_path):
     kind, robot, parameters = NODES[name]
+    if "bag" in parameters:
+        write_samples(tmp_path / "bag", [("/a", k, sample(k)) for k in range(3)])
+        parameters = {**parameters, "bag": tmp_path / "bag"}
     with node_of(kind, robot, parameters) as (node, executor):
         attack = Attack(node, executor, robot, seed=len(name))
-        assert len(attack.targets) >= 3
+        assert len(attack.targets) >= 2
         said: list[str] = []
         note = node._note_survived
 
@@ -207,6 +237,32 @@ def test_bytes_that_are_no_message_do_not_end_a_node():
 
         spin_until(heard)
         sender.destroy_node()
+
+
+def test_a_recorder_keeps_whatever_comes_also_what_is_no_message(tmp_path):
+    """It takes bytes as they travel: what nobody can decode goes into the bag, and comes out of it the same."""
+    with node_of(RecorderNode, "three_prism", {"bag": tmp_path / "bag"}) as (node, _):
+        sender = rclpy.create_node("sender")
+        messages, sent = HostileMessages(6, ["a", "b"]), []
+        topics = {"joint_states": JointState, "actuator_command": ActuatorCommand, "tendon_states": TendonState}
+        publishers = {name: sender.create_publisher(kind, name, 1000) for name, kind in topics.items()}
+        until(lambda: all(each.get_subscription_count() for each in publishers.values()))
+        before = node._writer.count
+        for k in range(300):
+            name = list(topics)[k % 3]
+            data = serialize_message(messages.make(topics[name]))
+            if k % 2:
+                data = data[: messages.random.integers(5, len(data) + 1)] + messages.random.bytes(k % 7)
+            publishers[name].publish(data)
+            sent.append((f"/{name}", data))
+        until(lambda: node._take_all() or node._writer.count >= before + 300)
+        sender.destroy_node()
+    with Bag(tmp_path / "bag") as bag:
+        kept = [(each.topic, each.data) for each in bag.messages([f"/{name}" for name in topics])]
+        for topic, data in kept:
+            with contextlib.suppress(TensegrityError):
+                bag.decoder(topic)(data)
+    assert sorted(kept) == sorted(sent)
 
 
 def test_a_request_that_surprises_a_service_is_refused_and_answered():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import re
 from pathlib import Path
@@ -323,6 +324,40 @@ def test_a_structure_has_the_ground_of_its_file(tmp_path: Path) -> None:
     path.write_text(TRIPOD + "contact: {stiffness: 1e4, heights: {file: hills.csv, spacing: 5 m}}\n")
     hills = load_robot(path).structure.ground.hills
     assert hills.heights.shape == (3, 4) and hills.origin.tolist() == [-7.5, -5.0]
+
+
+def _archive() -> bytes:
+    kept = io.BytesIO()
+    np.savez(kept, heights=np.zeros((3, 3)))
+    return kept.getvalue()
+
+
+def _array(values: object) -> bytes:
+    kept = io.BytesIO()
+    np.save(kept, values)
+    return kept.getvalue()
+
+
+HEIGHT_FILES = {
+    "empty.npy": b"", "noise.npy": b"\x93NUMPY\x01\x00\x10", "archive.npy": _archive(),
+    "objects.npy": _array(np.array([[{}, 1], [2, 3]], dtype=object)), "complex.npy": _array(np.full((3, 3), 1j)),
+    "texts.npy": _array(np.full((3, 3), "1")), "times.npy": _array(np.zeros((3, 3), "M8[s]")),
+    "cube.npy": _array(np.zeros((3, 3, 3))), "infinite.npy": _array(np.full((3, 3), np.inf)),
+    "one.npy": _array(np.float64(1.0)), "none.npy": _array(np.zeros((0, 3))), "yes.npy": _array(np.full((3, 3), True)),
+    "empty.csv": b"", "words.csv": b"a,b\nc,d\n", "nan.csv": b"0,nan\n0,0\n", "ragged.csv": b"0,0\n0\n",
+    "bytes.csv": b"\xff\xfe\x00", "row.csv": b"0 0 0\n", "huge.csv": b"0 1e400\n0 0\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEIGHT_FILES)
+@pytest.mark.filterwarnings("ignore:loadtxt")
+def test_a_file_of_heights_that_holds_none_is_refused_with_its_line(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(HEIGHT_FILES[name])
+    robot = tmp_path / "tripod.yaml"
+    robot.write_text(TRIPOD + f"contact: {{stiffness: 1e4, heights: {{file: {name}, spacing: 1}}}}\n")
+    with pytest.raises(RobotFileError, match="height") as refused:
+        load_robot(robot)
+    assert f"{robot}:" in str(refused.value) and len(str(refused.value)) < 800
 
 
 @pytest.mark.parametrize(

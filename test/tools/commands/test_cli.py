@@ -352,12 +352,23 @@ def test_what_cannot_be_started_is_refused_before_any_process_starts(words: list
     assert "Traceback" not in err
 
 
-def test_compile_names_what_it_prepares(run) -> None:
-    status, out, _ = run("compile", "three_prism")
+def test_compile_names_what_it_prepares_and_notes_it_for_the_nodes_of_a_robot_file_of_ones_own(run, tmp_path) -> None:
+    from tensegrity_tools.runtime.compiled_kernels import CompiledKernels
+
+    robot = tmp_path / "my_prism.yaml"
+    own = Path(load_robot("three_prism").path).read_text() + f"\n# in {tmp_path}\n"
+    robot.write_text(own)
+    assert not CompiledKernels(str(robot), "tendon_length").are_ready
+    status, out, _ = run("compile", str(robot), "--controller", "tendon_length")
     assert status == 0
-    for title in ("equilibrium", "simulation (rk4)", "simulation (implicit)", "inverse kinematics", "controller"):
-        assert f"three_prism: {title}" in out
+    for title in ("equilibrium", "simulation", "controller tendon_length"):
+        assert f"{robot}: {title}" in out
+    assert CompiledKernels(str(robot), "tendon_length").are_ready
+    robot.write_text(own + "# changed\n")
+    assert not CompiledKernels(str(robot), "tendon_length").are_ready
     assert "nobody" in refused(run("compile", "nobody"))
+    assert "tendon_length" in refused(run("compile", str(robot), "--controller", "tendon_lengths"))
+    assert "name the robot" in refused(run("compile", "--controller", "qp"))
 
 
 def test_help_loads_no_more_than_the_public_face_of_the_libraries() -> None:

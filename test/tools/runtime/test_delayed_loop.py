@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tensegrity_control import make_controller
-from tensegrity_dynamics import load_robot
+from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.load_robot import parse_robot
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays, freezes
 
 
@@ -53,3 +54,62 @@ def test_delays_that_make_no_sense_are_refused():
     for wrong in ({"states": (2, 1)}, {"busy": (0, 1)}, {"freezes": ((-1.0, 0.1),)}, {"latency": "guessed"}):
         with pytest.raises(TensegrityError):
             Delays(**wrong)
+
+
+def mast(seed: int) -> Robot:
+    """A strut on a universal joint with 3 to 5 stays; its sizes follow from the seed."""
+    random = np.random.default_rng(seed)
+    size, stays = random.uniform(0.3, 1.8), random.integers(3, 6)
+    return parse_robot(f"""
+kind: mechanism
+name: mast
+gravity: [0, 0, -9.81]
+density: 2700
+bodies:
+  cross: {{}}
+  strut: {{shapes: [{{kind: cylinder, size: [{0.02 * size}, {size}], frame: {{at: [0, 0, {0.5 * size}]}}}}]}}
+joints:
+  - {{name: turn_x, kind: revolute, parent: world, body: cross, axis: [1, 0, 0]}}
+  - {{name: turn_y, kind: revolute, parent: cross, body: strut, axis: [0, 1, 0]}}
+repeat:
+  count: {stays}
+  about: z
+  cables:
+    - name: stay$
+      body: world
+      at: [{0.9 * size}, 0, 0]
+      block_axis: [0, 0, 1]
+      pulley_axis: [0, 1, 0]
+      pulley_radius: {0.07 * size}
+      anchor: {{body: strut, at: [0, 0, {size}]}}
+      young: "{random.uniform(1.0, 4.0)} GPa"
+      damping: "10 MPa s"
+      cable_radius: "{size * random.uniform(0.7, 1.2)} mm"
+      length: {2.2 * size}
+      strain: {random.uniform(0.004, 0.012)}
+      block: [{{kind: cube, size: [{0.1 * size}]}}]
+      pulley: [{{kind: cylinder, size: [{0.07 * size}, {0.01 * size}]}}]
+  actuators:
+    - {{drives: stay$, position: [-12, 12], rate: "30 rad/s", effort: {60 * size**3}, minimum_tension: {4 * size**2}}}
+outputs:
+  - {{name: tip, body: strut, frame: {{at: [0, 0, {size}]}}, controlled: [x, y]}}
+""")
+
+
+SLOW = pytest.mark.long
+
+
+@pytest.mark.parametrize("late", [3, *(pytest.param(each, marks=SLOW) for each in (0, 1, 2))])
+@pytest.mark.parametrize("controller", ["near_rigid", pytest.param("task", marks=SLOW)])
+@pytest.mark.parametrize("seed", [5, *(pytest.param(each, marks=SLOW) for each in range(3))])
+def test_a_mast_of_any_size_is_not_lost_where_messages_are_late_and_states_are_dropped(seed, controller, late):
+    robot, period = mast(seed), 5e-3
+    control = make_controller(controller, robot, period=period)
+    delays = Delays((0, late // 2), (0, late - late // 2), busy=(1, 4), seed=seed)  # three of four states may be lost
+    loop = DelayedLoop(robot, control, period, delays, observer=True)
+    loop.run(0.1)
+    home = np.array(control.reference(loop.time).pose[0])
+    arrival = control.set_goal(loop.stamp, home + 0.05 * home[2] * np.array([1.0, -1.0, 0.0])).arrival
+    loop.run(arrival - loop.time + 1.0)
+    assert loop.least() > 1.0
+    assert max(loop.errors) < 0.01 * home[2] and loop.errors[-1] < 1e-4 * home[2]

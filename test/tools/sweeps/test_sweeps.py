@@ -19,7 +19,14 @@ from tensegrity_tools.cli import app
 from tensegrity_tools.sweeps.axes import SweepAxis, make_points, read_axis
 from tensegrity_tools.sweeps.report import grid_of
 from tensegrity_tools.sweeps.run import run_here, run_on_cluster
-from tensegrity_tools.sweeps.samples import COLUMNS, OUT_OF_REACH, REACHED, SweepPlan, sample_chunk
+from tensegrity_tools.sweeps.samples import (
+    COLUMNS,
+    OUT_OF_REACH,
+    REACHED,
+    SweepPlan,
+    actuator_names,
+    sample_chunk,
+)
 from tensegrity_tools.sweeps.store import SweepFolder
 
 STAY = """kind: structure
@@ -159,6 +166,50 @@ def test_a_killed_sweep_goes_on_where_it_was(tmp_path: Path) -> None:
         again.keep(number, result)
     whole = all_points(made)
     assert all(np.array_equal(again.results()[name], whole[name], equal_nan=name != "binding") for name in whole)
+
+
+def chunk(made: SweepPlan, number: int) -> dict[str, np.ndarray]:
+    """A sound one, of points that are all out of reach."""
+    _, begin, end = made.pieces[number]
+    actuators = len(actuator_names(made))
+    figures = np.full((end - begin, len(COLUMNS)), np.nan)
+    figures[:, 0] = OUT_OF_REACH
+    binding = np.full(end - begin, "spool", dtype="<U80")
+    return {"figures": figures, "pose": np.zeros((end - begin, 7)), "positions": np.zeros((end - begin, actuators)),
+            "binding": binding}  # fmt: skip
+
+
+def test_a_chunk_that_is_damaged_or_of_another_schema_is_done_again(tmp_path: Path) -> None:
+    made, random = plan("x=-4mm:4mm:7"), np.random.default_rng(1)
+    folder, path = SweepFolder(tmp_path, made), tmp_path / "chunks" / "000000.npz"
+    folder.keep(0, chunk(made, 0))
+    assert folder.missing() == [1, 2]
+    whole, sound = path.read_bytes(), chunk(made, 0)
+    for name in sound:
+        others = [np.array(3.0), sound[name][:-1], sound[name][..., None], np.full(sound[name].shape, 3 + 4j)]
+        others += [sound[name] + 17.0] if name == "figures" else []  # nothing that a point can have come to
+        for wrong in ({key: each for key, each in sound.items() if key != name}, *({**sound, name: o} for o in others)):
+            folder.keep(0, wrong)
+            assert 0 in folder.missing()
+    folder.keep(0, {**sound, "more": sound["pose"]})
+    assert 0 in folder.missing()
+    for _ in range(100):
+        bad = bytearray(whole[: random.integers(len(whole))] if random.random() < 0.3 else whole)
+        for _ in range(random.integers(1, 4)):
+            bad[random.integers(len(bad))] ^= int(random.integers(1, 256))
+        path.write_bytes(bytes(bad))
+        if 0 not in folder.missing():  # only what the format itself leaves open, such as times of files
+            with np.load(path) as data:
+                assert all(np.array_equal(data[name], each, equal_nan=each.dtype.kind == "f")
+                           for name, each in sound.items())  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "null", "{", "\x00", "[" * 5000, '{"version": NaN}', "{}"])
+def test_a_record_that_is_none_is_refused_naming_the_folder_and_the_way_out(tmp_path: Path, text: str) -> None:
+    (tmp_path / "sweep.json").write_text(text)
+    with pytest.raises(TensegrityError, match="--out") as refused:
+        SweepFolder(tmp_path, plan("x=-4mm:4mm:7"))
+    assert str(tmp_path) in str(refused.value) and len(str(refused.value)) < 600
 
 
 def test_a_folder_takes_no_second_sweep(tmp_path: Path) -> None:

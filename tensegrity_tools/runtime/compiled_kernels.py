@@ -1,0 +1,113 @@
+"""Whether the kernels that a robot and its controller use are compiled for the code as it is now.
+
+A kernel that is compiled at its first use stops the control loop for seconds, and the robot may be lost. So what starts
+nodes asks here, and lets `tensegrity compile` run first where the answer is no. What has been compiled is written down
+beside the machine code that numba keeps, in a file whose name depends on all that matters: the sources, interpreter,
+numba, processor, robot file and controller. It lists the kernels that were used, since their machine code may be gone
+though the sources are the same: removed, or replaced by that of another state of the sources in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterable
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+
+import numba
+from llvmlite import binding
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics import compilation
+from tensegrity_dynamics.saved_file import replace_file
+
+PACKAGES = ("tensegrity_dynamics", "tensegrity_control")
+"""That have kernels, or numbers that are compiled into them."""
+
+
+def library_folders() -> list[Path]:
+    """Folders of the packages that have kernels, which need not be imported for that."""
+    found = [find_spec(name) for name in PACKAGES]
+    return [Path(spec.origin).parent for spec in found if spec is not None and spec.origin is not None]
+
+
+class CompiledKernels:
+    """The kernels of one robot under one controller.
+
+    Attributes:
+        command: a program that compiles them, says what it does, and writes that down at its end.
+        why: a sentence to say before it runs.
+
+    Args:
+        robot: name of a shipped one, or a file. controller: its name, "" for the usual one of the robot.
+        folder: where to write it down, by default where numba keeps machine code.
+        sources: folders of the Python files that kernels are made of, by default the library's.
+    """
+
+    def __init__(
+        self, robot: str, controller: str, folder: Path | None = None, sources: list[Path] | None = None
+    ) -> None:
+        self.command = [sys.executable, "-m", "tensegrity_tools.cli", "compile", robot, f"--controller={controller}"]
+        self.why = (
+            f"compiling what {robot} uses under {controller or 'its usual controller'}: once for this state of the "
+            "code; a minute or more where much of it is new"
+        )
+        self._folder = folder or compilation.kept_in()
+        self._code = _digest(
+            part
+            for top in sources or library_folders()
+            for path in sorted(top.rglob("*.py"))
+            for part in (str(path.relative_to(top)).encode(), path.read_bytes())
+        )
+        shipped = Path(str(resources.files("tensegrity_dynamics"))) / "robots" / f"{robot}.yaml"
+        processor = binding.get_host_cpu_name() + binding.get_host_cpu_features().flatten()
+        own = "\0".join((controller, sys.version, numba.__version__, processor)).encode()
+        try:
+            text = (shipped if shipped.is_file() else Path(robot).expanduser()).read_bytes()
+            self._name = f"compiled-{self._code}-{_digest((own, text))}"
+        except (OSError, ValueError, RuntimeError):  # no such file: whoever starts it says so
+            self._name = ""
+
+    @property
+    def are_ready(self) -> bool:
+        """Whether nothing would be compiled; also without a robot, and where compilation is switched off."""
+        if compilation.PLAIN or not self._name:
+            return True
+        if self._folder is None:
+            return False
+        try:
+            lines = (self._folder / self._name).read_text(encoding="utf-8").splitlines()
+            used = [line.split("\t") for line in lines]
+            return all(stamp.encode() in Path(path).read_bytes() for path, stamp in used)
+        except (OSError, ValueError):
+            return False
+
+    def note(self) -> None:
+        """Write down that all of them are compiled, with those that this process has used.
+
+        Raises:
+            TensegrityError: it cannot be kept; one sentence with the way out.
+        """
+        text = "".join(f"{path}\t{stamp}\n" for path, stamp in compilation.used_kernels().items())
+        try:
+            if self._folder is None:
+                raise PermissionError(0, "neither the library's folder nor the user's cache can be written")
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for old in self._folder.glob("compiled-*"):
+                if not old.name.startswith(f"compiled-{self._code}-"):
+                    old.unlink(missing_ok=True)
+            replace_file(self._folder / self._name, text.encode())
+        except OSError as error:
+            raise TensegrityError(
+                f"what is compiled cannot be kept ({error.strerror or error}): every process compiles it again, nodes "
+                "too; set NUMBA_CACHE_DIR to a folder that can be written."
+            ) from None
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()[:24]
