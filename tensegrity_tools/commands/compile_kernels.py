@@ -63,7 +63,11 @@ def compile_kernels(
         for word in robot:
             name, _, use = word.rpartition(":")
             name, uses = (name, (use,)) if name and use in USES else (word, USES)
+            kernels = [
+                CompiledKernels(name, each) for each in _controllers(name, uses)
+            ]  # of the sources as they are now
             _work(name, _tasks(name, uses))
+            _note(name, kernels)
         return
     words = [sys.executable, "-m", "tensegrity_tools.cli", "compile"]
     running = [subprocess.Popen([*words, *part], stdout=subprocess.PIPE, text=True) for part in PARTS]
@@ -93,7 +97,7 @@ def _compile_for_nodes(name: str, controller: str) -> None:
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.estimation import make_estimator
 
-    kernels = CompiledKernels(name, controller)  # of the sources as they are now, not at the end
+    kernels = [CompiledKernels(name, controller)]
     robot = load_robot(name)
     chosen = controller or suitable(robot)[0]
     moving = controller_class(chosen).needs_velocities
@@ -103,11 +107,27 @@ def _compile_for_nodes(name: str, controller: str) -> None:
         f"controller {chosen}": lambda: _lead(chosen, robot, make_estimator(robot, observer=moving)),
     }
     _work(name, tasks.items())
+    _note(name, kernels)
+
+
+def _note(name: str, kernels: Iterable[CompiledKernels]) -> None:
+    """Write down what is compiled, so that nothing runs before the next start of the nodes."""
     try:
-        kernels.note()
+        for each in kernels:
+            each.note()
     except TensegrityError as error:
         print(f"{name}: {error}", flush=True)
         sys.exit(1)
+
+
+def _controllers(name: str, uses: tuple[str, ...]) -> list[str]:
+    """Those that the tasks of a robot lead, with "" for its usual one."""
+    from tensegrity_control.registry import suitable
+    from tensegrity_dynamics import load_robot
+
+    names = suitable(load_robot(name))
+    led = [each for each in names if ("live" if each == LIVE else "control") in uses]
+    return led + [""] * (names[0] in led)
 
 
 def _simulate(robot: Any, integrator: str | None) -> None:
