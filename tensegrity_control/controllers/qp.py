@@ -251,8 +251,10 @@ class QPController(SampledController):
         self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
         self._stands = False  # whether actuators that hold their positions hold the robot
         self._impedance: ImpedanceGains | None = None
+        self._reach = np.full_like(self._effort, math.inf)  # where efforts ask for no more than there is
         if actuation == "impedance":
             self._impedance = self._impedance_gains()
+            self._reach = self._effort / self._impedance.stiffness
 
     # -- gains ------------------------------------------------------------------------------------------------------
 
@@ -879,7 +881,7 @@ class QPController(SampledController):
         before = self._pending.commanded(time, acts) if acts > time else None
         self._set_points(
             q, v, self.equations.drive_q, self.equations.parts.drive, moved, gains is not None, solution.actuator,
-            lasts, acts - time, CORRECTED * elapsed / (elapsed + acts - time), before is not None,
+            lasts, acts - time, CORRECTED * elapsed / (elapsed + acts - time), self._reach, before is not None,
             *(before or (position, rate, position, rate)), solution.effort, more, self._effort, position, rate, left,
             commanded_position, commanded_rate, effort,
         )  # fmt: skip

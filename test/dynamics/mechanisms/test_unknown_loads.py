@@ -60,6 +60,27 @@ def test_friction_in_gears_looks_like_a_load_and_moves_no_estimate_where_none_ar
     assert without < 2e-5 and with_loads > 1e-4
 
 
+def test_gears_that_stick_are_not_seen_moving():
+    """Efforts of servos hold friction, too, always the same way while a gear stands or turns one way."""
+    robot = load_robot("manipulator")
+    seen, step = Simulation(robot).observe(), np.pi / 4096
+    observers = [
+        make_estimator(robot, observer=True, unknown_loads=False), MechanismObserver(robot, Noise(load=0.0, elasticity=0.0))
+    ]  # fmt: skip
+    friction = dict(zip(seen.efforts, 0.08 * np.array([1.0, 1.0, -1.0, 1.0, -1.0, -1.0]), strict=True))
+    positions = {name: step * round(value / step) for name, value in seen.positions.items()}
+    efforts = {name: value + friction[name] for name, value in seen.efforts.items()}
+    found = []
+    for k in range(1, 81):
+        estimates = [each.update(0.02 * k, positions, efforts) for each in observers]
+        found.append([np.linalg.norm(each.twist[:3]) for each in estimates])
+    learned, noise = np.mean(found[-20:], axis=0)
+    assert learned < 2e-4 and noise > 1e-3  # m/s
+    values = dict(zip(estimates[0].unknown.names, estimates[0].unknown.values, strict=True))
+    for name, taken in friction.items():
+        assert values[f"friction of {name}"] == pytest.approx(-taken, abs=0.02)
+
+
 def test_a_load_that_is_known_is_no_unknown_one():
     robot = load_robot("single_strut")
     wrench = np.array([6.0, -4.0, 0.0, 4.0, 6.0, 0.0])
@@ -168,6 +189,8 @@ def test_loads_and_cables_can_be_left_out_and_bad_numbers_are_refused():
     assert UnknownLoads(robot, 0.3, 0.0).names == ("x", "y")
     assert UnknownLoads(load_robot("biglide"), 0.3, 0.15).names == ("x", "y")
     assert MechanismObserver(robot, Noise(load=0.0, elasticity=0.0))._covariance.value.shape == (10, 10)
-    for name in ("load", "elasticity"):
+    observer = MechanismObserver(robot, Noise(load=0.0, elasticity=0.0, friction=0.05))
+    assert observer.unknown.names == tuple(f"friction of {each.name}" for each in robot.actuators)
+    for name in ("load", "elasticity", "friction"):
         with pytest.raises(TensegrityError, match=f"noise {name} is -1"):
             Noise(**{name: -1.0})
