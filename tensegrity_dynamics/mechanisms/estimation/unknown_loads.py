@@ -107,7 +107,8 @@ class UnknownLoads:
         first = self.efforts.stop
         self.count = first + cables
         self.names = (
-            *(AXES[axis] for axis in self._axes), *(f"friction of {each.name}" for each in robot.actuators[:taken.size]),
+            *(AXES[axis] for axis in self._axes),
+            *(f"friction of {each.name}" for each in robot.actuators[: taken.size]),
             *(f"stiffness of {mechanism.cables[k].name}" for k in self.cables),
         )
         self.prior = np.zeros((self.count, self.count))

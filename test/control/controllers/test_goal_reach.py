@@ -94,6 +94,6 @@ def test_qp_refuses_at_the_door_and_goes_where_the_spring_lets_it():
     robot = cart()
     simulation, control = Simulation(robot, 1e-3), make_controller("qp", robot, period=0.005)
     control.reset(0.0, RobotState.of(simulation))
-    with pytest.raises(InfeasibleControlError, match="cable fore would have to fall below the 1.03 N"):
+    with pytest.raises(InfeasibleControlError, match=r"cable fore would have to fall below the 1\.03 N"):
         control.set_goal(0.0, np.array([0.005, 0.0, 0.0]))
     assert control.set_goal(0.0, np.array([0.03, 0.0, 0.0])).duration > 0.0
