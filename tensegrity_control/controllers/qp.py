@@ -74,6 +74,7 @@ from .command_timing import FORGETTING, CommandTiming
 from .free_motions import FreeMotions
 from .gear_losses import GearLosses
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, check_settings
+from .goal_reach import GoalReach
 from .held_growth import LONGEST_PERIOD, SHORTEST_PERIOD, HeldGrowth, longest_period
 from .learned_force import LearnedForce
 from .loop_bandwidth import DELAYED, LAGS, ON_SERVOS, affordable, bandwidth_of
@@ -119,6 +120,9 @@ CALM = 2.0
 LEADING_TENSION_WEIGHT = 1e-6
 """Of what tensions do beside what is desired, where free motions are led along shapes at rest: `TENSION_WEIGHT` holds
 tensions and lets the posture go."""
+WITHOUT_FLOOR = 0.1
+"""Of a cable's tension at the start: what it keeps where no floor is stated, since this control knows tight cables
+alone."""
 UNMOVED = 1e-7
 """Of what efforts do to the axis of the output that they move most: what they move by less, they do not move."""
 
@@ -132,7 +136,8 @@ class QPController(SampledController):
         bandwidth: w [1/s]; 0 takes that of `bandwidth_of`. More follows more closely and tolerates less delay.
         damping: 1/s of the motions that the output leaves free. More stops them sooner, with more changing tensions.
         learning: w_d in parts of w: how fast the force that the model does not know is learned; 0 for never.
-        floor: N that every driven cable keeps; 0 takes the robot's own (`minimum_tension`).
+        floor: N that every driven cable keeps; 0 takes the robot's own (`minimum_tension`), and of cables without one
+            `WITHOUT_FLOOR` of their tension at the start.
         ceiling: N that no driven cable exceeds; 0 for none.
         level: N that is desired in every driven cable, as far as what it does leaves it free; 0 takes what each had at
             the start, at least what `tension_bounds.TENSION_LEVEL` says.
@@ -217,6 +222,7 @@ class QPController(SampledController):
         self._free = FreeMotions(self.program)
         self._settled, self._gears = SettledOutput(self.equations), GearLosses(self.equations)
         self._equilibria: MechanismEquilibriumMap | None = None
+        self._reached: GoalReach | None = None
         self._carried: tuple[Payload, ...] = ()
         self._leads = False  # whether free motions follow shapes at rest
         self._gains = {
@@ -252,8 +258,10 @@ class QPController(SampledController):
         self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
         self._stands = False  # whether actuators that hold their positions hold the robot
         self._impedance: ImpedanceGains | None = None
+        self._reach = np.full_like(self._effort, math.inf)  # where efforts ask for no more than there is
         if actuation == "impedance":
             self._impedance = self._impedance_gains()
+            self._reach = self._effort / self._impedance.stiffness
 
     # -- gains ------------------------------------------------------------------------------------------------------
 
@@ -310,7 +318,7 @@ class QPController(SampledController):
         `effort_rate`; the force that was learned stays, and is unlearned where they were it."""
         self._carried = tuple(payloads)
         self.equations.carry(self._carried)
-        self._equilibria = None
+        self._equilibria = self._reached = None
 
     # -- what GoalController asks for -------------------------------------------------------------------------------
 
@@ -320,7 +328,7 @@ class QPController(SampledController):
         q = np.array(state.q, dtype=np.float64)
         v = np.zeros(self.robot.mechanism.velocity_count) if state.v is None else np.array(state.v)
         self.equations.update(q, v)
-        self.bounds.start = self.equations.tension
+        self._take_start()
         self._refuse_slack()
         self._begin_stretch(q, v)
         self._at, self._stiff, self.solution = q, None, None
@@ -344,6 +352,12 @@ class QPController(SampledController):
         self._begin_free(q, growth.affords)
         self.equations.update(q, v)
         super().reset(time, state)
+
+    def _take_start(self) -> None:
+        """Take tensions of the last `equations.update` as those at the start, and floors of cables that have none."""
+        self.bounds.start = start = self.equations.tension
+        self._own_floor = np.where(self.equations.floors > 0.0, self.equations.floors, WITHOUT_FLOOR * start)
+        self._equilibria = None
 
     def _begin_growth(self, q: Array) -> None:
         """Look how fast the output falls away at rest at q (nq,). Raises TensegrityError where no effort holds it
@@ -389,7 +403,8 @@ class QPController(SampledController):
                 equations, (q, _) = control.equations, control._equilibrium()
                 still = np.zeros(robot.mechanism.velocity_count)
                 equations.update(q, still)
-                control.bounds.start = equations.tension
+                control._take_start()
+                control.set_gains()
                 control._begin_growth(q)
                 control._begin_free(q, math.inf)
             except TensegrityError:
@@ -484,7 +499,7 @@ class QPController(SampledController):
         duration: float | None = None,
         profile: str = "minimum_jerk",
         rest: RestPoint | None = None,
-        equilibria: tuple[Array, Array, Array] | None = None,
+        equilibria: tuple[Array, Array, Array] | tuple[()] | None = None,
     ) -> PlannedMotion:
         """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`.
 
@@ -513,26 +528,36 @@ class QPController(SampledController):
                 "faster (joint_position), or go in steps."
             )
         note = "; ".join(filter(None, (note, slow)))
-        path = OutputPath(motion, rotation, tracker.translations, equilibria)
+        path = OutputPath(motion, rotation, tracker.translations, equilibria or None)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
 
     @property
     def needs_equilibria(self) -> bool:
-        """Whether free motions or springs decide which goals have shapes at rest, see `equilibria_to`."""
-        return self._leads or self._settled.needed
+        """Whether free motions, springs or routed cables decide which goals can be held, see `equilibria_to`."""
+        return self._leads or self._settled.needed or len(self.equations.parts.strands) > 0
 
-    def equilibria_to(self, goal: PoseGoal) -> tuple[Array, Array, Array]:
-        """Shapes at rest along the path to a goal, as `OutputPath` takes them.
+    def equilibria_to(self, goal: PoseGoal) -> tuple[Array, Array, Array] | tuple[()]:
+        """Shapes at rest along the path to a goal, as `OutputPath` takes them; none where they are not needed.
 
         Raise UnreachableGoalError or InfeasibleControlError where no shapes at rest with tight cables lead to a goal:
-        springs do not carry the output there, or motions that it leaves free find no tensions that hold them.
+        springs do not carry the output there, motions that it leaves free find no tensions that hold them, or the
+        output takes all motions and nothing holds it there.
         """
+        if not (self._leads or self._settled.needed):
+            if self._reached is None:
+                self._reached = GoalReach(self.robot, self._carried)
+            if self._reached.applies:
+                self._reached.refuse(self._at, goal.pose, self._guard.headroom.low)
+            return ()
         if self._equilibria is None:
             model = self.robot.model_as(MechanismModel)
             mechanism = replace(model.mechanism, payloads=(*model.mechanism.payloads, *self._carried))
             self._equilibria = MechanismEquilibriumMap(
                 replace(self.robot, model=replace(model, mechanism=mechanism)) if self._carried else self.robot
             )
+            strands = self.equations.parts.strands[:, 0].tolist()
+            for strand, floor in zip(strands, self._own_floor[self._own_floor.size - len(strands) :], strict=True):
+                self._equilibria.strand_floors.setdefault(mechanism.routes[strand].name, float(floor))
         q = self._at
         here = self._equilibria.solve(q[self.equations.drive_q], q)
         path = plan_path(self._equilibria, here, goal, None).path
@@ -880,7 +905,7 @@ class QPController(SampledController):
         before = self._pending.commanded(time, acts) if acts > time else None
         self._set_points(
             q, v, self.equations.drive_q, self.equations.parts.drive, moved, gains is not None, solution.actuator,
-            lasts, acts - time, CORRECTED * elapsed / (elapsed + acts - time), before is not None,
+            lasts, acts - time, CORRECTED * elapsed / (elapsed + acts - time), self._reach, before is not None,
             *(before or (position, rate, position, rate)), solution.effort, more, self._effort, position, rate, left,
             commanded_position, commanded_rate, effort,
         )  # fmt: skip

@@ -36,7 +36,7 @@ MECHANISM = RobotType(
     estimators={
         "rest": lambda robot, **_: MechanismEstimator(robot),
         "observer": lambda robot, unknown_loads=True, **_: MechanismObserver(
-            robot, None if unknown_loads else Noise(load=0.0, elasticity=0.0)
+            robot, None if unknown_loads else Noise(load=0.0, elasticity=0.0, friction=0.05)
         ),
     },
     codec=MechanismCodec,

@@ -89,7 +89,8 @@ class Noise:
             time within it. drive: the same of what actuators tell of their efforts and what they gave in the mean since
             the last time, friction included, in parts of their limits.
         load: of unknown wrenches at the output, in parts of the robot's weight; 0: there are none. elasticity: of the
-            cables' stiffness, in parts of it; 0: it is as stated. See `UnknownLoads`.
+            cables' stiffness, in parts of it; 0: it is as stated. friction: of what gears take of efforts again and
+            again, in parts of their limits; 0: none is looked for. See `UnknownLoads`.
         lost: rad or m between sensor and model beyond which the observer starts anew from the shape at rest.
     """
 
@@ -100,10 +101,11 @@ class Noise:
     lost: float = 0.2
     load: float = 0.3
     elasticity: float = 0.15
+    friction: float = 0.0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            none = name in ("load", "elasticity")
+            none = name in ("load", "elasticity", "friction")
             if not (np.isfinite(value) and (value > 0.0 or (none and value == 0.0))):
                 raise TensegrityError(
                     f"noise {name} is {value}; give a number above zero{', or zero' if none else ''}."
@@ -154,7 +156,8 @@ class MechanismObserver(MechanismEstimator):
         self._drive_noise = np.where(np.isfinite(limits), self.noise.drive * limits, UNLIMITED * self.noise.effort)
         self._followed: MechanismEstimate | None = None  # the last one that was not a shape at rest
         self._system: System | None = None
-        self.unknown = UnknownLoads(robot, self.noise.load, self.noise.elasticity)
+        drives = self._drive_noise * (self.noise.friction / self.noise.drive) if self.noise.friction > 0.0 else None
+        self.unknown = UnknownLoads(robot, self.noise.load, self.noise.elasticity, drives)
         self._given_loads = load_array(mechanism, None)
         self._covariance = Covariance(2 * self._reduced.index.size + self.unknown.count)
         self._fill_variances = QuickCall(fill_variances)
@@ -266,7 +269,7 @@ class MechanismObserver(MechanismEstimator):
             moving = [MovingPosition(*pair) for pair in zip(before.tolist(), rates.tolist(), strict=True)]
             copy.command("position", dict(zip(self.actuators, moving, strict=True)), period=interval)
         else:
-            copy.give_efforts(applied)
+            copy.give_efforts(unknown.given(applied, self._values))
         steps = max(1, int(np.ceil(interval / copy.time_step - 1e-9)))
         usual, copy.time_step = copy.time_step, interval / steps
         try:
@@ -383,7 +386,7 @@ class MechanismObserver(MechanismEstimator):
         size = 2 * count + unknown.count
         loaded = unknown.columns(model, q, effort, self._values, self._last.pose, self._given_loads)
         flow = np.zeros((size, size))
-        matrix, pushed, _ = model.linearised(q, np.zeros(count), effort)
+        matrix, pushed, _ = model.linearised(q, np.zeros(count), unknown.given(effort, self._values))
         flow[: 2 * count, : 2 * count] = model.steadied(q, matrix, pushed)
         flow[count : 2 * count, 2 * count :] = loaded
         flow[2 * count :, 2 * count :] = -np.diag(1.0 / unknown.memory)

@@ -32,6 +32,15 @@ def test_every_goal_of_the_tour_is_reached_without_a_fault(robot, controller) ->
         assert controller == "" or loop.lowest > 5.0  # the floor of the manipulator
 
 
+def test_gears_that_rub_do_not_keep_the_output_from_its_goal_nor_let_it_wander() -> None:
+    with hardware_loop(MANIPULATOR, "qp", period=0.02) as loop:
+        goal = loop.emulated.observe().pose[0] + (0.01, 0.0, 0.0)
+        loop.run(loop.send((goal, None)).duration)
+        off: list[float] = []
+        loop.run(4.0, lambda: off.append(float(np.linalg.norm(loop.emulated.observe().pose[0] - goal))))
+        assert max(off) < 3e-4  # 1.5e-3 where friction was taken for motion; steps of the encoders are 1.4e-4
+
+
 @pytest.mark.parametrize("controller", ["task", "qp"])
 @pytest.mark.parametrize("run", ["run_1", "run_2"])
 def test_cycles_and_commands_as_uneven_as_they_were_by_the_clock_break_no_floor(run: str, controller: str) -> None:

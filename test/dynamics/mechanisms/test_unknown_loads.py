@@ -60,6 +60,22 @@ def test_friction_in_gears_looks_like_a_load_and_moves_no_estimate_where_none_ar
     assert without < 2e-5 and with_loads > 1e-4
 
 
+def test_gears_that_stick_are_not_seen_moving():
+    """Efforts of servos hold friction, too, always the same way while a gear stands or turns one way."""
+    robot = load_robot("single_strut")
+    seen, step = Simulation(robot).observe(), np.pi / 4096
+    learns = make_estimator(robot, observer=True, unknown_loads=False)
+    trusts = MechanismObserver(robot, Noise(load=0.0, elasticity=0.0))
+    taken = 0.01 * robot.actuators[0].effort * np.array([1.0, -1.0, 1.0])
+    positions = {name: step * round(value / step) for name, value in seen.positions.items()}
+    efforts = {name: value + part for (name, value), part in zip(seen.efforts.items(), taken, strict=True)}
+    for k in range(1, 61):
+        estimates = [each.update(0.02 * k, positions, efforts) for each in (learns, trusts)]
+    speeds = [np.max(np.abs(each.v)) for each in estimates]
+    assert speeds[0] < 1e-5 and speeds[1] > 0.1  # rad/s
+    np.testing.assert_allclose(estimates[0].unknown.values, -taken, rtol=1e-3)
+
+
 def test_a_load_that_is_known_is_no_unknown_one():
     robot = load_robot("single_strut")
     wrench = np.array([6.0, -4.0, 0.0, 4.0, 6.0, 0.0])
@@ -168,6 +184,8 @@ def test_loads_and_cables_can_be_left_out_and_bad_numbers_are_refused():
     assert UnknownLoads(robot, 0.3, 0.0).names == ("x", "y")
     assert UnknownLoads(load_robot("biglide"), 0.3, 0.15).names == ("x", "y")
     assert MechanismObserver(robot, Noise(load=0.0, elasticity=0.0))._covariance.value.shape == (10, 10)
-    for name in ("load", "elasticity"):
+    observer = MechanismObserver(robot, Noise(load=0.0, elasticity=0.0, friction=0.05))
+    assert observer.unknown.names == tuple(f"friction of {each.name}" for each in robot.actuators)
+    for name in ("load", "elasticity", "friction"):
         with pytest.raises(TensegrityError, match=f"noise {name} is -1"):
             Noise(**{name: -1.0})
