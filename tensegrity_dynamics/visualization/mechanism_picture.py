@@ -120,7 +120,7 @@ class MechanismPicture(Picture):
             return
         self.surface = ground_surface(ground, self.outline, self.sizes.span)
         weight = float(flat.mass.sum() * np.linalg.norm(flat.gravity))
-        self._metres_per_newton = 0.75 * self.sizes.span / weight if weight > 0.0 else 0.0
+        self.metres_per_newton = 0.75 * self.sizes.span / weight if weight > 0.0 else 0.0
 
     def at(self, q: NDArray[np.float64]) -> Snapshot:
         """What the mechanism looks like at q (nq,); open loops do no harm."""
@@ -166,7 +166,7 @@ class MechanismPicture(Picture):
             return np.zeros((0, 2, 3))
         v = np.zeros(mechanism.velocity_count) if velocity is None else velocity
         touching = contacts_at(mechanism, q, v, self._contact_work).values()
-        lines = [(point, point + self._metres_per_newton * force) for each in touching for point, force in each]
+        lines = [(point, point + self.metres_per_newton * force) for each in touching for point, force in each]
         return np.array(lines).reshape(-1, 2, 3)
 
     def carrier_pose(self, snapshot: Snapshot, name: str) -> Pose | None:

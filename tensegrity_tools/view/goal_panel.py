@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.visualization.geometry import patch
 from tensegrity_dynamics.visualization.picture import Picture
-from tensegrity_dynamics.visualization.style import GOAL_COLOUR
+from tensegrity_dynamics.visualization.style import GOAL_COLOUR, REFUSED_COLOUR
 
 from . import meshes
 from .display_units import LengthUnit, quaternion_from_roll_pitch_yaw, roll_pitch_yaw
@@ -76,6 +76,10 @@ class GoalPanel:
             visible=on_goal is not None,
         )
         self._mark = self._add_mark(picture)
+        self._way = server.scene.add_line_segments(
+            "/nearest/way", np.zeros((1, 2, 3)), REFUSED_COLOUR, thickness=2.0 * picture.sizes.tendon, visible=False
+        )
+        self._end = server.scene.add_icosphere("/nearest/end", 1.5 * picture.sizes.node, REFUSED_COLOUR, visible=False)
         self._add_fields(start)
         self._handle.on_update(lambda event: self._dragged(event.client, event.phase))
 
@@ -193,6 +197,7 @@ class GoalPanel:
 
     def _forget_answer(self) -> None:
         self._answer.visible = self._near.visible = self._refused = False
+        self._way.visible = self._end.visible = False
         self.binding = ()
 
     def move_handle(self, pose: Pose) -> None:
@@ -225,10 +230,14 @@ class GoalPanel:
             self._show_answer(f"Refused: {reason} {stopped}".rstrip(), "#b3261e")
             if client is not None:
                 text = answer.text[:1].upper() + answer.text[1:]
-                said = shorten(f"{stopped} {text}".strip(), 160)  # what stops it first: the panel is narrow
+                # what stops it first: the panel is narrow
+                said = shorten(f"{stopped} {text}".strip(), 180, placeholder=" ... (the rest is below the goal)")
                 client.add_notification("Goal refused", said, color="red", auto_close_seconds=8.0)
         self._nearest, self.binding, self._refused = answer.nearest, answer.binding, not answer.accepted
-        self._near.visible = answer.nearest is not None
+        self._near.visible = self._way.visible = self._end.visible = answer.nearest is not None
+        if answer.nearest is not None:
+            self._end.position = answer.nearest[0]
+            self._way.points = np.array([[self._present[0], answer.nearest[0]]])
         return answer
 
     def reset(self) -> None:
