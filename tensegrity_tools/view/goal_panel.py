@@ -43,6 +43,7 @@ class GoalPanel:
 
     Attributes:
         binding: names of the tendons that stop the goal which was refused last, until the handle is moved.
+        refusal: in short that and why it was refused.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class GoalPanel:
         self._accepted: Pose | None = None
         self._nearest: Pose | None = None
         self.binding: tuple[str, ...] = ()
+        self.refusal = ""
         self._refused = False
         self._handle = server.scene.add_transform_controls(
             "/goal",
@@ -198,7 +200,7 @@ class GoalPanel:
     def _forget_answer(self) -> None:
         self._answer.visible = self._near.visible = self._refused = False
         self._way.visible = self._end.visible = False
-        self.binding = ()
+        self.binding, self.refusal = (), ""
 
     def move_handle(self, pose: Pose) -> None:
         """Move the handle to a pose, as by dragging it."""
@@ -209,6 +211,7 @@ class GoalPanel:
         """Send the pose of the handle as a goal; all browsers show the answer."""
         if self._on_goal is None:
             return Answer(False, "this view is read-only")
+        self.refusal = ""
         pose, duration = self.pose, float(self._duration.value)
         if problem := self._goal_problem(pose, duration):
             self._show_answer(f"Refused: {problem}", "#b3261e")
@@ -228,10 +231,11 @@ class GoalPanel:
             stopped = f"Stopped by {', '.join(answer.binding)}, drawn in red." if answer.binding else ""
             reason = answer.text if answer.text.endswith(".") or not stopped else f"{answer.text}."
             self._show_answer(f"Refused: {reason} {stopped}".rstrip(), "#b3261e")
+            text = answer.text[:1].upper() + answer.text[1:]
+            # what stops it first: the panel is narrow
+            said = shorten(f"{stopped} {text}".strip(), 180, placeholder=" ... (the rest is below the goal)")
+            self.refusal = f"Goal refused. {said}"
             if client is not None:
-                text = answer.text[:1].upper() + answer.text[1:]
-                # what stops it first: the panel is narrow
-                said = shorten(f"{stopped} {text}".strip(), 180, placeholder=" ... (the rest is below the goal)")
                 client.add_notification("Goal refused", said, color="red", auto_close_seconds=8.0)
         self._nearest, self.binding, self._refused = answer.nearest, answer.binding, not answer.accepted
         self._near.visible = self._way.visible = self._end.visible = answer.nearest is not None

@@ -330,7 +330,8 @@ class View:
         self.drawn += 1
 
     def _write(self, state: ViewState | None) -> None:
-        notes = tuple(note for note in (self._warning, self._problem, self._failure) if note)
+        refusal = self.goal.refusal if self.goal is not None else ""
+        notes = tuple(note for note in (self._warning, self._problem, self._failure, refusal) if note)
         self._release.visible = self._releases and state is not None and bool(state.errors)
         self._status.content = status_html(self._picture, state, self._pose, self._full_scale, self._unit, notes,
                                            self._standing, self._pushes)  # fmt: skip

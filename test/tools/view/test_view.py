@@ -280,8 +280,11 @@ def test_a_refusal_is_shown_until_another_goal_is_accepted_and_never_hides_that_
         until(lambda: visitor.row("Slack") == "side_1")
         until(lambda: visitor.scene["/robot/slack"]["visible"])
         assert view.goal._answer.visible  # the same goal still
+        assert "Goal refused. Stopped by side_1, drawn in red. Out of reach" in visitor.text()  # where all see it
         view.show(replace(there, time=3.0))
         until(lambda: view.goal.binding == () and not view.goal._answer.visible)
+        view.show(replace(there, time=4.0))
+        until(lambda: "Goal refused" not in visitor.text())
 
 
 def test_handle_can_be_put_on_the_nearest_reachable_pose(prism):
