@@ -323,7 +323,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
     spread.set_title(f"11: {disturbed['same_by_relaxation']} of {disturbed['starts']} lead to one shape")
     heights = axes[1][1]
     heights.plot(1e3 * np.array(disturbed["heights_m"]), ".")
-    heights.set(title="11: height of the flange", xlabel="start, in order", ylabel="[mm]")
+    heights.set(title="11: height of the flange", xlabel="start, in order of the height", ylabel="height [mm]")
     moved = axes[1][3]
     shape = result["figure_10"]
     for each in result["figure_13"]:
