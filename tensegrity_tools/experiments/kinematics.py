@@ -316,6 +316,9 @@ def draw(result: dict[str, Any], path: Path) -> None:
         _wires(axis, shape, shape["start_m"], "0.8")
         _wires(axis, shape, shape["nodes_m"], None)
         axis.set_title(f"{number}: {name}")
+    for colour, width, label in (("C0", 2.4, "bars"), ("C3", 1.2, "tendons"), ("0.8", 1.2, "before")):
+        axes[0][1].plot([], [], color=colour, linewidth=width, label=label)
+    axes[0][1].legend(fontsize=8)
     spread, disturbed = axes[1][0], result["figure_11"]
     began, home = np.array(disturbed["began_m"]), np.array(disturbed["home_m"])
     spread.plot(began[..., 0].ravel(), began[..., 2].ravel(), ".", color="C2", markersize=3, label="starts")
