@@ -65,6 +65,7 @@ RULES = (
     Rule(r"tensegrity servo calibrate", typed="quit\n"),
     Rule(r"tensegrity servo home", typed="y\n"),
     Rule(r"tensegrity servo set-id", more=("--robot", "one_servo.yaml")),
+    Rule(r"tensegrity servo scan --port /tmp", more=("--ids", "1-12")),  # few ids are waited for on a busy machine
     Rule(r"tensegrity servo scan"),
     Rule(r"tensegrity servo watch", ends="saddle_1"),
     Rule(r"tensegrity up .*--parameters"),
