@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tensegrity_dynamics.errors import BusError
 
 from .control_tables import MODELS, Register
+from .dynamixel_bus import MAX_TRIES
 from .dynamixel_protocol import PacketError, ServoProtocol, Status
 from .serial_port import SerialPort
 
@@ -103,7 +104,10 @@ def _ping_and_identify(protocol: ServoProtocol, servo: int, baud_rate: int) -> F
     answers, damaged = protocol.ping_all_answers(servo)
     if not answers and not damaged:
         return None
-    status = protocol.read(servo, MODEL_NUMBER.address, MODEL_NUMBER.size)
+    for _ in range(MAX_TRIES):
+        status = protocol.read(servo, MODEL_NUMBER.address, MODEL_NUMBER.size)
+        if isinstance(status, Status) or damaged or len(answers) != 1:
+            break  # several servos under one id disturb each other's answers every time
     if not answers and isinstance(status, PacketError):
         return None  # noise instead of an answer
     number = None

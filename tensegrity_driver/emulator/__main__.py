@@ -70,7 +70,9 @@ def start(options: argparse.Namespace) -> EmulatedRobot:
     wire = None
     if options.wire:
         rate = int(robot.servos.get("baud_rate") or 1_000_000)
-        wire = WireSettings(baud_rate=rate, return_delay=True, latency_timer=options.latency_timer)
+        wire = WireSettings(
+            baud_rate=rate, return_delay=True, latency_timer=options.latency_timer, check_baud_rate=True
+        )
     return EmulatedRobot(
         robot,
         directory=options.directory,

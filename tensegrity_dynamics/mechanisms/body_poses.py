@@ -16,7 +16,7 @@ from .cable_routing import CableEntry
 from .joints import INVOLUTE_RIGID, JOINT_KINDS, cable_length
 from .kinematics.body_kinematics import body_kinematics
 from .mechanism import Mechanism
-from .route_readings import polylines
+from .route_readings import polylines, wound_lines
 from .routing.late_call import call_routed_cables
 from .workspace import Workspace, make_workspace
 
@@ -143,6 +143,10 @@ class BodyPoses:
     def routes(self) -> list[NDArray[np.float64]]:
         """(n, 3) m, the line of every routed cable; always as many points."""
         return polylines(self.model.mechanism, self._work)
+
+    def drums(self, most: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(d, n, 3) m, the line of the cable that lies on every drum, up to `most` rad, and its radius (d,) m there."""
+        return wound_lines(self.model.mechanism, self._work, self._q, most)
 
     def output(self, output: BodyFrame) -> tuple[Pose, NDArray[np.float64]]:
         """Pose of the output in the world, and its twist (6,): linear m/s, angular rad/s."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .mechanism import Mechanism
 from .routing.columns import (
+    ANGLE,
     COUNT,
     CREEP,
     FIRST,
@@ -24,21 +25,26 @@ from .routing.columns import (
     RATE,
     REST,
     REST_NOW,
+    SIDE,
     SLIP,
     STIFFNESS,
     STRAIN,
     TENSION,
     TOUCHES,
     TRIAL,
+    TURNING_Q,
     W_AXIS,
+    W_CENTRE,
     W_ENTRY,
     W_EXIT,
     W_IN,
     W_OUT,
     W_RADIUS,
     WIDTH,
+    WOUND,
     WRAP,
 )  # fmt: skip
+from .routing.route_model import RouteModel
 from .workspace import Workspace
 
 ARC_PIECES = 24
@@ -190,6 +196,32 @@ def with_slips(mechanism: Mechanism, slip: NDArray[np.float64]) -> Mechanism:
         routes.append(replace(route, elements=rows))
         first += len(rows)
     return replace(mechanism, routes=tuple(routes))
+
+
+def drum_ends(route: RouteModel) -> list[int]:
+    """Elements of a routed cable that are drums: ends that a joint turns."""
+    rows = route.elements
+    return [e for e in (0, len(rows) - 1) if rows[e, KIND] != POINT and rows[e, TURNING_Q] >= 0]
+
+
+def wound_lines(
+    mechanism: Mechanism, work: Workspace, q: NDArray[np.float64], most: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The cable that lies on every drum (d, ARC_PIECES + 1, 3) m, from where it leaves, `most` rad of it or what is
+    left, and the radius (d,) m there; drums in the order of the cables. From what `evaluate` left at q (nq,)."""
+    lines, radii = [], []
+    for cable, route in zip(mechanism.flat.routed_cables, mechanism.routes, strict=True):
+        for e in drum_ends(route):
+            row, state = route.elements[e], work.route_state[int(cable[FIRST]) + e]
+            sense = -row[SIDE] if e == 0 else row[SIDE]  # of the turn away from where the cable leaves, and of winding
+            left = row[WOUND] + sense * (q[int(row[TURNING_Q])] - row[ANGLE])
+            leaves = state[W_EXIT : W_EXIT + 3] if e == 0 else state[W_ENTRY : W_ENTRY + 3]
+            axis, arm = state[W_AXIS : W_AXIS + 3], leaves - state[W_CENTRE : W_CENTRE + 3]
+            arm = arm - (arm @ axis) * axis
+            angle = sense * np.linspace(0.0, min(max(left, 0.0), most), ARC_PIECES + 1)[:, None]
+            lines.append(leaves + (np.cos(angle) - 1.0) * arm + np.sin(angle) * np.cross(axis, arm))
+            radii.append(float(np.linalg.norm(arm)))
+    return np.array(lines).reshape(-1, ARC_PIECES + 1, 3), np.array(radii)
 
 
 def polylines(mechanism: Mechanism, work: Workspace) -> list[NDArray[np.float64]]:

@@ -2,7 +2,7 @@
 
 Bodies with primitives look like them. A body without extent (a point mass, a leg of no mass) becomes thin rods from its
 joint to where others are attached to it, so that it is seen; helper bodies on which everything meets in one point draw
-nothing. A wound cable lies on its pulley's rim up to where it leaves.
+nothing. A wound cable lies on its pulley's rim, or on its drum, up to where it leaves, and marks show how these turn.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from ..mechanisms.body_poses import BodyPoses
 from ..mechanisms.cable_routing import CableEntry
 from ..mechanisms.contact_readings import contacts_at
 from ..mechanisms.loads import Payload
-from ..mechanisms.mechanism import WORLD, Body, loaded_inertia
+from ..mechanisms.mechanism import WORLD, Body, Joint, loaded_inertia
 from ..mechanisms.mechanism_model import MechanismModel
 from ..mechanisms.primitives import Primitive
+from ..mechanisms.route_readings import ARC_PIECES, drum_ends
+from ..mechanisms.routing.route import RoutePoint
 from ..mechanisms.workspace import make_workspace
 from ..meshes.mesh_file import PACKAGE
 from ..numerics.rotations import matrix_from_quaternion
@@ -63,7 +65,9 @@ class MechanismPicture(Picture):
             ]
         )
         limits = {model.joint_of(each.drives): each.position for each in robot.actuators}
+        self._discs: list[Solid | None] = []  # of the drums
         self.solids = tuple(self._list_solids(bodies, limits))
+        self._drums = [-1 if disc is None else self.solids.index(disc) for disc in self._discs]
         cables = np.arange(len(model.entries))
         self.line_sets = (
             (
@@ -78,6 +82,9 @@ class MechanismPicture(Picture):
         if routed:
             rows = len(cables) + np.repeat(np.arange(len(routed)), routed)
             self.line_sets += (LineSet("routed", rows, "strand", self.sizes.tendon),)
+        if self._drums:
+            drums = [len(cables) + k for k, route in enumerate(model.mechanism.routes) for _ in drum_ends(route)]
+            self.line_sets += (LineSet("drums", np.repeat(drums, ARC_PIECES), "wound", self.sizes.tendon),)
         self.unilateral = np.ones(len(self.tension_names), dtype=np.bool_)
         driven = {each.drives for each in robot.actuators}
         plotted = [row for row, name in enumerate(model.cable_names) if name in driven]
@@ -113,7 +120,7 @@ class MechanismPicture(Picture):
             return
         self.surface = ground_surface(ground, self.outline, self.sizes.span)
         weight = float(flat.mass.sum() * np.linalg.norm(flat.gravity))
-        self._metres_per_newton = 0.75 * self.sizes.span / weight if weight > 0.0 else 0.0
+        self.metres_per_newton = 0.75 * self.sizes.span / weight if weight > 0.0 else 0.0
 
     def at(self, q: NDArray[np.float64]) -> Snapshot:
         """What the mechanism looks like at q (nq,); open loops do no harm."""
@@ -130,13 +137,21 @@ class MechanismPicture(Picture):
         lines: tuple[NDArray[np.float64], ...] = (cables, self._wound(cables)) if len(cables) else ()
         if routes:
             lines += (np.vstack([np.stack((each[:-1], each[1:]), axis=1) for each in routes]),)
+        sizes = self._solid_sizes
+        if self._drums:
+            rims, radii = poses.drums(FULL_TURN)
+            lines += (np.stack((rims[:, :-1], rims[:, 1:]), axis=2).reshape(-1, 2, 3),)
+            sizes = sizes.copy()
+            for row, radius in zip(self._drums, radii, strict=True):
+                if row >= 0:  # as thick as the layers below the cable
+                    sizes[row, :2] = 2.0 * max(radius - self.sizes.tendon, 0.0)
         labels = [positions[self._labelled], cables.mean(axis=1), *(each.mean(axis=0)[None] for each in routes)]
         outputs = [poses.output(each)[0] for each in self._outputs]
         edges = [box_edges(positions[k], axes[k], self._solid_sizes[k]) for k in self._blocks]
         return Snapshot(
             solid_positions=positions,
             solid_quaternions=quaternions,
-            solid_sizes=self._solid_sizes,
+            solid_sizes=sizes,
             lines=lines,
             link_poses=[*zip(poses.positions, poses.quaternions, strict=True), *outputs],
             output=outputs[0] if outputs else None,
@@ -151,7 +166,7 @@ class MechanismPicture(Picture):
             return np.zeros((0, 2, 3))
         v = np.zeros(mechanism.velocity_count) if velocity is None else velocity
         touching = contacts_at(mechanism, q, v, self._contact_work).values()
-        lines = [(point, point + self._metres_per_newton * force) for each in touching for point, force in each]
+        lines = [(point, point + self.metres_per_newton * force) for each in touching for point, force in each]
         return np.array(lines).reshape(-1, 2, 3)
 
     def carrier_pose(self, snapshot: Snapshot, name: str) -> Pose | None:
@@ -231,22 +246,34 @@ class MechanismPicture(Picture):
         yield from self._supports(limits)
 
     def _sheaves(self, bodies: Mapping[str, Body]) -> Iterator[Solid]:
-        """Pulleys of routed cables that have no shape of their own, and the holes that they pass."""
+        """Pulleys of routed cables that have no shape of their own, marks on those that turn, and holes."""
         mechanism = self._model.mechanism
-        for point in (point for route in self._model.routes for point in route.route):
-            joint = mechanism.joint(point.joint) if point.joint else None
-            if joint is not None and _has_extent(bodies[joint.body]):
-                continue
-            link = self._index[point.body if joint is None else joint.body]
-            if not point.is_pulley:
-                yield Solid(link, "joints", "sphere", (3.0 * self.sizes.tendon,) * 3, np.array(point.at))
-                continue
-            axis = np.array(point.axis if joint is None else joint.axis, dtype=np.float64)
-            axis /= np.linalg.norm(axis)
-            across = np.linalg.svd(axis[None])[2][1:]
-            axes = np.column_stack((across[0], np.cross(axis, across[0]), axis))
-            size = (2.0 * point.radius, 2.0 * point.radius, 4.0 * self.sizes.tendon)
-            yield Solid(link, "pulleys", "cylinder", size, np.zeros(3) if joint else np.array(point.at), axes)
+        marked: set[int] = set()
+        for route, model in zip(self._model.routes, mechanism.routes, strict=True):
+            for k, point in enumerate(route.route):
+                joint = mechanism.joint(point.joint) if point.joint else None
+                link = self._index[point.body if joint is None else joint.body]
+                if joint is not None and _has_extent(bodies[joint.body]):
+                    drawn, disc = None, _disc(bodies[joint.body].shapes, link)
+                else:
+                    drawn = disc = self._sheave(point, joint, link)
+                    yield drawn
+                if k in drum_ends(model):
+                    self._discs.append(drawn)
+                if joint is not None and disc is not None and link not in marked:
+                    marked.add(link)
+                    yield _mark(disc)
+
+    def _sheave(self, point: RoutePoint, joint: Joint | None, link: int) -> Solid:
+        """A point of a route, as a disc or a hole."""
+        if not point.is_pulley:
+            return Solid(link, "joints", "sphere", (3.0 * self.sizes.tendon,) * 3, np.array(point.at))
+        axis = np.array(point.axis if joint is None else joint.axis, dtype=np.float64)
+        axis /= np.linalg.norm(axis)
+        across = np.linalg.svd(axis[None])[2][1:]
+        axes = np.column_stack((across[0], np.cross(axis, across[0]), axis))
+        size = (2.0 * point.radius, 2.0 * point.radius, 4.0 * self.sizes.tendon)
+        return Solid(link, "pulleys", "cylinder", size, np.zeros(3) if joint else np.array(point.at), axes)
 
     def _rods(self, bodies: Mapping[str, Body]) -> Iterator[Solid]:
         for i, name, end in self._attachments():
@@ -259,15 +286,11 @@ class MechanismPicture(Picture):
     def _pulley(self, entry: CableEntry, shapes: tuple[Primitive, ...]) -> Iterator[Solid]:
         """The mark by which a pulley is seen to turn; where the file gives it no shape, the disc as well."""
         i = self._index[f"{entry.name}-pulley"]
-        round_ones = [shape for shape in shapes if shape.kind in ("cylinder", "tube")]
-        if round_ones:
-            disc = solid_of(round_ones[0], i, "pulleys", 0.0)
-        else:
+        disc = _disc(shapes, i)
+        if disc is None:
             disc = Solid(i, "pulleys", "cylinder", (2.0 * entry.radius, 2.0 * entry.radius, 4.0 * self.sizes.tendon))
             yield disc
-        across, high = disc.size[0], disc.size[2]
-        centre = disc.position + disc.axes @ [0.24 * across, 0.0, 0.0]
-        yield Solid(i, "marks", "box", (0.42 * across, 0.1 * across, 1.12 * high), centre, disc.axes)
+        yield _mark(disc)
 
     def _supports(self, limits: Mapping[str, tuple[float, float]]) -> Iterator[Solid]:
         """Where the world carries a body, and the rails on which bodies slide."""
@@ -329,6 +352,19 @@ def solid_of_mesh(mesh: BodyMesh, link: int, role: str) -> Solid:
 
 def _has_extent(body: Body) -> bool:
     return bool(body.meshes) or any(shape.kind != "point" for shape in body.shapes)
+
+
+def _disc(shapes: tuple[Primitive, ...], link: int) -> Solid | None:
+    """The first round one of the shapes of a pulley."""
+    round_ones = [shape for shape in shapes if shape.kind in ("cylinder", "tube")]
+    return solid_of(round_ones[0], link, "pulleys", 0.0) if round_ones else None
+
+
+def _mark(disc: Solid) -> Solid:
+    """By which a disc is seen to turn."""
+    across, high = disc.size[0], disc.size[2]
+    centre = disc.position + disc.axes @ [0.24 * across, 0.0, 0.0]
+    return Solid(disc.link, "marks", "box", (0.42 * across, 0.1 * across, 1.12 * high), centre, disc.axes)
 
 
 def _rod(link: int, role: str, first: NDArray[np.float64], second: NDArray[np.float64], width: float) -> Solid:

@@ -157,7 +157,8 @@ class Picture(ABC):
         smallest_full_scale: N, smallest full scale of tension worth drawing.
         outline: (n, 3) m, points around the robot at the start, for cameras and grids.
         ground: (4, 3) m, corners of the plate that markers show beneath it, or None.
-        surface: (t, 3, 3) m, triangles of the ground that it stands on, or None.
+        surface: (t, 3, 3) m, triangles of the ground that it stands on, or None. metres_per_newton: of contact lines; 0
+            without a ground.
         goal_corners: (k, 3) m in the output frame, what shows a goal: a patch of three or more, else a ball.
         has_orientation: whether the output frame has one.
         goal_sets_orientation: whether goals set it.
@@ -179,6 +180,7 @@ class Picture(ABC):
     outline: NDArray[np.float64]
     ground: NDArray[np.float64] | None = None
     surface: NDArray[np.float64] | None = None
+    metres_per_newton: float = 0.0
     goal_corners: NDArray[np.float64]
     has_orientation: bool
     goal_sets_orientation: bool

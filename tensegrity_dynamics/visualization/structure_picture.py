@@ -76,7 +76,7 @@ class StructurePicture(Picture):
             self.surface = ground_surface(structure.ground, self.start, sizes.span)
             weight = float(np.linalg.norm(structure.weights().sum(axis=0)))
             # a third of the weight, on one of three feet, is drawn a quarter as long as the robot
-            self._metres_per_newton = 0.75 * sizes.span / weight if weight > 0.0 else 0.0
+            self.metres_per_newton = 0.75 * sizes.span / weight if weight > 0.0 else 0.0
         self._bar_sizes = np.array([solid.size for solid in self.solids]).reshape(-1, 3)
 
     def at(self, nodes: NDArray[np.float64]) -> Snapshot:
@@ -109,7 +109,7 @@ class StructurePicture(Picture):
         away, force, out, lines = np.zeros(3), np.zeros(3), np.zeros(6), []
         for i in np.flatnonzero(~self._structure.fixed):
             if point_force(self._ground, nodes[i, 0], nodes[i, 1], nodes[i, 2], moving[i], 0.0, away, force, out):
-                lines.append((nodes[i], nodes[i] + self._metres_per_newton * force))
+                lines.append((nodes[i], nodes[i] + self.metres_per_newton * force))
         return np.array(lines).reshape(-1, 2, 3)
 
     def footing(self, nodes: NDArray[np.float64], contacts: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -232,9 +232,9 @@ def plot_comparison(comparison: Comparison, path: Path, names: Sequence[str]) ->
         for each in comparison.errors:
             if each.topic == topic and each.largest > 0.0:
                 axes.semilogy(each.times, np.where(each.errors > 0.0, each.errors, np.nan), label=each.field)
-        axes.set_ylabel("difference")
+        axes.set_ylabel("difference (SI)")
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
         if k == len(topics) - 1:
-            axes.set_xlabel("s")
+            axes.set_xlabel("time [s]")
     save_picture(figure, path)

@@ -25,6 +25,10 @@ bag = typer.Typer(
     help="Bags: record a running robot, look at recordings, compare, repair. `tensegrity up replay BAG` replays one.",
 )
 
+RECORDING = "recording into"
+"""What the recorder logs when the first message has come."""
+CLOSING_S = 60.0
+"""Time [s] that the recorder may take to close the bag on a busy machine."""
 BagArgument = Annotated[Path, typer.Argument(help="a bag: its folder, or a .mcap or .db3 file", show_default=False)]
 
 
@@ -48,24 +52,25 @@ def record_command(
         parameters["exclude"] = exclude or "/none"
     node = recorder_node(robot, str(target), **parameters)
     need_ros()
-    status = 0
+    began = False
     with contextlib.ExitStack() as release:
         with Ending() as ending:
             nodes = NodeProcesses()
             release.callback(nodes.stop)
             nodes.start(node.name, node.parameters)
-            console.print(f"recording into {target}; Ctrl-C ends it.", markup=False)
+            console.print("waiting for a robot")
             while not ending.asked and not nodes.ended():
                 ending.wait(0.2)
+                if not began and RECORDING in nodes.last_words("recorder"):
+                    began = True
+                    console.print(f"recording into {target}; Ctrl-C ends it.", markup=False)
             for status in nodes.ended().values():
                 words = nodes.last_words("recorder")
                 raise TensegrityError(words or f"the recorder ended with status {status}.")
-        nodes.stop()
+        nodes.stop(CLOSING_S)
         with contextlib.suppress(TensegrityError):
             _print_info(target)
-    if ending.asked:
-        status = 128 + ending.asked
-    leave(ending, status)
+    leave(ending, 0 if began else 128 + ending.asked)
 
 
 @bag.command("info")

@@ -50,7 +50,7 @@ def experiment(
             print_json({each: module.DESCRIPTION for each, module in modules.items()})
             return
         rows = [
-            (each, module.DESCRIPTION, ", ".join(f"{key}={value}" for key, value in options_of(module).items()))
+            (each, module.DESCRIPTION, ", ".join(f"{key}={_short(value)}" for key, value in options_of(module).items()))
             for each, module in modules.items()
         ]
         print_table(table("experiments", ("name", "", "options for --set"), rows))
@@ -103,6 +103,11 @@ def options_of(module: Any) -> dict[str, Any]:
         each.name: each.default for each in signature(module.run).parameters.values()
         if isinstance(each.default, (bool, int, float, str)) and each.name != "nodes"
     }  # fmt: skip
+
+
+def _short(value: object) -> object:
+    """A number with six digits at most: 0.0381 for 1.5 inch."""
+    return f"{value:g}" if isinstance(value, float) else value
 
 
 def _read_options(name: str, module: Any, settings: Sequence[str]) -> dict[str, Any]:

@@ -316,6 +316,9 @@ def draw(result: dict[str, Any], path: Path) -> None:
         _wires(axis, shape, shape["start_m"], "0.8")
         _wires(axis, shape, shape["nodes_m"], None)
         axis.set_title(f"{number}: {name}")
+    for colour, width, label in (("C0", 2.4, "bars"), ("C3", 1.2, "tendons"), ("0.8", 1.2, "before")):
+        axes[0][1].plot([], [], color=colour, linewidth=width, label=label)
+    axes[0][1].legend(fontsize=8)
     spread, disturbed = axes[1][0], result["figure_11"]
     began, home = np.array(disturbed["began_m"]), np.array(disturbed["home_m"])
     spread.plot(began[..., 0].ravel(), began[..., 2].ravel(), ".", color="C2", markersize=3, label="starts")
@@ -323,7 +326,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
     spread.set_title(f"11: {disturbed['same_by_relaxation']} of {disturbed['starts']} lead to one shape")
     heights = axes[1][1]
     heights.plot(1e3 * np.array(disturbed["heights_m"]), ".")
-    heights.set(title="11: height of the flange", xlabel="start, in order", ylabel="[mm]")
+    heights.set(title="11: height of the flange", xlabel="start, in order of the height", ylabel="height [mm]")
     moved = axes[1][3]
     shape = result["figure_10"]
     for each in result["figure_13"]:

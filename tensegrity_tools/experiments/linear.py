@@ -166,11 +166,15 @@ def draw(result: dict[str, Any], path: Path) -> None:
         for method in METHODS:
             values = [row[f"{method}_median_m_per_s"] for row in rows]
             axes.loglog([row["step_ms"] for row in rows], values, "o-", label=method)
-        axes.set_title(f"{name[0]}: {name[1]}", fontsize="small")
+        axes.set_title(f"{name[0]}: {name[1]}".replace(": none", ": crosses no edge"), fontsize="small")
+        steps = [row["step_ms"] for row in rows]
+        axes.set_xticks(steps, [f"{each:g}" for each in steps])
+        axes.minorticks_off()
         axes.set_xlabel("step [ms]")
         axes.grid(True, which="both", alpha=0.3)
     for axes in drawn[len(names) :]:
         axes.axis("off")
-    drawn[0].set_ylabel("median error of velocities [m/s]")
+    for row in grid:
+        row[0].set_ylabel("median error of velocities [m/s]", fontsize="small")
     drawn[0].legend()
     save_picture(figure, path)

@@ -431,6 +431,7 @@ class PlayerNode(RobotNode):
         while self._played[STATE].get_subscription_count() < self._listeners and time.monotonic() < until:
             self._spin(0.1)
         end, k, now, wall = played[-1][0], 0, 0.0, time.monotonic()
+        self.get_logger().info(f"ready: {self._bag.path} plays, {end:.2f} s at rate {self._rate:g}")
         progress = self.create_publisher(Playback, "playback", LATCHED)
         latched = {self._relative(name) for name in topics if self._bag.topics[name].quality.latched}
         while True:

@@ -233,8 +233,9 @@ class RecorderNode(RobotNode):
         if not self._ready:
             missing = self._expected - self._heard
             waiting = [each for each in self._waiting if time.monotonic() - self._asked[each] < ANSWER_TIME]
-            self._ready = self._writer is None or not (missing or waiting)
+            self._ready = self._writer is None or (bool(self._heard) and not (missing or waiting))
             if self._ready and self._writer is not None:
+                self.get_logger().info(f"recording into {self._path}")
                 self.set_status(OK, "recording")
                 self.report()
             if missing and late > 5.0:

@@ -36,8 +36,8 @@ def run_replay(nodes: NodeProcesses, graph: NodeGraph, check: Callable[[], None]
         for name, status in nodes.ended().items():
             words = nodes.last_words(name, 20)
             if name == "player":
-                if words:
-                    say(words)
+                if said := "\n".join(line for line in words.splitlines() if "ready: " not in line):
+                    say(said)
                 return status
             if not graph[name].may_end:
                 raise TensegrityError(f"the {name} ended with status {status}; its last words:\n{words}")

@@ -18,12 +18,17 @@ from tensegrity_dynamics.saved_file import save_file
 
 from .samples import COLUMNS, NO_ROBOT, REACHED, SweepPlan
 
-MAPS = (
-    ("lowest_margin", "tension above its floor [N]"),
-    ("stiffness_min", "least stiffness of the output [N/m]"),
-    ("singular_min", "least singular value, actuators to output"),
-    ("wrench", "force taken along every controlled axis [N]"),
-)
+WORDS = {
+    "lowest_margin": "tension above its floor [N]",
+    "tension_min": "least tension [N]",
+    "tension_max": "largest tension [N]",
+    "stiffness_min": "least stiffness of the output [N/m]",
+    "singular_min": "least singular value, actuators to output",
+    "singular_max": "largest singular value, actuators to output",
+    "wrench": "force taken along every controlled axis [N]",
+}
+"""What the columns are, for people."""
+MAPS = ("lowest_margin", "stiffness_min", "singular_min", "wrench")
 """What is drawn over the points, beside whether they are reached."""
 STYLE = (
     "body{font:15px sans-serif;max-width:72em;margin:2em auto;padding:0 1em}"
@@ -92,7 +97,7 @@ def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, fol
     figures = sweep_figures(plan, results)
     pictures = [
         (title, _picture(plan, results, column, title))
-        for column, title in (("status", "reached"), *MAPS)
+        for column, title in (("status", "reached"), *((each, WORDS[each]) for each in MAPS))
         if column == "status" or np.isfinite(results["figures"][:, COLUMNS.index(column)]).any()
     ]
     rows = [(axis.label, f"{axis.low:.5g} to {axis.high:.5g}", str(axis.count)) for axis in plan.axes]
@@ -107,7 +112,10 @@ def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, fol
             each = figures[column]
             where = ", ".join(f"{key} {value:.4g}" for key, value in each["least_at"].items())
             facts.append(
-                (column, f"{each['least']:.4g} (at {where}) to {each['largest']:.4g}, median {each['median']:.4g}")
+                (
+                    WORDS[column],
+                    f"{each['least']:.4g} (at {where}) to {each['largest']:.4g}, median {each['median']:.4g}",
+                )
             )
     kind = f"{plan.random} random poses, seed {plan.seed}" if plan.random else "grid"
     body = [
@@ -151,6 +159,9 @@ def _picture(plan: SweepPlan, results: Mapping[str, NDArray], column: str, title
         drawn.plot(table[order, x], values[order], ".-")
         drawn.set_xlabel(plan.axes[x].label)
         drawn.set_ylabel(title)
+        if column == "status":
+            drawn.set_yticks((0.0, 1.0), ("no", "yes"))
+            drawn.set_ylim(-0.1, 1.1)
     else:
         x, y = varied[-2], varied[-1]
         others = table[:, [k for k in varied if k not in (x, y)]]

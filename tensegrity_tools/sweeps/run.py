@@ -10,6 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from tensegrity_dynamics.ending import follow_parent
 from tensegrity_dynamics.errors import TensegrityError
 
 from .samples import SweepPlan, sample_chunk
@@ -33,7 +34,7 @@ def run_here(plan: SweepPlan, numbers: Sequence[int], workers: int | None = None
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # one core a process, no threads on top
     try:
-        pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_ignore_interrupts)
+        pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_begin_worker)
         try:
             yield from _collected(pool, plan, numbers, AHEAD * count)
         except BrokenProcessPool:
@@ -51,9 +52,10 @@ def run_here(plan: SweepPlan, numbers: Sequence[int], workers: int | None = None
                 os.environ[name] = value
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C is for the process that hands out the work: it ends the others."""
+def _begin_worker() -> None:
+    """Ctrl-C is for the process that hands out the work: it ends the others, even where it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    follow_parent()
 
 
 def _collected(pool: Any, plan: SweepPlan, numbers: Sequence[int], ahead: int) -> Iterator[tuple[int, Any]]:

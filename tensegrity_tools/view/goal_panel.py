@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.visualization.geometry import patch
 from tensegrity_dynamics.visualization.picture import Picture
-from tensegrity_dynamics.visualization.style import GOAL_COLOUR
+from tensegrity_dynamics.visualization.style import GOAL_COLOUR, REFUSED_COLOUR
 
 from . import meshes
 from .display_units import LengthUnit, quaternion_from_roll_pitch_yaw, roll_pitch_yaw
@@ -43,6 +43,7 @@ class GoalPanel:
 
     Attributes:
         binding: names of the tendons that stop the goal which was refused last, until the handle is moved.
+        refusal: in short that and why it was refused.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class GoalPanel:
         self._accepted: Pose | None = None
         self._nearest: Pose | None = None
         self.binding: tuple[str, ...] = ()
+        self.refusal = ""
         self._refused = False
         self._handle = server.scene.add_transform_controls(
             "/goal",
@@ -76,6 +78,10 @@ class GoalPanel:
             visible=on_goal is not None,
         )
         self._mark = self._add_mark(picture)
+        self._way = server.scene.add_line_segments(
+            "/nearest/way", np.zeros((1, 2, 3)), REFUSED_COLOUR, thickness=2.0 * picture.sizes.tendon, visible=False
+        )
+        self._end = server.scene.add_icosphere("/nearest/end", 1.5 * picture.sizes.node, REFUSED_COLOUR, visible=False)
         self._add_fields(start)
         self._handle.on_update(lambda event: self._dragged(event.client, event.phase))
 
@@ -193,7 +199,8 @@ class GoalPanel:
 
     def _forget_answer(self) -> None:
         self._answer.visible = self._near.visible = self._refused = False
-        self.binding = ()
+        self._way.visible = self._end.visible = False
+        self.binding, self.refusal = (), ""
 
     def move_handle(self, pose: Pose) -> None:
         """Move the handle to a pose, as by dragging it."""
@@ -204,6 +211,7 @@ class GoalPanel:
         """Send the pose of the handle as a goal; all browsers show the answer."""
         if self._on_goal is None:
             return Answer(False, "this view is read-only")
+        self.refusal = ""
         pose, duration = self.pose, float(self._duration.value)
         if problem := self._goal_problem(pose, duration):
             self._show_answer(f"Refused: {problem}", "#b3261e")
@@ -223,12 +231,17 @@ class GoalPanel:
             stopped = f"Stopped by {', '.join(answer.binding)}, drawn in red." if answer.binding else ""
             reason = answer.text if answer.text.endswith(".") or not stopped else f"{answer.text}."
             self._show_answer(f"Refused: {reason} {stopped}".rstrip(), "#b3261e")
+            text = answer.text[:1].upper() + answer.text[1:]
+            # what stops it first: the panel is narrow
+            said = shorten(f"{stopped} {text}".strip(), 180, placeholder=" ... (the rest is below the goal)")
+            self.refusal = f"Goal refused. {said}"
             if client is not None:
-                text = answer.text[:1].upper() + answer.text[1:]
-                said = shorten(f"{stopped} {text}".strip(), 160)  # what stops it first: the panel is narrow
                 client.add_notification("Goal refused", said, color="red", auto_close_seconds=8.0)
         self._nearest, self.binding, self._refused = answer.nearest, answer.binding, not answer.accepted
-        self._near.visible = answer.nearest is not None
+        self._near.visible = self._way.visible = self._end.visible = answer.nearest is not None
+        if answer.nearest is not None:
+            self._end.position = answer.nearest[0]
+            self._way.points = np.array([[self._present[0], answer.nearest[0]]])
         return answer
 
     def reset(self) -> None:

@@ -111,7 +111,7 @@ def play_modes(
             player.size = size
             changed[0] = True
 
-        with view.controls.add_folder("Modes"):
+        with view.controls.add_folder("Modes", order=0.0):  # at the top, where a phone shows it
             chosen = view.controls.add_dropdown("Mode", names, initial_value=names[number - 1])
             size = view.controls.add_slider("Size", 0.1, 3.0, 0.1, 1.0)
             chosen.on_update(lambda event: take(names.index(chosen.value) + 1, size.value))

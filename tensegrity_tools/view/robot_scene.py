@@ -31,6 +31,8 @@ SHARP = ("box", "mesh")
 """Kinds of solids whose edges are not rounded by the shading."""
 
 
+WIDE = 2.0
+"""Times the usual width, of tendons that stop a goal: red alone is near the colour of high tensions."""
 MOST_CORNERS = 8
 """Of the face that a robot stands on."""
 
@@ -102,16 +104,23 @@ class LineBatch:
             lod="off",
         )
 
-    def _scales(self, lengths: NDArray[np.float64], hidden: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _scales(
+        self, lengths: NDArray[np.float64], hidden: NDArray[np.bool_], wide: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float64]:
         across = np.where(hidden, 0.0, self._radius)
+        if wide is not None:
+            across[wide] *= WIDE
         return np.column_stack((across, across, np.where(hidden, 0.0, lengths / self._length)))
 
-    def update(self, points: NDArray[np.float64], colours: NDArray[np.uint8], hidden: NDArray[np.bool_]) -> None:
-        """Move to lines (k, 2, 3) m; colours (k, 3), 0 to 255, and hidden (k,) in the order of the set."""
+    def update(
+        self, points: NDArray[np.float64], colours: NDArray[np.uint8], hidden: NDArray[np.bool_],
+        wide: NDArray[np.bool_],
+    ) -> None:  # fmt: skip
+        """Move to lines (k, 2, 3) m; colours (k, 3), 0 to 255, hidden and wide (k,) in the order of the set."""
         centres, quaternions, lengths = cylinders_between(points[:, 0], points[:, 1])
         self._handle.batched_positions = centres
         self._handle.batched_wxyzs = quaternions
-        self._handle.batched_scales = self._scales(lengths, hidden)
+        self._handle.batched_scales = self._scales(lengths, hidden, wide)
         self._handle.batched_colors = colours
 
 
@@ -248,7 +257,7 @@ class RobotScene:
         """Show a snapshot and tensions (m,) [N], NaN where unknown, on a colour scale from 0 to `full_scale` [N].
 
         contacts: (k, 2, 3) m, from `Picture.contact_lines`. feet: (k,) from `Picture.footing`. binding: names of
-        tendons that stop a goal; they are drawn in red. payloads: what it carries beside those of its file.
+        tendons that stop a goal; they are drawn in red, and wider. payloads: what it carries beside those of its file.
         """
         self._snapshot = snapshot
         if self._face is not None:
@@ -286,14 +295,15 @@ class RobotScene:
         colours = tension_colours(tensions, full_scale)
         colours[slack] = SLACK_COLOUR
         # what is slack now matters more than what stopped a goal
-        colours[np.isin(self._picture.tension_names, binding) & ~slack] = REFUSED_COLOUR
+        stopping = np.isin(self._picture.tension_names, binding) & ~slack
+        colours[stopping] = REFUSED_COLOUR
         loose = [np.zeros((0, 2, 3))]
         for batch, points in zip(self._lines, snapshot.lines, strict=True):
             rows = batch.lines.rows
             # A slack strand is dashed; a slack coil, and what is wound on a pulley, stays as it is, in grey.
             hidden = slack[rows] & (batch.lines.form == "strand")
             loose.append(points[hidden])
-            batch.update(points, colours[rows], hidden)
+            batch.update(points, colours[rows], hidden, stopping[rows] & (batch.lines.form == "strand"))
         dashed = dashes(np.concatenate(loose))
         if len(dashed):
             self._slack.points = dashed

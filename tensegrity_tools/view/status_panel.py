@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 from tensegrity_dynamics.visualization.picture import Picture
-from tensegrity_dynamics.visualization.style import SLACK_COLOUR, TENSION_COLOURS, UNKNOWN_COLOUR, scale_ticks
+from tensegrity_dynamics.visualization.style import (
+    CONTACT_COLOUR,
+    SLACK_COLOUR,
+    TENSION_COLOURS,
+    UNKNOWN_COLOUR,
+    scale_ticks,
+)
 
 from .display_units import LengthUnit, roll_pitch_yaw
 from .state import ViewState
@@ -27,12 +33,13 @@ WARNING, ERROR = "background:#fdf0d5", "background:#b3261e;color:#fff"
 
 def status_html(
     picture: Picture, state: ViewState | None, pose: Pose | None, full_scale: float, unit: LengthUnit,
-    notes: tuple[str, ...], standing: str = "",
+    notes: tuple[str, ...], standing: str = "", pushes: tuple[float, int] = (0.0, 0),
 ) -> str:  # fmt: skip
     """The status table of one instant.
 
     Args:
         pose: of the output, or None. full_scale: N, of tension. notes: shown as warnings. standing: on what it stands.
+        pushes: force of the ground [N], all contacts together, and at how many points.
     """
     if state is None:
         return _table([("", "waiting for the first state of the robot ...")]) + _boxes(notes, WARNING)
@@ -52,6 +59,10 @@ def status_html(
             rows.append(("Error to goal", _error(state.goal, pose, unit, picture.goal_sets_orientation)))
     if picture.surface is not None:
         rows.append(("Stands on", escape(standing) or "nothing"))
+        force, count = pushes
+        colour = "rgb({},{},{})".format(*CONTACT_COLOUR)
+        shown = f'{force:.3g} N at {count} points <span style="color:{colour}">&#9473;</span>'
+        rows.append(("Ground force", shown if count else "none"))
     tensions = state.tensions
     if tensions is not None and picture.unilateral.any():
         rows.append(("Tension", _tension_range(picture, tensions)))

@@ -118,7 +118,7 @@ class View:
         with self._server.atomic():
             self._scene = RobotScene(self._server, picture)
             start = picture.at(picture.start)
-            self._pose, self._standing = start.output, ""
+            self._pose, self._standing, self._pushes = start.output, "", (0.0, 0)
             self.camera = FollowingCamera(self._server, middle_of(start), picture.sizes.span)
             self._unit = LengthUnit.for_span(picture.sizes.span)
             self._add_panel(on_goal, on_hold, on_stop, on_emergency, on_release)
@@ -316,6 +316,9 @@ class View:
         contacts = self._picture.contact_lines(state.configuration, state.velocity)
         feet = self._picture.footing(state.configuration, contacts)
         self._standing = ", ".join(self._picture.label_names[row] for row in feet)
+        scale = self._picture.metres_per_newton
+        pushes = float(np.linalg.norm((contacts[:, 1] - contacts[:, 0]).sum(axis=0))) / scale if scale else 0.0
+        self._pushes = (pushes, len(contacts))
         binding = self.goal.binding if self.goal is not None else ()
         self._scene.update(snapshot, tensions, self._full_scale, contacts, feet, binding, state.payloads)
         if self.camera.update(middle_of(snapshot)):
@@ -327,10 +330,11 @@ class View:
         self.drawn += 1
 
     def _write(self, state: ViewState | None) -> None:
-        notes = tuple(note for note in (self._warning, self._problem, self._failure) if note)
+        refusal = self.goal.refusal if self.goal is not None else ""
+        notes = tuple(note for note in (self._warning, self._problem, self._failure, refusal) if note)
         self._release.visible = self._releases and state is not None and bool(state.errors)
         self._status.content = status_html(self._picture, state, self._pose, self._full_scale, self._unit, notes,
-                                           self._standing)  # fmt: skip
+                                           self._standing, self._pushes)  # fmt: skip
         if self._legend is not None:
             self._legend.content = legend_html(self._full_scale, self._scene.cell, self._unit)
             self._chart.content = self._plot.svg(self._full_scale)

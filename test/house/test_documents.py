@@ -1,13 +1,11 @@
-"""What the documents show is true: programs run, robot files load, names and files exist, commands are there."""
+"""What the documents show is true: programs run, robot files load, names and files exist."""
 
 from __future__ import annotations
 
 import importlib
 import re
-import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -69,48 +67,6 @@ def test_every_page_is_in_the_navigation_of_the_manual_once() -> None:
     assert sorted(listed) == sorted(path.name for path in (ROOT / settings["docs_dir"]).glob("*.md"))
 
 
-COMMAND_LINE = re.compile(r"^(?:\$ )?(?:\w+=\S+ )?tensegrity ((?:[^#\n\\]|\\\n)+)", re.MULTILINE)
-
-
-def documented_commands() -> Iterator[tuple[str, list[str]]]:
-    """Every `tensegrity ...` line of the command blocks, as words."""
-    for document in DOCUMENTS:
-        for block in (*blocks(document, "sh"), *blocks(document, "bash"), *blocks(document, "console")):
-            for line in COMMAND_LINE.findall(block):
-                words = shlex.split(line.replace("\\\n", " "))
-                for stop in (">", "|", "&&", "2>", "&", ";"):
-                    words = words[: words.index(stop)] if stop in words else words
-                yield document.name, words
-
-
-def test_every_command_line_of_the_documents_is_one() -> None:
-    """The real parser takes it: command, options, numbers and choices; nothing runs."""
-    import typer
-    from typer.main import get_command
-
-    from tensegrity_tools.cli import program
-
-    seen: set[str] = set()
-    for document, words in documented_commands():
-        line = " ".join(words)
-        if line in seen:
-            continue
-        seen.add(line)
-        command, name, rest = get_command(program), "tensegrity", list(words)
-        try:
-            while hasattr(command, "get_command"):  # a group: what it does not take itself is its command and the rest
-                context = command.make_context(name, rest[:1])
-                name, rest = rest[0], rest[1:]
-                command = command.get_command(context, name)
-                assert command is not None, f"there is no command {name}"
-            command.make_context(name, rest)
-        except typer.Exit:
-            pass  # --help
-        except Exception as error:
-            raise AssertionError(f"{document}: tensegrity {line}: {error}") from error
-    assert len(seen) > 25
-
-
 def test_the_programs_in_the_readme_run() -> None:
     programs = blocks(ROOT / "README.md", "python")
     assert programs
@@ -137,17 +93,3 @@ def test_the_robot_files_in_the_readme_load_and_hang_in_equilibrium(tmp_path: Pa
         path = tmp_path / f"robot_{number}.yaml"
         path.write_text(text, encoding="utf-8")
         assert forward_kinematics(load_robot(str(path))).stable
-
-
-def test_the_commands_in_the_readme_exist() -> None:
-    from tensegrity_tools.cli import app
-
-    lines = "\n".join(blocks(ROOT / "README.md", "sh"))
-    commands = set(re.findall(r"^tensegrity (\w+)", lines, re.MULTILINE))
-    targets = set(re.findall(r"^make (\w+)", lines, re.MULTILINE))
-    assert commands
-    for command in commands:
-        with pytest.raises(SystemExit) as ended:
-            app([command, "--help"])
-        assert not ended.value.code, command
-    assert targets <= set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))

@@ -62,6 +62,25 @@ def test_two_answers_and_damaged_answers_are_a_doubled_id(model: str) -> None:
     assert {i: each.doubled for i, each in found.items()} == {3: False, 4: True, 5: True}
 
 
+@pytest.mark.parametrize("model", ["AX-12A", "XM430-W350"])
+def test_a_servo_whose_answer_is_lost_once_is_named_all_the_same(model: str) -> None:
+    protocol = MODELS[model].protocol
+    port = TunedPort(protocol, {3: model}, 57_600)
+    number = len(make_servo(model, 1).status(0, bytes(2)))
+    lost: list[bytes] = []
+
+    def lose(name: str, data: bytes) -> bytes:
+        if len(data) == number and not lost:  # of the model number
+            lost.append(data)
+            return b""
+        return data
+
+    port.spoil = lose
+    (found,) = scan(port, protocols=(protocol,), baud_rates=(57_600,), ids=(3,))
+    assert lost
+    assert (found.model, found.doubled) == (model, False)
+
+
 def test_noise_is_no_servo() -> None:
     class Noise(FedPort):
         def feed(self, packet: bytes) -> None:

@@ -10,7 +10,7 @@ from view_robots import MECHANISMS, WITH_CABLES, moved
 
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector
-from tensegrity_dynamics.robots.load_robot import load_robot
+from tensegrity_dynamics.robots.load_robot import load_robot, parse_robot
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.visualization.mechanism_picture import ARC_STEPS, FULL_TURN, MechanismPicture
 
@@ -113,6 +113,64 @@ def test_pulley_is_seen_to_turn(winch):
     np.testing.assert_allclose(after[marks[0]] - pose[0], turn @ (before[marks[0]] - pose[0]), atol=1e-12)
     assert np.linalg.norm(after[marks[0]] - before[marks[0]]) > 0.1 * entry.radius
     np.testing.assert_array_equal(after[marks[1:]], before[marks[1:]])
+
+
+CRANE = """
+name: crane
+kind: mechanism
+bodies:
+  drum: {mass: 1, inertia: [0.01, 0.01, 0.01]SHAPES}
+  load: {mass: 1, inertia: [0.01, 0.01, 0.01]}
+joints:
+  - {name: drumJt, kind: revolute, parent: world, body: drum, axis: [0, 1, 0], frame: {at: [0, 0, 0.9]}}
+  - {name: loadJt, kind: prismatic, parent: world, body: load, axis: [0, 0, 1], frame: {at: [0.058, 0, 0.3]}}
+routed_cables:
+  - {name: rope, young: 1e9, cable_radius: 0.002, strain: 1e-4, route: [ROUTE]}
+"""
+DRUM = "{joint: drumJt, radius: 0.05, side: SIDE, wound: 12, layers: {turns: 5, pitch: 0.004, count: 4, ramp: 0.5}}"
+LOAD = "{body: load, at: [0, 0, 0]}"
+DRUM_WITH_SHAPE = ", shapes: [{kind: cylinder, size: [0.05, 0.03]}]"
+
+
+@pytest.mark.parametrize("shapes", ["", DRUM_WITH_SHAPE], ids=["no shape", "a cylinder"])
+@pytest.mark.parametrize(("side", "first"), [("1", True), ("-1", False)])
+def test_cable_lies_on_its_drum_where_the_layers_are_and_the_drum_is_seen_to_turn(side, first, shapes):
+    drum = DRUM.replace("SIDE", side)
+    route = ", ".join((drum, LOAD) if first else (LOAD, drum))
+    robot = parse_robot(CRANE.replace("ROUTE", route).replace("SHAPES", shapes), "crane.yaml")
+    picture, centre = MechanismPicture(robot), np.array([0.0, 0.0, 0.9])
+    (mark,) = [row for row, solid in enumerate(picture.solids) if solid.role == "marks"]
+    q = np.array(robot.model.start)
+    # twelve turns are two layers of five and two turns of the third; eleven of them off leave one turn of the first
+    for turns, radius in ((0.0, 0.058), (11.0, 0.05)):
+        q[0] = robot.model.start[0] + 2.0 * np.pi * turns
+        snapshot = picture.at(q)
+        (routed, wound) = snapshot.lines
+        assert [each.name for each in picture.line_sets] == ["routed", "drums"]
+        leaves, ahead = (routed[0, 0], routed[0, 1]) if first else (routed[-1, 1], routed[-1, 0])
+        arms = wound.reshape(-1, 3) - centre
+        np.testing.assert_allclose(np.linalg.norm(arms, axis=1), radius, rtol=1e-9)
+        np.testing.assert_allclose(arms[:, 1], 0.0, atol=1e-12)
+        np.testing.assert_allclose(wound[0, 0], leaves, atol=1e-12)
+        assert (wound[0, 1] - wound[0, 0]) @ (ahead - leaves) < 0.0  # away from where it hangs
+        discs = [row for row, solid in enumerate(picture.solids) if solid.role == "pulleys"]
+        assert len(discs) == (0 if shapes else 1)
+        for row in discs:
+            assert snapshot.solid_sizes[row][0] == pytest.approx(2.0 * (radius - picture.sizes.tendon))
+    before = picture.at(q).solid_positions[mark]
+    q[0] += 0.7
+    after = picture.at(q).solid_positions[mark]
+    np.testing.assert_allclose(after - centre, matrix_from_vector([0.0, 0.7, 0.0]) @ (before - centre), atol=1e-12)
+    assert np.linalg.norm(after - before) > 0.005
+
+
+def test_a_drum_shows_no_more_cable_than_it_has():
+    text = CRANE.replace("ROUTE", f"{DRUM.replace('SIDE', '1')}, {LOAD}").replace("SHAPES", "")
+    robot = parse_robot(text, "crane.yaml")
+    q = np.array(robot.model.start)
+    q[0] += 2.0 * np.pi * 11.75
+    wound = MechanismPicture(robot).at(q).lines[-1]
+    assert np.linalg.norm(wound[:, 1] - wound[:, 0], axis=1).sum() == pytest.approx(0.25 * 2.0 * np.pi * 0.05, rel=1e-3)
 
 
 def test_links_are_the_bodies_and_the_output(robot):

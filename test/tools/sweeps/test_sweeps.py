@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from patience import until
 
 from tensegrity_control import inverse_kinematics
 from tensegrity_dynamics import load_robot
@@ -265,6 +268,31 @@ def test_a_cluster_gives_the_same_numbers() -> None:
     for number in range(3):
         here = sample_chunk(made, number)
         assert all(np.array_equal(there[number][name], here[name], equal_nan=name != "binding") for name in here)
+
+
+KILLED = """
+import sys
+from tensegrity_tools.cli import app
+
+if __name__ == "__main__":
+    app(["sweep", "three_prism", "--over", "z=-2cm:2cm:100000", "--workers", "2", "--out", sys.argv[1]])
+"""
+
+
+@pytest.mark.long
+def test_the_processes_of_a_killed_sweep_end_with_it(tmp_path: Path) -> None:
+    (tmp_path / "killed.py").write_text(KILLED, encoding="utf-8")
+    sweep = subprocess.Popen([sys.executable, str(tmp_path / "killed.py"), str(tmp_path / "out")])
+    children = Path(f"/proc/{sweep.pid}/task/{sweep.pid}/children")
+    chunks = tmp_path / "out" / "chunks"
+    try:
+        until(lambda: len(list(chunks.glob("*.npz"))) > 1)  # both work
+        workers = [Path(f"/proc/{number}/stat") for number in children.read_text().split()]
+        assert len(workers) >= 2
+    finally:
+        sweep.kill()
+        sweep.wait()
+    until(lambda: not any(each.exists() and ") Z " not in each.read_text() for each in workers))
 
 
 @pytest.mark.long

@@ -266,12 +266,25 @@ def test_a_refusal_is_shown_until_another_goal_is_accepted_and_never_hides_that_
         until(lambda: view.drawn > 0)
         visitor.press("Send goal")
         until(lambda: view.goal.binding == ("side_1",))
+        view.show(replace(here, time=1.5))
+        widths = {}
+        tendons = [name for name, kind in zip(prism.structure.member_names, prism.structure.kinds, strict=True)
+                   if kind == "tendon"]  # fmt: skip
+
+        def only_what_stops_it_is_wide() -> bool:
+            widths.update(zip(tendons, visitor.array("/robot/tendons", "batched_scales")[:, 0], strict=True))
+            return [name for name in tendons if widths[name] > 1.5 * min(widths.values())] == ["side_1"]
+
+        until(only_what_stops_it_is_wide, widths)
         view.show(replace(here, time=2.0, tensions=slack))
         until(lambda: visitor.row("Slack") == "side_1")
         until(lambda: visitor.scene["/robot/slack"]["visible"])
         assert view.goal._answer.visible  # the same goal still
+        assert "Goal refused. Stopped by side_1, drawn in red. Out of reach" in visitor.text()  # where all see it
         view.show(replace(there, time=3.0))
         until(lambda: view.goal.binding == () and not view.goal._answer.visible)
+        view.show(replace(there, time=4.0))
+        until(lambda: "Goal refused" not in visitor.text())
 
 
 def test_handle_can_be_put_on_the_nearest_reachable_pose(prism):
@@ -284,9 +297,15 @@ def test_handle_can_be_put_on_the_nearest_reachable_pose(prism):
         assert button not in visitor.labels()
         visitor.press("Send goal")
         until(lambda: button in visitor.labels())
+        until(lambda: visitor.scene["/nearest/way"]["visible"])  # from the robot to there
+        np.testing.assert_allclose(
+            visitor.array("/nearest/way", "points"),
+            [prism.output.pose(prism.structure.nodes)[0], nearest[0]],
+            atol=1e-6,
+        )
         visitor.press(button)
         until(lambda: np.allclose(visitor.scene["/goal"]["position"], nearest[0]))
-        until(lambda: button not in visitor.labels())
+        until(lambda: button not in visitor.labels() and not visitor.scene["/nearest/way"]["visible"])
 
 
 def test_handle_can_be_put_back_on_the_robot(prism):

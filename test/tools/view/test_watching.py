@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import until
+from view_visitor import free_port, visit
 
+from tensegrity_dynamics import forward_kinematics
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.visualization.picture import make_picture
-from tensegrity_tools.view import camera
+from tensegrity_tools.view import View, camera
 from tensegrity_tools.view.camera import FollowingCamera, middle_of
+from tensegrity_tools.view.state import ViewState
 
 
 class Camera:
@@ -121,6 +125,17 @@ def test_the_face_that_a_robot_stands_on_are_the_nodes_that_carry_it() -> None:
     assert sorted(feet) == sorted(lowest) and len(contacts) == 3
     raised = picture.start + [0.0, 0.0, 1.0]
     assert not len(picture.footing(raised, picture.contact_lines(raised)))
+
+
+def test_the_force_of_the_ground_is_written_in_newton() -> None:
+    robot = load_robot("six_bar")
+    with View(robot, free_port()) as view, visit(view) as visitor:
+        weight = float(np.linalg.norm(robot.structure.weights().sum(axis=0)))
+        view.show(ViewState(1.0, forward_kinematics(robot).nodes))
+        until(lambda: visitor.row("Ground force").endswith(" N at 3 points &#9473;"))
+        assert float(visitor.row("Ground force").split()[0]) == pytest.approx(weight, rel=5e-3)
+        view.show(ViewState(2.0, view.picture.start + [0.0, 0.0, 1.0]))
+        until(lambda: visitor.row("Ground force") == "none")
 
 
 def test_a_plate_shows_a_goal_only_where_the_output_is_one_that_goals_turn() -> None:
