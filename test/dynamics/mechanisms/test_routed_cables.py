@@ -467,8 +467,8 @@ joints:
 routed_cables:
   - {name: rope, young: 2e9, cable_radius: 0.001, tension: 15, route: [
       {joint: drumJt, radius: 0.05, wound: 7, layers: {turns: 5, pitch: 0.002, count: 3}},
-      {body: mast, at: [0, 0, 0.9], axis: [0, 1, 0], radius: 0.03, friction: 0.2},
-      {joint: sheaveJt, radius: 0.06, friction: 0.3},
+      {body: mast, at: [0, 0, 0.9], axis: [0, 1, 0], radius: 0.03, friction: 0.2, friction_speed: 0.001},
+      {joint: sheaveJt, radius: 0.06, friction: 0.3, friction_speed: 0.001},
       {body: mast, at: [0.8, 0, 1], axis: [0, 1, 0], radius: 0.05, friction: 0.2, friction_speed: 0.001},
       {body: mast, at: [0.9, 0, 0.8], axis: [0, 1, 0], radius: 0.02, side: -1, may_be_clear: true},
       {body: load, at: [0, 0, 0.1]}]}
