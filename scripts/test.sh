@@ -7,7 +7,7 @@ mkdir -p log
 sh scripts/lint.sh >log/lint.txt 2>&1 &
 lint=$!
 echo "== pytest"
-.venv/bin/python -m pytest -n "${TEST_WORKERS:-3}" -m "not long" "$@" || status=$?
+.venv/bin/python -m pytest -n "${TEST_WORKERS:-4}" -m "not long" "$@" || status=$?
 wait "$lint" || { code=$?; [ "$status" -ne 0 ] || status=$code; }
 cat log/lint.txt
 exit "$status"

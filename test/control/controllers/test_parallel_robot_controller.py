@@ -101,6 +101,7 @@ def test_efforts_on_the_path_are_those_of_the_closed_form(robot, path):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.long
 def test_computed_torque_follows_the_path_in_simulation(robot, path):
     kinematics = loop_kinematics(robot)
     control = ComputedTorqueTracker(kinematics, path, robot.model.start)

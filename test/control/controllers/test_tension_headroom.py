@@ -82,6 +82,7 @@ def test_where_self_stress_lifts_all_cables_nothing_hangs(name):
     assert not headroom.hangs
 
 
+@pytest.mark.long
 def test_a_load_on_two_ropes_stops_before_the_one_that_it_leaves_falls_below_its_floor(monkeypatch):
     robot = load()
     monkeypatch.setattr(qp_loop, "robot_named", lambda name: robot)

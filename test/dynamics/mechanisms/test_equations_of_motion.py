@@ -69,6 +69,7 @@ def energies_by_differences(mechanism, q, v, h=1e-3):
     return kinetic, -np.sum(flat.mass * (centres @ flat.gravity))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mass_and_bias_follow_from_the_lagrangian(seed):
     """M = d2T/dv2 and c = dM/dt v - d(v'Mv/2)/dq + dV/dq, differentiated to sixth order from the energies."""

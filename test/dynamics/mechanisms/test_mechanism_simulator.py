@@ -166,6 +166,7 @@ def test_adaptive_steps_find_where_a_cable_goes_slack_and_taut_again():
         assert own[0] == "slack" and all(a != b for a, b in itertools.pairwise(own))
 
 
+@pytest.mark.long
 def test_dense_output_lies_on_the_motion():
     robot = load_robot("manipulator")
     model = robot.model

@@ -82,6 +82,7 @@ def test_a_stop_holds_a_weight_where_its_spring_balances_it():
     assert simulation.state.q[0] == pytest.approx(rest.q[0], abs=1e-4)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("integrator", ["rk4", "adaptive"])
 def test_energy_stays_in_balance_with_springs_friction_and_stops(integrator):
     law = "{stiffness: 5, damping: 0.05, friction: 0.1, friction_speed: 0.05, limits: [-0.8, 0.8], stop_stiffness: 300}"

@@ -86,6 +86,7 @@ def test_shapes_of_a_structure_with_nothing_fixed_are_one_however_they_lie() -> 
     assert len(found) == 1 and found[0].count == 20 and found[0].label == "A (nominal)"
 
 
+@pytest.mark.long
 def test_a_structure_that_is_not_prestressed_has_no_stable_shape() -> None:
     with pytest.raises(NoEquilibriumError, match=r"none of 8 random starts.*analyze_prestress"):
         find_equilibria(load_robot("four_prism"), count=8)

@@ -180,6 +180,7 @@ def test_a_chain_of_bars_moves_freely_in_as_many_ways_as_it_has_mechanisms() -> 
     assert not analysis.prestressed and "continuum of shapes" in analysis.reason
 
 
+@pytest.mark.long
 def test_the_four_prism_as_printed_is_not_prestressed_and_shows_its_free_motion() -> None:
     analysis = analyze_prestress(four_prism(1.5))
     assert not analysis.prestressed and analysis.verdict.startswith("not prestressed")

@@ -76,6 +76,7 @@ def test_check_says_what_a_robot_is_and_what_is_not_printed_in_its_source(run) -
     assert "not prestressed" not in out
 
 
+@pytest.mark.long
 def test_check_names_what_is_wrong_with_a_robot_that_cannot_stand(run) -> None:
     status, out, _ = run("check", "four_prism")
     assert status == 0
@@ -433,6 +434,7 @@ def test_torque_of_a_pulley_has_its_unit(run) -> None:
     assert "--effort 'B1=5 kg'" in message and "torque is needed" in message
 
 
+@pytest.mark.long
 def test_variants_of_the_involute_joint_agree_as_the_document_says(run, tmp_path: Path) -> None:
     picture = tmp_path / "variants.png"
     status, out, _ = run("experiment", "variants", "--json", "--plot-to", str(picture))

@@ -42,6 +42,7 @@ print("|".join(sorted(name for name, _ in compiled() - before)))
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(WITHOUT_COMPILATION, reason="compilation is switched off")
 def test_what_leads_a_robot_is_compiled_before_it_moves():
     done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, check=False)
