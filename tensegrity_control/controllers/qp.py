@@ -905,8 +905,8 @@ class QPController(SampledController):
         before = self._pending.commanded(time, acts) if acts > time else None
         self._set_points(
             q, v, self.equations.drive_q, self.equations.parts.drive, moved, gains is not None, solution.actuator,
-            lasts, acts - time, CORRECTED * elapsed / (elapsed + acts - time), self._reach, before is not None,
-            *(before or (position, rate, position, rate)), solution.effort, more, self._effort, position, rate, left,
+            lasts, acts - time, CORRECTED * elapsed / (elapsed + acts - time), self.robot.driven_by_servos, self._reach,
+            before is not None, *(before or (position, rate, position, rate)), solution.effort, more, self._effort, position, rate, left,
             commanded_position, commanded_rate, effort,
         )  # fmt: skip
         self.solution = MotionSolution(effort, *solution[1:])

@@ -15,8 +15,8 @@ class Gear:
     """An actuator that turns only when its set point is `PLAY` away from it, led by a loop of bandwidth w [1/s] one
     period late; `reach` [rad] is how far it may be off its set point."""
 
-    def __init__(self, reach: float = np.inf, stuck: float = np.inf) -> None:
-        self.q, self.before, self.commanded, self.stuck = 0.0, 0.0, 0.0, stuck
+    def __init__(self, reach: float = np.inf, stuck: float = np.inf, sticks: bool = True) -> None:
+        self.q, self.before, self.commanded, self.stuck, self.sticks = 0.0, 0.0, 0.0, stuck, sticks
         self.reach, self.pending, self.step = np.array([reach]), PendingCommands(0.12), 0
         self.command = np.zeros((2, 1))
 
@@ -29,8 +29,8 @@ class Gear:
         before = self.pending.commanded(time, acts)
         position, rate, left, sent, sent_rate, effort = np.zeros((6, 1))
         fill_set_points(
-            q, v, index, index, np.zeros((1, 4)), True, pull, PERIOD, PERIOD, 0.5 * CORRECTED, self.reach,
-            before is not None, *(before or (position, rate, position, rate)), 0.0 * q, 0.0 * q, np.ones(1), position,
+            q, v, index, index, np.zeros((1, 4)), True, pull, PERIOD, PERIOD, 0.5 * CORRECTED, self.sticks,
+            self.reach, before is not None, *(before or (position, rate, position, rate)), 0.0 * q, 0.0 * q, np.ones(1), position,
             rate, left, sent, sent_rate, effort,
         )  # fmt: skip
         self.pending.send(Sent(acts, PERIOD, pull, position, rate, left, time))
@@ -57,3 +57,11 @@ def test_the_set_point_of_a_gear_that_is_caught_asks_for_no_more_than_the_actuat
         gear.lead(0.1, 2.0)
         lacks.append(gear.commanded - gear.q)
     assert 0.0045 < lacks[-1] < 0.0075  # with what it moves on by until the next command
+
+
+def test_what_commands_that_came_late_left_behind_comes_back_where_no_gear_sticks():
+    free, geared = Gear(stuck=0.2, sticks=False), Gear(stuck=0.2)
+    for _ in range(500):
+        free.lead(0.01, 2.0)
+        geared.lead(0.01, 2.0)
+    assert abs(free.commanded - free.q) < 0.2 * abs(geared.commanded - geared.q)
