@@ -906,8 +906,8 @@ class QPController(SampledController):
         self._set_points(
             q, v, self.equations.drive_q, self.equations.parts.drive, moved, gains is not None, solution.actuator,
             lasts, acts - time, CORRECTED * elapsed / (elapsed + acts - time), self.robot.driven_by_servos, self._reach,
-            before is not None, *(before or (position, rate, position, rate)), solution.effort, more, self._effort, position, rate, left,
-            commanded_position, commanded_rate, effort,
+            before is not None, *(before or (position, rate, position, rate)), solution.effort, more, self._effort,
+            position, rate, left, commanded_position, commanded_rate, effort,
         )  # fmt: skip
         self.solution = MotionSolution(effort, *solution[1:])
         self._pending.send(Sent(acts, lasts, solution.motion, position, rate, left, time))

@@ -30,8 +30,8 @@ class Gear:
         position, rate, left, sent, sent_rate, effort = np.zeros((6, 1))
         fill_set_points(
             q, v, index, index, np.zeros((1, 4)), True, pull, PERIOD, PERIOD, 0.5 * CORRECTED, self.sticks,
-            self.reach, before is not None, *(before or (position, rate, position, rate)), 0.0 * q, 0.0 * q, np.ones(1), position,
-            rate, left, sent, sent_rate, effort,
+            self.reach, before is not None, *(before or (position, rate, position, rate)), 0.0 * q, 0.0 * q, np.ones(1),
+            position, rate, left, sent, sent_rate, effort,
         )  # fmt: skip
         self.pending.send(Sent(acts, PERIOD, pull, position, rate, left, time))
         self.before, self.step = self.q, self.step + 1
