@@ -215,7 +215,8 @@ class QPController(SampledController):
         self._effort = np.array([each.effort for each in robot.actuators])
         self._limited_by = "the actuators' rates allow"
         self._oldest = (OLDEST + 1e-5) * period
-        self._delayed = ON_SERVOS if robot.driven_by_servos else DELAYED
+        self._sticks = robot.driven_by_servos
+        self._delayed = ON_SERVOS if self._sticks else DELAYED
         self._automatic = bandwidth_of(self.equations, period, self._delayed)
         self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
         self._growth = HeldGrowth(self.equations, self._effort)
@@ -905,7 +906,7 @@ class QPController(SampledController):
         before = self._pending.commanded(time, acts) if acts > time else None
         self._set_points(
             q, v, self.equations.drive_q, self.equations.parts.drive, moved, gains is not None, solution.actuator,
-            lasts, acts - time, CORRECTED * elapsed / (elapsed + acts - time), self.robot.driven_by_servos, self._reach,
+            lasts, acts - time, CORRECTED * elapsed / (elapsed + acts - time), self._sticks, self._reach,
             before is not None, *(before or (position, rate, position, rate)), solution.effort, more, self._effort,
             position, rate, left, commanded_position, commanded_rate, effort,
         )  # fmt: skip
