@@ -697,7 +697,7 @@ class ControllerNode(RobotNode):
             self._control(message)
 
     def _take_goal_pose(self, message: PoseStamped) -> None:
-        """A goal of the topic: at once where the controller takes streams and looks for no ways, else as services."""
+        """A goal of the topic: at once where the controller takes streams and needs no equilibria, else as services."""
         if self.controller.streams_goals and not self.controller.needs_equilibria:
             self._stream_goal(message)
             return

@@ -4,3 +4,6 @@
 `reader` reads bags, whole or broken, `repair` completes broken ones. `decoding` makes numbers of messages, `contents`
 says what a bag knows of its robot, `comparison` finds where two bags differ, `report` makes a page of one.
 """
+
+RECORDING = "recording into"
+"""What a recorder logs before the name of its bag when the first message has come."""

@@ -15,6 +15,7 @@ from rich.markup import escape
 from tensegrity_dynamics.ending import Ending, leave
 from tensegrity_dynamics.errors import TensegrityError
 
+from ..bags import RECORDING
 from ..output import console, print_json, print_table, progress, table
 from .arguments import JsonOption, check_picture
 
@@ -25,8 +26,6 @@ bag = typer.Typer(
     help="Bags: record a running robot, look at recordings, compare, repair. `tensegrity up replay BAG` replays one.",
 )
 
-RECORDING = "recording into"
-"""What the recorder logs when the first message has come."""
 CLOSING_S = 60.0
 """Time [s] that the recorder may take to close the bag on a busy machine."""
 BagArgument = Annotated[Path, typer.Argument(help="a bag: its folder, or a .mcap or .db3 file", show_default=False)]
@@ -63,7 +62,7 @@ def record_command(
                 ending.wait(0.2)
                 if not began and RECORDING in nodes.last_words("recorder"):
                     began = True
-                    console.print(f"recording into {target}; Ctrl-C ends it.", markup=False)
+                    console.print(f"{RECORDING} {target}; Ctrl-C ends it.", markup=False)
             for status in nodes.ended().values():
                 words = nodes.last_words("recorder")
                 raise TensegrityError(words or f"the recorder ended with status {status}.")

@@ -52,6 +52,7 @@ def compile_kernels(
     """Compile the hot functions, in processes side by side; they stay on disk until the code changes."""
     began = time.monotonic()
     end_with_parent()
+    gc.set_threshold(FEWER_COLLECTIONS)
     if controller is not None:
         if not robot:
             raise TensegrityError("--controller is of a robot: name the robot, too.")
@@ -59,13 +60,11 @@ def compile_kernels(
             _compile_for_nodes(name, controller)
         return
     if robot:
-        gc.set_threshold(FEWER_COLLECTIONS)
         for word in robot:
             name, _, use = word.rpartition(":")
             name, uses = (name, (use,)) if name and use in USES else (word, USES)
-            kernels = [
-                CompiledKernels(name, each) for each in _controllers(name, uses)
-            ]  # of the sources as they are now
+            # before the work: it belongs to the sources as they are now
+            kernels = [CompiledKernels(name, each) for each in _controllers(name, uses)]
             _work(name, _tasks(name, uses))
             _note(name, kernels)
         return

@@ -135,11 +135,13 @@ def up(
     with contextlib.ExitStack() as release:
         with Ending() as ending:
             kernels = CompiledKernels(robot, controller)
-            if not kernels.are_ready:  # said at once: loading the robot compiles a part of it
-                console.print(kernels.why, soft_wrap=True, highlight=False)
+            compiles = not kernels.are_ready
             folder = release.enter_context(temporary_folder("emulated")) if what == "hardware" else None
-            graph = resolve(replace(choices, folder=Path(folder) if folder else None))
-            check_ports(graph)
+            with console.status(kernels.why if compiles else "loading the robot"):  # which compiles a part of it
+                graph = resolve(replace(choices, folder=Path(folder) if folder else None))
+                check_ports(graph)
+            if compiles:  # said for good when nothing that was asked for is wrong
+                console.print(kernels.why, soft_wrap=True, highlight=False)
             loaded, loose = _checked(robot, tour)
             if loose:
                 if tour or what != "sim":

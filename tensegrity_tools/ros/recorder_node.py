@@ -31,6 +31,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.ros.robot_node import ERROR, OK, WARN, RobotNode, run_node
 
+from ..bags import RECORDING
 from ..bags.contents import PARAMETERS, ROBOT_FILE
 from ..bags.decoding import without_surplus
 from ..bags.message_types import MessageTypes
@@ -235,7 +236,7 @@ class RecorderNode(RobotNode):
             waiting = [each for each in self._waiting if time.monotonic() - self._asked[each] < ANSWER_TIME]
             self._ready = self._writer is None or (bool(self._heard) and not (missing or waiting))
             if self._ready and self._writer is not None:
-                self.get_logger().info(f"recording into {self._path}")
+                self.get_logger().info(f"{RECORDING} {self._path}")
                 self.set_status(OK, "recording")
                 self.report()
             if missing and late > 5.0:
