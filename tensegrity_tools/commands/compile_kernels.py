@@ -70,6 +70,7 @@ def compile_kernels(
         return
     words = [sys.executable, "-m", "tensegrity_tools.cli", "compile"]
     running = [subprocess.Popen([*words, *part], stdout=subprocess.PIPE, text=True) for part in PARTS]
+    _work("mechanisms", SHARED)
     failed = []
     for part, process in zip(PARTS, running, strict=True):
         assert process.stdout is not None
@@ -81,6 +82,22 @@ def compile_kernels(
         console.print(f"not everything could be compiled (for {'; '.join(failed)}); the rest follows at first use.")
         sys.exit(1)
     console.print(f"compiled in {time.monotonic() - began:.0f} s")
+
+
+def _routed_cables() -> None:
+    from tensegrity_dynamics.mechanisms.routing import late_call
+
+    late_call.kernel_address(), late_call.rigid_kernel_address(), late_call.held_kernel_address()
+
+
+def _ground() -> None:
+    from tensegrity_dynamics.mechanisms.touch import late_call
+
+    late_call.kernel_address()
+
+
+SHARED = (("routed cables", _routed_cables), ("ground", _ground))
+"""What robots with routed cables or a ground under mechanisms have in common; no shipped robot compiles it."""
 
 
 def _work(name: str, tasks: Iterable[tuple[str, Callable[[], Any]]]) -> None:
