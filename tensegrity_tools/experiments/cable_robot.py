@@ -269,11 +269,13 @@ def draw(result: dict[str, Any], path: Path) -> None:
     axes[0].set_ylabel("tension [N]")
     axes[0].legend(fontsize=8, ncols=2)
     for what, rows in result["errors"].items():
-        axes[1].semilogy(result["checked"], np.linalg.norm(np.asarray(rows)[:, :3], axis=1), "o-", label=f"{what}, m")
-        axes[1].semilogy(
-            result["checked"], np.linalg.norm(np.asarray(rows)[:, 3:], axis=1), "x--", label=f"{what}, rad"
-        )
+        for part, style, unit in ((slice(0, 3), "o-", "m"), (slice(3, 6), "x--", "rad")):
+            errors = np.linalg.norm(np.asarray(rows)[:, part], axis=1)
+            errors[errors == 0.0] = np.nan  # no point on a logarithmic axis
+            axes[1].semilogy(result["checked"], errors, style, label=f"{what}, {unit}")
+    axes[0].set_title("tensions", fontsize=10)
     axes[1].set_xlabel("share of the path")
+    axes[1].set_ylabel("error [m], [rad]")
     axes[1].set_title("error of the pose at rest", fontsize=10)
     axes[1].legend(fontsize=8)
     for each in axes:

@@ -168,18 +168,18 @@ def draw(result: dict[str, Any], path: Path) -> None:
     for key, label in (("pseudo_inverse_s", "pinv"), ("inverse_dense_s", "H* dense"), ("inverse_sparse_s", "H* sparse"),
                        ("applied_s", "applied, connected")):  # fmt: skip
         two.semilogy(nodes, [row[key] for row in rows], label=label)
-    two.set(xlabel="nodes", ylabel="s per inversion", title="figure 2")
+    two.set(xlabel="nodes", ylabel="time [s]", title="time of an inversion (figure 2)")
     two.legend()
     three.plot(result["figure_3"]["columns"], result["figure_3"]["rows"], ".", markersize=3)
     three.invert_yaxis()
-    three.set(title="figure 3: D of 6 nodes")
+    three.set(xlabel="column", ylabel="row", title="numbers in D of 6 nodes (figure 3)")
     for key, label in (("numbers_document", "positions, n(n + m)"), ("numbers_dense", "positions, dense"),
                        ("numbers_ours", "connected pairs")):  # fmt: skip
         four.plot(nodes, [row[key] for row in rows], label=label)
-    four.set(xlabel="nodes", ylabel="numbers per time point", title="figure 4", yscale="log")
+    four.set(xlabel="nodes", ylabel="numbers per time point", title="size of a linear model (figure 4)", yscale="log")
     four.legend()
     for name, values in result["figure_5"]["errors_m"].items():
         five.semilogy(result["figure_5"]["times_s"], np.maximum(values, 1e-18), label=name)
-    five.set(xlabel="s", ylabel="m", title="figure 5")
+    five.set(xlabel="time [s]", ylabel="distance [m]", title="farthest from node positions (figure 5)")
     five.legend()
     save_picture(figure, path, dpi=150)

@@ -567,6 +567,6 @@ def draw(result: dict[str, Any], path: Path) -> None:
             axis.loglog(curves["angle_rad"], curves[name][what], style, label=name)
         axis.set_xlabel("polar angle [rad]")
         axis.set_title("norm of the Jacobian" if what == "norm" else "condition number")
-        axis.legend(loc="best")
+        axis.legend(loc="best", title="at the vertical")
         axis.grid(alpha=0.3)
     save_picture(figure, path, dpi=120)
