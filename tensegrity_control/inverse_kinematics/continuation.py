@@ -36,6 +36,9 @@ class ContinuationSettings:
         unbounded_step: part of that travel that no step to the goal exceeds.
         tolerance_curvature: part of a step by which the nodes may miss the linear prediction; more is taken for a jump
             to another equilibrium.
+        tolerance_sag: part of its reserve above the floor that a tendon may lose halfway between two equilibria, where
+            rest lengths are interpolated. Long stiff tendons need it: small errors of length take all their tension.
+        least_sag: the same in parts of the mean tension, for tendons that run along their floor.
         tolerance_settled: part of that travel, of a last step below which redundant tendons have settled.
         max_settling_steps: steps at the goal in which they may settle.
         max_corrections: Newton steps that bring one step back to its limits and to the goal.
@@ -50,7 +53,9 @@ class ContinuationSettings:
     largest_step: float = 0.1
     smallest_step: float = 1e-6
     unbounded_step: float = 20.0
-    tolerance_curvature: float = 0.25
+    tolerance_curvature: float = 0.1
+    tolerance_sag: float = 0.25
+    least_sag: float = 1e-3
     tolerance_settled: float = 1e-6
     max_settling_steps: int = 12
     max_corrections: int = 4
@@ -226,14 +231,14 @@ class Continuation:
         moved, deviation = self.attempt(self.equilibrium, slopes, step.change)
         if moved is not None:
             moved = self.correct(moved, limits, step)
-        if moved is not None and not self.nearer(moved, step):
+        if moved is not None and not (self.nearer(moved, step) and self.stays_tight(slopes, moved)):
             moved = None
         if moved is None:
             self.radius = 0.5 * float(np.abs(step.change).max())
             return False
         self.path.append(moved)
         self.learn(step.change)
-        if deviation < 0.2 * SETTINGS.tolerance_curvature and step.confined:
+        if deviation < 0.5 * SETTINGS.tolerance_curvature and step.confined:
             self.radius = min(2.0 * self.radius, SETTINGS.largest_step * self.guard.length_scale)
         return True
 
@@ -250,6 +255,24 @@ class Continuation:
         ):
             return True
         self.trouble = "the pose hardly answers to the tendons in that direction"
+        return False
+
+    def stays_tight(self, slopes: Sensitivity, moved: StructureEquilibrium) -> bool:
+        """Whether tendons keep their reserve halfway to an equilibrium, where rest lengths are interpolated.
+
+        Tensions along the straight line between both rest lengths are cubics through the values and slopes at its ends.
+        """
+        before, guarded = self.equilibrium, self.guard.guarded
+        change = self.equilibria.positions(moved) - self.equilibria.positions(before)
+        bend = (slopes.tensions[guarded] - self.slopes(moved).tensions[guarded]) @ change
+        ends = np.minimum(before.tensions[guarded], moved.tensions[guarded])
+        reserve = np.maximum(ends - self.guard.floors, 0.0)
+        allowed = SETTINGS.tolerance_sag * reserve + SETTINGS.least_sag * self.guard.tension_scale
+        low = np.flatnonzero(-bend / 8.0 > allowed)
+        if low.size == 0:
+            return True
+        names = ", ".join(moved.structure.member_names[k] for k in guarded[low])
+        self.trouble = f"{names} would lose tension between two steps"
         return False
 
     def learn(self, change: Array) -> None:

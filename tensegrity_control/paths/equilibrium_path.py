@@ -4,8 +4,9 @@ Actuator positions follow a monotone cubic (C1, no overshoot between two equilib
 between) over the path parameter, which runs from 0 to 1 in proportion to the time that the slowest actuator needs at
 its full rate. Poses follow cubic Hermite pieces from the poses at the equilibria and their exact rates J dd/ds; each
 rotation piece runs in the rotation vector from its own start, r, with dr/ds = J_l(r)^-1 w. Where that differs from the
-equilibrium in the middle of a piece by more than the map's `path_tolerance`, the piece is halved; so every point in
-between is an equilibrium that has been looked at.
+equilibrium in the middle of a piece by more than the map's `path_tolerance`, the piece is halved. Where a tendon would
+go slack or below its minimum tension, because the cubic leaves the straight line between two equilibria, the cubic gets
+further equilibria on that line.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import PchipInterpolator, PPoly
 
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.rotations import (
     matrix_from_quaternion,
     matrix_from_vector,
@@ -30,6 +32,7 @@ from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 
 from ..inverse_kinematics.equilibrium_map import EquilibriumMap
 from ..inverse_kinematics.pose_goal import rotation_error_rate
+from ..tension_floor import TOLERANCE as FLOOR_TOLERANCE
 from ..trajectories.splines import PiecewisePolynomial
 
 SPACING = 0.02
@@ -52,7 +55,8 @@ class EquilibriumPath:
         parameters_of_path: parameter of each equilibrium of the argument `path`.
 
     Raises:
-        TensegrityError: a point between two equilibria has no stable one, or a tendon goes slack there.
+        TensegrityError: a point between two equilibria has no stable one, or a tendon goes slack there, or below its
+            minimum tension, although the interpolation was refined.
     """
 
     def __init__(self, equilibria: EquilibriumMap[Any], path: Sequence[Any], keep: Sequence[int] = ()) -> None:
@@ -165,9 +169,27 @@ class EquilibriumPath:
         return kept
 
     def _tabulate(self, parameters: Array, positions: Array, path: list[Any]) -> None:
-        self._positions = PiecewisePolynomial(PchipInterpolator(parameters, positions))
-        knots = [(float(s), each, self._motion(float(s), each)) for s, each in zip(parameters, path, strict=True)]
-        pieces = [part for before, after in pairwise(knots) for part in self._halved(before, after)]
+        while True:
+            self._positions = PiecewisePolynomial(PchipInterpolator(parameters, positions))
+            knots = [(float(s), each, self._motion(float(s), each)) for s, each in zip(parameters, path, strict=True)]
+            pieces: list[tuple[Any, Any, Array]] = []
+            failed: list[int] = []
+            for number, (before, after) in enumerate(pairwise(knots)):
+                try:
+                    pieces += self._halved(before, after)
+                except TensegrityError:
+                    if after[0] - before[0] < SMALLEST_PIECE:
+                        raise
+                    failed.append(number)
+            if not failed:
+                break
+            # The cubic is too far from the straight line between two equilibria: it gets the equilibrium halfway there.
+            for number in reversed(failed):
+                middle = 0.5 * (positions[number] + positions[number + 1])
+                path.insert(number + 1, self.equilibria.solve(middle, path[number]))
+                positions = np.insert(positions, number + 1, middle, axis=0)
+                halfway = 0.5 * (parameters[number] + parameters[number + 1])
+                parameters = np.insert(parameters, number + 1, halfway)
         knots = [knots[0], *(after for _, after, _ in pieces)]
         self._knots = [s for s, _, _ in knots]
         self.parameters, self.equilibria_on_it = np.array(self._knots), tuple(each for _, each, _ in knots)
@@ -186,6 +208,7 @@ class EquilibriumPath:
             return [(before, after, piece)]
         middle = 0.5 * (before[0] + after[0])
         equilibrium = self.equilibria.solve(self.positions(middle), before[1])
+        self._check_floors(equilibrium, before[1], after[1])
         knot = (middle, equilibrium, self._motion(middle, equilibrium))
         value = np.array([(middle - before[0]) ** k for k in (3, 2, 1, 0)]) @ piece
         turn = matrix_from_vector(value[3:]) @ matrix_from_quaternion(before[1].pose[1])
@@ -194,6 +217,20 @@ class EquilibriumPath:
         if np.max(np.abs(error)) <= 2.0**4 * tolerance or after[0] - before[0] < SMALLEST_PIECE:
             return [(before, knot, _pose_piece(before, knot)), (knot, after, _pose_piece(knot, after))]
         return self._halved(before, knot) + self._halved(knot, after)
+
+    def _check_floors(self, equilibrium: Any, before: Any, after: Any) -> None:
+        """Raise TensegrityError where a tendon falls below its floor between two equilibria that keep it."""
+        floors = self.equilibria.tension_floors
+        if not any(floors.values()):
+            return
+        ends = np.minimum(self.equilibria.tensions(before), self.equilibria.tensions(after))
+        low = (1.0 - FLOOR_TOLERANCE) * np.minimum(list(floors.values()), ends)
+        tensions = self.equilibria.tensions(equilibrium)
+        broken = [name for name, each, least in zip(floors, tensions, low, strict=True) if each < least]
+        if broken:
+            raise TensegrityError(
+                f"a point of the path leaves {', '.join(broken)} below the minimum tension; take a smaller motion."
+            )
 
 
 def _pose_piece(before: tuple[Any, ...], after: tuple[Any, ...]) -> Array:

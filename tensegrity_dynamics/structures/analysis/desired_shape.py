@@ -317,10 +317,43 @@ class _Problem:
 
     def _pushing(self, rows: Sequence[int]) -> NoEquilibriumError:
         names = ", ".join(self.structure.member_names[self.moving[k]] for k in list(rows)[:8])
+        low, high = self._possible_means()
+        if self.prestress is not None and high > 1e-9 * self.force and not low <= self.prestress <= high:
+            allowed = f"above {low:.4g} N" if np.isinf(high) else f"of {low:.4g} to {high:.4g} N"
+            return NoEquilibriumError(
+                f"with a mean tension of {self.prestress:.4g} N {names} would carry nothing or push: at these nodes "
+                f"weight and loads allow means {allowed}. Change it, give `tensions` of members instead, or move the "
+                "nodes."
+            )
         return NoEquilibriumError(
             f"at these nodes no tensions balance in which every tendon pulls: {names} would carry nothing or push. "
             "Take out what does not pull, make it a bar, or move the nodes."
         )
+
+    def _possible_means(self) -> tuple[float, float]:
+        """Lowest and highest mean tension [N] in balance with every tendon pulling; (inf, -inf) if there is none."""
+        from scipy.optimize import linprog  # here, so that importing the package stays quick
+
+        nodes, count = self.structure.nodes, self.moving.size
+        balance, prescribed = equilibrium_matrix(self.structure, nodes), self._rows(nodes)
+        fixed = len(prescribed[1]) - (self.prestress is not None and self.pulls.size > 0)
+        mean = np.zeros(count)
+        mean[self.pulls] = 1.0 / max(self.pulls.size, 1)
+        lowest = np.full(count, -np.inf)
+        lowest[self.pulls] = 0.0
+        ends = []
+        for sign in (1.0, -1.0):
+            found = linprog(
+                sign * mean,
+                A_eq=np.vstack((balance, prescribed[0][:fixed])),
+                b_eq=np.concatenate((self.loads, prescribed[1][:fixed])) / self.force,
+                bounds=np.column_stack((lowest, np.full(count, np.inf))),
+                method="highs",
+            )
+            if found.status not in (0, 3):
+                return np.inf, -np.inf
+            ends.append(-sign * np.inf if found.status == 3 else self.force * sign * float(found.fun))
+        return ends[0], ends[1]
 
 
 def _bounded(matrix: NDArray, right: NDArray, pulls: NDArray, least: float, scale: float) -> NDArray:

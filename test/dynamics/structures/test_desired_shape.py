@@ -107,6 +107,19 @@ def test_tendons_that_would_push_are_named() -> None:
         find_rest_lengths(line, prestress=10.0)
 
 
+def test_a_mean_that_the_weight_does_not_allow_is_refused_with_those_that_it_allows() -> None:
+    corners = {"a": [-3.0, -3.0, 4.0], "b": [3.0, -3.0, 4.0], "c": [3.0, 3.0, 4.0], "d": [-3.0, 3.0, 4.0]}
+    members = [(f"to_{name}", "tendon", name, "load", 1e4, 4.0) for name in corners]
+    hanging = make_structure(
+        {**corners, "load": [0.5, 0.2, 0.0]}, members, fixed=tuple(corners), node_masses={"load": 10.0},
+        gravity=(0.0, 0.0, -9.81),
+    )  # fmt: skip
+    with pytest.raises(NoEquilibriumError, match=r"weight and loads allow means of [\d.]+ to [\d.]+ N"):
+        find_rest_lengths(hanging, prestress=200.0)
+    tension = find_rest_lengths(hanging, tensions={"to_a": 30.0}).tensions
+    assert tension.min() > 0.0 and tension[0] == pytest.approx(30.0)
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
