@@ -224,14 +224,9 @@ class Driver:
         """Tell who publishes commands at present: more than one hold the robot."""
         self._cycle.gate.streams.publishers = tuple(names)
 
-    def run(self, period: float, clock: float) -> SafetyStep:
-        """Run one bus cycle: read, detect faults, limit, write.
-
-        Args:
-            period: time since the last cycle by a monotonic clock [s].
-            clock: time of the clock that stamps commands [s].
-        """
-        return self._cycle.run(period, clock)
+    def run(self, period: float, clock: float, since_begin: Callable[[], float] | None = None) -> SafetyStep:
+        """Run one bus cycle: read, detect faults, limit, write; see `DriverCycle.run`."""
+        return self._cycle.run(period, clock, since_begin)
 
     def jog(self, name: str, length: float) -> None:
         """Move one tendon with a fault slowly to a length [m] within its limits, to remove the cause.

@@ -7,7 +7,7 @@ per period. It runs on real buses, emulated ones and simulated spools alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -153,15 +153,16 @@ class DriverCycle:
         self._drop_commands()
         self.gate.begin_again(clock)
 
-    def run(self, period: float, clock: float) -> SafetyStep:
+    def run(self, period: float, clock: float, since_begin: Callable[[], float] | None = None) -> SafetyStep:
         """Run one cycle.
 
         Args:
             period: time since the last cycle by a monotonic clock [s].
             clock: time of the clock that stamps commands [s].
+            since_begin: time since the begin of this cycle by the clock of `period` [s]; None: reading takes no time.
         """
         self.counter.count(period)
-        self._read(period, clock)
+        self._read(period, clock, since_begin)
         errors, self._read_errors = self._read_errors, ()
         set_points, self._set_points = self._set_points, {}
         age = max(0.0, clock - self._set_at) if math.isfinite(clock - self._set_at) else 0.0
@@ -195,7 +196,7 @@ class DriverCycle:
     def _drop_commands(self) -> None:
         self._set_points, self._command_age, self._waits, self._refusals = {}, None, None, ()
 
-    def _read(self, period: float, clock: float) -> None:
+    def _read(self, period: float, clock: float, since_begin: Callable[[], float] | None = None) -> None:
         try:
             raw, bus = self.link.read()
         except BusError as error:  # such as an unplugged adapter: no servo answers, and all readings age
@@ -209,7 +210,8 @@ class DriverCycle:
         command = CommandState(
             self.gate.source, self._command_age, contest, self._refusals, self.gate.stopped, self._waits
         )
-        self.readings = Readings(tendons, bus, period, clock - self._clock, command)
+        read_time = 0.0 if since_begin is None else since_begin()
+        self.readings = Readings(tendons, bus, period, clock - self._clock, command, read_time)
         self._clock = clock
 
     def _write(self, commands: Mapping[str, DriveCommand]) -> tuple[str, ...]:

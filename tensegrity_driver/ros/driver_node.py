@@ -367,7 +367,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             self._stamp = self._now if self._lockstep else self._robot_clock.at(wall)
             if not self._lockstep:
                 driver.see_publishers(self.command_publishers())
-            step = driver.run(period, 1e-9 * self._stamp)
+            step = driver.run(
+                period, 1e-9 * self._stamp, None if self._lockstep else lambda: 1e-9 * (steady_time() - wall)
+            )
             if self._taken is not None:
                 self._taken.header.stamp = time_message(self._now)
                 self._timing.publish(self._taken)

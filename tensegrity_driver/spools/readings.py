@@ -102,6 +102,7 @@ class Readings:
     Attributes:
         tendons: by actuator. bus: state of the bus. command: state of the command gate.
         period: since the last cycle by a monotonic clock [s].
+        read_time: from the begin of the cycle until the last answer [s]; the servos were read at some time within it.
         clock_step: since the last cycle by the clock that stamps commands [s], or None.
     """
 
@@ -110,6 +111,7 @@ class Readings:
     period: float = 0.0
     clock_step: float | None = None
     command: CommandState = CommandState()
+    read_time: float = 0.0
 
 
 @dataclass(frozen=True)

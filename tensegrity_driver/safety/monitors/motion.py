@@ -41,34 +41,44 @@ ALONG = 0.1
 
 @tendon_monitor(FaultKind.RUNAWAY, FaultKind.WRONG_SIGN)
 class FollowingErrorMonitor(TendonMonitor):
-    """Motion that no command of the last cycles explains: without a command (runaway), or against it (wrong sign)."""
+    """Motion that no command of the last cycles explains: without a command (runaway), or against it (wrong sign).
+
+    Servos are read at some time between the begin of a cycle and the last answer. On a busy computer that is long, so
+    that more time may lie between two readings than between the cycles; a spool may use it at the commanded speed.
+    """
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
-        # (length, rise, fall, time) of each cycle; rise and fall are sums of all commanded motion up to then
-        self._past: deque[tuple[float, float, float, float]] = deque(
+        # (length, rise, fall, time, speed) of each cycle; rise and fall are sums of all commanded motion up to then.
+        # The length is nan where the motion up to then needs no explanation.
+        self._past: deque[tuple[float, float, float, float, float]] = deque(
             maxlen=settings.window + SHORT_CYCLES * settings.lag + 2
         )
         self._commanded_speed = commanded_speed_of(spool, settings)
         self._own = OwnSetPoint()
+        self._before = math.nan
 
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
         tendon, command = readings.tendons.get(self.spool.name), commands.get(self.spool.name)
         if command is not None and command.kind is Drive.TORQUE_OFF:
             self._past.clear()  # a spool without torque goes where its tendon pulls it
+            self._before = math.nan
             return None
         length = math.nan if tendon is None else tendon.length
+        before, self._before = self._before, length
         period = elapsed(readings, self.settings)
-        if command is not None and self._complies(command, length, period):
-            self._past.clear()  # a soft servo goes where it is pushed, as far as its stiffness lets it
-            return None
-        before = self._past[-1][0] if self._past else math.nan
-        step = self._commanded_speed(command, before, period) * period
+        speed = self._commanded_speed(command, before, period)
+        step = speed * period
         if abs(length - before) > possible_step(self.spool, self.settings, readings, 1):
             self._past.clear()  # no spool turns like that: the sensor jumped, which is another fault
-        rise, fall, time = self._past[-1][1:] if self._past else (0.0, 0.0, 0.0)
-        self._past.append((length, rise + max(step, 0.0), fall + min(step, 0.0), time + period))
-        return None if math.isnan(length) else self._compare(cycle, length)
+        rise, fall, time = self._past[-1][1:4] if self._past else (0.0, 0.0, 0.0)
+        # a soft servo goes where it is pushed, as far as its stiffness lets it
+        explained = command is not None and self._complies(command, length, period)
+        if explained:
+            self._past = deque(((math.nan, *each[1:]) for each in self._past), maxlen=self._past.maxlen)
+            length = math.nan
+        self._past.append((length, rise + max(step, 0.0), fall + min(step, 0.0), time + period, speed))
+        return None if math.isnan(length) else self._compare(cycle, length, readings.read_time)
 
     def _complies(self, command: DriveCommand, length: float, period: float) -> bool:
         """Whether the stiffness of a soft servo explains where it is.
@@ -83,10 +93,13 @@ class FollowingErrorMonitor(TendonMonitor):
         points = [each for each in (begin, self._own.at, command.value) if finite(each)]
         return min(points) - command.compliance <= length <= max(points) + command.compliance
 
-    def _compare(self, cycle: int, length: float) -> Fault | None:
+    def _compare(self, cycle: int, length: float, read_time: float) -> Fault | None:
         """Compare the motion since each cycle of the window with what was commanded since then, and lag before.
 
         The lag is time that a servo needs, so that short cycles after a long one are more of them.
+
+        Args:
+            read_time: s of this cycle within which the servos were read.
         """
         settings, past = self.settings, list(self._past)
         newest = len(past) - 1
@@ -98,8 +111,9 @@ class FollowingErrorMonitor(TendonMonitor):
             while first > 0 and past[start][3] - past[first][3] < (settings.lag - 0.5) * settings.period:
                 first -= 1
             before = past[first]
-            rise = settings.speed_gain * (past[newest][1] - before[1])
-            fall = settings.speed_gain * (past[newest][2] - before[2])
+            speeds = [each[4] for each in past[first + 1 :]]
+            rise = settings.speed_gain * (past[newest][1] - before[1] + read_time * max(0.0, *speeds))
+            fall = settings.speed_gain * (past[newest][2] - before[2] + read_time * min(0.0, *speeds))
             if fall - settings.motion_tolerance <= moved <= rise + settings.motion_tolerance:
                 continue
             direction = "paid out" if moved > 0.0 else "wound in"
@@ -227,7 +241,7 @@ class StuckMonitor(TendonFindingMonitor):
 
 def possible_step(spool: Spool, settings: SafetySettings, readings: Readings, cycles: int) -> float:
     """Largest change of length [m] in some cycles, sensor error included."""
-    period = max(settings.period, elapsed(readings, settings))
+    period = max(settings.period, elapsed(readings, settings)) + readings.read_time
     return spool.actuator.rate * settings.speed_gain * period * cycles + settings.jump
 
 

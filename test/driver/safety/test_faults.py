@@ -272,6 +272,23 @@ def test_a_servo_that_still_turns_as_long_as_a_command_takes_is_no_runaway_howev
         last = time
 
 
+@pytest.mark.parametrize("late", [True, False])
+def test_a_cycle_whose_reading_takes_long_is_no_runaway_unless_the_spool_went_faster_than_commanded(late: bool) -> None:
+    motion, length = FollowingErrorMonitor(K.RUNAWAY, S, spool()), 0.22
+    command = DriveCommand(Drive.VELOCITY, -0.015, 0.015, 200.0)
+    found = []
+    for cycle in range(40):
+        read_time = 0.2 if cycle == 30 else 0.002
+        length -= 0.015 * (0.02 + (0.2 if cycle == 30 else 0.0))
+        tendon = TendonReading("draw_1", length, math.nan, math.nan, ServoReading("draw_1"))
+        readings = Readings({"draw_1": tendon}, period=0.02, read_time=read_time if late else 0.002)
+        found.append(motion.update(cycle, readings, {"draw_1": command}))
+        if cycle == 30:
+            break
+    assert found[:30] == [None] * 30
+    assert (found[30] is None) == late
+
+
 def test_a_finding_that_is_false_moves_nothing_and_no_servo_lets_go() -> None:
     for encoder in (False, True):
         cell = Cell(encoder=encoder)
