@@ -72,6 +72,7 @@ class EquilibriumPath:
         self._ends = (positions[0], positions[-1])
         self.parameters, self.equilibria_on_it = np.array([0.0, 1.0]), (self.first, self.last)
         if moves:
+            self._floors = equilibria.tension_floors
             kept = self._spaced(sorted({0, len(path) - 1, *keep}))
             self._tabulate(self.parameters_of_path[kept], positions[kept], [path[k] for k in kept])
 
@@ -169,33 +170,41 @@ class EquilibriumPath:
         return kept
 
     def _tabulate(self, parameters: Array, positions: Array, path: list[Any]) -> None:
-        while True:
-            self._positions = PiecewisePolynomial(PchipInterpolator(parameters, positions))
-            knots = [(float(s), each, self._motion(float(s), each)) for s, each in zip(parameters, path, strict=True)]
-            pieces: list[tuple[Any, Any, Array]] = []
-            failed: list[int] = []
-            for number, (before, after) in enumerate(pairwise(knots)):
-                try:
-                    pieces += self._halved(before, after)
-                except TensegrityError:
-                    if after[0] - before[0] < SMALLEST_PIECE:
-                        raise
-                    failed.append(number)
-            if not failed:
-                break
-            # The cubic is too far from the straight line between two equilibria: it gets the equilibrium halfway there.
-            for number in reversed(failed):
-                middle = 0.5 * (positions[number] + positions[number + 1])
-                path.insert(number + 1, self.equilibria.solve(middle, path[number]))
-                positions = np.insert(positions, number + 1, middle, axis=0)
-                halfway = 0.5 * (parameters[number] + parameters[number + 1])
-                parameters = np.insert(parameters, number + 1, halfway)
+        self._positions = PiecewisePolynomial(PchipInterpolator(parameters, positions))
+        knots = [(float(s), each, self._motion(float(s), each)) for s, each in zip(parameters, path, strict=True)]
+        pieces: list[tuple[Any, Any, Array]] = []
+        failed: list[int] = []
+        for number, (before, after) in enumerate(pairwise(knots)):
+            try:
+                pieces += self._halved(before, after)
+            except TensegrityError:
+                if after[0] - before[0] < SMALLEST_PIECE:
+                    raise
+                failed.append(number)
+        if failed:
+            self._tabulate(*self._with_middles(parameters, positions, path, failed))
+            return
         knots = [knots[0], *(after for _, after, _ in pieces)]
         self._knots = [s for s, _, _ in knots]
         self.parameters, self.equilibria_on_it = np.array(self._knots), tuple(each for _, each, _ in knots)
         self._turns = [matrix_from_quaternion(before[1].pose[1]) for before, _, _ in pieces]
         coefficients = np.stack([coefficients for _, _, coefficients in pieces], axis=1)
         self._poses = PiecewisePolynomial(PPoly(coefficients, self.parameters))
+
+    def _with_middles(
+        self, parameters: Array, positions: Array, path: list[Any], pieces: list[int]
+    ) -> tuple[Array, Array, list[Any]]:
+        """The same knots with one more in the middle of some pieces, on the straight line between its two equilibria.
+
+        The cubic is too far from that line there: its tendons would go slack, or below their floor.
+        """
+        ends = np.array(pieces) + 1
+        middles = 0.5 * (positions[ends - 1] + positions[ends])
+        path = list(path)
+        for end, middle in zip(ends[::-1].tolist(), middles[::-1], strict=True):
+            path.insert(end, self.equilibria.solve(middle, path[end - 1]))
+        halfway = 0.5 * (parameters[ends - 1] + parameters[ends])
+        return np.insert(parameters, ends, halfway), np.insert(positions, ends, middles, axis=0), path
 
     def _motion(self, parameter: float, equilibrium: Any) -> Array:
         """(6,) rate of the pose per unit of the path parameter."""
@@ -220,7 +229,7 @@ class EquilibriumPath:
 
     def _check_floors(self, equilibrium: Any, before: Any, after: Any) -> None:
         """Raise TensegrityError where a tendon falls below its floor between two equilibria that keep it."""
-        floors = self.equilibria.tension_floors
+        floors = self._floors
         if not any(floors.values()):
             return
         ends = np.minimum(self.equilibria.tensions(before), self.equilibria.tensions(after))

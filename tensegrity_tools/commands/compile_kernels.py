@@ -70,7 +70,7 @@ def compile_kernels(
         return
     words = [sys.executable, "-m", "tensegrity_tools.cli", "compile"]
     running = [subprocess.Popen([*words, *part], stdout=subprocess.PIPE, text=True) for part in PARTS]
-    _work("mechanisms", SHARED)
+    _work("mechanisms", [("routed cables and ground", _compile_late_kernels)])
     failed = []
     for part, process in zip(PARTS, running, strict=True):
         assert process.stdout is not None
@@ -84,20 +84,15 @@ def compile_kernels(
     console.print(f"compiled in {time.monotonic() - began:.0f} s")
 
 
-def _routed_cables() -> None:
-    from tensegrity_dynamics.mechanisms.routing import late_call
+def _compile_late_kernels() -> None:
+    """Compile the kernels of routed cables and of the ground under mechanisms, which no shipped robot has."""
+    from tensegrity_dynamics.mechanisms.routing import late_call as routing
+    from tensegrity_dynamics.mechanisms.touch import late_call as ground
 
-    late_call.kernel_address(), late_call.rigid_kernel_address(), late_call.held_kernel_address()
-
-
-def _ground() -> None:
-    from tensegrity_dynamics.mechanisms.touch import late_call
-
-    late_call.kernel_address()
-
-
-SHARED = (("routed cables", _routed_cables), ("ground", _ground))
-"""What robots with routed cables or a ground under mechanisms have in common; no shipped robot compiles it."""
+    for address in (
+        routing.kernel_address, routing.rigid_kernel_address, routing.held_kernel_address, ground.kernel_address
+    ):  # fmt: skip
+        address()
 
 
 def _work(name: str, tasks: Iterable[tuple[str, Callable[[], Any]]]) -> None:

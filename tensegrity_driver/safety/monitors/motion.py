@@ -49,14 +49,14 @@ class FollowingErrorMonitor(TendonMonitor):
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
-        # (length, rise, fall, time, speed) of each cycle; rise and fall are sums of all commanded motion up to then.
-        # The length is nan where the motion up to then needs no explanation.
+        # (length, rise, fall, time, speed) of each cycle; rise and fall are sums of all commanded motion up to then
         self._past: deque[tuple[float, float, float, float, float]] = deque(
             maxlen=settings.window + SHORT_CYCLES * settings.lag + 2
         )
         self._commanded_speed = commanded_speed_of(spool, settings)
         self._own = OwnSetPoint()
         self._before = math.nan
+        self._unexplained = 0  # newest cycles of these, since the servo last complied: from them motion is judged
 
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
         tendon, command = readings.tendons.get(self.spool.name), commands.get(self.spool.name)
@@ -74,11 +74,9 @@ class FollowingErrorMonitor(TendonMonitor):
         rise, fall, time = self._past[-1][1:4] if self._past else (0.0, 0.0, 0.0)
         # a soft servo goes where it is pushed, as far as its stiffness lets it
         explained = command is not None and self._complies(command, length, period)
-        if explained:
-            self._past = deque(((math.nan, *each[1:]) for each in self._past), maxlen=self._past.maxlen)
-            length = math.nan
+        self._unexplained = 0 if explained else self._unexplained + 1
         self._past.append((length, rise + max(step, 0.0), fall + min(step, 0.0), time + period, speed))
-        return None if math.isnan(length) else self._compare(cycle, length, readings.read_time)
+        return None if explained or math.isnan(length) else self._compare(cycle, length, readings.read_time)
 
     def _complies(self, command: DriveCommand, length: float, period: float) -> bool:
         """Whether the stiffness of a soft servo explains where it is.
@@ -103,7 +101,8 @@ class FollowingErrorMonitor(TendonMonitor):
         """
         settings, past = self.settings, list(self._past)
         newest = len(past) - 1
-        for start in range(newest - 1, max(newest - settings.window, 0) - 1, -1):
+        oldest = max(newest - min(settings.window, self._unexplained - 1), 0)
+        for start in range(newest - 1, oldest - 1, -1):
             moved = length - past[start][0]
             if not abs(moved) > settings.motion_tolerance:  # nan where nothing was read
                 continue
@@ -241,8 +240,8 @@ class StuckMonitor(TendonFindingMonitor):
 
 def possible_step(spool: Spool, settings: SafetySettings, readings: Readings, cycles: int) -> float:
     """Largest change of length [m] in some cycles, sensor error included."""
-    period = max(settings.period, elapsed(readings, settings)) + readings.read_time
-    return spool.actuator.rate * settings.speed_gain * period * cycles + settings.jump
+    time = max(settings.period, elapsed(readings, settings)) * cycles + readings.read_time
+    return spool.actuator.rate * settings.speed_gain * time + settings.jump
 
 
 def commanded_speed(command: DriveCommand | None, length: float, spool: Spool, period: float) -> float:

@@ -223,6 +223,19 @@ class _Problem:
 
     def _rows(self, nodes: NDArray) -> tuple[NDArray, NDArray]:
         """What is prescribed besides balance, as rows over the tensions: named ones, kept ones, and the mean."""
+        rows, right = self._member_rows(nodes)
+        if self.prestress is None or not self.pulls.size:
+            return rows, right
+        return np.vstack((rows, self._mean_row())), np.append(right, self.prestress)
+
+    def _mean_row(self) -> NDArray:
+        """(a,) of the tensions: their mean over tendons and springs."""
+        mean = np.zeros(self.moving.size)
+        mean[self.pulls] = 1.0 / max(self.pulls.size, 1)
+        return mean
+
+    def _member_rows(self, nodes: NDArray) -> tuple[NDArray, NDArray]:
+        """The rows of single members alone: named tensions and kept rest lengths."""
         structure, count = self.structure, self.moving.size
         rows, right = [], []
         _, lengths = member_directions(structure, nodes)
@@ -234,11 +247,6 @@ class _Problem:
             stretch = lengths[k] - structure.rest_lengths[k]
             rows.append(np.eye(count)[row])
             right.append(_tension(structure, k, float(stretch)))
-        if self.prestress is not None and self.pulls.size:
-            mean = np.zeros(count)
-            mean[self.pulls] = 1.0 / self.pulls.size
-            rows.append(mean)
-            right.append(self.prestress)
         return np.array(rows).reshape(-1, count), np.array(right)
 
     def _even(self, nodes: NDArray) -> NDArray:
@@ -335,18 +343,15 @@ class _Problem:
         from scipy.optimize import linprog  # here, so that importing the package stays quick
 
         nodes, count = self.structure.nodes, self.moving.size
-        balance, prescribed = equilibrium_matrix(self.structure, nodes), self._rows(nodes)
-        fixed = len(prescribed[1]) - (self.prestress is not None and self.pulls.size > 0)
-        mean = np.zeros(count)
-        mean[self.pulls] = 1.0 / max(self.pulls.size, 1)
+        rows, right = self._member_rows(nodes)
         lowest = np.full(count, -np.inf)
         lowest[self.pulls] = 0.0
         ends = []
         for sign in (1.0, -1.0):
             found = linprog(
-                sign * mean,
-                A_eq=np.vstack((balance, prescribed[0][:fixed])),
-                b_eq=np.concatenate((self.loads, prescribed[1][:fixed])) / self.force,
+                sign * self._mean_row(),
+                A_eq=np.vstack((equilibrium_matrix(self.structure, nodes), rows)),
+                b_eq=np.concatenate((self.loads, right)) / self.force,
                 bounds=np.column_stack((lowest, np.full(count, np.inf))),
                 method="highs",
             )
