@@ -383,11 +383,13 @@ class SafetyLayer:
                 del self._follow[name]
         if blind:
             length = math.nan
+        seen = None if blind else tendon
         moving = self._moves.get(name)
         if moving is None or reaction is not None:
-            return loop.update(point.goal, length, period, self._sent.get(name))
+            return loop.update(point.goal, length, period, self._sent.get(name), tendon=seen)
         ahead = (moving.ahead(self.settings.period), moving.ahead(self.lead)) if self._moving.quick else None
-        return loop.update(point.goal, length, period, self._sent.get(name), moving.rate, ahead, impedance_now(moving))
+        soft = impedance_now(moving)
+        return loop.update(point.goal, length, period, self._sent.get(name), moving.rate, ahead, soft, seen)
 
     def _take_moving(
         self, set_points: Mapping[str, tuple[Mode, Any]], readings: Readings, age: float, period: float

@@ -30,7 +30,8 @@ from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.impedance import ImpedanceSetPoint
 
-from .readings import Drive, DriveCommand
+from .own_set_point import OwnSetPoint
+from .readings import Drive, DriveCommand, TendonReading
 from .spool import Spool
 
 TENSION_TIME_S = 0.2
@@ -58,6 +59,7 @@ class Loop(Protocol):
     def update(
         self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
         ahead: tuple[float, float] | None = None, impedance: ImpedanceSetPoint | None = None,
+        tendon: TendonReading | None = None,
     ) -> DriveCommand:  # fmt: skip
         """Command of one cycle.
 
@@ -66,6 +68,7 @@ class Loop(Protocol):
             sent: command of the last cycle after all limits, or None.
             rate: at which the goal moves on by itself [m/s]; None: it stays. ahead: m that it does so in the next cycle
                 as planned, and in the lead, in quick motion; else None. impedance: of a servo's own loop, or None.
+            tendon: all that was read of the spool, or None.
         """
 
 
@@ -127,6 +130,7 @@ class FreeRunLoop:
     def update(
         self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
         ahead: tuple[float, float] | None = None, impedance: ImpedanceSetPoint | None = None,
+        tendon: TendonReading | None = None,
     ) -> DriveCommand:  # fmt: skip
         """Command of one cycle; velocity zero without a length or a goal. See `Loop`."""
         actuator = self.spool.actuator
@@ -201,7 +205,7 @@ class PositionLoop:
             )
         self.spool, self.period, self.tension = spool, period, ceiling
         self._reference = math.nan
-        self._own = math.nan  # the servo's own set point, the feed-forward included
+        self._own = OwnSetPoint()
         self._begins = False
 
     @property
@@ -214,24 +218,28 @@ class PositionLoop:
 
         A soft servo may be millimetres away from there, and would be pulled there by all its torque once it holds.
         """
-        self._reference = self._own = length
+        self._reference = length
+        self._own.restart(length)
         self._begins = math.isfinite(length)
 
     def update(
         self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
         ahead: tuple[float, float] | None = None, impedance: ImpedanceSetPoint | None = None,
+        tendon: TendonReading | None = None,
     ) -> DriveCommand:  # fmt: skip
         """Command of one cycle; without a goal the reference stays. See `Loop`."""
         actuator = self.spool.actuator
         begins, self._begins = self._begins, False
         if sent is not None and sent.kind is Drive.POSITION and not begins:
             self._reference = sent.value  # after the limits of the safety layer
-            begin = self._own if math.isfinite(self._own) else sent.value + sent.feed
-            self._own = sent.carried_on(begin, max(period, 0.0) if math.isfinite(period) else 0.0)
+            cycle = max(period, 0.0) if math.isfinite(period) else 0.0
+            self._own.advance(sent, cycle)
+            if tendon is not None:
+                self._own.correct(self.spool, sent, tendon, cycle)
         if not math.isfinite(self._reference):
             self._reference = length
-        if not math.isfinite(self._own):
-            self._own = self._reference
+        if not math.isfinite(self._own.at):
+            self._own.at = self._reference
         if rate is not None and math.isfinite(goal) and not self.spool.on_board:
             return self._moving(goal, ahead, impedance)
         step = actuator.rate * usable_period(period, self.period)
@@ -245,7 +253,7 @@ class PositionLoop:
         """Command for a set point that moves by itself, see the module."""
         actuator = self.spool.actuator
         command = DriveCommand(Drive.POSITION, goal, actuator.rate, self.tension, goal, impedance)
-        behind = goal + command.feed - self._own
+        behind = goal + command.feed - self._own.at
         if ahead is None:
             value = goal
             speed = max(PROFILE_MARGIN * abs(behind) / self.period, SLOWEST_PROFILE * actuator.rate)

@@ -19,41 +19,26 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
 
+from ...spools.own_set_point import OwnSetPoint
 from ...spools.readings import DriveCommand, TendonReading
 from ...spools.spool import Spool
 
 
-@dataclass
-class OwnSetPoint:
-    """The set point of a servo's own loop, as it moves to where it is sent at no more than its speed limit.
+def ripple(own: OwnSetPoint, sent: DriveCommand | None, period: float) -> float:
+    """Mean pull over a cycle beyond the mean of its ends [N]; zero of servos that hold positions stiffly.
 
-    Attributes:
-        at: m; nan where no impedance says.
-        rate: at the end of the cycle [m/s of winding in]; zero where it has arrived.
+    Args:
+        own: set point of the servo's own loop, moved on by the cycle. sent: command of the cycle. period: s.
     """
-
-    at: float = math.nan
-    rate: float = 0.0
-
-    def ripple(self, sent: DriveCommand | None, period: float) -> float:
-        """Mean pull over a cycle beyond the mean of its ends [N]; zero of servos that hold positions stiffly.
-
-        Args:
-            sent: command of this cycle. period: s.
-        """
-        soft = None if sent is None else sent.impedance
-        if sent is None or soft is None or not (sent.rate > 0.0 and period > 0.0):
-            self.at, self.rate = math.nan, 0.0
-            return 0.0
-        begin = self.at if math.isfinite(self.at) else sent.value + sent.feed
-        self.at = sent.carried_on(begin, period)
-        along, before = begin - self.at, self.rate  # wound in
-        taken = abs(along) / sent.rate  # s until it has arrived
-        self.rate = along / period if taken >= (1.0 - 1e-9) * period else 0.0
-        ahead = 0.5 * along * (1.0 - taken / period)
-        return soft.stiffness * ahead + soft.damping * (along / period - 0.5 * (before + self.rate))
+    soft = None if sent is None else sent.impedance
+    if sent is None or soft is None or not (sent.rate > 0.0 and period > 0.0):
+        own.restart(math.nan)
+        return 0.0
+    before = own.rate
+    along = own.advance(sent, period)
+    ahead = 0.5 * along * (1.0 - abs(along) / sent.rate / period)
+    return soft.stiffness * ahead + soft.damping * (along / period - 0.5 * (before + own.rate))
 
 
 class CarriedForce:
@@ -81,7 +66,9 @@ class CarriedForce:
         if math.isnan(speed) and period > 0.0:
             speed = (self._length - tendon.length) / period
         pull, before = self.spool.pull(tendon.raw), self._past[-1][0] if self._past else math.nan
-        mean = 0.5 * (before + pull) + self._own.ripple(sent, period)
+        mean = 0.5 * (before + pull) + ripple(self._own, sent, period)
+        if sent is not None:
+            self._own.correct(self.spool, sent, tendon, period)
         most = self.spool.strongest_pull(speed)
         mean = min(mean, most) if speed > 0.0 else max(mean, -most)
         self._past.append((pull, mean, speed, period))

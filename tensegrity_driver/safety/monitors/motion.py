@@ -15,13 +15,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
+from ...spools.own_set_point import OwnSetPoint
 from ...spools.position_loop import BoardLoopModel
 from ...spools.readings import Drive, DriveCommand, Readings, TendonReading, finite
 from ...spools.spool import Spool
 from ..faults import Fault, FaultKind
 from ..settings import SafetySettings
 from ..spool_identification import BOARD_SETTLING_S
-from .carried_force import OwnSetPoint
 from .limits import wrong_pull
 from .monitor import Commands, TendonFindingMonitor, TendonMonitor, elapsed, tendon_monitor
 
@@ -73,21 +73,23 @@ class FollowingErrorMonitor(TendonMonitor):
             self._past.clear()  # no spool turns like that: the sensor jumped, which is another fault
         rise, fall, time = self._past[-1][1:4] if self._past else (0.0, 0.0, 0.0)
         # a soft servo goes where it is pushed, as far as its stiffness lets it
-        explained = command is not None and self._complies(command, length, period)
+        explained = command is not None and tendon is not None and self._complies(command, tendon, period)
         self._unexplained = 0 if explained else self._unexplained + 1
         self._past.append((length, rise + max(step, 0.0), fall + min(step, 0.0), time + period, speed))
         return None if explained or math.isnan(length) else self._compare(cycle, length, readings.read_time)
 
-    def _complies(self, command: DriveCommand, length: float, period: float) -> bool:
+    def _complies(self, command: DriveCommand, tendon: TendonReading, period: float) -> bool:
         """Whether the stiffness of a soft servo explains where it is.
 
         It pulls at its own set point, which moves at its speed limit from where it was to where the servo is sent: the
         servo may be as far from any point between, as from where it is sent, as its ceiling lets it.
         """
-        begin = self._own.at
-        self._own.ripple(command, period)
         if command.impedance is None:
+            self._own.restart(math.nan)
             return False
+        length, begin = tendon.length, self._own.at
+        self._own.advance(command, period)
+        self._own.correct(self.spool, command, tendon, period)
         points = [each for each in (begin, self._own.at, command.value) if finite(each)]
         return min(points) - command.compliance <= length <= max(points) + command.compliance
 

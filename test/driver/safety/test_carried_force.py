@@ -8,53 +8,16 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spool_bench import PERIOD, spool
+from soft_winch import FRICTION_N, MOTOR, SPOOL, STALL, STIFFNESS, TOP, Winch
+from spool_bench import PERIOD
 
 from tensegrity_driver.emulator.motor_model import FRICTION, Shaft, soft_turn
 from tensegrity_driver.safety.faults import FaultKind
 from tensegrity_driver.safety.monitors import tendon_monitors
 from tensegrity_driver.safety.monitors.carried_force import CarriedForce
 from tensegrity_driver.safety.settings import SafetySettings
-from tensegrity_driver.servos.motors import INERTIA, LOOP_S, MOTORS
-from tensegrity_driver.spools.readings import CommandState, Drive, DriveCommand, Readings, ServoReading
-from tensegrity_dynamics.impedance import ImpedanceSetPoint
-
-MOTOR = MOTORS["XM430-W350"]
-STALL, TOP = MOTOR.stall_torque, MOTOR.top_speed
-R = 0.025
-SPOOL = replace(
-    spool(encoder=True), radius=R, torque_constant=MOTOR.torque_constant, stall_torque=STALL, top_speed=TOP,
-    inertia=INERTIA,
-)  # fmt: skip
-STIFFNESS, DAMPING = 13.5, 0.073  # N m/rad and N m s/rad of the shaft
-FRICTION_N = FRICTION * STALL / R
-
-
-class Winch:
-    """A soft servo that winds in against a force, read once a cycle."""
-
-    def __init__(self, force: float) -> None:
-        self.force, self.angle, self.speed = force, 0.0, 0.0
-        self.goal = self.track = force * R / STIFFNESS
-        self.sent: DriveCommand | None = None
-        self.torque = force * R
-
-    def cycle(self, rate: float) -> None:
-        """One cycle with a set point that winds in with a rate [m/s]."""
-        self.goal += rate * PERIOD / R
-        profile = 1.25 * abs(rate) / R or 0.01
-        impedance = ImpedanceSetPoint(-R * self.goal, 0.0, 0.0, STIFFNESS / R**2, DAMPING / R**2)
-        self.sent = DriveCommand(Drive.POSITION, -R * self.goal, profile * R, 200.0, None, impedance)
-        for _ in range(round(PERIOD / LOOP_S)):
-            begin = self.track
-            self.track += min(max(self.goal - begin, -profile * LOOP_S), profile * LOOP_S)
-            shaft = Shaft(begin - self.angle, (self.track - begin) / LOOP_S, STIFFNESS, DAMPING, STALL)
-            done = soft_turn(shaft, self.speed, -self.force * R, STALL, TOP, 0.0, LOOP_S)
-            self.angle, self.speed, self.torque = self.angle + done.speed * LOOP_S, done.speed, done.torque
-
-    def reading(self) -> ServoReading:
-        assert MOTOR.torque_constant is not None
-        return ServoReading("draw_1", self.angle, self.speed, current=self.torque / MOTOR.torque_constant)
+from tensegrity_driver.servos.motors import INERTIA, LOOP_S
+from tensegrity_driver.spools.readings import CommandState, Readings, ServoReading
 
 
 @given(

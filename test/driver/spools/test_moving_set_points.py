@@ -101,7 +101,7 @@ def test_a_servo_moves_evenly_with_its_set_point_however_unevenly_the_cycles_com
             before, own = own, sent.carried_on(own, step)
             speeds.append((own - before) / step)
             goal += rate * step
-        sent = loop.update(goal, 0.22, step, sent, rate, (rate * PERIOD, rate * 5.0 * PERIOD))
+        sent = loop.update(goal, own, step, sent, rate, (rate * PERIOD, rate * 5.0 * PERIOD))
     finest = TURNING.radius * TURNING.speed_step
     assert np.all(np.abs(np.array(speeds[-20:]) - rate) <= 2.0 * finest)
     assert abs(own - goal) <= 4.0 * finest * PERIOD
