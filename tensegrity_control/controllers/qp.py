@@ -1,16 +1,16 @@
-"""Torque control that answers at once: one quadratic program in every control period, and no plan (`qp`).
+"""Torque control without a plan: one quadratic program in every control period (`qp`).
 
-Each period linearises the state midway through the time for which the command will be held (`tight_cables`) and solves
-for the efforts (`motion_program`): the output's acceleration is that of the reference with a proportional-derivative
-correction (`output_task`, also for rotations),
+Each period linearises the state in the middle of the interval for which the command will be held (`tight_cables`) and
+solves for the efforts (`motion_program`). The desired acceleration of the output is that of the reference plus a
+proportional-derivative correction (`output_task`, also for rotations),
 
-    y'' = y_r'' + 2 w (y_r' - y') + w^2 (y_r - y),   f' = w_d L (y'' seen - y'' predicted)
+    y'' = y_r'' + 2 w (y_r' - y') + w^2 (y_r - y),   f' = w_d L (y'' measured - y'' predicted)
 
-where what the model does not know is learned as a force f at the output (W f of 000, 1.2.31), a moment where it turns,
-with its inertia L.
-Motions that the output leaves free are damped; tensions, efforts, effort rates, positions and rates of the actuators
-keep their bounds. The bandwidth w follows from the period and from the cables, `bandwidth_of`. The reference begins to
-move in the period after a goal, from whatever it was doing (`online`).
+The model error is learned as a force f at the output (W f of 000, 1.2.31), or a moment where the output rotates, with
+the inertia L of the output.
+Motions that the output leaves free are damped. Tensions, efforts, effort rates, actuator positions and actuator rates
+keep their bounds. The bandwidth w follows from the period and the cables, see `bandwidth_of`. The reference begins to
+move one period after a goal, from its present motion (`online`).
 """
 
 from __future__ import annotations
@@ -87,77 +87,76 @@ from .singularity_guard import SingularityGuard
 from .tension_bounds import TensionBounds
 
 OLDEST = 6.0
-"""Periods after a state beyond which no command answers it, and the actuators go on with what is under way."""
+"""Age of a state in periods beyond which it is not answered; the actuators then continue with the last command."""
 SPARED = 1.0
-"""Periods more than its own between two commands at which the reference keeps its pace: by the clock a command is often
-one period late, which the loop bears by its design."""
+"""Periods beyond its own between two commands up to which the reference keeps its pace. In real time a command is often
+one period late, which the loop tolerates by design."""
 MISSED = 1.5
-"""Periods between two commands from which on one is missing."""
+"""Periods between two commands above which one counts as missing."""
 FADE = 1.0
-"""s in which tensions go over from those at the start to those that are asked for."""
+"""Time in which tensions change from their initial to their desired values [s]."""
 SHARED = 2.0
-"""Rates of the actuators in parts of what the output takes of them: free motions and tensions need some, too."""
+"""Factor on the actuator rates that the output needs: free motions and tensions need actuator motion, too."""
 STUCK = 1.0
-"""s of standing before the border of what can be reached until the goal is given up."""
+"""Time at the border of the reachable region after which the goal is given up [s]."""
 STANDING = 0.02
-"""Part of its largest speed below which the output stands."""
+"""Fraction of the output's largest speed below which it counts as standing."""
 KEPT_OFF = 0.01
-"""Part of their range that actuators keep off its ends, where a hard stop would take over."""
+"""Fraction of their range that actuators keep from its ends, where hard stops act."""
 STALLED = 1e-3
-"""Part of its rate that an actuator has at least whose motor is about to stall, so that its goals take long."""
+"""Least fraction of its rate limit for an actuator close to motor stall; its goals then take long."""
 LOST = 0.25
-"""m of distance between output and reference beyond which this is no longer control."""
+"""Distance between output and reference at which control is aborted [m]."""
 LOST_TURN = 0.8
-"""rad, the same of rotations."""
+"""Rotation between output and reference at which control is aborted [rad]."""
 OFF = 5.0
-"""Times of how far the output may be behind (`_watch_border`), from which on impedances hold it instead."""
+"""Multiple of the tolerated lag of the output (`_watch_border`) above which impedances hold it instead."""
 TRIED_PERIODS = (LONGEST_PERIOD, 0.5 * LONGEST_PERIOD, 2.0 * SHORTEST_PERIOD, SHORTEST_PERIOD)
-"""s, with which a robot is tried whose period is to follow from it."""
+"""Control periods [s] that are tried for a robot whose period is not given."""
 LEAST_DURATION = 3.0
-"""Time constants of the output's loop that every motion takes at least."""
+"""Least duration of a motion, in time constants of the output's loop."""
 CALM = 2.0
-"""Periods of the slowest motion that springs hold, which every motion of an output that they carry takes at least."""
+"""Least duration of a motion, in periods of the slowest oscillation, of an output that springs carry."""
 LEADING_TENSION_WEIGHT = 1e-6
-"""Of what tensions do beside what is desired, where free motions are led along shapes at rest: `TENSION_WEIGHT` holds
-tensions and lets the posture go."""
+"""Weight of tension errors where free motions follow shapes at rest. `TENSION_WEIGHT` would hold the tensions and
+neglect the posture."""
 WITHOUT_FLOOR = 0.1
-"""Of a cable's tension at the start: what it keeps where no floor is stated, since this control knows tight cables
-alone."""
+"""Fraction of its initial tension that a cable keeps where no floor is given. This control needs tight cables."""
 UNMOVED = 1e-7
-"""Of what efforts do to the axis of the output that they move most: what they move by less, they do not move."""
+"""Smallest effect of efforts on an output axis, relative to the strongest one, that counts as control of that axis."""
 
 
 class QPController(SampledController):
-    """See the module.
+    """Controller `qp`; see the module.
 
     Args:
-        robot: a mechanism with actuators and an output; positions, rotations or both of it are controlled.
+        robot: mechanism with actuators and an output, of which positions, rotations or both are controlled.
         period, rate_margin, brake_time: see `SampledController`.
-        bandwidth: w [1/s]; 0 takes that of `bandwidth_of`. More follows more closely and tolerates less delay.
-        damping: 1/s of the motions that the output leaves free. More stops them sooner, with more changing tensions.
-        learning: w_d in parts of w: how fast the force that the model does not know is learned; 0 for never.
-        floor: N that every driven cable keeps; 0 takes the robot's own (`minimum_tension`), and of cables without one
-            `WITHOUT_FLOOR` of their tension at the start.
-        ceiling: N that no driven cable exceeds; 0 for none.
-        level: N that is desired in every driven cable, as far as what it does leaves it free; 0 takes what each had at
-            the start, at least what `tension_bounds.TENSION_LEVEL` says.
-        floor_margin: part of the floor that is kept in hand for what happens between two commands; by as much as
-            tensions were seen below what they should be of late, more is kept.
-        effort_rate: change of efforts, in parts of their limit per s.
-        stiffness: N/m of the output along stiffness_x, _y, _z (world, of any length), which is held by choice of
-            self-stress while the pose moves; 0 for whatever it is. Out of reach it is refused.
-        singularity: distance to singular positions that the output keeps, in parts of that at the start
+        bandwidth: w [1/s]; 0 takes that of `bandwidth_of`. A higher one follows more closely and tolerates less delay.
+        damping: of the motions that the output leaves free [1/s]. More stops them sooner and changes tensions more.
+        learning: w_d as a fraction of w, the rate at which the unknown force is learned; 0 for never.
+        floor: least tension of every driven cable [N]; 0 takes the robot's own (`minimum_tension`), or `WITHOUT_FLOOR`
+            of the initial tension for cables without one.
+        ceiling: largest tension of every driven cable [N]; 0 for none.
+        level: desired tension of every driven cable [N] where the motion leaves it free; 0 takes the initial tensions,
+            at least what `tension_bounds.TENSION_LEVEL` gives.
+        floor_margin: fraction of the floor that is kept as a reserve for the time between two commands. The reserve
+            grows by the shortfall of measured tensions.
+        effort_rate: largest change of efforts per second, as a fraction of their limits.
+        stiffness: of the output [N/m] along stiffness_x, _y, _z (world, of any length). The self-stress is chosen such
+            that it is held while the pose moves; 0 leaves it free. A stiffness that cannot be reached is refused.
+        singularity: least distance of the output to singular positions, relative to the initial one
             (`singularity_guard`); 0 for none.
         actuation: "impedance" or "effort", see `SampledController`. solver: of `optimization.solvers`.
 
     Attributes:
         solution: of the last period, see `MotionSolution`; None before the first.
-        loads: from outside, as `load_array` makes them. motion_limits: largest speed and acceleration of the output,
-            m/s and m/s², of one that only turns rad/s and rad/s².
-        bounds: of the cables' tensions at present, see `TensionBounds`.
+        loads: external, as `load_array` makes them. motion_limits: largest speed and acceleration of the output [m/s,
+            m/s²], or [rad/s, rad/s²] where it only rotates.
+        bounds: present bounds of the cable tensions, see `TensionBounds`.
 
     Raises:
-        TensegrityError: a parameter is out of range, or the robot has no such control; says which part prevents it.
+        TensegrityError: a parameter is out of range, or a property of the robot, which is named, prevents this control.
     """
 
     streams_goals = takes_loads = takes_payloads = takes_estimates = True
@@ -201,7 +200,7 @@ class QPController(SampledController):
         actuation: str = "impedance",
         solver: str = DEFAULT_SOLVER,
     ) -> None:
-        period = float(period)  # compiled functions keep to the types of their first call
+        period = float(period)  # compiled functions are specialised on the types of their first call
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
         self.equations = TightCables(robot)
         self.program = MotionProgram(self.equations, solver)
@@ -253,13 +252,13 @@ class QPController(SampledController):
         self._answer, self._more_late = AnswerDelay(self._rows.size), 0.0
         self._planned, self._fastest = np.zeros(self._rows.size), np.ones(self._rows.size)
         self._given_up, self._in_time_since, self._anew = "", np.inf, False
-        self._bound_for: Pose | None = None  # goal of the motion during which the loop was given up
+        self._bound_for: Pose | None = None  # goal of the motion during which the loop was replaced by impedances
         self._seen_at = 0.0
         self.motion_limits = self._turn_limits = (1.0, 1.0)
-        self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
-        self._stands = False  # whether actuators that hold their positions hold the robot
+        self._bounded: dict[str, float] | None = None  # gains whose tension bounds stay valid
+        self._stands = False  # whether actuators that hold their positions hold the robot at rest
         self._impedance: ImpedanceGains | None = None
-        self._reach = np.full_like(self._effort, math.inf)  # where efforts ask for no more than there is
+        self._reach = np.full_like(self._effort, math.inf)  # where the effort bounds equal the full capability
         if actuation == "impedance":
             self._impedance = self._impedance_gains()
             self._reach = self._effort / self._impedance.stiffness
@@ -291,7 +290,7 @@ class QPController(SampledController):
         self._guard.headroom.low = (1.0 + gains["floor_margin"]) * self.bounds.floor
 
     def _stiffness_of(self, gains: dict[str, float], low: Array, ceiling: float) -> HeldStiffness | None:
-        """What holds the stiffness that gains ask for. Raises TensegrityError where it is out of reach here."""
+        """Tension choice that holds the requested stiffness. Raises TensegrityError where it cannot be reached here."""
         if not gains["stiffness"] > 0.0:
             return None
         if not self.equations.cables:
@@ -310,18 +309,18 @@ class QPController(SampledController):
         return stiff
 
     def set_loads(self, forces: Any) -> None:
-        """Known loads from now on, as `Simulation.apply_forces` takes them: W f of 000 (1.2.31), (3.2.8)."""
+        """Set the known loads, as `Simulation.apply_forces` takes them: W f of 000 (1.2.31), (3.2.8)."""
         self.loads = load_array(self.robot.mechanism, forces)
         self.equations.work.load[:] = self.loads
 
     def carry(self, payloads: Sequence[Payload]) -> None:
-        """Payloads that are known beside those of the robot file, from the next command on. Efforts follow within
-        `effort_rate`; the force that was learned stays, and is unlearned where they were it."""
+        """Set known payloads beyond those of the robot file, from the next command on. Efforts follow within
+        `effort_rate`. A learned force stays and is unlearned where it was caused by these payloads."""
         self._carried = tuple(payloads)
         self.equations.carry(self._carried)
         self._equilibria = self._reached = None
 
-    # -- what GoalController asks for -------------------------------------------------------------------------------
+    # -- interface of GoalController ---------------------------------------------------------------------------------
 
     def reset(self, time: float, state: RobotState | None = None) -> None:
         if state is None or state.q is None:
@@ -355,13 +354,13 @@ class QPController(SampledController):
         super().reset(time, state)
 
     def _take_start(self) -> None:
-        """Take tensions of the last `equations.update` as those at the start, and floors of cables that have none."""
+        """Take the initial tensions, and the floors of cables without one, from the last `equations.update`."""
         self.bounds.start = start = self.equations.tension
         self._own_floor = np.where(self.equations.floors > 0.0, self.equations.floors, WITHOUT_FLOOR * start)
         self._equilibria = None
 
     def _begin_growth(self, q: Array) -> None:
-        """Look how fast the output falls away at rest at q (nq,). Raises TensegrityError where no effort holds it
+        """Find how fast the output diverges from rest at q (nq,). Raises TensegrityError where no effort holds it
         there."""
         settled, growth = self._settled, self._growth
         settled.begin(q, self.bounds.start)
@@ -374,11 +373,11 @@ class QPController(SampledController):
         if settled.needed:
             growth.rate, growth.held = settled.growth, settled.effort
         else:
-            keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
+            keeps_floors = self._guard.reserve.effort()  # where tensions start from the initial ones
             growth.begin(q, (growth.holding(self.bounds.start), keeps_floors))
 
     def _begin_free(self, q: Array, allowed: float) -> None:
-        """Let free motions begin at q (nq,), that may fall away with `allowed` 1/s between two commands."""
+        """Start the free motions at q (nq,); between two commands they may diverge with `allowed` 1/s."""
         self._set_tensions(0.0)
         held, follows = None if self._stands else self._growth.held, not self._settled.needed
         routed = len(self.equations.parts.strands) > 0
@@ -387,16 +386,16 @@ class QPController(SampledController):
             self._free.begin(q, self._gains["damping"], self._bandwidth, held, allowed, always=always)
         else:
             self._free.stiffness = self._free.between = 0.0
-        # routed cables: a posture is held against tensions, which are large beside the inertia of light robots
+        # routed cables: the posture is held against tensions, which are large relative to the inertia of light robots
         self._leads = routed and self._free.stiffness > 0.0
         self.program.tension_weight = LEADING_TENSION_WEIGHT if self._leads else TENSION_WEIGHT
 
     @classmethod
     def period_for(cls, robot: Robot) -> ControlPeriod:
-        """The longest period with which the loop holds this robot at rest where its file puts it, see `held_growth`.
+        """Longest period at which the loop holds this robot at rest in its initial shape, see `held_growth`.
 
-        What is refused at a long period may be held at a shorter one. A robot that is refused whatever the period gets
-        the longest one, and the reason from the controller.
+        A robot that is refused at a long period may be held at a shorter one. For a robot that is refused at every
+        period this is the longest one; the controller then reports the reason.
         """
         for period in TRIED_PERIODS:
             try:
@@ -418,7 +417,7 @@ class QPController(SampledController):
         return ControlPeriod(LONGEST_PERIOD, "usual for this controller")
 
     def _refuse_slack(self) -> None:
-        """Raise TensegrityError where cables are slack: nothing tells how much of them is to be reeled in."""
+        """Raise TensegrityError where cables are slack: the length to reel in is unknown."""
         slack = [
             name for name, pull in zip(self.equations.cables, self.bounds.start.tolist(), strict=True) if not pull > 0.0
         ]
@@ -429,7 +428,7 @@ class QPController(SampledController):
             )
 
     def _begin_stretch(self, q: Array, v: Array) -> None:
-        """Take what the cables' strains pull from a state."""
+        """Initialise the stretch of the cables from a state."""
         self._stretch.begin(q, v)
         self.bounds.forget_commands()
 
@@ -457,7 +456,7 @@ class QPController(SampledController):
         return Reference((self._output_position(values[0]), self._task.quaternion(tracker.turned(values))), twist)
 
     def _output_position(self, values: Array) -> Array:
-        position = np.array(self.equations.arrays.position[:3])  # axes that nobody controls stay where they are
+        position = np.array(self.equations.arrays.position[:3])  # axes that are not controlled keep their position
         position[self._task.translations] = values[: self._task.translations.size]
         return position
 
@@ -502,10 +501,10 @@ class QPController(SampledController):
         rest: RestPoint | None = None,
         equilibria: tuple[Array, Array, Array] | tuple[()] | None = None,
     ) -> PlannedMotion:
-        """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`.
+        """Motion of the reference to a goal, from its present motion; see `GoalController.plan_goal`.
 
         Args:
-            equilibria: of `equilibria_to`; None: found here where they are needed.
+            equilibria: of `equilibria_to`; None: computed here where needed.
         """
         self.check_goal(duration, profile)
         if self._given_up and self._growth.beyond:
@@ -534,15 +533,15 @@ class QPController(SampledController):
 
     @property
     def needs_equilibria(self) -> bool:
-        """Whether free motions, springs or routed cables decide which goals can be held, see `equilibria_to`."""
+        """Whether free motions, springs or routed cables limit which goals can be held, see `equilibria_to`."""
         return self._leads or self._settled.needed or len(self.equations.parts.strands) > 0
 
     def equilibria_to(self, goal: PoseGoal) -> tuple[Array, Array, Array] | tuple[()]:
-        """Shapes at rest along the path to a goal, as `OutputPath` takes them; none where they are not needed.
+        """Shapes at rest along the path to a goal, as `OutputPath` takes them; empty where they are not needed.
 
-        Raise UnreachableGoalError or InfeasibleControlError where no shapes at rest with tight cables lead to a goal:
-        springs do not carry the output there, motions that it leaves free find no tensions that hold them, or the
-        output takes all motions and nothing holds it there.
+        Raises UnreachableGoalError or InfeasibleControlError where no sequence of shapes at rest with tight cables
+        leads to a goal: springs do not carry the output there, no tensions hold the free motions, or nothing holds the
+        output.
         """
         if not (self._leads or self._settled.needed):
             if self._reached is None:
@@ -573,7 +572,7 @@ class QPController(SampledController):
         return travel / max(float(travel[-1]), 1e-300), np.array([shape.q for shape in path]), tensions
 
     def _refuse_faster(self, distance: Array) -> None:
-        """Raise InfeasibleControlError where a motion by (m,) leads to where the loop cannot hold the output."""
+        """Raise InfeasibleControlError where a motion by (m,) ends where the loop cannot hold the output."""
         if self._settled.needed:
             return
         direction, count = np.zeros(self._rows.size), self._task.translations.size
@@ -583,9 +582,9 @@ class QPController(SampledController):
         self._growth.refuse_goal(self._at, direction)
 
     def _held_start(self) -> tuple[Array, Array] | None:
-        """Position of the output at rest, and its orientation, where it is held back from the reference; else None.
+        """Position and orientation of the output at rest, where it is held away from the reference; else None.
 
-        A motion that began where the reference was about to go, or as fast, would not get away from there.
+        A motion that began at the position or speed of the reference would be held back again.
         """
         if not self._guard.reason:
             return None
@@ -594,7 +593,7 @@ class QPController(SampledController):
         return np.stack((values, 0.0 * values, 0.0 * values)), rotation
 
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
-        """Begin at once where the motion begins as the reference moves; others after braking, as everywhere."""
+        """Begin at once where the motion continues that of the reference; else brake first."""
         tracker: OutputPath = planned.tracker
         if not isinstance(tracker.motion, OnlineMotion):
             accepted = super().begin(now, planned)
@@ -614,10 +613,10 @@ class QPController(SampledController):
     # -- control ----------------------------------------------------------------------------------------------------
 
     def command(self, time: float, state: RobotState | None = None) -> Command:
-        """Efforts for one period; without a state, or with one that is not finite, those of the last one.
+        """Efforts for one period; without a finite state, those of the last period.
 
         Raises:
-            InfeasibleControlError: the output is far from its reference: what is controlled is not this robot.
+            InfeasibleControlError: the output is far from its reference, so the model does not describe this robot.
         """
         if not _is_finite(state):
             self.blind += 1
@@ -646,16 +645,16 @@ class QPController(SampledController):
             self._wait_for_robot(time, clock)
             clock, tracker = self._active(time)
         timing.came(time - self._last_time)
-        if timing.elapsed > MISSED * self.period:  # what the actuators did since then was not commanded alone
+        if timing.elapsed > MISSED * self.period:  # something else may have moved the actuators
             self._rate_seen = None
-        if timing.elapsed > (FRESHNESS if self._impedance is not None else self._oldest):  # what was commanded is over
+        if timing.elapsed > (FRESHNESS if self._impedance is not None else self._oldest):  # the command has expired
             self._begin_stretch(q, v)
             self._pending.clear()
         before = q, v
         q, v, changed = self._moved_on(q, v, time, acts)
         if self._last_effort is not None:
-            ahead = self.brake_time if time > self._began_at + FADE else 0.0  # before, tensions alone change it
-            ahead = ahead if tracker.shapes is None else 0.0  # where it goes is known, its trend says less
+            ahead = self.brake_time if time > self._began_at + FADE else 0.0  # before, only tensions change it
+            ahead = ahead if tracker.shapes is None else 0.0  # its motion is known, extrapolation is less accurate
             if self._settled.needed:
                 self._look_where_it_settles(time, q, self._last_effort)
                 clock, tracker = self._active(time)
@@ -664,7 +663,7 @@ class QPController(SampledController):
                 clock, tracker = self._active(time)
         half = 0.5 * self.period
         here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + half))
-        turn = self._turn_error(q, here, tracker)  # before the equations, which weigh rotations with it
+        turn = self._turn_error(q, here, tracker)  # before the equations, which use it to weigh rotations
         here[2] = middle[2]
         arrays = self.equations.update(q, v, half)
         w = self._bandwidth * affordable(self.period, timing.latest, self._delayed)
@@ -675,7 +674,7 @@ class QPController(SampledController):
             error, rate, desired = self._settle(v, error, rate, desired, w)
         rates = self._task.by_row(here[1])
         behind, beside, total = self._measure_errors(self._weights, error, rates)
-        if self._is_off(behind, w) and not self._guard.reason:  # what is held off its way is off by design
+        if self._is_off(behind, w) and not self._guard.reason:  # an output that is held back on purpose may be far off
             self._give_up("motion does not answer to commands as it should, the output is far from its reference")
             return self._impedance_command(time, acts, *before)
         if not total < min(LOST, LOST_TURN):
@@ -685,7 +684,7 @@ class QPController(SampledController):
         effort = None if self.solution is None else self.solution.effort
         if not self._settled.needed:
             desired = self._guard.keep(desired, q, v, half, w, self.motion_limits[1], effort)
-        if self._leads and tracker.shapes is not None:  # free motions and self-stress go where shapes at rest have them
+        if self._leads and tracker.shapes is not None:  # free motions and self-stress follow the shapes at rest
             shape, self.bounds.start = tracker.shape(here[0])
             self._free.aim(shape)
             self._bounded = None
@@ -695,7 +694,7 @@ class QPController(SampledController):
         self._answer.record(self.period, self._fastest, solution.output, self._planned)
         self._last_effort = solution.effort
         lasts, carried = timing.held, None
-        if self._impedance is not None:  # set points go on with what they are left with until the next command comes
+        if self._impedance is not None:  # set points continue at the remaining rate until the next command arrives
             lasts, carried = max(lasts, timing.latest), self._pending.gone(max(acts - self._last_acts, 0.0))
         more = self._stretch.efforts(q, v, before, solution.tension, self.bounds.floor, timing.elapsed, lasts, carried)
         if self._gears.any:
@@ -706,7 +705,7 @@ class QPController(SampledController):
         return self._last_command
 
     def _look_where_it_settles(self, time: float, q: Array, effort: Array) -> None:
-        """Where springs carry the output: to where; ends the motion where the actuators no longer move it."""
+        """Find where springs would carry the output; end the motion where the actuators no longer move it."""
         before = self._guard.distance
         self._settled.look(q, effort)
         self._guard.distance = self._settled.distance
@@ -716,15 +715,16 @@ class QPController(SampledController):
             self._note = f"stopped short of the goal: {lost}"
 
     def _settle(self, v: Array, error: Array, rate: Array, desired: Array, w: float) -> tuple[Array, Array, Array]:
-        """Errors, rates and accelerations (k,) of the output as those of where it settles (`settled_output`), at
-        velocity v (nv,); its rows stand in the equations then."""
+        """Errors, rates and accelerations (k,) at the settled output (`settled_output`) for velocity v (nv,); replaces
+        the rows of the output in the equations."""
         settled = self._settled
         settled.write(self._learned.force)
         moves, off = settled.rate(v), error - settled.ahead - settled.bias
         return off, moves, desired + 2.0 * w * (rate - moves) + w * w * (off - error)
 
     def _turn_error(self, q: Array, here: Array, tracker: OutputPath) -> Array:
-        """(3,) rad from the output's orientation at q (nq,) to that of the reference; zero where none is controlled."""
+        """(3,) rotation from the output's orientation at q (nq,) to the reference [rad]; zero where none is
+        controlled."""
         if not self._task.turns.size:
             return self._still_turn
         body, axes = self.equations.parts.body, self.robot.output.frame.axes  # type: ignore[union-attr]
@@ -742,9 +742,9 @@ class QPController(SampledController):
                 )
 
     def _moved_on(self, q: Array, v: Array, time: float, acts: float) -> tuple[Array, Array, Array | None]:
-        """q and v when the command will act, and (k,) by how much the output's rate changes until then; None: not.
+        """q and v at the time when the command will act, and the change (k,) of the output's rate until then, or None.
 
-        Cables stretch faster than commands come late; how they do follows from their law and not from these rates.
+        Cables stretch faster than the latency of commands; their stretch follows from their law, not from these rates.
         """
         if acts <= time:
             return q, v, None
@@ -758,7 +758,7 @@ class QPController(SampledController):
         return self.equations.moved(q, mean, acts - time), v + rate[:count], rate[count:]
 
     def _learn(self, time: float, rate: Array, w: float) -> None:
-        """Learn the force at the output from its rate (k,) m/s at a time [s], and from what commands did to it."""
+        """Learn the force at the output from its rate (k,) at a time [s] and the commanded accelerations."""
         before, self._rate_seen = self._rate_seen, rate
         if before is None:
             return
@@ -774,11 +774,11 @@ class QPController(SampledController):
             raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
 
     def _watch_answer(self, rate: Array, before: Array) -> None:
-        """Look whether the output's rate (k,), which was `before` (k,) at the last state, follows the commands."""
+        """Check whether the output's rate (k,), which was `before` (k,) at the last state, follows the commands."""
         solution = self.solution
         timing = self._timing
         if timing.elapsed > MISSED * self.period or (solution is not None and (solution.active or solution.broken)):
-            self._answer.forget()  # where bounds press, actuators do not do all that was commanded
+            self._answer.forget()  # at active bounds actuators do less than was commanded
             return
         expected = round(timing.late / self.period)
         if not self._answer.see(self.period, self._fastest, rate, before, self._planned, expected):
@@ -789,14 +789,14 @@ class QPController(SampledController):
         if self._impedance is not None and found > self._oldest:
             self._give_up(f"motion answers to commands only after {1e3 * found:.3g} ms")
 
-    # -- where the loop cannot hold the output, but impedances can ---------------------------------------------------
+    # -- fallback: impedances hold where the loop cannot --------------------------------------------------------------
 
     def _is_off(self, behind: float, w: float) -> bool:
-        """Whether the output is farther from its reference than a loop of bandwidth w ever lets it be."""
+        """Whether the output is farther from its reference than a loop of bandwidth w should let it be."""
         return self._impedance is not None and behind > OFF * self.motion_limits[0] / w
 
     def _stop_short(self, time: float) -> None:
-        """End the present motion before the output comes to where the loop cannot hold it, and say so."""
+        """End the present motion before the output gets to where the loop cannot hold it, and report it."""
         clock, _ = self._active(time)
         if time >= clock.end:
             return
@@ -804,10 +804,10 @@ class QPController(SampledController):
         self._note = f"stopped short of the goal: {self._growth.words()}"
 
     def _give_up(self, why: str, for_good: bool = True) -> None:
-        """Let the actuators hold by their impedances from now on, which needs no state, and say why."""
+        """Let the actuators hold by their impedances from now on, which needs no state, and report the reason."""
         self._given_up, self._in_time_since, self._given_up_for_good = why, np.inf, for_good
         self._note = f"braked, and held by the actuators' impedances alone: {why}"
-        self._stuck = self._more_late = 0.0  # nothing measures while nothing is commanded
+        self._stuck = self._more_late = 0.0  # without commands nothing is measured
         self._bound_for = self._goal if isinstance(self._motions[-1][1].motion, OnlineMotion) else None
         self._version += 1
 
@@ -816,10 +816,10 @@ class QPController(SampledController):
         super().hold(now)
 
     def _impedance_command(self, time: float, acts: float, q: Array, v: Array) -> Command:
-        """Actuators that brake and stay; the reference stays where the output is, and what asks for more is refused.
+        """Actuators brake and hold. The reference stays at the output, and new goals are refused.
 
-        Where the delay of commands was the reason, and it has gone for `FORGETTING`, the loop takes over again, and the
-        output goes on to where it was bound for.
+        Where command latency was the reason and has been short for `FORGETTING`, the loop resumes and the motion to the
+        goal continues.
         """
         gains, last = self._impedance, self._last_command
         assert gains is not None
@@ -844,7 +844,7 @@ class QPController(SampledController):
         return command
 
     def _begin_anew(self, time: float, q: Array, v: Array) -> None:
-        """After impedances have held the output: what was stated before says nothing any more."""
+        """Restart after impedances have held the output: estimates made before are invalid."""
         self._anew = False
         self.equations.update(q, v)
         self._begin_stretch(q, v)
@@ -863,7 +863,7 @@ class QPController(SampledController):
             self._goal = self._reference(self._motions[-1][1], Progress(0.0, 0.0, 0.0)).pose
 
     def _apply_force(self) -> None:
-        """Put the known loads and the force that was learned, at the output, into the equations."""
+        """Enter the known loads and the learned force at the output into the equations."""
         arrays, work = self.equations.arrays, self.equations.work
         force = self._none if self._settled.needed else self._learned.force  # that acts on the actuators, see `_settle`
         self._learned.apply(
@@ -874,7 +874,7 @@ class QPController(SampledController):
         self._pending.acted(stamp, begin)
 
     def _blind_command(self, time: float) -> Command:
-        """Without a state: the last command goes on as it was."""
+        """Without a state: repeat the last command."""
         last = self._last_command
         if last is None:
             raise TensegrityError("the controller has had no state since its reset; there is nothing to go on with.")
@@ -883,9 +883,10 @@ class QPController(SampledController):
         return replace(last, position=last.position + (time - self._last_time) * last.velocity)
 
     def _braking_command(self, time: float, acts: float) -> Command:
-        """For a state so old that the actuators have begun to brake since then: they go on with that.
+        """For a state so old that the actuators are already braking: they continue.
 
-        Late feedback destroys, missing feedback does not: the next state that is fresh finds them near where they are.
+        Late feedback destabilises, missing feedback does not: the next fresh state finds the actuators nearly
+        unchanged.
         """
         self.blind += 1
         self._rate_seen = None
@@ -899,7 +900,7 @@ class QPController(SampledController):
         return replace(last, position=position - (acts - time) * pace * last.velocity, velocity=pace * last.velocity)
 
     def _made(self, q: Array, v: Array, time: float, acts: float, solution: MotionSolution, more: Array) -> Command:
-        """A solution and `more` (a,) efforts as a command from `acts` [s] on, for the state seen at `time`."""
+        """Command from `acts` [s] on for the state measured at `time`: a solution and `more` (a,) efforts."""
         moved, gains, lasts = self._stretch.moved, self._impedance, self._timing.held
         elapsed = self._timing.elapsed
         effort, position, rate, left, commanded_position, commanded_rate = np.empty((6, more.size))
@@ -919,17 +920,17 @@ class QPController(SampledController):
         )
 
     def _watch_tensions(self, time: float, acts: float) -> None:
-        """Keep in mind by how much the tensions seen at `time` [s] were below those commanded for then."""
+        """Record how far the tensions measured at `time` [s] were below those commanded for that time."""
         timing = self._timing
         late = max(acts - time, DELAYED * self.period)  # a delay may be unreported
         self.bounds.watch(time, acts, late + timing.held, timing.elapsed, self._stretch)
 
     def _set_tensions(self, left: float) -> None:
-        """Floors and desired tensions, with that part of their transition from the start still to come."""
+        """Set floors and desired tensions; `left` is the fraction of their initial transition that remains."""
         self.bounds.fill(self._gains["floor_margin"], self._gains["level"], left)
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
-        """Bounds of this period: tensions on their way up to their floors, efforts, motion of the actuators."""
+        """Set the bounds of this period: tensions that still rise to their floors, efforts, actuator motion."""
         program = self.program
         left = remaining((time - self._began_at) / FADE)
         if left > 0.0 or self._bounded is not self._gains:
@@ -949,14 +950,14 @@ class QPController(SampledController):
         )  # fmt: skip
 
     def _watch_border(self, time: float, distance: float, rate: Array, w: float) -> None:
-        """Let the reference wait for an output that is behind, and give up a goal that cannot be reached.
+        """Slow the reference down for an output that lags, and give up a goal that cannot be reached.
 
-        The distance is what counts of its errors: where it is ahead, what it is beside its path.
+        The distance counts the lag of the output along its path and its offset beside it, not its lead.
 
-        Where commands come far apart the reference goes as much slower as the loop has become: set points that brake by
-        themselves at full speed, and set off again, take tensions below their floors whatever is commanded then.
-        How far the output may be behind follows from what its loop affords now. That it is behind is no reason to give
-        up, as it may be late for its computer's sake alone: only where a bound presses, or the output stands still.
+        Where commands come far apart the reference slows down with the bandwidth of the loop: set points that brake and
+        restart at full speed take tensions below their floors.
+        The tolerated lag follows from the present capability of the loop. Lag alone may be due to a late computer; a
+        goal is given up only where a bound is active or the output stands still.
         """
         clock, _ = self._active(time)
         leash = self.motion_limits[0] / w
@@ -980,13 +981,13 @@ class QPController(SampledController):
         because = f" ({', '.join(held)})" if held else ""
         position, rotation = self.equations.arrays.position[:3].copy(), self.equations.rotation
         self._note = f"the goal is out of reach: the output stopped where it is{because}"
-        still = self._still(position, rotation)  # to press on would not get it any nearer
+        still = self._still(position, rotation)  # pushing on brings it no closer
         self._motions = [(PathClock(time, 0.0), still)]
         self._goal, self._began = (position, self._task.quaternion(rotation)), time
         self._version += 1
 
     def _impedance_gains(self) -> ImpedanceGains:
-        """Of the actuators' loops; where a motion that nothing holds forbids the check of them all, each for itself."""
+        """Impedance gains of the actuators; each by itself where an unstable free motion prevents the joint check."""
         index = choose_independent(self.equations.robot, self.equations.parts.drive)
         model = ReducedModel(self.equations.robot, index, counted=False)
         q, effort = self._equilibrium()
@@ -999,7 +1000,7 @@ class QPController(SampledController):
             return ImpedanceGains(stiffness, np.sqrt((stiffness + cables) * inertia), 0, INNER_PERIOD, 0.0)
 
     def _equilibrium(self) -> tuple[Array, Array]:
-        """q (nq,) and efforts (a,) of the shape at rest with the actuators as the file has them."""
+        """q (nq,) and efforts (a,) of the shape at rest with the actuators as in the file."""
         joints = self.equations.model.driven_joints(self.robot.actuators)
         try:
             shape = MechanismEquilibriumSolver(self.equations.mechanism, joints).solve(
@@ -1010,13 +1011,13 @@ class QPController(SampledController):
         self._stands = shape.stable
         return shape.q, shape.effort[self.equations.parts.drive]
 
-    # -- what it says -----------------------------------------------------------------------------------------------
+    # -- reports ----------------------------------------------------------------------------------------------------
 
     def status(self, time: float) -> Status:
         return replace(super().status(time), relaxed=self.relaxed())
 
     def relaxed(self) -> tuple[str, ...]:
-        """What the last period gave up, by name; empty where all was met."""
+        """Names of the constraints that the last period relaxed; empty where all were met."""
         found = [each for each in (self._note, self._guard.reason) if each]
         solution = self.solution
         if solution is not None:
@@ -1029,7 +1030,7 @@ class QPController(SampledController):
 
     @property
     def singularity_distance(self) -> float:
-        """Of `singularity_guard`, in parts of that at the start."""
+        """Distance to singularity of `singularity_guard`, relative to the initial one."""
         return self._guard.distance
 
     def diagnostics(self) -> dict[str, str]:
@@ -1050,7 +1051,7 @@ class QPController(SampledController):
         return max(LEAST_DURATION / self._bandwidth, 20.0 * self.period, calm)
 
     def _check_turns(self) -> None:
-        """Raise TensegrityError where the actuators do not turn the output about an axis that it controls."""
+        """Raise TensegrityError where the actuators cannot rotate the output about a controlled axis."""
         arrays, output = self.equations.arrays, self.robot.output
         size = np.sqrt(np.diagonal(arrays.mobility))
         reached = np.linalg.norm(arrays.output_1, axis=1) / np.where(size > 0.0, size, np.inf)
@@ -1063,10 +1064,11 @@ class QPController(SampledController):
             )
 
     def _set_output_limits(self) -> None:
-        """Rates and accelerations of the output that the actuators allow at the last state, and what a radian counts.
+        """Set the rates and accelerations of the output that the actuators allow at the last state, and the weight of a
+        radian.
 
-        Positions and turns have limits of their own; where both are controlled, a turn counts as what takes the
-        actuators as long.
+        Positions and rotations have separate limits. Where both are controlled, a rotation counts as the displacement
+        that takes the actuators the same time.
         """
         task = self._task
         both = [self._output_limits(rows) if rows.size else None for rows in (task.translation_rows, task.turn_rows)]
@@ -1078,14 +1080,14 @@ class QPController(SampledController):
             self._weights[task.turn_rows] = translations[0] / turns[0]
 
     def _output_limits(self, rows: NDArray[np.int64]) -> Limits:
-        """m/s and m/s^2, or rad/s and rad/s^2, of some rows that rates and efforts allow, with a margin."""
+        """Limits of some rows [m/s, m/s²] or [rad/s, rad/s²] by actuator rates and efforts, with a margin."""
         arrays = self.equations.arrays
         self._guard.refuse_singular()
-        size = np.sqrt(np.diagonal(arrays.mobility))  # rows of one unit, so that small ones are not taken for nothing
+        size = np.sqrt(np.diagonal(arrays.mobility))  # rows of one unit, so that small ones are not neglected
         needed = self._efforts_for(arrays.output_1 / size[:, None]) / size
         needed = needed[:, rows]
-        turned = arrays.joint_1 @ needed  # and what the actuators turn for it
-        # goals go as fast as the motors are against what they hold now
+        turned = arrays.joint_1 @ needed  # actuator rates for it
+        # the speed of a goal is limited by motor speed at the present holding effort
         held = np.zeros_like(self._rate) if self._last_effort is None else self._last_effort
         able = self.motors.rates(np.abs(held), np.ones_like(held))
         able = np.maximum(np.minimum(self._rate, able), STALLED * self._rate)
@@ -1100,18 +1102,18 @@ class QPController(SampledController):
         return rate, min(0.2 * strength, rate * pace / LAGS**2)
 
     def _efforts_for(self, output: Array) -> Array:
-        """(a, k) efforts that move the output by what efforts do to it, (k, a), and by nothing else: the least ones, or
-        those with which joints move least where motors drive more of them than the output takes, see `free_motions`."""
+        """(a, k) efforts that move the output as (k, a) efforts do, and nothing else: the least ones, or, where motors
+        drive more joints than the output needs, those with the least joint motion, see `free_motions`."""
         arrays = self.equations.arrays
         if not self._free.driven or output.shape[0] >= output.shape[1]:
             return np.asarray(np.linalg.pinv(output, rcond=1e-3))
         _, size, efforts = np.linalg.svd(arrays.joint_1)
-        easy = efforts.T / np.maximum(size, 1e-6 * size[0])  # efforts that move the joints by one
+        easy = efforts.T / np.maximum(size, 1e-6 * size[0])  # efforts for unit joint motion
         return np.asarray(easy @ np.linalg.pinv(output @ easy, rcond=1e-3))
 
 
 def _is_finite(state: RobotState | None) -> bool:
-    """Whether there are q and v, all of it finite: what is not would stay in everything that the control remembers."""
+    """Whether q and v are given and finite; other values would persist in the controller's memory."""
     if state is None or state.q is None or state.v is None:
         return False
     return math.isfinite(float(np.sum(state.q)) + float(np.sum(state.v)) + state.age)
