@@ -1,8 +1,8 @@
-"""Controllers that take goals: a goal becomes a plan with its feedback (a tracker), which a clock runs and can brake.
+"""Controllers that take goals: a goal becomes a plan with feedback (a tracker), which a clock runs and can brake.
 
-A goal that comes while the robot moves lets the present motion brake first and begins where that will come to rest.
-What is planned is checked before anything changes: a refused goal leaves the motion as it was. Planning (`plan_goal`)
-and beginning (`begin`) are two steps, so that a plan may be made in another thread while the control goes on.
+A new goal during a motion first brakes that motion. The new motion starts from the resulting rest point. A plan is
+checked before anything changes: a refused goal leaves the motion as it was. Planning (`plan_goal`) and beginning
+(`begin`) are separate, so that plans can be made in another thread during control.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from ..trajectories.time_scaling import PathClock, Progress, profile_named
 from .goal_taker import GoalTaker, PlannedMotion, Waypoint
 
 MAX_DURATION, MAX_PERIODS, MIN_PERIODS = 600.0, 100_000, 20
-"""s that a motion may take, control periods that one of a sampled controller may take, and periods that it must."""
+"""Longest duration of a motion [s]; most and least control periods of a motion of a sampled controller."""
 MAX_WAYPOINTS = 500
-"""Of one trajectory. Longer ones are sent in pieces: each waypoint is a path of equilibria to be found."""
+"""Largest number of waypoints of a trajectory; longer ones are sent in pieces. Each needs a path of equilibria."""
 ROUNDING = 1e-9
-"""Part by which an effort at rest may be above its limit."""
+"""Relative excess over its limit that is tolerated for an effort at rest."""
 RESUMPTION = 4.0
-"""Time in which a motion that its actuators braked is at full pace again, in parts of the time that they went on: so
-that its largest acceleration is that of the brake."""
+"""Time in which a motion that its actuators braked returns to full pace, in units of the time in which they braked;
+its largest acceleration is then that of the brake."""
 
 
 class TooFastError(InfeasibleControlError):
-    """A path asks an actuator for more than its rate, or than its motor can do (`limit` says so), by a factor."""
+    """A path needs more than an actuator's rate, or more than its motor can do (named in `limit`), by a factor."""
 
     def __init__(self, message: str, actuator: str, factor: float, limit: str = "") -> None:
         super().__init__(message)
@@ -49,10 +49,10 @@ class TooFastError(InfeasibleControlError):
 
 @dataclass(frozen=True, eq=False)
 class RestPoint:
-    """Where a motion rests, or will rest once it has been braked.
+    """Rest point of a motion, present or after braking.
 
     Attributes:
-        tracker: of that motion. time: s of its plan.
+        tracker: of that motion. time: of its plan [s].
         configuration: (nq,) position of a mechanism, or (a,) positions of the actuators.
     """
 
@@ -63,12 +63,12 @@ class RestPoint:
 
 @dataclass(frozen=True, eq=False)
 class GoalPath:
-    """The path to a goal, and how fast it may be travelled.
+    """Path to a goal and its least duration.
 
     Attributes:
-        path: that the tracker will be made of; the controller's own.
-        minimum_duration: s. preferred_duration: s, for goals without one. limiting_actuator: whose rate limit sets the
-            minimum. limit: what sets it, where that is something else.
+        path: from which the tracker is made; its type is up to the controller.
+        minimum_duration: s. preferred_duration: s, for goals without one. limiting_actuator: whose rate limit
+            determines the minimum. limit: name of what determines it otherwise.
     """
 
     path: Any
@@ -79,25 +79,25 @@ class GoalPath:
 
 
 class GoalController(GoalTaker):
-    """See the module. A subclass says how paths and trackers are made.
+    """Controller for goals, see the module. A subclass makes paths and trackers.
 
     Args:
         robot: with actuators and an output.
-        rate_margin: part of the actuators' rate limits that motions use, above 0 and at most 1; smaller is slower.
-        brake_time: s, longest time in which a motion is braked; shorter asks for more of the actuators.
-        period: s between two commands, for which they are held; None where any time will do.
+        rate_margin: fraction of the actuators' rate limits that motions use, above 0 and at most 1; smaller is slower.
+        brake_time: longest time in which a motion is braked [s]; shorter needs more of the actuators.
+        period: between two commands, for which they are held [s]; None: commands may come at any time.
 
     Attributes:
-        waits_for_robot: after a time without commands, in which the actuators came to rest by themselves, motions go
-            on from there and not from where they would be. By default with impedances; see `wait_for_robot`.
-        gaps: how often that was so.
+        waits_for_robot: after a gap without commands, in which the actuators have stopped, motions continue from there
+            instead of from the planned position. Default with impedances; see `wait_for_robot`.
+        gaps: number of such gaps.
 
     Raises:
         TensegrityError: a parameter is out of range.
     """
 
     interpolations: ClassVar[tuple[str, ...]] = ("smooth",)
-    """Of trajectories: "smooth" passes its waypoints without stopping, others rest at every one."""
+    """Interpolations of trajectories: "smooth" passes the waypoints without stopping, others rest at each."""
 
     def __init__(self, robot: Robot, *, rate_margin: float, brake_time: float, period: float | None = None) -> None:
         check_ranges(("rate_margin", rate_margin, 1e-6, 1.0), ("brake_time", brake_time, 1e-6, 1e6))
@@ -114,23 +114,23 @@ class GoalController(GoalTaker):
         self._commanded, self.gaps = -np.inf, 0
         self.waits_for_robot = self.output_mode == "impedance"
 
-    # -- what a subclass says -------------------------------------------------------------------------------------
+    # -- interface of subclasses -----------------------------------------------------------------------------------
 
     @abstractmethod
     def _hold_tracker(self, state: RobotState | None) -> Any:
-        """A tracker that holds the equilibrium which belongs to a state."""
+        """A tracker that holds the equilibrium of a state."""
 
     @abstractmethod
     def _configuration(self, tracker: Any, time: float) -> Array:
-        """Configuration of the plan at a time [s] at which it rests, see `RestPoint`."""
+        """Configuration of the plan at a time [s] of rest, see `RestPoint`."""
 
     @abstractmethod
     def _reference(self, tracker: Any, progress: Progress) -> Reference:
-        """Pose and twist of a plan; where the control runs."""
+        """Pose and twist of a plan; called in the control thread."""
 
     @abstractmethod
     def _plan_path(self, rest: RestPoint, goal: PoseGoal, profile: str) -> GoalPath:
-        """The path from rest to a pose. Raises UnreachableGoalError, TensegrityError."""
+        """Path from rest to a pose. Raises UnreachableGoalError, TensegrityError."""
 
     @abstractmethod
     def _make_tracker(self, rest: RestPoint, path: GoalPath, duration: float, profile: str) -> Any:
@@ -144,16 +144,16 @@ class GoalController(GoalTaker):
 
     @abstractmethod
     def _end_pose(self, tracker: Any, goal: PoseGoal) -> Pose:
-        """Pose at the end of a plan to a goal; not where the control runs."""
+        """Pose at the end of a plan to a goal; not called in the control thread."""
 
     @property
     def _lead(self) -> float:
-        """s for which the actuators move on by themselves."""
+        """Time for which the actuators continue without a new command [s]."""
         return lead_of(self.period or 0.0)
 
     def _check_motors(self, rates: ArrayLike, efforts: ArrayLike | None = None) -> None:
         """Raise where rates (k, a) along a path are too fast for the motors at efforts (k, a): TooFastError, or
-        InfeasibleControlError where one stalls."""
+        InfeasibleControlError where a motor stalls."""
         use = self.motors.use(rates, efforts)
         if use.factor <= 1.0:
             return
@@ -165,10 +165,10 @@ class GoalController(GoalTaker):
         )  # fmt: skip
 
     def _refuse_overload(self, efforts: ArrayLike) -> None:
-        """Raise TensegrityError where actuators would have to give more than they can to stay where they are.
+        """Raise TensegrityError where actuators would need more than their effort limit to hold.
 
         Args:
-            efforts: (a,) N or N m at rest; what is not known (nan) counts as none.
+            efforts: (a,) at rest [N or N m]; nan counts as zero.
         """
         over = [
             f"{each.name} {used:.3g} of {each.effort:.3g} {each.units[2]}"
@@ -182,10 +182,9 @@ class GoalController(GoalTaker):
             )
 
     def _wait_for_robot(self, time: float, clock: PathClock) -> None:
-        """After a gap without commands go on from where the actuators are, which braked, see `impedance`.
+        """After a gap without commands continue from where the actuators have braked to, see `impedance`.
 
-        A brake that was asked for meanwhile, or not carried out to its end, is made up for before anything else: what
-        follows it begins where it ends.
+        A brake that was requested meanwhile, or not completed, is completed first: the next motion starts at its end.
         """
         last, self._commanded = self._commanded, time
         lead, gap = self._lead, time - last
@@ -207,23 +206,23 @@ class GoalController(GoalTaker):
         self.gaps += 1
 
     def _make_command(self, time: float, tracker: Any, progress: Progress, state: RobotState | None) -> Command:
-        """What the actuators are sent at a time [s]."""
+        """Command to the actuators at a time [s]."""
         return Command(self.output_mode, self.names, np.array(self._command_values(time, tracker, progress, state)))
 
     def _command_values(self, time: float, tracker: Any, progress: Progress, state: RobotState | None) -> Array:
-        """(a,) what the actuators are sent at a time [s]."""
+        """(a,) values of the command at a time [s]."""
         return np.asarray(tracker.command(progress, state))
 
     def _apply_gains(self, tracker: Any) -> None:
-        """Make a tracker ready for the control: with the present gains, on the control's own arrays."""
+        """Prepare a tracker for control: present gains, arrays of the control thread."""
 
-    # -- the controller's face ------------------------------------------------------------------------------------
+    # -- public interface ------------------------------------------------------------------------------------------
 
     def reset(self, time: float, state: RobotState | None = None) -> None:
-        """Hold the equilibrium that belongs to a state from `time` [s] on. A stop stays in force.
+        """Hold the equilibrium of a state from `time` [s] on. A stop stays in force.
 
         Raises:
-            TensegrityError: the state lacks what the controller needs, or no stable equilibrium belongs to it.
+            TensegrityError: the state lacks necessary values, or no stable equilibrium belongs to it.
         """
         tracker = self._hold_tracker(state)
         self._motions = [(PathClock(time, 0.0), tracker)]
@@ -233,7 +232,7 @@ class GoalController(GoalTaker):
         self._phase = "stopped" if self._phase == "stopped" else "holding"
 
     def command(self, time: float, state: RobotState | None = None) -> Command:
-        """Set points for a time [s]; without a state those of the plan alone."""
+        """Set points at a time [s]; without a state those of the plan alone."""
         clock, tracker = self._active(time)
         if self.waits_for_robot:
             self._wait_for_robot(time, clock)
@@ -246,7 +245,7 @@ class GoalController(GoalTaker):
         return self._reference(tracker, clock.at(time))
 
     def status(self, time: float) -> Status:
-        """What the controller is doing at a time [s]."""
+        """Present activity at a time [s]."""
         if not self._motions:
             return Status(self._phase, 1.0, -np.inf, None)
         end = self._motions[-1][0].end
@@ -259,16 +258,16 @@ class GoalController(GoalTaker):
     # -- goals ----------------------------------------------------------------------------------------------------
 
     def make_goal(self, now: float, position: ArrayLike | None, quaternion: ArrayLike | None = None) -> PoseGoal:
-        """A pose to go to: position (3,) m, quaternion (4,) w, x, y, z; None keeps what the present motion rests at.
+        """Goal pose: position (3,) [m], quaternion (4,) w, x, y, z; None keeps the value at which the motion will rest.
 
         Raises:
-            TensegrityError: goals cannot be taken now, or this is no pose.
+            TensegrityError: goals are refused at present, or this is no pose.
         """
         self._takes_goals()
         return make_goal(self.robot.output, position, quaternion, self._rest_pose(now))
 
     def make_waypoints(self, now: float, waypoints: Sequence[Waypoint]) -> list[tuple[float, PoseGoal]]:
-        """Poses to pass; what is None stays as at the one before. Raises as `make_goal`."""
+        """Poses to pass; None keeps the value of the previous one. Raises as `make_goal`."""
         self._takes_goals()
         made, pose = [], self._rest_pose(now)
         for time, position, quaternion in waypoints:
@@ -283,14 +282,14 @@ class GoalController(GoalTaker):
             raise TensegrityError(f"{self.robot.name} {self.robot.model.takes_no_goals}.")
 
     def check_goal(self, duration: float | None = None, profile: str = "minimum_jerk") -> None:
-        """Raise TensegrityError for what is wrong with a goal whatever its pose."""
+        """Raise TensegrityError for invalid properties of a goal other than its pose."""
         self._ready()
         profile_named(profile)
         if duration is not None and not (np.isfinite(duration) and 0.0 <= duration <= self.longest):
             raise TensegrityError(f"the duration is {duration}; give up to {self.longest:g} s, or 0 for the shortest.")
 
     def check_waypoints(self, times: Sequence[float], interpolation: str = "smooth") -> None:
-        """Raise TensegrityError for what is wrong with waypoints whatever their poses; times [s] from the start."""
+        """Raise TensegrityError for invalid properties of waypoints other than poses; times [s] from the start."""
         self._ready()
         if interpolation not in self.interpolations:
             raise TensegrityError(unknown_name("interpolation of this controller", interpolation, self.interpolations))
@@ -310,7 +309,7 @@ class GoalController(GoalTaker):
             )
 
     def rest(self, now: float) -> RestPoint:
-        """Where the present motion will rest, if it is braked now."""
+        """Rest point of the present motion if it is braked now."""
         clock, tracker = self._active(now)
         braking = copy(clock)
         braking.brake(now, self.brake_time)
@@ -325,13 +324,13 @@ class GoalController(GoalTaker):
         profile: str = "minimum_jerk",
         rest: RestPoint | None = None,
     ) -> PlannedMotion:
-        """A motion to a pose, for `begin`; nothing changes yet, so that it may be planned in another thread.
+        """Motion to a pose, for `begin`. Nothing changes yet, so that it may be planned in another thread.
 
         Args:
-            now: s. goal: see `make_goal`; only what the output controls counts.
-            duration: s from rest to rest; None or 0 for the shortest that limits allow. One that would need more than
-                the actuators' rates is lengthened, which the note says.
-            profile: "minimum_jerk" or "cubic". rest: `rest` at that time, taken where the control runs.
+            now: s. goal: see `make_goal`; only the controlled components count.
+            duration: s from rest to rest; None or 0 for the shortest within limits. A duration that needs more than the
+                actuators' rates is lengthened, which the note reports.
+            profile: "minimum_jerk" or "cubic". rest: `rest` at that time, taken in the control thread.
 
         Raises:
             UnreachableGoalError, InfeasibleControlError, TensegrityError: refused.
@@ -355,7 +354,7 @@ class GoalController(GoalTaker):
             try:
                 tracker = self._make_tracker(rest, path, took, profile)
                 return PlannedMotion(tracker, took, note, self._end_pose(tracker, goal), version)
-            except TooFastError as error:  # actuators do not move evenly along the path
+            except TooFastError as error:  # actuator speed varies along the path
                 if not tries_left:
                     raise
                 least, limited_by = 1.01 * error.factor * took, error.limit
@@ -368,14 +367,14 @@ class GoalController(GoalTaker):
         interpolation: str = "smooth",
         rest: RestPoint | None = None,
     ) -> PlannedMotion:
-        """A motion through poses at times from its start [s], for `begin`; at rest at the last.
+        """Motion through poses at times from its start [s], for `begin`; it rests at the last.
 
         Args:
             interpolation: one of `interpolations`. rest: as for `plan_goal`. A sampled controller rounds times up to
                 whole control periods.
 
         Raises:
-            InfeasibleControlError: the times ask for more than an actuator's rate; the message says how much longer.
+            InfeasibleControlError: the times need more than an actuator's rate; the message gives the least duration.
             UnreachableGoalError, TensegrityError: refused.
         """
         version = self._version
@@ -387,10 +386,10 @@ class GoalController(GoalTaker):
         return PlannedMotion(tracker, times[-1], "", self._end_pose(tracker, goals[-1]), version)
 
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
-        """Begin a planned motion; one that is under way brakes first.
+        """Begin a planned motion, after braking the present one.
 
         Raises:
-            TensegrityError: something else has been begun since it was planned.
+            TensegrityError: another motion was begun after it was planned.
         """
         self._ready()
         if planned.version != self._version:
@@ -405,7 +404,7 @@ class GoalController(GoalTaker):
         return Accepted(begin + planned.duration, begin + planned.duration - now, planned.note)
 
     def hold(self, now: float) -> None:
-        """Brake the present motion and hold what is reached then."""
+        """Brake the present motion and hold the resulting rest point."""
         if not self._motions:
             return
         clock, tracker = self._active(now)
@@ -417,7 +416,7 @@ class GoalController(GoalTaker):
         self._version += 1
 
     def stop(self, now: float) -> None:
-        """As `hold`, and refuse goals until `release`."""
+        """Hold, and refuse goals until `release`."""
         self.hold(now)
         self._phase = "stopped"
 
@@ -429,7 +428,7 @@ class GoalController(GoalTaker):
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _active(self, time: float) -> tuple[PathClock, Any]:
-        """The motion under way; the last one begins when the one before has ended."""
+        """Active motion; the latest one begins when the previous one has ended."""
         if not self._motions:
             raise TensegrityError("the controller has not received a state yet; call reset with a state first.")
         for each in reversed(self._motions):
@@ -442,22 +441,22 @@ class GoalController(GoalTaker):
         return self._reference(rest.tracker, Progress(rest.time, 0.0, 0.0)).pose
 
     def _whole_periods(self, duration: float) -> float:
-        """s, rounded up to whole control periods where there are any."""
+        """Duration [s], rounded up to whole control periods where there are any."""
         return duration if self.period is None else float(self.period * np.ceil(duration / self.period - 1e-9))
 
 
 def wait_for_robot(controller: Controller) -> None:
-    """Let a controller that commands a robot as it runs go on after a gap from where its actuators came to rest.
+    """Let a controller continue after a gap from where its actuators have stopped.
 
-    Positions are sent with their rates, so that such a robot brakes by itself where commands stop; going on where the
-    plan would be by then is a jump, which makes cables slack.
+    Positions are sent with their rates, so that a robot brakes by itself where commands stop. Continuing at the planned
+    position would be a jump, which makes cables slack.
     """
     if isinstance(controller, GoalController):
         controller.waits_for_robot |= controller.output_mode == "position"
 
 
 def check_settings(about: Mapping[str, Setting], values: Mapping[str, float]) -> None:
-    """As `check_ranges`, with the ranges that a controller states."""
+    """Check gains by the ranges of a controller, as `check_ranges`."""
     check_ranges(*((name, value, about[name].low, about[name].high) for name, value in values.items()))
 
 

@@ -1,8 +1,8 @@
-"""Node `controller`: goals in, actuator commands out.
+"""Node `controller`: takes goals, publishes actuator commands.
 
-It answers every structure_state with one actuator_command of the same stamp. The same state again gets the same
-answer, so that in lock-step a lost message changes nothing. `stop` latches: goals are refused until `hold` is called.
-Where a controller cannot go on, the actuators hold their positions until `hold` is called.
+It answers each structure_state with one actuator_command of the same stamp. A repeated state gets the same answer, so
+that a lost message changes nothing in lock-step. `stop` latches: goals are refused until `hold` is called. Where a
+controller fails, the actuators hold their positions until `hold` is called.
 """
 
 from __future__ import annotations
@@ -81,35 +81,35 @@ from .planning_thread import PlanningThread
 from .state_conversion import StateReader, command_message
 
 FAILURES = (Exception,)
-"""What a controller may raise for numbers that nobody foresaw; the robot then holds, and the node goes on."""
+"""Exceptions that a controller may raise for unforeseen numbers; the robot then holds and the node continues."""
 READY = "ready: "
-"""How the line begins that this node logs once, when it has taken over."""
+"""Prefix of the line that this node logs once it controls the robot."""
 STREAM_PAUSE = 1.0
-"""s between two goals on `goal_pose` after which they belong to another stream."""
+"""Pause between two goals on `goal_pose` that starts a new stream [s]."""
 UNHEARD_RATE = 2.0
-"""Messages on `reference` per second of the robot's time while nobody listens: whoever comes finds a recent one."""
+"""Rate of `reference` without subscribers [1/s of robot time]; a new subscriber finds a recent message."""
 OLDEST_STATE = 0.25
-"""s up to which a state is moved on to the present; older ones say nothing of it."""
+"""Largest age of a state that is extrapolated to the present [s]."""
 SPACINGS = 20
-"""Times between states by which their period is judged."""
+"""Number of intervals between states from which their period is estimated."""
 RECENT = 16
-"""Readings of the actuators among which the one of a state is looked for, as an estimator takes its time."""
+"""Number of recent actuator readings that are kept, since an estimator needs time for its state."""
 RESTING_RATE = 5.0
-"""Looks per second of the robot's time at where the output rests."""
+"""Rate of checks of where the output rests [1/s of robot time]."""
 TIMING_PERIODS = 1.5
-"""Periods after which it is reckoned with when a command began to act."""
+"""Periods after which the report of when a command took effect is used."""
 
 
 def new_session() -> int:
-    """A random number above zero for a session of commands."""
+    """Random positive number of a command session."""
     return 1 + secrets.randbelow(2**64 - 1)
 
 
 def pose_asked(request: SetGoalPose.Request) -> RosPose:
-    """The pose of a request, with a zero quaternion where the orientation is kept.
+    """Pose of a request, with a zero quaternion where the orientation is kept.
 
     Raises:
-        TensegrityError: nothing was filled in, or the quaternion and the field `orientation` do not agree.
+        TensegrityError: the request is empty, or the quaternion contradicts the field `orientation`.
     """
     if request == SetGoalPose.Request():
         raise TensegrityError("the request is empty; fill in target, and its frame where the origin itself is meant.")
@@ -121,13 +121,13 @@ def pose_asked(request: SetGoalPose.Request) -> RosPose:
         return request.target.pose
     if request.orientation != SetGoalPose.Request.KEEP:
         raise TensegrityError(f"orientation is {request.orientation}; give 0 (KEEP) or 1 (SET).")
-    if any(quaternion) and quaternion != (1.0, 0.0, 0.0, 0.0):  # which is how a quaternion arrives that nobody gave
+    if any(quaternion) and quaternion != (1.0, 0.0, 0.0, 0.0):  # a quaternion that was left out arrives as w = 1
         raise TensegrityError("target has a quaternion, but orientation is KEEP (0); give 1 (SET) to turn to it.")
     return RosPose(position=request.target.pose.position, orientation=Quaternion(w=0.0))
 
 
 def check_cancelled(handle: Any) -> None:
-    """Raise TensegrityError where a goal of an action was cancelled."""
+    """Raise TensegrityError where an action goal was cancelled."""
     if handle.is_cancel_requested:
         raise TensegrityError("the trajectory was cancelled")
 
@@ -173,12 +173,12 @@ class ControllerNode(RobotNode):
         self._state: StructureState | None = None
         self._stamp: int | None = None
         self._answer: ActuatorCommand | None = None
-        # a new one with every goal and `hold`: after a release a robot moves for these alone
+        # changed by each goal and `hold`: after a release only these move a robot
         self._session = new_session()
         self._withheld: StructureState | None = None
         self._heard, self._late, self._missed, self._answered = time.monotonic(), 0, 0, 0
         self._spacings: deque[int] = deque(maxlen=SPACINGS)
-        self._running: Any = None  # goal handle of follow_trajectory, with the future that ends it
+        self._running: Any = None  # goal handle of follow_trajectory and the future that ends it
         self._ended: Future | None = None
         self._robot_stopped = ""
         self.create_subscription(String, STOPPED, self._take_stop, LATCHED)
@@ -203,7 +203,7 @@ class ControllerNode(RobotNode):
             "0: none, -1: half of the robot's weight", low=-1.0, high=1e9,
         )  # fmt: skip
         self._loads = ExternalLoads(self._robot, patience, None if largest < 0.0 else largest)
-        # what was taken, before the first answer that knows of it: a replay needs to know which one that was
+        # accepted goals, before the first answer that uses them: a replay needs the order
         self._load_publisher = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
         self._payload_publisher = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
         self._estimates: Any = None
@@ -217,9 +217,9 @@ class ControllerNode(RobotNode):
         self._begun_with = False
         self._streamed, self._stream_refused, self._streamed_at = 0, "", -np.inf
         self.create_subscription(PoseStamped, "goal_pose", self._take_goal_pose, STATE)
-        self._newest_goal: PoseStamped | None = None  # of the topic, to be planned
-        self._newest_plan: Coroutine[Any, Any, None] | None = None  # while one is made
-        # any number at a time: while a goal is planned the control goes on, and a second one is refused at once
+        self._newest_goal: PoseStamped | None = None  # newest goal of the topic, still to be planned
+        self._newest_plan: Coroutine[Any, Any, None] | None = None  # task that plans it
+        # reentrant: control continues during planning, and a second goal is refused at once
         self._goal_asked = self._asked.announced(self._set_goal)
         self.create_service(SetGoalPose, "set_goal_pose", self._goal_asked, callback_group=self.attention.prompt)
         self.create_service(Trigger, "hold", self._hold, callback_group=self.attention.prompt)
@@ -229,13 +229,13 @@ class ControllerNode(RobotNode):
             goal_callback=lambda _: GoalResponse.ACCEPT, cancel_callback=self._cancel,
         )  # fmt: skip
         self.actuator_motions = ActuatorMotionServer(self, self._robot)
-        self._sent: Command | None = None  # the last one
+        self._sent: Command | None = None  # last command
         self.create_timer(0.5, self._watch, clock=self.wall_clock)
         self.set_status(OK, "waiting for structure_state")
 
     def _announce(self) -> int:
-        """A session for a goal, opened before it is planned: the plan does not count after a release that came
-        meanwhile (`tensegrity_dynamics.command_streams`)."""
+        """Open a session for a goal before it is planned: the plan is void after a release in the meantime
+        (`tensegrity_dynamics.command_streams`)."""
         session = new_session()
         if self._state is not None:
             announcement = ActuatorCommand(source=self.get_name(), session=session)
@@ -248,9 +248,9 @@ class ControllerNode(RobotNode):
         return 1e-9 * (self._stamp or 0)
 
     def close(self) -> None:
-        """Wait for no plan."""
+        """Cancel plans."""
         if self._newest_plan is not None:
-            self._newest_plan.close()  # the executor may have ended before it began
+            self._newest_plan.close()  # it may not have started before the executor ended
         self.planner.close()
 
     # -- control --------------------------------------------------------------------------------------------------
@@ -262,8 +262,8 @@ class ControllerNode(RobotNode):
             self._control(self._state)
 
     def _take_stop(self, message: String) -> None:
-        """Whoever moves the robot says that it holds it, and what was asked for is over; or that it follows commands
-        again, and what is asked for from now on begins where the robot stands."""
+        """The simulator or driver reports that it holds the robot, which voids goals, or that it follows commands
+        again, which then start where the robot stands."""
         before, self._robot_stopped = self._robot_stopped, message.data
         if self._robot_stopped == before:
             return
@@ -278,7 +278,7 @@ class ControllerNode(RobotNode):
         self._asked.trigger(Goal.HOLD, f"topic {STOPPED}", True, FREE)
 
     def _stand_here(self, state: StructureState) -> None:
-        """Forget every motion and hold where the robot is; where that cannot be, until `hold` is called."""
+        """Drop all motions and hold the present position; where that is impossible, wait for `hold`."""
         self.actuator_motions.forget("the robot was held")
         stopped = self.controller.status(self._now).phase == "stopped"
         try:
@@ -292,7 +292,8 @@ class ControllerNode(RobotNode):
         self._answer = None
 
     def _look_whether_followed(self, message: StructureState) -> None:
-        """Where no command acts any more, begin from where the robot is: what was not executed was not moved."""
+        """Where commands have expired, start from the present position: what was not executed did not move the
+        robot."""
         self._follows.patience = max(FRESHNESS, 3.0 * self._settings.period)
         before, self._away = self._away, self._follows.away(self._now, self._session)
         if not self._away or self._robot_stopped or self._failed is not None:
@@ -313,8 +314,8 @@ class ControllerNode(RobotNode):
             self._follows.acted(1e-9 * nanoseconds(message.header.stamp))
 
     def _take_timing(self, stamp: int) -> None:
-        """What is known of when commands began to act, up to a period before a state: so that in lock-step it is there
-        whichever topic is the faster one."""
+        """Report of when commands took effect, used up to one period before a state; in lock-step it has then arrived
+        in whatever order the topics are delivered."""
         while self._acted and self._acted[0][1] < stamp - TIMING_PERIODS * 1e9 * self._settings.period:
             answered, began = (1e-9 * each for each in self._acted.popleft())
             if self._latency.acted(answered, began):
@@ -335,7 +336,7 @@ class ControllerNode(RobotNode):
             if self._stamp is not None and nanoseconds(message.header.stamp) < self._stamp:
                 self.planner.cancel("the simulation was reset")
             return
-        self._withheld = None  # answered after a newer one it would look like a reset, which forgets the goal
+        self._withheld = None  # answered after a newer state it would look like a reset, which drops the goal
         stamp = nanoseconds(message.header.stamp)
         wall = time.monotonic()
         if stamp == self._stamp and self._answer is not None:
@@ -351,7 +352,7 @@ class ControllerNode(RobotNode):
             self._late += 1
         self._heard = wall
         self._stamp = stamp
-        self.take_waiting(self._timings)  # a node that was busy may find them behind this state
+        self.take_waiting(self._timings)  # after a busy period they may be queued behind this state
         if self._estimates is not None:
             self.take_waiting(self._estimates)
         self._look_whether_followed(message)
@@ -361,7 +362,7 @@ class ControllerNode(RobotNode):
         self._answer = command_message(command, self._own_name, self._session, period, message.header.stamp)
         self._commands.publish(self._answer)
         self._publish_reference(message.header.stamp, command)
-        with suppress(TensegrityError):  # where there is no reference, which the command has said
+        with suppress(TensegrityError):  # without a reference, as reported by the command
             self._publish_feedback(message)
         self.actuator_motions.publish_feedback(self._now)
         status = self._status()
@@ -388,7 +389,7 @@ class ControllerNode(RobotNode):
         self._missed += time.monotonic() - wall > 1e-9 * max(since, 0) > 0.0
 
     def _values(self) -> dict[str, Any]:
-        """What the diagnostics say beside their sentence."""
+        """Values of the diagnostics."""
         values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
         values["answered_states"] = self._answered
         values |= {"phase": self._status().phase, "gaps": self.controller.gaps}
@@ -410,7 +411,7 @@ class ControllerNode(RobotNode):
         return values | self.refusals
 
     def _period_mismatch(self, since: int) -> bool:
-        """Whether states come at another period than a torque or rate controller was made for."""
+        """Whether the period of states differs from that of a torque or rate controller."""
         if since > 0:
             self._spacings.append(since)
         period = 1e9 * self._settings.period
@@ -418,11 +419,11 @@ class ControllerNode(RobotNode):
         return full and abs(self._spacing() - period) > 0.2 * period
 
     def _spacing(self) -> int:
-        """ns from state to state: lower quartile of the last ones, as some are left out when it is busy."""
+        """Interval between states [ns]: lower quartile of the recent ones, since some states are dropped under load."""
         return sorted(self._spacings)[SPACINGS // 4]
 
     def _command(self, message: StructureState) -> Command:
-        """The controller's command; positions as they are where it cannot go on."""
+        """Command of the controller; the present positions where it fails."""
         if self._failed is None:
             try:
                 self._take_timing(self._stamp or 0)
@@ -442,7 +443,7 @@ class ControllerNode(RobotNode):
         return Command("position", tuple(each.name for each in self._robot.actuators), self._held)
 
     def _status(self) -> Status:
-        """What the robot is doing, by a motion of its actuators or by the controller."""
+        """Present activity, of a motion of actuators or of the controller."""
         return (
             self.actuator_motions.status(self._now)
             if self.actuator_motions.moving
@@ -450,20 +451,20 @@ class ControllerNode(RobotNode):
         )
 
     def _off_rest(self, status: Status, message: StructureState) -> str:
-        """How far the output is from where it is held, some times a second; empty where it moves, or is there."""
+        """Distance of the output from its rest pose, checked at `RESTING_RATE`; empty in motion or at rest pose."""
         if status.phase == "moving":
             return ""
         slot = int(RESTING_RATE * self._now)
         if slot != self._off[0]:
             off = ""
-            with suppress(TensegrityError):  # where there is no reference, which the command has said
+            with suppress(TensegrityError):  # without a reference, as reported by the command
                 held = self.controller.reference(self._now).pose
                 off = self._resting.look(self._now, status, held, state_pose(message))
             self._off = slot, off
         return self._off[1]
 
     def _follow_actuators(self, message: StructureState) -> Command | None:
-        """The command of a motion of actuators; None where it has ended and the controller has taken over."""
+        """Command of a motion of actuators; None after its end, when the controller is active."""
         joints = self._joints
         positions = {} if joints is None else dict(zip(joints.name, joints.position, strict=False))
         command = self.actuator_motions.command(self._now, positions)
@@ -475,10 +476,10 @@ class ControllerNode(RobotNode):
         return command
 
     def set_points(self) -> tuple[float, np.ndarray, np.ndarray | None]:
-        """Time [s], and where the actuators are bound for at it with their rates, for a motion that begins there.
+        """Time [s], set points and rates of the actuators at it, for a motion that begins there.
 
         Raises:
-            TensegrityError: no motion of actuators can begin now.
+            TensegrityError: motions of actuators are refused at present.
         """
         self._ready(whole=True, among_actuators=True)
         if self.actuator_motions.motion is not None:
@@ -496,24 +497,24 @@ class ControllerNode(RobotNode):
     def announce_actuators(
         self, asked_by: str, trajectory: Any, tolerance: float, refused: str | None, arrival: float = 0.0
     ) -> None:
-        """Tell what became of a trajectory of actuators that was asked for; commands from here on belong to it."""
+        """Report the result of a request for a trajectory of actuators; commands from now on belong to it."""
         if refused is None:
             self._answer, self._session = None, new_session()
         self._asked.actuators(asked_by, trajectory, tolerance, refused, arrival)
 
     def cancel_actuators(self, asked_by: str) -> None:
-        """Brake the motion of actuators under way."""
+        """Brake the present motion of actuators."""
         self.actuator_motions.break_off(self._now, "cancelled: holding")
         self._asked.trigger(Goal.CANCEL, asked_by, True, "holding")
 
     def _take_wrench(self, message: WrenchStamped) -> None:
-        """A load that is known; what is wrong with one stands in the diagnostics until a good one comes."""
+        """Take a known load; an invalid one is reported in the diagnostics until a valid one arrives."""
         with self.noting_refusal("external_wrench"):
             self._loads.take(self.controller, *wrench_from_message(message), self._now)
             self._load_publisher.publish(message)
 
     def _take_payload(self, message: InertiaStamped) -> None:
-        """A payload that is known; a controller that reckons with payloads takes it, at once or where it takes over."""
+        """Take a known payload, at once or when a controller that uses payloads becomes active."""
         with self.noting_refusal("payload"):
             self._loads.take_payload(*payload_from_message(message), self._now)
             self._payload_publisher.publish(message)
@@ -521,7 +522,7 @@ class ControllerNode(RobotNode):
                 raise TensegrityError(f"{message.header.frame_id}: {self.controller.no_loads}")
 
     def _begin_with(self, message: CarriedPayloads) -> None:
-        """What the robot carried before this node listened: the first message tells all of it, `payload` the rest."""
+        """Payloads before this node subscribed: the first message lists all, `payload` reports later changes."""
         if self._begun_with:
             return
         self._begun_with = True
@@ -532,13 +533,13 @@ class ControllerNode(RobotNode):
                     raise TensegrityError(f"{each.name}: {self.controller.no_loads}")
 
     def _newest(self, message: StructureState) -> float:
-        """s, of the newest reading of the actuators that is known; of the state itself where none is newer."""
+        """Time of the newest actuator reading, at least of the state [s]."""
         stamp = nanoseconds(message.header.stamp)
         read = stamp if self._joints is None else nanoseconds(self._joints.header.stamp)
         return 1e-9 * (read if 0 < read - stamp < 1e9 * OLDEST_STATE else stamp)
 
     def _hear_estimates(self) -> None:
-        """Listen to `estimated_wrench` as long as the controller follows it; nobody else needs the messages."""
+        """Subscribe to `estimated_wrench` while the controller uses it."""
         if not self.controller.takes_estimates:
             if self._estimates is not None:
                 self.destroy_subscription(self._estimates)
@@ -547,24 +548,24 @@ class ControllerNode(RobotNode):
             self._estimates = self.create_subscription(WrenchStamped, "estimated_wrench", self._take_estimate, SENSORS)
 
     def _take_estimate(self, message: WrenchStamped) -> None:
-        """What the observer says that pulls beside what is known; counts from the state after its own on."""
+        """Unknown wrench by the observer; used from the next state on."""
         with self.noting_refusal("estimated_wrench"):
             self._loads.take_estimate(*wrench_from_message(message), self._now)
 
     def _within_limits(self, positions: np.ndarray) -> np.ndarray:
-        """Positions as the command gate takes them: what stands beyond a limit comes back to it."""
+        """Positions clipped to their limits, as the command gate accepts them."""
         low, high = np.array([each.position for each in self._robot.actuators]).T
         return np.clip(positions, low, high)
 
     def _start(self, message: StructureState, stamp: int) -> bool:
-        """Take over from where the actuators are; needs their positions at the same time."""
+        """Become active at the present actuator positions, which must have the same stamp."""
         joints = next((each for each in self._recent if nanoseconds(each.header.stamp) == stamp), None)
         if joints is None:
             return False
         self.planner.cancel("the simulation was reset")
         self.actuator_motions.forget("the simulation was reset")
         if not self.planner.rests:
-            return False  # it shares arrays with what is reset; the next state comes soon
+            return False  # it shares arrays with the controller that is reset; the next state follows soon
         try:
             if self._stamp is not None:
                 self._loads.forget()
@@ -579,12 +580,12 @@ class ControllerNode(RobotNode):
         self._failed = None
         if self._stamp is not None:
             self._finish(False, "the simulation was reset")
-        else:  # the line that people wait for, last of all nodes since it needs the others
+        else:  # logged last of all nodes, as it needs the others
             self.get_logger().info(f"{READY}{self._robot.name} is held by the controller {self._settings.name}")
         return True
 
     def _publish_reference(self, stamp: Time, command: Command) -> None:
-        """For people: at `reference_rate` of the robot's time, and at once when the motion begins, ends or changes."""
+        """Publish for displays: at `reference_rate` of robot time, and whenever the motion begins, ends or changes."""
         status = self._status()
         rate = self._reference_rate if heard(self._reference) else UNHEARD_RATE
         slot = int(self._now * rate) if self._reference_rate > 0.0 else self._stamp
@@ -596,17 +597,17 @@ class ControllerNode(RobotNode):
         try:
             reference = self.controller.reference(self._now)
         except TensegrityError:
-            return  # there is none, which the command has said
+            return  # there is no reference, as reported by the command
         message = Reference(
             controller=self._settings.name, mode=status.phase, progress=float(status.progress),
             name=list(command.names),
             value=command.values.tolist(),
         )  # fmt: skip
         message.header.stamp, message.header.frame_id = stamp, WORLD
-        message.goal.orientation.w = 0.0  # none, unlike the world's own frame
+        message.goal.orientation.w = 0.0  # none, unlike the identity
         if status.goal is not None:
             fill_pose(message.goal, *status.goal)
-        if not self.actuator_motions.moving:  # actuators alone know of no pose
+        if not self.actuator_motions.moving:  # motions of actuators have no pose
             fill_pose(message.pose, *reference.pose)
             fill_twist(message.twist, reference.twist)
         elif self._state is not None:
@@ -614,7 +615,7 @@ class ControllerNode(RobotNode):
         self._reference.publish(message)
 
     def _watch(self) -> None:
-        """Say so when nothing comes any more."""
+        """Report missing states."""
         silent = time.monotonic() - self._heard
         if self._stamp is not None and silent > 2.0:
             text = "no structure_state comes any more; did the simulator, driver or estimator end?"
@@ -623,7 +624,8 @@ class ControllerNode(RobotNode):
     # -- parameters -----------------------------------------------------------------------------------------------
 
     def _parameter_changed(self, name: str, value: Any) -> None:
-        """Gains at once; another controller takes over where the robot rests. Raises TensegrityError: refused."""
+        """Gains change at once; a new controller becomes active where the robot rests. Raises TensegrityError:
+        refused."""
         try:
             if self._settings.is_gain(name):
                 self._settings.set_gain(self.controller, name, value)
@@ -680,14 +682,14 @@ class ControllerNode(RobotNode):
         return response
 
     async def _planned(self, plan: Coroutine[Any, Any, Accepted]) -> Accepted:
-        """Wait for a plan that begins; then answer what was withheld meanwhile."""
+        """Wait for a plan to begin, then answer what was deferred."""
         session = self._announce()
         try:
             accepted = await plan
-            self._answer = None  # where the simulation stands still, the same state gets an answer that moves
+            self._answer = None  # where the simulation is stopped, the same state gets an answer that moves
             self._session = session
             return accepted
-        finally:  # as a task: first of all whoever listens to `goal` hears that this one belongs before that state
+        finally:  # as a task: subscribers of `goal` must first receive that this goal belongs before that state
             if self.executor is not None:
                 self.executor.create_task(self._answer_withheld)
 
@@ -697,7 +699,7 @@ class ControllerNode(RobotNode):
             self._control(message)
 
     def _take_goal_pose(self, message: PoseStamped) -> None:
-        """A goal of the topic: at once where the controller takes streams and needs no equilibria, else as services."""
+        """Goal of the topic: immediate where the controller takes streams and needs no equilibria, else planned."""
         if self.controller.streams_goals and not self.controller.needs_equilibria:
             self._stream_goal(message)
             return
@@ -707,7 +709,7 @@ class ControllerNode(RobotNode):
             self.executor.create_task(self._newest_plan)
 
     async def _plan_newest_goals(self) -> None:
-        """Plan the newest goal of the topic, and again while one came meanwhile; those in between are dropped."""
+        """Plan the newest goal of the topic, repeatedly while newer ones arrive; those in between are dropped."""
         try:
             while (message := self._newest_goal) is not None:
                 self._newest_goal = None
@@ -720,7 +722,7 @@ class ControllerNode(RobotNode):
             self._newest_plan = None
 
     def _stream_goal(self, message: PoseStamped) -> None:
-        """One goal of a stream; what is wrong with it stands in the diagnostics until a good one comes."""
+        """One goal of a stream; an invalid one is reported in the diagnostics until a valid one arrives."""
         try:
             self._ready(whole=True)
             goal = self._goals(message.header.frame_id, [0.0], [message.pose])[0][1]
@@ -728,14 +730,14 @@ class ControllerNode(RobotNode):
             self._streamed, self._stream_refused = self._streamed + 1, ""
             if (
                 abs(self._now - self._streamed_at) > STREAM_PAUSE
-            ):  # a new stream; one that began before a release is none
+            ):  # a new stream; a stream from before a release does not count
                 self._session = new_session()
             self._streamed_at = self._now
         except FAILURES as error:
             self._stream_refused = str(error) or type(error).__name__
 
     def _goals(self, frame: str, times: Sequence[float], poses: Sequence[Any]) -> list[tuple[float, PoseGoal]]:
-        """Goals of a message, checked here and nowhere else. Raises TensegrityError for what is no pose."""
+        """Goals of a message, checked only here. Raises TensegrityError for an invalid pose."""
         if frame not in ("", WORLD):
             raise TensegrityError(f"goals are taken in the frame {WORLD!r}, not in {frame!r}; transform it first.")
         waypoints = []
@@ -773,7 +775,7 @@ class ControllerNode(RobotNode):
         return response
 
     def _recover(self) -> None:
-        """After a failure: go on from where the robot is now."""
+        """Restart after a failure at the robot's present position."""
         if self._failed is not None and self._state is not None:
             if not self.planner.rests:
                 raise TensegrityError("a plan is still being given up; call hold again.")
@@ -792,7 +794,7 @@ class ControllerNode(RobotNode):
 
     @property
     def now(self) -> float:
-        """Stamp of the last state [s]."""
+        """Time of the last state [s]."""
         return self._now
 
     # -- follow_trajectory ----------------------------------------------------------------------------------------
@@ -803,15 +805,15 @@ class ControllerNode(RobotNode):
             self._ready(whole=True)
             if len(request.waypoint) != len(request.time_from_start):
                 raise TensegrityError(f"{len(request.waypoint)} waypoints for {len(request.time_from_start)} times.")
-            if len(request.waypoint) > MAX_WAYPOINTS:  # before each of them is looked at
+            if len(request.waypoint) > MAX_WAYPOINTS:  # before the waypoints are checked
                 raise TensegrityError(f"{len(request.waypoint)} waypoints; send up to {MAX_WAYPOINTS} at once.")
             times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
             waypoints = self._goals(request.header.frame_id, times, request.waypoint)
             interpolation = request.interpolation or "smooth"
-            check_cancelled(handle)  # before its turn came
+            check_cancelled(handle)  # before planning started
             accepted = await self._planned(self.planner.through(self.controller, waypoints, interpolation))
             self._finish(False, "a new trajectory replaced it")
-            if handle.is_cancel_requested:  # when the plan was there, but had not been taken over yet
+            if handle.is_cancel_requested:  # planned, but not yet active
                 self.controller.hold(self._now)
                 check_cancelled(handle)
         except FAILURES as error:
@@ -857,7 +859,7 @@ class ControllerNode(RobotNode):
         return CancelResponse.ACCEPT
 
     def _finish(self, success: bool, reason: str) -> None:
-        """End a running trajectory with a reason."""
+        """End the running trajectory with a reason."""
         if self._ended is not None and not self._ended.done():
             self._ended.set_result((success, reason))
 
