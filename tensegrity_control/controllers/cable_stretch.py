@@ -20,8 +20,9 @@ from tensegrity_dynamics.numerics.types import Array
 
 SOFTENING, SOFTEST = 0.3, 2.0
 """s in which the stretch of cables that is seen takes over from the one that was stated, and how far it may differ."""
-LEAST_LAG = 1.5
-"""Control periods in which tensions change at least, however little a cable is damped."""
+LEAST_LAG, IMPEDANCE_LAG = 0.5, 1.5
+"""Shortest time constant of tensions, in control periods, however little a cable is damped: under efforts, which act
+on the cables at once, and under impedances, through which tensions follow set points that move for a period."""
 
 
 @allocation_free
@@ -109,6 +110,7 @@ class CableStretch:
 
     Args:
         equations: of the robot, whose `softness` is learned. period: s between two commands.
+        impedance: whether the actuators close impedances around the efforts.
 
     Attributes:
         lag: (c,) s in which tensions follow what is asked for. elastic: (c,) N that the strains pull at the last
@@ -117,10 +119,10 @@ class CableStretch:
             the same of the stretch that was reckoned with.
     """
 
-    def __init__(self, equations: TightCables, period: float) -> None:
+    def __init__(self, equations: TightCables, period: float, *, impedance: bool) -> None:
         self._equations, count = equations, len(equations.cables)
         self._inputs = len(equations.robot.actuators)
-        self.lag = np.maximum(equations.relaxation, LEAST_LAG * period)
+        self.lag = np.maximum(equations.relaxation, (IMPEDANCE_LAG if impedance else LEAST_LAG) * period)
         self._held = period
         self.elastic, self._rate, self._pulling = np.zeros(count), np.zeros(count), np.zeros(count)
         self.seen = np.zeros(count)

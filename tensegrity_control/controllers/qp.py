@@ -236,7 +236,7 @@ class QPController(SampledController):
         self._stiff: HeldStiffness | None = None
         self.solution: MotionSolution | None = None
         self.set_gains(**self._gains)
-        self._stretch = CableStretch(self.equations, period)
+        self._stretch = CableStretch(self.equations, period, impedance=actuation == "impedance")
         self._timing = CommandTiming(period, self._oldest)
         self._pending = PendingCommands(self._lead)
         self._learned = LearnedForce(self._rows.size)

@@ -18,7 +18,7 @@ def test_efforts_stretch_the_cables_as_their_law_says_and_softness_follows_what_
     q, v = np.array(made.robot.model.start), random.normal(scale=0.1, size=made.mechanism.velocity_count)
     seen = q + random.normal(scale=1e-4, size=q.size), v + random.normal(scale=0.01, size=v.size)
     made.update(q, v)
-    stretch, lag = CableStretch(made, PERIOD), np.maximum(made.relaxation, LEAST_LAG * PERIOD)
+    stretch, lag = CableStretch(made, PERIOD, impedance=False), np.maximum(made.relaxation, LEAST_LAG * PERIOD)
     stretch.begin(q, v)
     amount, _, unit = made.stretches(q, v)
     elastic, rate, pulling, floor = np.maximum(amount, 0.0) / unit, None, None, 0.5 * amount / unit
@@ -49,7 +49,7 @@ def test_set_points_carry_the_stretch_on_at_its_rate_for_as_long_as_the_next_com
     made = TightCables(robot_named(name))
     q, v = np.array(made.robot.model.start), np.zeros(made.mechanism.velocity_count)
     made.update(q, v)
-    stretch, still = CableStretch(made, PERIOD), (q, v)
+    stretch, still = CableStretch(made, PERIOD, impedance=True), (q, v)
     stretch.begin(q, v)
     start, held = stretch.elastic.copy(), 4.0 * PERIOD
     stretch.efforts(q, v, still, 1.2 * start, 0.5 * start, PERIOD, held, (PERIOD, 1.0))
