@@ -93,7 +93,7 @@ def status(namespace: NamespaceOption = "", as_json: JsonOption = False) -> None
     """Print the state of the running robot: time, pose, tensions, and the status of every node."""
     with watching(namespace) as watcher:
         watcher.wait_for_robot(lambda: watcher.state is not None)
-        watcher.wait_until(lambda: len(watcher.diagnostics) > 2, 3.0)
+        watcher.wait_for_diagnostics()
         pose, pulls = watcher.pose, watcher.tensions
         figures = {
             "time_s": watcher.time,

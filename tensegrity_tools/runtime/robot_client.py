@@ -33,6 +33,8 @@ REFERENCES = 2000
 """Of the last ones the phases are kept."""
 MISSED = "no command from"
 """How simulator and driver begin the sentence that a controller was silent."""
+SETTLED, SILENCE = 1.5, 6.0
+"""s of wall time without a new node after which all are known, and longest wait for that."""
 WATCH = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 BETWEEN = 0.01
 """s of wall time from one look at what came to the next: who watches must not wake for every state of a lock-step run,
@@ -180,6 +182,17 @@ class Watcher:
             return True
         there = any(self.node.count_publishers(topic) for topic in ("simulator/truth", "structure_state"))
         return there and self.wait_until(condition, 25.0)
+
+    def wait_for_diagnostics(self) -> None:
+        """Wait until every node of the robot has reported: none is new for `SETTLED` s, and at most `SILENCE` s.
+
+        Each node reports once a second, and a process that has just started discovers them one after the other.
+        """
+        end = time.monotonic() + SILENCE
+        known = -1
+        while known < len(self.diagnostics) and (left := end - time.monotonic()) > 0.0:
+            known = len(self.diagnostics)
+            self.wait_until(lambda last=known: len(self.diagnostics) > last, min(SETTLED, left))  # type: ignore[misc]
 
     # -- what was heard -------------------------------------------------------------------------------------------
 
