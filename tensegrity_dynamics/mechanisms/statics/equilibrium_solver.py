@@ -62,6 +62,11 @@ IDLE_DISTANCE, IDLE_STEPS, IDLE_FORCE = 0.1, 10, 1e-4
 EDGE_STRAIN = 1e-8
 """Strains of this size are rounding: such a cable is at the edge between slack and tight."""
 
+ROLLS = (
+    " On a slope a round foot rolls if its body is free to turn, as struts are about their axis between cables that "
+    "end on it: attach cables off the axis, or make the foot much smaller."
+)
+
 
 @compiled
 def reduced_force(flat, q, effort, held, reuse, force, work, reduction, stages):
@@ -324,7 +329,13 @@ class MechanismEquilibriumSolver:
         raise NoEquilibriumError(
             f"no equilibrium found: a force of {worst:.3g} is left after {steps + 1} Newton steps. "
             "Tendons may be slack, or the start is too far; start nearer or tighten them."
+            + (ROLLS if self._stands and self._may_roll() else "")
         )
+
+    def _may_roll(self) -> bool:
+        """Whether round parts stand on a slope: where their body is free to turn, friction lets them roll."""
+        along = abs(float(self._ground.normal @ _whole_load(self.mechanism))) if self._ground is not None else 0.0
+        return along < (1.0 - 1e-9) * self._load and bool(np.any(self.mechanism.contact_points[:, RADIUS] > 0.0))
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -463,7 +474,7 @@ class MechanismEquilibriumSolver:
         stiffness = stiffness + self._held_by_friction(basis)
         reduced = basis.T @ self._work.mass @ basis
         idle = np.zeros((basis.shape[0], 0))
-        if not (edge.size or self._stands):
+        if not edge.size:
             moving = self._idle(q, tau, basis, stiffness, reduced)
             if moving.shape[1]:
                 rest = np.linalg.qr(reduced @ moving, mode="complete")[0][:, moving.shape[1] :]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -360,3 +362,58 @@ def test_a_bad_ground_is_refused_by_its_field(old, new, message):
 def test_a_part_of_an_unknown_kind_is_refused():
     with pytest.raises(TensegrityError, match="There is no kind 'cone'"):
         ContactPart("tip", "block", "cone")
+
+
+def floating_struts(slope: float, friction: float, foot: float) -> str:
+    """A prism of three floating struts of class 1 that stands on a slope [deg] with feet of some radius [m]."""
+    turn, length, low, top = math.radians(slope), 0.4173, [], []
+    for i in range(3):
+        for ends, angle, z in ((low, 120.0 * i, foot), (top, 120.0 * i + 150.0, 0.3 + foot)):
+            x, y = 0.15 * math.cos(math.radians(angle)), 0.15 * math.sin(math.radians(angle))
+            ends.append(
+                np.array([x * math.cos(turn) + z * math.sin(turn), y, -x * math.sin(turn) + z * math.cos(turn)])
+            )
+    bodies, frames, feet, cables = {}, [], [], []
+    tube = {"kind": "tube", "size": [0.008, 0.006, length], "density": 2700, "frame": {"at": [0, 0, length / 2]}}
+    for i in range(3):
+        bodies[f"rod{i}"] = {"shapes": [tube]}
+        along = top[i] - low[i]
+        frame = {"at": low[i].tolist(), "z": along.tolist(), "y": np.cross(along, [0.3, 0.2, 0.9]).tolist()}
+        frames.append({"name": f"free{i}", "kind": "floating", "parent": "world", "body": f"rod{i}", "frame": frame})
+        feet.append({"name": f"foot{i}", "body": f"rod{i}", "kind": "sphere", "size": [foot], "at": [0, 0, 0]})
+        size = float(np.linalg.norm(along))
+        for name, begin, other, end, tension in (
+            ("base", 0.0, (i + 1) % 3, 0.0, 9.68),
+            ("head", size, (i + 1) % 3, size, 9.68),
+            ("side", 0.0, (i + 2) % 3, size, 20.0),
+        ):
+            route = [{"body": f"rod{i}", "at": [0, 0, begin]}, {"body": f"rod{other}", "at": [0, 0, end]}]
+            cables.append(
+                {"name": f"{name}{i}", "young": 1e9, "cable_radius": 1e-3, "tension": tension, "route": route}
+            )
+    ground = {"stiffness": 2e4, "friction": friction, "slope": f"{slope} deg"}
+    return json.dumps({
+        "kind": "mechanism", "name": "struts", "gravity": [0, 0, -9.80665], "contact": ground, "bodies": bodies,
+        "joints": frames, "contact_parts": feet, "routed_cables": cables,
+    })  # fmt: skip
+
+
+@settings(max_examples=6)
+@given(slope=st.floats(0.5, 25.0), friction=st.floats(0.5, 1.0))
+def test_floating_struts_stand_on_a_slope_by_friction_that_carries_their_weight(slope, friction) -> None:
+    robot = parse_robot(floating_struts(slope, friction, 1e-9), "struts")
+    found = MechanismEquilibriumSolver(robot.mechanism).solve(robot.model.initial_configuration)
+    forces = np.array([reading[:, 1].sum(axis=0) for reading in found.contacts.values()])
+    weight = 9.80665 * sum(each.mass for each in robot.mechanism.bodies)
+    np.testing.assert_allclose(forces.sum(axis=0), [0.0, 0.0, weight], atol=1e-8)
+    normal = robot.mechanism.ground.normal
+    pressed = forces @ normal
+    slid = np.linalg.norm(forces - np.outer(pressed, normal), axis=1)
+    np.testing.assert_allclose(slid, math.tan(math.radians(slope)) * pressed, rtol=1e-6)
+    assert found.stable and found.idle.shape[1] == 3  # the struts spin about their axes
+
+
+def test_round_feet_of_struts_that_turn_freely_roll_down_a_slope_and_the_refusal_says_so() -> None:
+    robot = parse_robot(floating_struts(5.0, 0.5, 0.01), "struts")
+    with pytest.raises(NoEquilibriumError, match="round foot rolls"):
+        MechanismEquilibriumSolver(robot.mechanism).solve(robot.model.initial_configuration)
