@@ -1,4 +1,4 @@
-"""Mechanisms of bodies, joints, loops, and cables that stretch: kinematics, dynamics, statics, simulation."""
+"""Mechanisms of bodies, joints, loops and elastic cables: kinematics, dynamics, statics and simulation."""
 
 from __future__ import annotations
 

@@ -10,12 +10,12 @@ from .frame import Frame
 
 @dataclass(frozen=True, eq=False)
 class BodyFrame(OutputFrame):
-    """Output frame on a body of a mechanism: the end effector.
+    """Output frame (end effector) on a body of a mechanism.
 
     Args:
-        name: the frame's name, as it appears in ROS.
-        body: the body's name.
-        frame: its frame on the body.
+        name: name of the frame in ROS.
+        body: name of the body.
+        frame: pose of the output frame on the body.
         controlled: see `OutputFrame`.
 
     Raises:

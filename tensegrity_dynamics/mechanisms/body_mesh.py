@@ -1,4 +1,4 @@
-"""A mesh on a body: how it looks, and, where a density or a mass is given, what it weighs."""
+"""Mesh on a body: its shape for viewers and, with a density or a mass, its mass properties."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from .frame import Frame
 
 @dataclass(frozen=True, eq=False)
 class BodyMesh:
-    """A surface fixed to a body.
+    """Surface fixed to a body.
 
     Args:
-        mesh: in m, in the axes of its own frame.
-        placement: that frame on the body.
-        density: kg/m^3 of the solid that it encloses; mass: kg of it, instead. Without either it is only drawn.
-        uri: as the robot file names it; path: where it was found; scale: m per unit of the file. Viewers that read the
-            file themselves get these three.
+        mesh: surface [m] in its own frame.
+        placement: pose of the mesh frame on the body.
+        density: kg/m^3 of the enclosed solid. mass: kg of the solid, instead of a density. Without either the mesh is
+            only drawn.
+        uri: name in the robot file. path: file that was found. scale: m per unit of the file. Viewers that load the
+            file themselves use these three.
 
     Raises:
-        TensegrityError: a density or mass that is negative or not finite.
+        TensegrityError: a density or mass is negative or not finite.
     """
 
     mesh: Mesh
@@ -44,12 +45,12 @@ class BodyMesh:
 
     @cached_property
     def solid(self) -> SolidProperties:
-        """Of what it encloses, in its own frame. Raises TensegrityError where it encloses nothing, and why."""
+        """Mass properties of the enclosed solid in the mesh frame. Raises TensegrityError if the mesh encloses none."""
         return solid_properties(self.mesh)
 
     @property
     def weight(self) -> float:
-        """Mass [kg]. Raises TensegrityError as `solid` does where a density is given."""
+        """Mass [kg]. With a density, raises TensegrityError as `solid` does."""
         if self.mass is not None:
             return self.mass
         return self.density * self.solid.volume if self.density else 0.0

@@ -1,4 +1,4 @@
-"""Poses of the bodies, cables and output of a mechanism at one configuration."""
+"""Poses of the bodies, the cables and the output of a mechanism at one configuration."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from .workspace import Workspace, make_workspace
 
 @allocation_free
 def fill_cable_lengths(kind, radius, start, q, length):
-    """Fill length (c,) m with the taut lengths of cables by the kind of joint, radius and first coordinate in q."""
+    """Fill length (c,) m with the taut lengths of cables from joint kind, radius and index of the first coordinate."""
     for c in range(kind.shape[0]):
         length[c] = cable_length(kind[c], radius[c], q[start[c] :])
 
 
 @allocation_free
 def fill_twists(velocity, position, twist):
-    """Fill twist (b, 6): linear velocity of every origin, then angular, from spatial velocities (b, 6) [angular, linear
-    at the world's origin] and origins (b, 3)."""
+    """Fill twist (b, 6) = [linear velocity of the origin, angular velocity] from origins (b, 3) and spatial velocities
+    (b, 6) = [angular, linear at the origin of the world]."""
     for i in range(velocity.shape[0]):
         x, y, z = position[i, 0], position[i, 1], position[i, 2]
         a, b, c = velocity[i, 0], velocity[i, 1], velocity[i, 2]
@@ -42,7 +42,7 @@ def fill_twists(velocity, position, twist):
 
 
 class CableMechanism(Protocol):
-    """A mechanism with the cables that a robot file states, such as `MechanismModel`."""
+    """Mechanism with the cables of its robot file, such as `MechanismModel`."""
 
     @property
     def mechanism(self) -> Mechanism:
@@ -57,8 +57,8 @@ class BodyPoses:
     """Poses of the bodies and lengths of the cables at the configuration of the last `update`.
 
     Args:
-        model: the mechanism; every object keeps its own arrays, so take one for each thread.
-        work: of somebody who evaluates all equations anyway and calls `take` instead of `update`.
+        model: the mechanism. An object has its own arrays; use one object per thread.
+        work: arrays of a caller that evaluates all equations and calls `take` instead of `update`.
     """
 
     def __init__(self, model: CableMechanism, work: Workspace | None = None) -> None:
@@ -79,12 +79,12 @@ class BodyPoses:
         self._fill_lengths, self._fill_twists = QuickCall(fill_cable_lengths), QuickCall(fill_twists)
 
     def take(self, q: NDArray) -> BodyPoses:
-        """As `update`, for positions q (nq,) at which the equations in `work` have just been evaluated."""
+        """Use positions q (nq,) at which the caller has just evaluated the equations in `work`; returns itself."""
         self._q = q
         return self
 
     def update(self, q: NDArray, v: NDArray | None = None) -> BodyPoses:
-        """Move to position q (nq,) and velocity v (nv,), zero by default; returns itself."""
+        """Compute poses at position q (nq,) and velocity v (nv,), zero by default; returns itself."""
         self._q = np.ascontiguousarray(q, dtype=np.float64)
         v = self._still if v is None else np.ascontiguousarray(v, dtype=np.float64)
         self._move(self.model.mechanism.flat, self._q, v, self._work)
@@ -94,17 +94,17 @@ class BodyPoses:
 
     @property
     def positions(self) -> NDArray[np.float64]:
-        """(b, 3) m, origins of the bodies in sweep order, in the world."""
+        """(b, 3) m, origins of the bodies in sweep order, in the world frame."""
         return self._work.position.copy()
 
     @property
     def rotations(self) -> NDArray[np.float64]:
-        """(b, 3, 3), axes of the bodies as columns, in the world."""
+        """(b, 3, 3), axes of the bodies as columns, in the world frame."""
         return self._work.rotation.copy()
 
     @property
     def quaternions(self) -> NDArray[np.float64]:
-        """(b, 4) wxyz."""
+        """(b, 4) wxyz, orientations of the bodies in the world frame."""
         return quaternions_from_matrices(self._work.rotation)
 
     @property
@@ -115,7 +115,7 @@ class BodyPoses:
         return twists
 
     def cables(self) -> NDArray[np.float64]:
-        """(c, 2, 3) m: the point where each cable leaves its pulley, and its end."""
+        """(c, 2, 3) m: the point where each cable leaves its pulley, and the end of the cable."""
         ends = np.zeros((len(self._cables), 2, 3))
         for k, (body, at, joint) in enumerate(self._cables):
             length = cable_length(JOINT_KINDS[joint.kind], joint.radius, self._q[at])
@@ -131,21 +131,21 @@ class BodyPoses:
         return lengths
 
     def rest_lengths(self) -> NDArray[np.float64]:
-        """(c,) m, rest length of the part of every cable that is off its pulley."""
+        """(c,) m, rest length of the free part of every cable."""
         return np.asarray(self._radii * self._q[self._starts])
 
     def strains(self) -> NDArray[np.float64]:
-        """(c,) strain of every cable; zero for rigid ones."""
+        """(c,) strain of every cable; zero for rigid cables."""
         strains = self.lengths() / self.rest_lengths() - 1.0
         strains[self._is_rigid] = 0.0
         return np.asarray(strains)
 
     def routes(self) -> list[NDArray[np.float64]]:
-        """(n, 3) m, the line of every routed cable; always as many points."""
+        """(n, 3) m, centre line of every routed cable; the number of points is constant."""
         return polylines(self.model.mechanism, self._work)
 
     def drums(self, most: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(d, n, 3) m, the line of the cable that lies on every drum, up to `most` rad, and its radius (d,) m there."""
+        """Lines (d, n, 3) m of the cable wound on each drum, up to `most` rad, and their radii (d,) m."""
         return wound_lines(self.model.mechanism, self._work, self._q, most)
 
     def output(self, output: BodyFrame) -> tuple[Pose, NDArray[np.float64]]:

@@ -1,9 +1,9 @@
-"""Routing of a cable: a block, a pulley, an involute joint and a loop joint (000, sections 3 and 5.1.3).
+"""Routing of a cable by a block, a pulley, an involute joint and a loop joint (000, sections 3 and 5.1.3).
 
-The block turns about an axis of the body that carries it, so that the pulley's plane can follow the anchor; the pulley
-turns in the block; the cable's end meets its anchor on another body in a ball joint. Block frame: z the block's axis,
-y the pulley's axis; pulley frame: z its axis, x the block's axis. Where the axes are skew to each other, y and x are
-the parts of them that are square to z. The pulley's centre may stand off the block's axis and turn about it.
+The block turns about an axis of its carrier body, so that the plane of the pulley follows the anchor. The pulley turns
+in the block. A ball joint connects the end of the cable to its anchor on another body. Block frame: z is the block
+axis, y the pulley axis. Pulley frame: z is the pulley axis, x the block axis. If the axes are skew, y and x are the
+components perpendicular to z. The pulley centre may be off the block axis and turn about it.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from .resistance import Resistance
 
 VARIANTS = ("rigid", "u", "epsilon", "length")
 LEAST_SQUARE = 0.05
-"""Sine of the angle between the axes of block and pulley below which a block cannot turn its pulley to the anchor."""
+"""Sine of the angle between block and pulley axis. Below it the block cannot turn the pulley to the anchor."""
 
 
 @dataclass(frozen=True, eq=False)
 class CableEntry:
-    """A cable as a robot file states it.
+    """Cable entry of a robot file.
 
     Args:
-        name: of the cable, and prefix of the names of its bodies and joints.
+        name: name of the cable, and prefix of the names of its bodies and joints.
         carrier: body that carries the block; "world" is allowed.
-        at: (3,) m on the carrier, a point of the block's axis.
-        block_axis, pulley_axis: (3,) on the carrier, not along each other, at block angle zero. Seen along the pulley
-            axis, the cable leaves so that (cable direction) x (from pulley centre to where it leaves) is the axis.
+        at: (3,) m on the carrier, a point of the block axis.
+        block_axis, pulley_axis: (3,) on the carrier at block angle zero, not parallel. The cross product (cable
+            direction) x (vector from pulley centre to the departure point) points along the pulley axis.
         swivel: (3,) m on the carrier, from `at` to the centre of the pulley at block angle zero.
-        radius: of the pulley [m].
-        anchor_body, anchor: where the cable ends, (3,) m on that body.
+        radius: pulley radius [m].
+        anchor_body, anchor: body and point (3,) m on it at which the cable ends.
         young, damping: E [Pa] and mu [Pa s]; cable_radius: m.
         variant: "rigid", "u", "epsilon" or "length".
-        longest: rest length [m] when all of it is unwound.
-        strain: at the start; a higher strain starts with less cable off the pulley.
+        longest: rest length [m] when the cable is completely unwound.
+        strain: initial strain; a higher strain starts with a shorter free rest length.
         block, pulley: primitives of their bodies, in their frames.
-        pulley_joint: name of the pulley's joint; NAME-pulleyJt without it.
-        block_resistance, pulley_resistance: what resists the turn of block and pulley. pulley_armature: kg m^2 of what
-            turns with the pulley by a gear.
+        pulley_joint: name of the pulley joint; NAME-pulleyJt by default.
+        block_resistance, pulley_resistance: resistance of the block and pulley joints. pulley_armature: kg m^2, inertia
+            coupled to the pulley by a gear.
     """
 
     name: str
@@ -76,7 +76,7 @@ class CableEntry:
         return f"{self.name}-blockJt", self.pulley_joint or f"{self.name}-pulleyJt", f"{self.name}-involuteJt"
 
     def parts(self) -> tuple[list[Body], list[Joint], Loop, Cable | None]:
-        """Bodies, joints from block to cable, the loop, and the elastic cable (None for the rigid variant)."""
+        """Bodies, joints from block to cable, loop, and elastic cable (None for the rigid variant)."""
         if self.variant not in VARIANTS:
             raise TensegrityError(f"cable {self.name}: variant {self.variant!r} is not one of {', '.join(VARIANTS)}.")
         name = self.name
@@ -124,15 +124,15 @@ class CableEntry:
         return turn, Frame(turn.axes.T @ np.asarray(self.swivel, dtype=np.float64), axes)
 
     def start(self, target: NDArray[np.float64]) -> tuple[float, float, NDArray[np.float64]]:
-        """Block angle, pulley angle [rad] and involute position for an anchor at target (3,) m in carrier axes.
+        """Block angle [rad], pulley angle [rad] and involute position for an anchor at target (3,) m in carrier axes.
 
         Raises:
-            TensegrityError: the anchor lies within the pulley, or unwinding to it takes more cable than there is.
+            TensegrityError: the anchor lies within the pulley, or the cable is too short.
         """
         turn, spin = self._frames()
         x, y, z = turn.axes.T @ (np.asarray(target, dtype=np.float64) - turn.origin)
         square, skew = spin.axes[1, 2], spin.axes[2, 2]
-        # the block turns until the anchor is in the pulley's plane, by the smaller angle
+        # The block turns by the smaller angle that brings the anchor into the plane of the pulley.
         arm = float(np.hypot(x, y))
         across = spin.origin[1] - skew / square * (z - spin.origin[2])
         if abs(across) > arm * (1.0 + 1e-12) + 1e-12:
@@ -154,7 +154,7 @@ class CableEntry:
                 f"{self.radius:.4g} m; move the anchor or the pulley."
             )
         length = float(np.sqrt(distance**2 - self.radius**2))
-        # in the pulley's plane x is the block axis, y is `side`
+        # In the plane of the pulley, x is the block axis and y is `side`.
         leaving = np.arctan2(reach, z) - np.arctan2(self.radius, length)
         rest = length / (1.0 + self.strain)
         if rest > self.longest:

@@ -1,4 +1,4 @@
-"""The same mechanism with other cables: variant of the involute joint, elasticity, damping, strain at the start."""
+"""Replacement of the cables of a mechanism: variant of the involute joint, elasticity, damping, initial strain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .mechanism_model import MechanismModel
 
 
 def with_zeroed_pulleys(model: MechanismModel) -> MechanismModel:
-    """The same mechanism with pulley angles zero at its start; the turn goes into the pulleys' joint frames."""
+    """Shift the pulley joint frames so that all pulley angles are zero at the start; the pose stays the same."""
     mechanism, q = model.mechanism, np.array(model.start)
     joints = list(mechanism.joints)
     pulleys = {entry.joints[1] for entry in model.entries}
@@ -34,12 +34,12 @@ def with_cables(
     damping: float | None = None,
     strain: float | None = None,
 ) -> MechanismModel:
-    """The mechanism with other cables at the same initial pose; arguments that are None leave the cables as they are.
+    """Replace the cables of a mechanism at the same initial pose; None keeps the value of the cables.
 
     Args:
         variant: "rigid", "u", "epsilon" or "length".
         young: Young's modulus E [Pa]. damping: mu [Pa s].
-        strain: of every cable at the start; the taut lengths stay, so a higher strain takes cable off the pulleys.
+        strain: initial strain of every cable. The taut lengths stay; a higher strain reduces the free rest length.
     """
     requested = {"variant": variant, "young": young, "damping": damping, "strain": strain}
     changes = {name: value for name, value in requested.items() if value is not None}
@@ -60,7 +60,7 @@ def with_cables(
         own = 0.0 if entry.variant == "rigid" else float(strains[k] if strain is None else strain)
         rest = lengths[k] / (1.0 + own)
         _, pulley, involute = entry.joints
-        # what is taken off the free length is wound onto the pulley
+        # The removed free length is wound onto the pulley.
         q[mechanism.positions_of(pulley)] += model.start[old.positions_of(involute)][0] - rest / entry.radius
         second = {"rigid": [], "u": [lengths[k] - rest], "epsilon": [own], "length": [lengths[k]]}[entry.variant]
         q[mechanism.positions_of(involute)] = [rest / entry.radius, *second]

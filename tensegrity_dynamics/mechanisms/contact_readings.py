@@ -1,4 +1,4 @@
-"""What is known of the ground under a mechanism after `evaluate`: forces, where they act, energies."""
+"""Ground contact of a mechanism after `evaluate`: points, forces and energy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .workspace import Workspace, make_workspace
 
 
 def read_contacts(mechanism: Mechanism, work: Workspace) -> dict[str, NDArray[np.float64]]:
-    """(k, 2, 3) by part that touches: for each of its points where it is [m] and what the ground exerts there [N]."""
+    """(k, 2, 3) per touching part: position [m] and ground force [N] of each of its touching points."""
     found, first = {}, 0
     if not mechanism.touches:
         return {}
@@ -31,7 +31,7 @@ def read_contacts(mechanism: Mechanism, work: Workspace) -> dict[str, NDArray[np
 
 
 def point_centres(mechanism: Mechanism, q: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(p, 3) m, centres of all points that may touch, at a position (nq,)."""
+    """(p, 3) m, centres of all contact points at a position (nq,)."""
     work = make_workspace(mechanism.flat)
     body_kinematics(mechanism.flat, np.ascontiguousarray(q), np.zeros(mechanism.velocity_count), work)
     points = mechanism.contact_points
@@ -53,17 +53,17 @@ def contacts_at(
 
 
 def contact_forces(contacts: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
-    """(3,) N by part that touches, of all its points, from what `read_contacts` gives."""
+    """(3,) N, total ground force on each touching part, from the result of `read_contacts`."""
     return {name: each[:, 1].sum(axis=0) for name, each in contacts.items()}
 
 
 def ground_energy(work: Workspace) -> float:
-    """J that the ground has taken up elastically."""
+    """Elastic energy [J] stored in the ground."""
     return float(work.contact_state[-1, STORED])
 
 
 def point_jacobians(flat: FlatMechanism, work: Workspace) -> NDArray[np.float64]:
-    """(p, 3, nv): how every point that may touch moves with the coordinates, after `evaluate`."""
+    """(p, 3, nv), Jacobian of every contact point in the coordinates, after `evaluate`."""
     count = flat.late_kernels[POINTS]
     jacobians = np.zeros((count, 3, flat.dof_parent.size))
     for row, entry in enumerate(flat.contact[:count]):
@@ -79,16 +79,16 @@ def point_jacobians(flat: FlatMechanism, work: Workspace) -> NDArray[np.float64]
 
 
 def point_normals(work: Workspace) -> NDArray[np.float64]:
-    """(p, 3) unit normals of the ground at every point, after `evaluate`."""
+    """(p, 3), unit normals of the ground at all contact points, after `evaluate`."""
     away = work.contact_state[:-1, AWAY : AWAY + 3]
     return np.asarray(away / np.linalg.norm(away, axis=1, keepdims=True))
 
 
 def touching_points(work: Workspace) -> NDArray[np.int64]:
-    """Rows of the points that touch, after `evaluate`."""
+    """Rows of the touching points, after `evaluate`."""
     return np.flatnonzero(work.contact_state[:-1, NORMAL] > 0.0)
 
 
 def set_standing(work: Workspace, toward: NDArray[np.float64]) -> None:
-    """Let the ground carry along a direction (3,) as friction does at rest; zeros for along its normals."""
+    """Set the direction (3,) along which friction at rest supports the mechanism; zeros for the ground normals."""
     work.contact_state[-1, FORCE : FORCE + 3] = toward

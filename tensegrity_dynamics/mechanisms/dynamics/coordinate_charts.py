@@ -1,12 +1,12 @@
-"""Numbers w for independent coordinates of every kind of joint, and how their rates go with velocities.
+"""Independent coordinates w of all kinds of joints, and the relation between their rates and the velocities v.
 
-Most joints have their numbers in q, and w' = v. A spherical joint, and the turn of a floating one, are counted by the
-rotation vector r from a centre R_0, and a floating joint by its position p in the predecessor besides:
+For most joints w is part of q, and w' = v. For a spherical joint, and for the rotation of a floating joint, w is the
+rotation vector r from a centre R_0. The position p of a floating joint in the predecessor frame is also part of w:
 
     R = R_0 exp(r),   omega = J(r) r',   v_p = R' p'
 
-with J the right Jacobian of the rotation group. With C(w) the blocks of that, v = C w' and v' = C w'' + g(w, w'). The
-chart is regular up to a whole turn from its centre, and best near it.
+with the right Jacobian J of the rotation group. C(w) collects these blocks: v = C w' and v' = C w'' + g(w, w'). The
+chart is regular up to one turn from its centre and is best conditioned near the centre.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from ...numerics.types import Array
 from ..mechanism import Mechanism
 
 QUATERNION_KINDS = ("spherical", "floating")
-"""Of joints whose position is more numbers than they have coordinates."""
+"""Kinds of joints with a quaternion, which have more position numbers than velocity coordinates."""
 FAR = 1.0
-"""rad from the centre of a chart from which on another one is better."""
+"""Rotation [rad] from the centre of a chart beyond which a new centre is better."""
 MOST = 0.95 * np.pi
-"""rad from the centre up to which the rotation vector is the shortest one and so counts on."""
+"""Largest rotation [rad] from the centre for which the (shortest) rotation vector stays continuous."""
 SMALL = 1e-2
-"""rad below which coefficients come from their series."""
+"""Rotation [rad] below which coefficients are computed by their series."""
 STEP = 1e-5
-"""rad, m and per s of central differences."""
+"""Step of the central differences, in rad, m and per s."""
 
 
 class CoordinateCharts:
-    """See the module.
+    """Charts around a position; see the module.
 
     Args:
-        index: (n,) independent coordinates in v; of a joint with a quaternion all or none. q: (nq,) of the centres.
+        index: (n,) independent coordinates in v; all or none of a joint with a quaternion. q: (nq,) centres of the
+            charts.
 
     Attributes:
-        q_index: of the numbers in q that follow from w. turning: whether any of them is a quaternion.
+        q_index: indices in q that w determines. turning: whether any of them belong to a quaternion.
 
     Raises:
-        TensegrityError: some coordinates of a joint with a quaternion are independent and some are not.
+        TensegrityError: only some of the coordinates of a joint with a quaternion are independent.
     """
 
     def __init__(self, mechanism: Mechanism, index: ArrayLike, q: Array) -> None:
@@ -98,7 +99,7 @@ class CoordinateCharts:
         return w
 
     def positions(self, w: Array) -> Array:
-        """(..., m) the numbers at `q_index` for w (..., n)."""
+        """(..., m) entries of q at `q_index` for w (..., n)."""
         if not self.turning:
             return w
         rows = np.atleast_2d(w)
@@ -111,14 +112,14 @@ class CoordinateCharts:
         return found if w.ndim > 1 else found[0]
 
     def is_far(self, q: Array) -> bool:
-        """Whether a turn is so far from the centre of its chart that another centre is better."""
+        """Whether a rotation is more than `FAR` from the centre of its chart, so that a new centre is better."""
         return any(
             np.linalg.norm(rotation_vector(centre.T @ matrix_from_quaternion(q[first : first + 4]))) > FAR
             for _, first, centre in self._turns
         )
 
     def check(self, q: Array) -> None:
-        """Raise TensegrityError where a turn is beyond `MOST` from the centre of its chart."""
+        """Raise TensegrityError if a rotation is more than `MOST` from the centre of its chart."""
         for _, first, centre in self._turns:
             turn = np.linalg.norm(rotation_vector(centre.T @ matrix_from_quaternion(q[first : first + 4])))
             if turn > MOST:
@@ -144,15 +145,15 @@ class CoordinateCharts:
         return result if w.ndim > 1 else result[0]
 
     def velocities(self, w: Array, rate: Array) -> Array:
-        """(..., n) of v for rates w' (..., n)."""
+        """(..., n) entries of v for rates w' (..., n)."""
         return np.asarray((self.matrix(w) @ rate[..., None])[..., 0]) if self.turning else rate
 
     def rates(self, q: Array, velocity: Array) -> Array:
-        """w' (n,) for velocities (n,), entries of v, at a position."""
+        """w' (n,) for velocities (n,), entries of v, at a position q."""
         return np.asarray(np.linalg.solve(self.matrix(self.numbers(q)), velocity)) if self.turning else velocity
 
     def bias(self, w: Array, rate: Array) -> Array:
-        """g (..., n) = v' - C w''; central differences along the motion."""
+        """g (..., n) = v' - C w'', by central differences along the motion."""
         if not self.turning:
             return np.zeros_like(w)
         size = STEP / np.maximum(1.0, np.max(np.abs(rate), axis=-1, keepdims=True))
@@ -160,7 +161,7 @@ class CoordinateCharts:
         return np.asarray(((ahead - behind) @ rate[..., None])[..., 0] / (2.0 * size))
 
     def accelerations(self, w: Array, rate: Array, change: Array) -> Array:
-        """w'' (..., n) for rates v' (..., n) of the velocities."""
+        """w'' (..., n) for the accelerations v' (..., n)."""
         if not self.turning:
             return change
         return np.asarray(np.linalg.solve(self.matrix(w), (change - self.bias(w, rate))[..., None])[..., 0])
@@ -168,11 +169,11 @@ class CoordinateCharts:
     def linearised(
         self, w: Array, rate: Array, matrices: Array, inputs: Array, change: Array
     ) -> tuple[Array, Array, Array]:
-        """A, B and w'' of (w, w') from those of small turns and of velocities, all for k states at once.
+        """Convert linear models in small rotations and velocities to A, B and w'' in (w, w'), for k states at once.
 
         Args:
-            w, rate: (k, n). matrices, inputs: (k, 2n, 2n) and (k, 2n, u), whose lower halves are how v' follows
-            displacements along v, velocities v and the inputs. change: (k, n) v'.
+            w, rate: (k, n). matrices, inputs: (k, 2n, 2n) and (k, 2n, u); their lower halves are the slopes of v' along
+                displacements along v, along velocities v and along the inputs. change: (k, n) v'.
         """
         if not self.turning:
             return matrices, inputs, change
@@ -200,7 +201,7 @@ class CoordinateCharts:
 
 
 def _right_jacobian(vectors: Array) -> Array:
-    """(k, 3, 3) J with omega = J r' in axes of the body, of rotation vectors (k, 3)."""
+    """(k, 3, 3), J with omega = J r' in body axes, for rotation vectors (k, 3)."""
     square = np.sum(vectors**2, axis=1)
     small = square < SMALL**2
     t = np.sqrt(np.where(small, 1.0, square))

@@ -1,7 +1,7 @@
 """Equations of motion M a + c = W f + tau + K' lambda, K a = k (000, 1.2.28 and 1.2.29), by sweeps in the world frame.
 
-M by composite bodies, c by the recursive Newton-Euler sweep of the velocity-product accelerations (1.2.16, 1.2.23),
-K and k as `loop_equations` gives them.
+M: composite bodies. c: recursive Newton-Euler sweep of the velocity-product accelerations (1.2.16, 1.2.23). K and k:
+`loop_equations`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .joint_efforts import joint_efforts
 
 @inlined_part
 def subtract_load(work, i):
-    """Take the load of body i, moved to the origin of the world, from the force that the body needs."""
+    """Subtract the load of body i, moved to the origin of the world, from the force on the body."""
     x, y, z = work.position[i, 0], work.position[i, 1], work.position[i, 2]
     fx, fy, fz = work.load[i, 3], work.load[i, 4], work.load[i, 5]
     work.force[i, 0] -= work.load[i, 0] + y * fz - z * fy
@@ -45,7 +45,7 @@ def subtract_load(work, i):
 
 @inlined_part
 def subtract_steady_loads(flat, work):
-    """Take the mechanism's own loads, at points of bodies, from the forces that these bodies need."""
+    """Subtract the steady loads of the mechanism at points of bodies from the forces on these bodies."""
     for n in range(flat.loads.shape[0]):
         i, wrench = int(flat.loads[n, LOAD_BODY]), flat.loads[n, LOAD_MOMENT:]
         rotate(work.rotation[i], flat.loads[n, LOAD_POINT:], work.three)
@@ -63,7 +63,7 @@ def subtract_steady_loads(flat, work):
 
 @inlined_part
 def mass_and_bias(flat, work):
-    """Fill M and c, loads in c, from the last `body_kinematics`; entries of M that are always zero stay untouched."""
+    """Fill M and c (with loads) from the last `body_kinematics`; structurally zero entries of M are not written."""
     for i in range(flat.kind.shape[0]):
         tensor = flat.inertia[i]
         if flat.mass[i] == 0.0 and tensor[0, 0] + tensor[1, 1] + tensor[2, 2] == 0.0:
@@ -89,7 +89,7 @@ def mass_and_bias(flat, work):
             for k in range(6):
                 total += work.jacobian[d, k] * work.force[i, k]
             work.bias[d] = total
-            # within a joint the dofs form a chain too, so that walking up covers every pair once
+            # The coordinates of one joint form a chain too: going towards the root covers every pair once.
             e = d
             while e >= 0:
                 total = 0.0
@@ -109,11 +109,11 @@ def mass_and_bias(flat, work):
 
 @inlined
 def cable_efforts(flat, q, v, work):
-    """Fill strain, tension [N] and the passive efforts -(e + d) of the cables (000, 3.1.16, 3.1.17 and the variants).
+    """Fill strain, tension [N] and passive efforts -(e + d) of the cables (000, 3.1.16, 3.1.17 and the variants).
 
-    A slack cable carries nothing, and the sum of elasticity and damping is cut at zero: a damper never pushes.
-    Convention of 000, 3.1.9: the elongation u varies at fixed rest length, so e . v = F u' holds exactly, while winding
-    changes the stored energy 1/2 E A strain^2 l0 by the rest length that it adds or takes.
+    A slack cable has no tension. The sum of elastic and damping force is limited to zero from below: damping never
+    pushes. Convention of 000, 3.1.9: the elongation u varies at fixed rest length, so that e . v = F u' holds exactly.
+    Winding changes the stored energy 1/2 E A strain^2 l0 by the rest length that it adds or removes.
     """
     work.passive[:] = 0.0
     for c in range(flat.cable_joint.shape[0]):
@@ -154,7 +154,7 @@ def cable_efforts(flat, q, v, work):
 
 @inlined_part
 def passive_efforts(flat, q, v, work):
-    """Fill what cables, joints, routes and contacts do at a state, once the bodies have moved there."""
+    """Fill the efforts of cables, joints, routes and contacts at a state, after `body_kinematics`."""
     cable_efforts(flat, q, v, work)
     joint_efforts(flat, q, v, work)
     if flat.late_kernels[ROUTES] != 0:
@@ -165,7 +165,7 @@ def passive_efforts(flat, q, v, work):
 
 @inlined
 def evaluate(flat, q, v, work):
-    """Fill all equations at a state: body motion, M, c, K, k, loop errors, passive efforts."""
+    """Evaluate all equations at a state: body motion, M, c, K, k, loop errors, passive efforts."""
     body_kinematics(flat, q, v, work)
     mass_and_bias(flat, work)
     loop_equations(flat, work)
@@ -178,8 +178,8 @@ class Equations:
 
     Attributes:
         mass: M (nv, nv). bias: c (nv,), with gravity and steady loads. loop: K (nc, nv). loop_bias: k (nc,).
-        loop_error: (nc,), zero when the loops are closed. passive: p (nv,), efforts of cables, of what
-            resists joints, and of the ground.
+        loop_error: (nc,), zero when the loops are closed. passive: p (nv,), efforts of cables, joint resistances and
+            the ground.
         strain, tension: of each cable, - and N.
     """
 
@@ -197,7 +197,7 @@ def equations(mechanism: Mechanism, q: NDArray, v: NDArray) -> Equations:
     """Mass matrix, bias, constraint Jacobian and bias, and passive efforts at position q (nq,) and velocity v (nv,).
 
     Raises:
-        TensegrityError: wrong shape or not finite.
+        TensegrityError: q or v has a wrong shape or is not finite.
     """
     q, v = check_state(mechanism, q, v)
     work = make_workspace(mechanism.flat)

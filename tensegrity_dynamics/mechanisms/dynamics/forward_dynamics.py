@@ -1,8 +1,8 @@
 """Forward dynamics of closed loops through independent coordinates (000, 1.2.30 to 1.2.36).
 
 With a = G y + g from the reduction of the loops, (G' M G) y = G'(W f + tau + p - c - M g) is solved by Cholesky.
-Nothing here needs M itself to be regular: a massless body is fine wherever the loops leave it no motion of its own.
-Where loop rows depend on each other the motion is still unique, and the loop forces are the ones of least norm.
+M itself may be singular: a massless body is allowed if the loops prevent independent motion of it.
+If loop rows are dependent, the motion is still unique, and the loop forces are those of least norm.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REGULAR, SINGULAR_MASS = 0, 1
 def accelerate(flat, q, v, effort, gain, work, reduction, reuse):
     """Fill solver.acceleration for efforts (nv,) on the coordinates; returns (status, dependent rows).
 
-    gain [1/s] pulls loop errors back: K a = k - 2 gain K v - gain^2 error, critically damped with time constant 1/gain.
+    gain [1/s] reduces loop errors: K a = k - 2 gain K v - gain^2 error, critically damped with time constant 1/gain.
     """
     evaluate(flat, q, v, work)
     dofs = flat.dof_parent.shape[0]
@@ -45,9 +45,10 @@ def accelerate(flat, q, v, effort, gain, work, reduction, reuse):
 
 @inlined_part
 def project_mass(flat, work, reduction, count):
-    """Fill the lower triangle of reduced with G' M G and right with G'(effort - c - M g).
+    """Fill the lower triangle of reduced with G' M G, and right with G'(effort - c - M g).
 
-    With M = L + L', L the rows of M up the tree with half of the diagonal, G' M G = S + S' for S = G' (L G).
+    M = L + L'; L holds the rows of M towards the root, with half of the diagonal. Then G' M G = S + S' with S = G' (L
+    G).
     """
     dofs = flat.dof_parent.shape[0]
     basis, columns, filled = reduction.basis, reduction.basis_columns, reduction.basis_filled
@@ -59,7 +60,7 @@ def project_mass(flat, work, reduction, count):
     for a in range(dofs):
         force[a] = reduction.effort[a] - work.bias[a]
     for a in range(dofs):
-        if work.mass[a, a] == 0.0:  # then its row is zero
+        if work.mass[a, a] == 0.0:  # the whole row is zero
             continue
         for i in range(count):
             line[i] = 0.0
@@ -91,7 +92,7 @@ def project_mass(flat, work, reduction, count):
 
 @inlined_part
 def solve_reduced(flat, work, reduction, reuse):
-    """Accelerations for solver.effort and the M, c, K, k that stand in work; returns (status, dependent rows)."""
+    """Accelerations for solver.effort and the present M, c, K, k in work; returns (status, dependent rows)."""
     dofs = flat.dof_parent.shape[0]
     dependent = reduce_rows(work.loop, work.loop_bias, reduction, reuse)
     count = independent_basis(dofs, reduction)
@@ -114,8 +115,10 @@ class Accelerations:
     """Result of forward dynamics.
 
     Attributes:
-        acceleration: (nv,). multipliers: (nc,), forces of the loops; they act on the coordinates as K' multipliers.
-        strain, tension: of each cable, - and N. dependent_rows: loop rows that depend on others at this state.
+        acceleration: (nv,). multipliers: (nc,), forces of the loops; their efforts on the coordinates are K'
+            multipliers.
+        strain, tension: of each cable, - and N. dependent_rows: number of loop rows that depend on others at this
+            state.
     """
 
     acceleration: NDArray[np.float64]
@@ -133,16 +136,16 @@ def forward_dynamics(
     *,
     stabilisation: float = 0.0,
 ) -> Accelerations:
-    """Accelerations and loop forces (000, 1.2.30 with the bias that the printed right side lacks).
+    """Accelerations and loop forces (000, 1.2.30, with the bias missing from the printed right side).
 
     Args:
         mechanism: the mechanism.
         q, v: (nq,) and (nv,) state.
-        effort: (nv,) N or N m on the tree coordinates, the cables' own efforts not included; none for zero.
-        stabilisation: gain [1/s] that pulls loop errors back, critically damped; 0 for none.
+        effort: (nv,) N or N m on the tree coordinates, without the efforts of the cables; None for zero.
+        stabilisation: gain [1/s] of the critically damped loop error correction; 0 for none.
 
     Raises:
-        TensegrityError: the state is not finite, or a body without mass can move on its own; it is named.
+        TensegrityError: the state is not finite, or a massless body (named in the message) can move independently.
 
     Warns:
         RuntimeWarning: loop rows depend on each other (redundant loops or a singular position).
@@ -169,10 +172,10 @@ def forward_dynamics(
 
 
 def massless_message(mechanism: Mechanism, coordinate: int) -> str:
-    """Text that names the coordinate and body whose motion meets no inertia."""
+    """Message that names the coordinate and the body whose motion has no inertia."""
     name = mechanism.coordinate_names()[coordinate]
     body = mechanism.joints[int(mechanism.flat.dof_body[coordinate])].body
-    for cable in mechanism.cables:  # of its bodies a file can make pulley and block heavy, and not the cable itself
+    for cable in mechanism.cables:  # a robot file can give mass to pulley and block, not to the cable body itself
         pulley = mechanism.joint(cable.joint).parent
         block = next((each.parent for each in mechanism.joints if each.body == pulley), pulley)
         weightless = pulley in mechanism.body_index and not mechanism.flat.mass[mechanism.body_index[pulley]]

@@ -1,8 +1,8 @@
-"""Inverse dynamics: the efforts that give an acceleration, of a tree or of closed loops.
+"""Inverse dynamics: efforts that produce an acceleration, for a tree or for closed loops.
 
-Of a tree tau = M a + c - p. With loops the efforts of the driven coordinates B u must give the reduced force
-G' (M a + c - p) = G' B u (000, 1.2.38); with as many drives as degrees of freedom that is one solution, with more the
-one of least norm.
+For a tree, tau = M a + c - p. With loops, the efforts u of the driven coordinates must produce the reduced force
+G' (M a + c - p) = G' B u (000, 1.2.38). With as many drives as degrees of freedom the solution is unique; with more
+drives it is the solution of least norm.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class InverseDynamics:
     """Efforts for an acceleration.
 
     Attributes:
-        effort: (nv,) N or N m on the coordinates, zero where nothing drives.
-        multipliers: (nc,) loop forces that go with them.
-        missing: largest reduced force [N or N m] that the drives cannot give; zero where they can.
-        impossible: largest acceleration [m/s^2 or rad/s^2] by which the requested one breaks the loops.
+        effort: (nv,) N or N m on the coordinates, zero on coordinates without a drive.
+        multipliers: (nc,) corresponding loop forces.
+        missing: largest reduced force [N or N m] that the drives cannot produce; zero if they can produce all.
+        impossible: largest acceleration [m/s^2 or rad/s^2] by which the requested one violates the loops.
     """
 
     effort: NDArray[np.float64]
@@ -42,14 +42,14 @@ def inverse_dynamics(
     acceleration: ArrayLike,
     driven: Sequence[str] | None = None,
 ) -> InverseDynamics:
-    """The efforts that give an acceleration.
+    """Efforts that produce an acceleration.
 
     Args:
         q, v: (nq,) and (nv,) state. acceleration: (nv,).
-        driven: names of the joints whose coordinates have drives; None for all joints.
+        driven: names of the joints with drives; None for all joints.
 
     Raises:
-        TensegrityError: a joint is unknown, or the arrays have wrong shapes or numbers that are not finite.
+        TensegrityError: a joint is unknown, or an array has a wrong shape or is not finite.
     """
     target = np.array(acceleration, dtype=np.float64)
     if target.shape != (mechanism.velocity_count,) or not np.all(np.isfinite(target)):

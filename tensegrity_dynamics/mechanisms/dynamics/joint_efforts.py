@@ -1,4 +1,4 @@
-"""Efforts of what resists joints (`resistance`), on coordinates of tree joints and L tau of loop joints (1.2.30)."""
+"""Efforts of joint resistances (`resistance`) on coordinates of tree joints, and L tau of loop joints (1.2.30)."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from ..resistance import (
 from ..spatial import cross
 
 ELASTIC, DAMPED, RUBBED = 0, 1, 2
-"""Entries of work.resistance: energy stored [J], power lost in dampers and in friction [W]."""
+"""Entries of work.resistance: stored energy [J], power lost in dampers and in friction [W]."""
 
 
 @for_compiled_callers
 def gear_friction(law, rate):
-    """Friction of a gear with the effort that it carries."""
+    """Friction of a gear, proportional to the effort that it transmits."""
     efficiency, carried = law[EFFICIENCY], law[CARRIED]
     part = 1.0 - efficiency if carried * rate > 0.0 else 1.0 / efficiency - 1.0
     return abs(carried) * part * np.tanh(rate / law[SPEED])
@@ -47,7 +47,7 @@ def gear_friction(law, rate):
 
 @for_compiled_callers
 def resist(law, x, rate, balance):
-    """Effort against one coordinate at position x and its rate; adds energy and losses to balance (3,)."""
+    """Effort of the resistance at position x and its rate; adds energy and losses to balance (3,)."""
     stretch = x - law[REST]
     effort = -law[STIFFNESS] * stretch
     stored = 0.5 * law[STIFFNESS] * stretch * stretch
@@ -76,7 +76,7 @@ def resist(law, x, rate, balance):
 
 @for_compiled_callers
 def resist_turn(law, turn, rate, balance, out):
-    """Fill out (3,) with the moment against a turn about any axis; turn and rate (3,) are rotation vector and speed."""
+    """Fill out (3,) with the moment against a rotation; turn and rate (3,) are rotation vector and angular velocity."""
     speed = np.sqrt(rate[0] * rate[0] + rate[1] * rate[1] + rate[2] * rate[2])
     drag = law[DAMPING]
     if law[FRICTION] > 0.0:
@@ -92,7 +92,7 @@ def resist_turn(law, turn, rate, balance, out):
 
 @allocation_free
 def rotation_vector(q, out):
-    """Fill out (3,) with the rotation vector of a unit quaternion wxyz, of at most half a turn."""
+    """Fill out (3,) with the rotation vector (at most half a turn) of a unit quaternion wxyz."""
     size = np.sqrt(q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
     if size < 1e-12:
         factor = 2.0
@@ -145,7 +145,7 @@ def loop_resistance(flat, r, work):
         effort = resist(law, np.arctan2(sine, cosine), turning, work.resistance)
         for k in range(3):
             force[k] = effort * axis[k]
-    else:  # LOOP_SLIDE: the displacement along an axis that turns with the predecessor, as a row of the loops
+    else:  # LOOP_SLIDE: the displacement along an axis fixed to the predecessor, as in a loop row
         point, gap = work.point, work.gap
         world_point(work.rotation, work.position, s, row[OTHER_ORIGIN:], point)
         world_point(work.rotation, work.position, p, row[ORIGIN:], gap)
@@ -166,7 +166,7 @@ def loop_resistance(flat, r, work):
 
 @inlined_part
 def joint_efforts(flat, q, v, work):
-    """Add what resists the joints to the passive efforts, after `body_kinematics`; fills work.resistance."""
+    """Add the efforts of joint resistances to the passive efforts, after `body_kinematics`; fills work.resistance."""
     if flat.resistances.shape[0] == 0:
         return
     for k in range(3):
