@@ -536,6 +536,7 @@ class TightCables:
         self._fresh = True
         self.update(np.array(model.start), self._still)
         self.moved(np.array(model.start), self._still, 0.0)  # compiled before anybody waits for it
+        self.without_stretching(self._still)
 
     def carry(self, payloads: Collection[Payload]) -> None:
         """Let bodies carry these from the next `update` on, beside the payloads of the file."""
