@@ -31,7 +31,7 @@ KEPT = 64
 class Sent(NamedTuple):
     """A command: it acts from `begin` [s] on, its accelerations (n,) for `lasts` s; set points of the actuators (a,) at
     `begin`, the rate at which they move on, and the rate with which they are left. `stamp` [s] is that of the state
-    which it answers; `confirmed` says that it began then, which is a guess until it is reported."""
+    which it answers; `confirmed` says that it began then, which is a guess until it is reported. `effort` (a,)."""
 
     begin: float
     lasts: float
@@ -41,6 +41,7 @@ class Sent(NamedTuple):
     left: Array
     stamp: float = -np.inf
     confirmed: bool = False
+    effort: Array | None = None
 
 
 class PendingCommands:
@@ -91,6 +92,18 @@ class PendingCommands:
             more, further = lasts * acceleration, lasts * (left + 0.5 * lasts) * acceleration
             rate, travel = (more, further) if rate is None or travel is None else (rate + more, travel + further)
         return None if rate is None or travel is None else (rate, travel)
+
+    def mean_effort(self, begin: float, end: float) -> Array | None:
+        """(a,) mean efforts from `begin` to `end` [s]; None: no command acted at `begin`."""
+        total, until = None, end
+        for each in reversed(self._sent):
+            if each.begin < until and each.effort is not None:
+                part = (until - max(each.begin, begin)) * each.effort
+                total = part if total is None else total + part
+                until = max(each.begin, begin)
+            if each.begin <= begin:
+                return None if total is None or until > begin else total / (end - begin)
+        return None
 
     def rate_change(self, begin: float, end: float) -> tuple[float, Array] | None:
         """s and (n,) accelerations for so long, by which rates change from `begin` to `end` [s]; None: by nothing."""

@@ -364,7 +364,7 @@ class QPController(SampledController):
         there."""
         settled, growth = self._settled, self._growth
         settled.begin(q, self.bounds.start)
-        self.equations.update(q, np.zeros(self.robot.mechanism.velocity_count))
+        self.equations.update(q, np.zeros(self.robot.mechanism.velocity_count), held=self.period)
         if settled.needed:
             settled.write()
         self._set_output_limits()
@@ -665,7 +665,7 @@ class QPController(SampledController):
         here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + half))
         turn = self._turn_error(q, here, tracker)  # before the equations, which use it to weigh rotations
         here[2] = middle[2]
-        arrays = self.equations.update(q, v, half)
+        arrays = self.equations.update(q, v, half, held=self.period)
         w = self._bandwidth * affordable(self.period, timing.latest, self._delayed)
         error, rate, desired = self._task.follow(
             here, arrays.position, arrays.velocity, arrays.selection, turn, w, half
@@ -750,6 +750,13 @@ class QPController(SampledController):
             return q, v, None
         count = v.size
         v = self.equations.without_stretching(v)
+        if self.equations.resists:  # springs and dampers may be faster than the latency, too
+            effort = self._pending.mean_effort(time, acts)
+            if effort is not None:
+                there, then, change = self.equations.moved_under(q, v, effort, acts - time)
+                if self._settled.needed:
+                    change = self._settled.rate(then - v)
+                return there, then, change
         change = self._pending.change(time, acts)
         if change is None:
             return self.equations.moved(q, v, acts - time), v, None
@@ -912,7 +919,7 @@ class QPController(SampledController):
             position, rate, left, commanded_position, commanded_rate, effort,
         )  # fmt: skip
         self.solution = MotionSolution(effort, *solution[1:])
-        self._pending.send(Sent(acts, lasts, solution.motion, position, rate, left, time))
+        self._pending.send(Sent(acts, lasts, solution.motion, position, rate, left, time, False, solution.effort))
         if gains is None:
             return Command(self.output_mode, self.names, effort)
         return Command(

@@ -247,7 +247,7 @@ class SingularityGuard:
         still = np.zeros_like(v)
 
         def at(rate: Array, time: float) -> float:
-            equations.update(here, still, time, rate)
+            equations.update(here, still, time, rate, 2.0 * ahead)
             return self._seen()
 
         distance = at(still, 0.0)
@@ -261,5 +261,5 @@ class SingularityGuard:
             step = STEP / fastest
             after, before = at(v + 0.5 * step * offset, step), at(v - 0.5 * step * offset, -step)
             rate, bend = (after - before) / (2.0 * step), (after - 2.0 * distance + before) / step**2
-        equations.update(q, v, ahead)
+        equations.update(q, v, ahead, held=2.0 * ahead)
         return slope, rate, bend - float(slope @ bias), mobility

@@ -119,46 +119,59 @@ def push_between(flat, work, first, second, force):
 
 
 @for_compiled_callers
-def loop_resistance(flat, r, work):
-    """Add the efforts of the resistance of one loop joint."""
-    row = flat.resistances[r]
-    p, s, kind, law = int(row[FIRST]), int(row[SECOND]), int(row[KIND]), row[LAW:]
-    axis, force, rate = work.first, work.direction, work.speed
+def loop_motion(row, work):
+    """Fill work.direction (6,) with the unit wrench against the free motion of a loop joint that is not a ball.
+
+    Returns the position of the joint [rad or m]. Its rate is the product of this wrench and the bodies' relative
+    velocity.
+    """
+    p, s, kind = int(row[FIRST]), int(row[SECOND]), int(row[KIND])
+    axis, force = work.first, work.direction
     for k in range(6):
         force[k] = 0.0
-    for k in range(3):
-        rate[k] = (work.velocity[s, k] if s >= 0 else 0.0) - (work.velocity[p, k] if p >= 0 else 0.0)
     world_direction(work.rotation, p, row[AXIS:], axis)
-    if kind == LOOP_BALL:
-        work.three[0] = work.three[1] = work.three[2] = 0.0
-        resist_turn(law, work.three, rate, work.resistance, force)
-    elif kind == LOOP_TURN:
+    if kind == LOOP_TURN:
         zero, turned, three = work.second, work.gap, work.three
         world_direction(work.rotation, p, row[ZERO:], zero)
         world_direction(work.rotation, s, row[TURNED:], turned)
         cross(zero, turned, three)
-        sine, cosine, turning = 0.0, 0.0, 0.0
+        sine, cosine = 0.0, 0.0
         for k in range(3):
             sine += axis[k] * three[k]
             cosine += zero[k] * turned[k]
-            turning += axis[k] * rate[k]
-        effort = resist(law, np.arctan2(sine, cosine), turning, work.resistance)
+            force[k] = axis[k]
+        return np.arctan2(sine, cosine)
+    # LOOP_SLIDE: the displacement along an axis fixed to the predecessor, as in a loop row
+    point, gap = work.point, work.gap
+    world_point(work.rotation, work.position, s, row[OTHER_ORIGIN:], point)
+    world_point(work.rotation, work.position, p, row[ORIGIN:], gap)
+    deflection = 0.0
+    for k in range(3):
+        deflection += axis[k] * (point[k] - gap[k])
+        force[3 + k] = axis[k]
+    cross(point, axis, force)
+    return deflection
+
+
+@for_compiled_callers
+def loop_resistance(flat, r, work):
+    """Add the efforts of the resistance of one loop joint."""
+    row = flat.resistances[r]
+    p, s, law = int(row[FIRST]), int(row[SECOND]), row[LAW:]
+    force, rate = work.direction, work.speed
+    if int(row[KIND]) == LOOP_BALL:
+        for k in range(6):
+            force[k] = 0.0
         for k in range(3):
-            force[k] = effort * axis[k]
-    else:  # LOOP_SLIDE: the displacement along an axis fixed to the predecessor, as in a loop row
-        point, gap = work.point, work.gap
-        world_point(work.rotation, work.position, s, row[OTHER_ORIGIN:], point)
-        world_point(work.rotation, work.position, p, row[ORIGIN:], gap)
-        deflection = 0.0
-        for k in range(3):
-            deflection += axis[k] * (point[k] - gap[k])
-            force[3 + k] = axis[k]
-        cross(point, axis, force)
-        speed = 0.0
+            rate[k] = (work.velocity[s, k] if s >= 0 else 0.0) - (work.velocity[p, k] if p >= 0 else 0.0)
+        work.three[0] = work.three[1] = work.three[2] = 0.0
+        resist_turn(law, work.three, rate, work.resistance, force)
+    else:
+        position, speed = loop_motion(row, work), 0.0
         for k in range(6):
             speed += force[k] * (work.velocity[s, k] if s >= 0 else 0.0)
             speed -= force[k] * (work.velocity[p, k] if p >= 0 else 0.0)
-        effort = resist(law, deflection, speed, work.resistance)
+        effort = resist(law, position, speed, work.resistance)
         for k in range(6):
             force[k] *= effort
     push_between(flat, work, p, s, force)

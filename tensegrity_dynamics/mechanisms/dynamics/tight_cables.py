@@ -37,12 +37,14 @@ from ..late_kernels import HELD_ROUTES
 from ..loads import Payload
 from ..mechanism import FlatMechanism, put_on, with_own_masses
 from ..mechanism_model import MechanismModel
+from ..resistance import DAMPING, LAW, STIFFNESS, STOP_STIFFNESS
 from ..routing.columns import FINE, FIRST, STATUS, STRAIN, STRAIN_RATE, TENSION, TURNING_V, WHERE
 from ..routing.late_call import call_held_rows, call_routed_cables
 from ..routing.route import route_problem
 from ..workspace import make_workspace
 from .equations_of_motion import evaluate
 from .forward_dynamics import massless_message, project_mass
+from .held_resistances import hold_loop_resistances, hold_tree_resistances
 from .sliding_floors import sliding_floors
 
 REGULAR, SINGULAR_LOOPS, SINGULAR_MASS, SINGULAR_CABLES = 0, 1, 2, 3
@@ -179,7 +181,7 @@ def cable_rows(parts, q, work, reduction, tight, n):
 
 
 @for_compiled_callers
-def begin_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, tight):
+def begin_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, tight, held):
     """Fill the factored mass, the cables' rows and the output's motion; see `tight_equations`."""
     dofs = flat.dof_parent.shape[0]
     configuration_rate(flat, q, along, tight.q_rate)
@@ -196,7 +198,12 @@ def begin_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, 
     cable_rows(parts, tight.q_ahead, work, reduction, tight, n)
     if flat.late_kernels[HELD_ROUTES] != 0:
         strand_rows(flat, parts, tight.q_ahead, v, work, reduction, tight, n)
+    resists = held > 0.0 and flat.resistances.shape[0] > 0
+    if resists:
+        hold_tree_resistances(flat, tight.q_ahead, work, held)
     project_mass(flat, work, reduction, n)
+    if resists:
+        hold_loop_resistances(flat, work, reduction, n, held)
     failed = cholesky(reduction.reduced, n)
     if failed >= 0:
         tight.status[1] = reduction.independent[failed]
@@ -207,14 +214,14 @@ def begin_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, 
 
 
 @allocation_free
-def tight_equations(kept, q, v, along, ahead, n, fresh):
+def tight_equations(kept, q, v, along, ahead, n, fresh, held):
     """Fill the last of what is `kept` (`TightCables.kept`) for the rates v where q comes to `ahead` s later at the
-    rates `along`; returns a status.
+    rates `along`; returns a status. Accelerations are the mean ones over `held` s (`held_resistances`).
 
     Midway through the time for which a command is held the forces are those of its mean, to second order in that time.
     """
     flat, parts, work, reduction, tight = taken(kept)
-    status = begin_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, tight)
+    status = begin_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, tight, held)
     if status != REGULAR:
         return status
     for i in range(n):
@@ -361,7 +368,7 @@ def held_motion(kept, effort, q, still, along, ahead, n, motion):
         still: (nv,) zeros.
     """
     flat, parts, work, reduction, tight = taken(kept)
-    status = begin_equations(flat, parts, q, still, along, ahead, n, False, work, reduction, tight)
+    status = begin_equations(flat, parts, q, still, along, ahead, n, False, work, reduction, tight, 0.0)
     if status != REGULAR:
         return status
     cables, held = parts.cable.shape[0], tight.held
@@ -468,7 +475,7 @@ class TightCables:
         count: n, independent coordinates. cables: names of the driven cables that stretch, and of the strands of routed
             ones (`rope[1]` where there are several). floors: (c,) N, `minimum_tension` of the actuators that wind them.
             relaxation: (c,) s, damping over stiffness of each. springs: (c,) N, what a strain of one would pull.
-            softness: (c,) by how much more they stretch than was stated; 1 unless somebody finds another. drive_q: (a,)
+            resists: whether joints have springs, dampers or stops. softness: (c,) by how much more they stretch than was stated; 1 unless somebody finds another. drive_q: (a,)
             actuators in q. arrays: what the last `update` filled, see `TightWorkspace`. kept: mechanism, parts, work,
             reduction and arrays, for compiled functions. mechanism: the robot's, cables sliding freely over guides.
 
@@ -528,6 +535,8 @@ class TightCables:
         self.relaxation = np.array(
             [cable.damping / cable.young for cable in own] + [each.damping / each.stiffness for each in routes]
         )
+        laws = flat.resistances[:, LAW:]
+        self.resists = bool(np.any(laws[:, [STIFFNESS, DAMPING, STOP_STIFFNESS]] > 0.0))
         self.floors = np.array([kept[each.name] for each in (*entries, *routes)])
         self._equations, self._move_on = QuickCall(tight_equations), QuickCall(move_on)
         self._hold_stretch, self._q_rate = QuickCall(hold_stretch), np.zeros(mechanism.position_count)
@@ -542,12 +551,21 @@ class TightCables:
         """Let bodies carry these from the next `update` on, beside the payloads of the file."""
         put_on(self._flat, self.mechanism, (*self.mechanism.payloads, *payloads))
 
-    def update(self, q: Array, v: Array, ahead: float = 0.0, along: Array | None = None) -> TightWorkspace:
-        """Move to velocity v (nv,) at the position that q (nq,) reaches `ahead` s later, at that velocity or at another
-        one, `along` (nv,). Raises TensegrityError: no such equations."""
+    def update(
+        self, q: Array, v: Array, ahead: float = 0.0, along: Array | None = None, held: float = 0.0
+    ) -> TightWorkspace:
+        """Move to velocity v (nv,) at the position that q (nq,) reaches `ahead` s later.
+
+        Args:
+            along: (nv,) another velocity at which it gets there. held: time [s] over which the accelerations are the
+                mean ones; springs and dampers of joints act against them for so long (`held_resistances`).
+
+        Raises:
+            TensegrityError: no such equations.
+        """
         q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)
         along = v if along is None else np.ascontiguousarray(along, dtype=np.float64)
-        status = self._equations(self.kept, q, v, along, ahead, self.count, self._fresh)
+        status = self._equations(self.kept, q, v, along, ahead, self.count, self._fresh, held)
         self._refuse(status)
         return self.arrays
 
@@ -608,6 +626,17 @@ class TightCables:
         result = np.empty_like(q)
         self._move_on(self._flat, q, v, time, self._q_rate, result)
         return result
+
+    def moved_under(self, q: Array, v: Array, effort: Array, time: float) -> tuple[Array, Array, Array]:
+        """(nq,) and (nv,) where position q (nq,) and velocity v (nv,) come to after a time [s] under efforts (a,), and
+        by how much the rate of the output (k,) changes. Springs and dampers of joints may be faster than that.
+
+        The equations are at another state after it. Raises TensegrityError: no such equations.
+        """
+        arrays, reduction = self.update(q, v, 0.5 * time, held=time), self.reduction
+        rates = arrays.rate_0 + arrays.rate_1 @ effort
+        change = time * (reduction.basis[:, : self.count] @ rates + reduction.offset)
+        return self.moved(q, v + 0.5 * change, time), v + change, time * (arrays.output_0 + arrays.output_1 @ effort)
 
     def without_stretching(self, v: Array) -> Array:
         """(nv,) v less what comes with the rates of the cables' stretch, at no momentum of other motions.
