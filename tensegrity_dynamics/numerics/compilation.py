@@ -135,6 +135,11 @@ class QuickCall:
             self._entry = self._find(arguments)
         return self._entry(*arguments)
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the function was called before, so that the next call does not wait for a compilation."""
+        return self._entry is not None
+
     def _find(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         compile_for = getattr(self._function, "compile", None)
         if compile_for is None:  # compilation is switched off

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -35,8 +36,8 @@ FEWER_COLLECTIONS = 200_000
 """Objects between two looks for garbage: a compiler makes millions that stay, and to look at them takes a tenth."""
 STEP = 1e-4
 """m to a goal that is led to."""
-PERIODS = 12
-"""States on the way there."""
+PERIODS, MISSED = 12, 4
+"""States on the way there, and the one after which two are lost; those after it are answered late."""
 
 
 def compile_kernels(
@@ -196,6 +197,7 @@ def _lead(controller: str, robot: Any, estimator: Any = None) -> None:
             seen = simulation.observe()
             estimate = estimator and estimator.update(simulation.time, seen.positions, seen.efforts)
             state = RobotState.of(simulation, estimate)
+            state = replace(state, age=period if k >= MISSED else 0.0)
             if k == 0:
                 control.reset(0.0, state)
                 for axis in np.eye(3) if seen.pose is not None else ():
@@ -203,6 +205,6 @@ def _lead(controller: str, robot: Any, estimator: Any = None) -> None:
                         control.set_goal(0.0, seen.pose[0] + STEP * axis)
             command = control.command(simulation.time, state)
             simulation.command(command.mode, command.set_points(), period=period)
-            simulation.advance(duration=period)
+            simulation.advance(duration=period if k != MISSED else 3.0 * period)
             if k == PERIODS // 2:
                 control.stop(simulation.time)

@@ -544,8 +544,15 @@ class TightCables:
         self._read_strands = QuickCall(read_strands)
         self._fresh = True
         self.update(np.array(model.start), self._still)
-        self.moved(np.array(model.start), self._still, 0.0)  # compiled before anybody waits for it
+        self._compile(np.array(model.start))
+
+    def _compile(self, q: Array) -> None:
+        """Call every compiled function once, at the last `update`, so that no control period waits for one later."""
+        self.moved(q, self._still, 0.0)
         self.without_stretching(self._still)
+        self.see(q, self._still)
+        self.held(q, np.zeros(self.parts.drive.size), 0.0, self._still, np.empty(self.parts.axes.size))
+        self.update(q, self._still)
 
     def carry(self, payloads: Collection[Payload]) -> None:
         """Let bodies carry these from the next `update` on, beside the payloads of the file."""

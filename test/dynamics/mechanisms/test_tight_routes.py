@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensegrity_dynamics import TensegrityError, parse_robot
+from tensegrity_dynamics import TensegrityError, load_robot, parse_robot
 from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import accelerate
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.kinematics.loop_reduction import make_reduction_workspace
 from tensegrity_dynamics.mechanisms.routing.columns import LENGTH, REST, REST_NOW
 from tensegrity_dynamics.mechanisms.workspace import make_workspace
+from tensegrity_dynamics.numerics.compilation import QuickCall
 
 ARM = """
 kind: mechanism
@@ -154,3 +155,11 @@ def test_guides_that_rub_are_slid_over_and_joints_that_may_slip_are_refused_by_n
     np.testing.assert_allclose(rubs.arrays.tension_1, slides.arrays.tension_1, rtol=1e-9)
     with pytest.raises(TensegrityError, match=r"cable tackle may slip over joint sheaveJt.*joint_position"):
         TightCables(arm(friction=", friction: 0.2"))
+
+
+@pytest.mark.parametrize("robot", ["manipulator", "examples/finger.yaml"])
+def test_no_control_period_waits_for_a_compilation(robot: str):
+    """The first goal after an installation held the actuators for half a second."""
+    tight = TightCables(load_robot(robot))
+    calls = {name: each for name, each in vars(tight).items() if isinstance(each, QuickCall)}
+    assert calls and all(each.is_compiled for each in calls.values()), calls
