@@ -475,9 +475,10 @@ class TightCables:
         count: n, independent coordinates. cables: names of the driven cables that stretch, and of the strands of routed
             ones (`rope[1]` where there are several). floors: (c,) N, `minimum_tension` of the actuators that wind them.
             relaxation: (c,) s, damping over stiffness of each. springs: (c,) N, what a strain of one would pull.
-            resists: whether joints have springs, dampers or stops. softness: (c,) by how much more they stretch than was stated; 1 unless somebody finds another. drive_q: (a,)
-            actuators in q. arrays: what the last `update` filled, see `TightWorkspace`. kept: mechanism, parts, work,
-            reduction and arrays, for compiled functions. mechanism: the robot's, cables sliding freely over guides.
+            softness: (c,) by how much more they stretch than was stated; 1 unless somebody finds another. resists:
+            whether joints have springs, dampers or stops. drive_q: (a,) actuators in q. arrays: what the last `update`
+            filled, see `TightWorkspace`. kept: mechanism, parts, work, reduction and arrays, for compiled functions.
+            mechanism: the robot's, cables sliding freely over guides.
 
     Raises:
         TensegrityError: the robot has no such equations; says which part of it prevents them.

@@ -126,7 +126,7 @@ def test_a_damper_in_a_loop_holds_as_the_same_one_in_the_tree_does(damping: floa
 @pytest.mark.parametrize("late", [0, 1, 3], ids="{} periods late".format)
 @pytest.mark.parametrize(("damping", "mass"), [(3.0, 0.4), (30.0, 0.4), (2.0, 0.02)])
 def test_qp_keeps_a_robot_whose_joints_stop_faster_than_its_period(damping: float, mass: float, late: int):
-    """Tensions fell to zero: what joints do within a period was foreseen as if their dampers pushed them beyond rest."""
+    """Tensions fell to zero: within a period dampers were foreseen to push their joints beyond rest."""
     robot = parse_robot(MAST.format(damping=damping, mass=mass))
     delays = Delays(states=(late, late), commands=(late, late))
     loop = DelayedLoop(robot, make_controller("qp", robot), 0.005, delays)
