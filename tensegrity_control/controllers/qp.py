@@ -753,10 +753,8 @@ class QPController(SampledController):
         if self.equations.resists:  # springs and dampers may be faster than the latency, too
             effort = self._pending.mean_effort(time, acts)
             if effort is not None:
-                there, then, change = self.equations.moved_under(q, v, effort, acts - time)
-                if self._settled.needed:
-                    change = self._settled.rate(then - v)
-                return there, then, change
+                there, then, faster = self.equations.moved_under(q, v, effort, acts - time)
+                return there, then, self._settled.rate(then - v) if self._settled.needed else faster
         change = self._pending.change(time, acts)
         if change is None:
             return self.equations.moved(q, v, acts - time), v, None
