@@ -1121,4 +1121,4 @@ def _is_finite(state: RobotState | None) -> bool:
     """Whether q and v are given and finite; other values would persist in the controller's memory."""
     if state is None or state.q is None or state.v is None:
         return False
-    return math.isfinite(float(np.sum(state.q)) + float(np.sum(state.v)) + state.age)
+    return math.isfinite(float(np.vdot(state.q, state.q)) + float(np.vdot(state.v, state.v)) + state.age)
