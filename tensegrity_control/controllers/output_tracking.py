@@ -21,7 +21,7 @@ from ..motion_planning.output_model import OutputModel
 from ..motion_planning.output_planner import OutputPlan, OutputWeights, equilibria_on_line, plan_output, rest_gain
 from ..motion_planning.receding_horizon import LEAST_ROWS
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker
-from ..tension_floor import TensionFloor
+from ..tension_floor import TOLERANCE, TensionFloor
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import Progress
 from .elastic_torque_controller import ElasticTorqueController
@@ -30,6 +30,10 @@ from .goal_taker import PlannedMotion
 from .replanning import Replanning
 
 PLANS = ("offline", "receding", "receding_in_step")
+LENGTHENED, MOST_FACTOR = 3, 4.0
+"""How often a motion is lengthened at most to keep the tension floors, and by which factor each time."""
+FLOOR_SAMPLES = 60
+"""Instants of a plan at which tensions are compared with their floors."""
 
 
 class OutputTracker(LinearFeedbackTracker):
@@ -101,11 +105,59 @@ class OutputTrackingController(ElasticTorqueController):
         super().reset(time, state)
 
     def plan_goal(self, now: float, goal: PoseGoal, **options: Any) -> PlannedMotion:
-        """As the base class; the note says, too, which tendons are below their floors at the goal."""
-        planned = super().plan_goal(now, goal, **options)
+        """As the base class; where the motion itself would take a tendon below its floor it is lengthened, and the note
+        says so. It says, too, which tendons are below their floors at the goal or remain so on the way."""
+        planned, asked, note = super().plan_goal(now, goal, **options), options.get("duration"), ""
+        factor, tendon = self._slower(planned.tracker)
+        for _ in range(LENGTHENED):
+            longer = min(factor, MOST_FACTOR) * planned.duration
+            if factor <= 1.0 or longer > self.longest:
+                break
+            planned = super().plan_goal(now, goal, **{**options, "duration": longer})
+            begin = f"{asked:.3g} s asked for, " if asked else ""
+            note = f"{begin}{planned.duration:.3g} s needed by the tension floor of {tendon}"
+            factor, tendon = self._slower(planned.tracker)
+        return self._with_floors(now, planned, note, tendon)
+
+    def plan_through(
+        self, now: float, waypoints: Sequence[tuple[float, PoseGoal]], interpolation: str = "smooth",
+        rest: RestPoint | None = None,
+    ) -> PlannedMotion:  # fmt: skip
+        """As the base class; the note says which tendons the motion takes below their floors."""
+        planned = super().plan_through(now, waypoints, interpolation, rest)
+        return self._with_floors(now, planned, "", self._slower(planned.tracker)[1])
+
+    def _with_floors(self, now: float, planned: PlannedMotion, note: str, tendon: str) -> PlannedMotion:
+        """A planned motion that says which tendons are below their floors at its end, or `tendon` on the way."""
         tensions = planned.tracker.end.tensions
         broken = TensionFloor(self.robot).look(now + planned.duration, self.robot.model.tension_names, tensions)
-        return replace(planned, note="; ".join(each for each in (planned.note, broken) if each))
+        if tendon and not broken:
+            broken = f"the motion takes {tendon} below its tension floor; take more time for it"
+        return replace(planned, note="; ".join(each for each in (note or planned.note, broken) if each))
+
+    def _slower(self, tracker: OutputTracker) -> tuple[float, str]:
+        """By how much longer a motion must be to keep the tension floors, and the tendon that asks for it.
+
+        What a motion takes from the tensions of its shapes at rest is proportional to its speed at least (dampers; to
+        the square of it where masses are accelerated). Tendons that are below their floors at rest are left out.
+        """
+        floors = self.robot.model.tension_floors(self.robot.actuators)
+        floors = {name: (1.0 - TOLERANCE) * floor for name, floor in floors.items() if floor > 0.0}
+        if not floors:
+            return 1.0, ""
+        plan, model = tracker.plan, tracker.model
+        count, worst = model.index.size, (1.0, "")
+        for k in np.unique(np.linspace(0, len(plan.times) - 1, FLOOR_SAMPLES).astype(int)):
+            q, state = plan.positions[k], plan.states[k]
+            moving = model.least_tensions(q, state[:count], state[count:])
+            if all(moving.get(name, floor) >= floor for name, floor in floors.items()):
+                continue
+            resting = model.least_tensions(q, plan.rest_coordinates[k], np.zeros(count))
+            for name, floor in floors.items():
+                if name in moving and moving[name] < floor < resting[name]:
+                    factor = (resting[name] - moving[name]) / (resting[name] - floor)
+                    worst = max(worst, (1.01 * factor, name))
+        return worst
 
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
         accepted = super().begin(now, planned)

@@ -22,6 +22,7 @@ tension is the highest. Looked at is where the robot will be, off its plan by wh
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from time import process_time
 
@@ -82,8 +83,7 @@ class RecedingHorizon:
         self.times: list[float] = []
         self._seen: tuple[int, Array] | None = None
         self._impedance = impedance
-        floors = {each.drives: each.minimum_tension for each in model.robot.actuators}
-        self._floor = np.array([floors.get(name, 0.0) for name in model.robot.model.tension_names])
+        self._floors = model.robot.model.tension_floors(model.robot.actuators)
         self._with_loops: tuple[Array, Array] | None = None
         self._reckoned: list[tuple[TrackingPlan, Array]] = []  # the last plans, and f in each
 
@@ -203,5 +203,6 @@ class RecedingHorizon:
     def _least(self, q: Array, states: Array) -> float:
         """N by which the least tension at states (k, 2n), near q (nq,), is above its floor."""
         count = self.model.index.size
-        tensions = [self.model.state_at(q, each[:count], each[count:])[2] for each in states]
-        return float(np.min(np.array(tensions) - self._floor))
+        tensions = [self.model.least_tensions(q, each[:count], each[count:]) for each in states]
+        above = [pull - self._floors.get(name, 0.0) for each in tensions for name, pull in each.items()]
+        return min(above, default=math.inf)

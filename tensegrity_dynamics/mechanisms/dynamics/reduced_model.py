@@ -36,6 +36,7 @@ from ..kinematics.loop_equations import loop_equations
 from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
 from ..mechanism import FlatMechanism, Mechanism, with_own_masses
 from ..mechanism_model import MechanismModel
+from ..route_readings import read_routes
 from ..workspace import make_stage_workspace, make_workspace
 from .coordinate_charts import QUATERNION_KINDS, CoordinateCharts
 from .equations_of_motion import cable_efforts, evaluate
@@ -279,6 +280,16 @@ class ReducedModel:
         if not independent:
             raise TensegrityError(DEPENDENT)
         return q, v, self._work.tension.copy()
+
+    def least_tensions(self, start: Array, w: Array, rate: Array) -> dict[str, float]:
+        """N by name of the cables where the coordinates are at w (n,) with rates w' (n,), see `state_at`; of a routed
+        cable the least of its strands. Cables of the rigid variant have none of their own."""
+        q, v, own = self.state_at(start, w, rate)
+        found = {cable.name: float(tension) for cable, tension in zip(self.mechanism.cables, own, strict=True)}
+        if self.mechanism.routes:
+            evaluate(self._flat, q, v, self._work)
+            found |= {name: min(each.tensions) for name, each in read_routes(self.mechanism, self._work).items()}
+        return found
 
     def state(self, q: Array, v: Array) -> Array:
         """(2n,) w and w' of a state of the mechanism."""
