@@ -1,4 +1,4 @@
-"""The narrow face of every controller: a state comes in, a command goes out, and it says what it is doing."""
+"""Interface of all controllers: states in, commands and status out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RobotState(ShortRepr):
         nodes: (n, 3) m, estimated or measured.
         pose: of the output frame, estimated or measured.
         q, v: coordinates and velocities of a mechanism, estimated or measured.
-        age: s from the time of the state to the one at which the command that answers it will act, as far as is known.
+        age: time from the state to the action of the command that answers it, as far as known [s].
     """
 
     positions: Array | None = None
@@ -47,11 +47,10 @@ class RobotState(ShortRepr):
 
     @classmethod
     def of(cls, simulation: Simulation, estimate: Any = None, seen: Observation | None = None) -> RobotState:
-        """The state of a simulated robot.
+        """State of a simulated robot.
 
         Args:
-            estimate: of an estimator; the simulation's own state without one. seen: `simulation.observe()`, where it
-                is at hand.
+            estimate: of an estimator; None: the simulation's own state. seen: `simulation.observe()`, if available.
         """
         seen = simulation.observe() if seen is None else seen
         state = simulation.state if estimate is None else estimate
@@ -83,7 +82,7 @@ class Command:
     damping: Array | None = None
 
     def set_points(self) -> dict[str, Any]:
-        """What `Simulation.command(mode, ...)` takes by actuator name, with the rates of set points that move on."""
+        """Set points by actuator name for `Simulation.command(mode, ...)`, with their rates where they move on."""
         if self.mode == "position" and self.velocity is not None:
             pairs = zip(self.values.tolist(), self.velocity.tolist(), strict=True)
             return {name: MovingPosition(*pair) for name, pair in zip(self.names, pairs, strict=True)}
@@ -149,7 +148,7 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Setting:
-    """Number of a controller: its meaning, that of zero included, and its range [SI units]."""
+    """Parameter of a controller: its meaning, the meaning of zero, and its range [SI units]."""
 
     text: str = ""
     low: float = 0.0
@@ -169,11 +168,11 @@ STIFFNESS_SETTINGS = {
         for axis in "xyz"
     },
 }  # fmt: skip
-"""Of controllers that hold a stiffness."""
+"""Settings of controllers that hold a stiffness."""
 
 
 class ControlPeriod(NamedTuple):
-    """s between two commands, and why so long."""
+    """Time between two commands [s], and the reason for it."""
 
     seconds: float
     reason: str
@@ -183,47 +182,47 @@ class Controller(ABC):
     """Controller: computes actuator commands from states.
 
     `reset` comes first, then `command` once per control period with times that do not decrease. Goals are methods of
-    the concrete controller; a refused goal raises and leaves the motion as it was.
+    the concrete controller; a refused goal raises and leaves the present motion unchanged.
     """
 
     robot: Robot
     model_type: ClassVar[type] = object
-    """Type of the robot's model that it is for."""
+    """Type of the robot's model that the controller supports."""
     output_mode: ClassVar[str] = "position"
-    """What its commands are: position, velocity, effort or impedance."""
+    """Mode of its commands: position, velocity, effort or impedance."""
     is_sampled: ClassVar[bool] = False
-    """Whether it is made for one control period, a parameter of its constructor called `period`."""
+    """Whether it is designed for one control period, a parameter of its constructor called `period`."""
     needs_velocities: ClassVar[bool] = False
-    """Whether its feedback needs the velocities of the robot, which an estimate of equilibria alone has not."""
+    """Whether its feedback needs the velocities of the robot, which an estimate of equilibria does not contain."""
     streams_goals: ClassVar[bool] = False
-    """Whether goals may come at any rate, each taking over from where the one before has led."""
+    """Whether goals may arrive at any rate, each continuing from the present motion."""
     plans_beside: bool = False
-    """Whether what it plans by itself, for loads that were announced, is made in a thread of its own."""
+    """Whether it plans for announced loads in a separate thread."""
     takes_payloads: ClassVar[bool] = False
-    """Whether it reckons with payloads that are put on while the robot runs, by `carry`."""
+    """Whether it takes payloads into account that are added at run time, by `carry`."""
     takes_loads: ClassVar[bool] = False
-    """Whether it reckons with loads that are set while it runs, by `set_loads`."""
+    """Whether it takes loads into account that are set at run time, by `set_loads`."""
     takes_estimates: ClassVar[bool] = False
-    """Whether these may be those that an observer estimates, which change all the time."""
+    """Whether these loads may be estimates of an observer, which change all the time."""
     no_loads: ClassVar[str] = TAKES_NO_LOADS
-    """What is said of loads where it takes none."""
+    """Reason for the refusal of loads if it takes none."""
     default_period: ClassVar[float] = 0.02
     """Default period of the commands [s]."""
     GAINS: ClassVar[tuple[str, ...]] = ()
     """Parameters of the constructor that `set_gains` changes."""
     SETTINGS: ClassVar[tuple[str, ...]] = ()
-    """Numbers among them that count from its start on."""
+    """Parameters of the constructor that are fixed from its start on."""
     ABOUT: ClassVar[Mapping[str, Setting]] = {}
-    """Text and range of gains and settings; those without an entry are gains from zero on."""
+    """Text and range of gains and settings; those without an entry are gains of at least zero."""
     _phase: str = "idle"
 
     @abstractmethod
     def reset(self, time: float, state: RobotState) -> None:
-        """Reset to a state at a time [s], and hold it."""
+        """Reset to a state at a time [s], and hold this state."""
 
     @abstractmethod
     def command(self, time: float, state: RobotState | None = None) -> Command:
-        """Set points for a time [s]; `state` is the latest one, or None without one."""
+        """Command for a time [s]; `state` is the latest state, or None without a state."""
 
     @abstractmethod
     def reference(self, time: float) -> Reference:
@@ -234,18 +233,18 @@ class Controller(ABC):
         """Status at a time [s]."""
 
     def set_loads(self, forces: Any) -> None:
-        """Known loads from now on, as `Simulation.apply_forces` takes them. Raises TensegrityError: takes none."""
+        """Set the known loads, as in `Simulation.apply_forces`. Raises TensegrityError: the controller takes none."""
         raise TensegrityError(self.no_loads)
 
     def carry(self, payloads: Sequence[Any]) -> None:
-        """Payloads that bodies carry from now on beside those of the file. Raises TensegrityError: takes none."""
+        """Set the payloads that bodies carry in addition to the file's. Raises TensegrityError: it takes none."""
         raise TensegrityError(self.no_loads)
 
     def acted(self, stamp: float, begin: float) -> None:  # noqa: B027  # most have no use for it
-        """The command that answered the state of `stamp` [s] acts from `begin` [s] on, as the plant has reported."""
+        """Report of the plant: the command that answered the state of `stamp` [s] acts from `begin` [s] on."""
 
     def _ready(self) -> None:
-        """Raise TensegrityError where goals cannot be taken."""
+        """Raise TensegrityError if no goals can be accepted."""
         if self._phase == "idle":
             raise TensegrityError("the controller has not received a state yet; call reset with a state first.")
         if self._phase == "stopped":
@@ -255,11 +254,11 @@ class Controller(ABC):
 
     @property
     def singularity_distance(self) -> float | None:
-        """To the nearest singularity of the mechanism, 0 on it; None where there are none to look for."""
+        """Distance to the nearest singularity of the mechanism, 0 on it; None if it has none to check."""
         return None
 
     def diagnostics(self) -> dict[str, str]:
-        """What else to tell whoever watches, by name; under "relaxed" what the last command gave up."""
+        """Further values for the diagnostics by name; "relaxed": the constraints that the last command relaxed."""
         return {}
 
     @classmethod
@@ -269,22 +268,22 @@ class Controller(ABC):
 
     @classmethod
     def suits(cls, robot: Robot) -> bool:
-        """Whether it is for this kind of robot."""
+        """Whether the controller supports this kind of robot."""
         return isinstance(robot.model, cls.model_type)
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
-        """Names of what its constructor takes besides the robot."""
+        """Names of the parameters of its constructor besides the robot."""
         return tuple(name for name in signature(cls).parameters if name != "robot")
 
     @classmethod
     def default_gains(cls) -> dict[str, float]:
-        """Gains by name as its constructor has them."""
+        """Default gains by name."""
         return cls._defaults(cls.GAINS)
 
     @classmethod
     def default_settings(cls) -> dict[str, float]:
-        """Numbers by name that count from its start on, as its constructor has them."""
+        """Default values by name of the parameters that are fixed from its start on."""
         return cls._defaults(cls.SETTINGS)
 
     @classmethod
@@ -293,15 +292,15 @@ class Controller(ABC):
         return {name: float(parameters[name].default) for name in names}
 
     def gains(self) -> dict[str, float]:
-        """Gains by name that may be changed while it runs."""
+        """Gains by name, which may be changed at run time."""
         return {}
 
     def set_gains(self, **values: float) -> None:
-        """Change some gains. Raises TensegrityError for unknown ones and values out of range; nothing changes then."""
+        """Change some gains. Raises TensegrityError for unknown gains or values out of range, and changes nothing."""
         self.checked_gains(values)
 
     def checked_gains(self, values: Mapping[str, float]) -> dict[str, float]:
-        """The values, if all belong to gains of this controller; else TensegrityError."""
+        """The values, if all are gains of this controller within range; otherwise raises TensegrityError."""
         gains = self.gains()
         for name in values:
             if name not in gains:
@@ -310,7 +309,7 @@ class Controller(ABC):
 
 
 def positions_of(robot: Robot, positions: Mapping[str, float] | Array | None) -> Array:
-    """(a,) actuator positions in the robot's order, from an array or by name; the file's rest lengths for None.
+    """Actuator positions (a,) in the robot's order, from an array or by name; None: the rest lengths of the file.
 
     Raises:
         TensegrityError: an actuator is missing or unknown, or a value is not finite.

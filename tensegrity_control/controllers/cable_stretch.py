@@ -1,11 +1,11 @@
-"""What cables that stretch add to the tight motion of `TightCables`: efforts, and where the actuators stand for it.
+"""Efforts and actuator motion for the stretch of elastic cables, in addition to the tight motion of `TightCables`.
 
-Each cable's law, T = e + (damping / stiffness) e' with e what its strain alone pulls, is solved forward in time for e,
-over the time for which the last command was held; its rate is the mean one of the time for which this command will be
-held. Set points that move on by themselves carry the stretch on at that rate, however long the next command is away:
-what it is then is that rate times the time for which they did. Nothing is fed back, so that no delay makes it unstable.
-How much cables stretch under a newton is learned from what is seen, since other than stated they would bend the
-actuators' impedances.
+With e the tension from the strain alone, the law of each cable, T = e + (damping / stiffness) e', is solved forward in
+time for e, over the time for which the last command was held. The rate of e is the mean rate over the time for which
+this command will be held. Set points that move on by themselves continue the stretch at that rate until the next
+command; its value then is the rate times the elapsed time. There is no feedback, so that no delay makes it unstable.
+The compliance of the cables is learned from measured strains, since a wrong value would displace the actuators'
+impedances.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from tensegrity_dynamics.numerics.linear_algebra import lu_factor, lu_solve
 from tensegrity_dynamics.numerics.types import Array
 
 SOFTENING, SOFTEST = 0.3, 2.0
-"""s in which the stretch of cables that is seen takes over from the one that was stated, and how far it may differ."""
+"""Time constant with which the measured compliance of the cables replaces the stated one [s], and the largest factor
+between both."""
 LEAST_LAG, IMPEDANCE_LAG = 0.5, 1.5
-"""Shortest time constant of tensions, in control periods, however little a cable is damped: under efforts, which act
-on the cables at once, and under impedances, through which tensions follow set points that move for a period."""
+"""Shortest time constant of tensions, in control periods, for weakly damped cables: under efforts, which act on the
+cables at once, and under impedances, where tensions follow set points that move for one period."""
 
 
 @allocation_free
 def stretch_cables(
     equations, own, floor, q, v, seen_q, seen_v, kept, grown, faded, tension, elapsed, held, gone, begun, effort
 ):
-    """Take tensions (c,) that the cables will have; see `CableStretch`, whose arrays are `own`.
+    """Change the tensions (c,) to those that the cables will have; see `CableStretch`, whose arrays are `own`.
 
     Args:
-        equations: what `TightCables` has kept.
-        kept, grown, faded: (c,) what is left of a difference after `elapsed` s, what it has grown by after `held` s,
-            and what is left of a rate where the two differ. gone: s for which the rate went on, below zero where the
-            cables' law says what came of it.
+        equations: those that `TightCables` has kept.
+        kept, grown, faded: (c,) remainder of a difference after `elapsed` s, its growth after `held` s, and the
+            remainder of a rate where the two differ. gone: time for which the rate continued [s]; below zero: the
+            cables' law gives the result.
 
-    Fills columns (c, 4) and moved (a, 4) of the stretch as it was seen, seen (c,) with what it pulls, and effort (a,);
-    False where tension_1 is not square or singular, then pull stands for it.
+    Fills columns (c, 4) and moved (a, 4) of the measured stretch, seen (c,) with its tensions, and effort (a,). Returns
+    False if tension_1 is not square or is singular; pull then replaces it.
     """
     _, parts, _, _, tight = taken(equations)
     joint_q, joint_v, kind, radius = parts.joint_q, parts.joint_v, parts.kind, parts.radius
@@ -54,7 +55,7 @@ def stretch_cables(
         if begun:
             now = now + gone * rate[c] if gone >= 0.0 else pulling[c] + (now - pulling[c]) * kept[c]
         change = (tension[c] - now) * grown[c] / held
-        if not begun:  # begun anew, without a jump
+        if not begun:  # start without a jump
             before = change
         elastic[c], pulling[c], rate[c] = now, tension[c], change
         unit = softness[c] / springs[c]
@@ -62,7 +63,7 @@ def stretch_cables(
         if c < first:
             amount, rest = q[joint_q[c] + 1], radius[c] * q[joint_q[c]]
         else:
-            amount = tight.strain[c - first]  # that was seen, which the tight motion leaves as it is
+            amount = tight.strain[c - first]  # measured strain, which the tight motion does not change
         if kind[c] != joints.INVOLUTE_EPSILON:
             unit *= rest
         if kind[c] == joints.INVOLUTE_LENGTH:
@@ -106,17 +107,17 @@ def stretch_cables(
 
 
 class CableStretch:
-    """The stretch of the driven cables of one robot.
+    """Stretch of the driven cables of one robot.
 
     Args:
         equations: of the robot, whose `softness` is learned. period: s between two commands.
         impedance: whether the actuators close impedances around the efforts.
 
     Attributes:
-        lag: (c,) s in which tensions follow what is asked for. elastic: (c,) N that the strains pull at the last
-            command. seen: (c,) N that they pulled as they were seen.
-        moved: (a, 4) of the last `efforts`: by what the stretch that was seen has moved the actuators, its rate, and
-            the same of the stretch that was reckoned with.
+        lag: (c,) time constant with which tensions follow their command [s]. elastic: (c,) tensions from the strains at
+            the last command [N]. seen: (c,) tensions from the measured strains [N].
+        moved: (a, 4) of the last `efforts`: actuator displacement by the measured stretch, its rate, and both for the
+            predicted stretch.
     """
 
     def __init__(self, equations: TightCables, period: float, *, impedance: bool) -> None:
@@ -139,7 +140,7 @@ class CableStretch:
         self._stretch = QuickCall(stretch_cables)
 
     def begin(self, q: Array, v: Array) -> None:
-        """Take what the cables' strains pull from a state."""
+        """Initialise the tensions of the strains from a state."""
         amount, _, unit = self._equations.stretches(q, v)
         self.elastic[:], self._rate[:], self._begun = np.maximum(amount, 0.0) / unit, 0.0, False
 
@@ -154,13 +155,14 @@ class CableStretch:
         held: float,
         carried: tuple[float, float] | None = None,
     ) -> Array:
-        """(a,) efforts that stretch the cables as the tensions change: what tight cables leave out (000, 3.2.3).
+        """Efforts (a,) that stretch the cables as the tensions change, which tight cables neglect (000, 3.2.3).
 
         Args:
-            q, v: when the command acts. seen: q and v as they were seen. tension, floor: (c,) N, floor and what
-                comes next. elapsed: s since the last command. held: s for which this one will be.
-            carried: where set points carry the stretch on at its rate, s for which they have since the last command,
-                and the part of the rate that is left; None: efforts, under which it follows the cables' law.
+            q, v: when the command acts. seen: measured q and v. tension, floor: (c,) N, floor and next tension.
+            elapsed: time since the last command [s]. held: time for which this command will be held [s].
+            carried: for set points that continue the stretch at its rate: the time for which they have done so since
+                the last command [s], and the remaining fraction of the rate; None: efforts, under which the stretch
+                follows the cables' law.
         """
         effort = np.zeros(self._inputs)
         if not tension.size:
@@ -184,7 +186,7 @@ class CableStretch:
         return np.asarray(np.linalg.lstsq(tension_1, self._pull[:, 0], rcond=1e-9)[0])
 
     def _decay(self, time: float) -> Array:
-        """(c,) what is left of a difference after a time [s]; nearly always the same one."""
+        """Remainder (c,) of a difference after a time [s]; the last result is kept, as the time rarely changes."""
         found = self._decays.get(time)
         if found is None:
             if len(self._decays) > 1:

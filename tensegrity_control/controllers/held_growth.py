@@ -1,20 +1,20 @@
-"""How fast an output falls away from rest where the efforts stay as they are, and how fast that may be.
+"""Growth rate of the output's error while the efforts are held constant, and its largest admissible value.
 
-Prestress, and weight above its support, push what is off rest further off. With the efforts that hold the output, the
-cables tight (`tight_cables`) and y along the motions that move it with the least inertia,
+Prestress, and weight above its support, amplify a small displacement from rest. Linearised about the efforts that hold
+the output, with tight cables (`tight_cables`) and y along the motions that move the output with the least inertia, the
+displacement and its growth rate p are
 
     dy'' = S dy,   p = max Re sqrt(eig S)
 
-is the rate at which it grows until a command answers. `qp` takes S dy back in every command, so that a model of S that
-is exact needs no margin; what is left grows before a command that knows of it acts, or is what the model has wrong.
-The law for both:
+until a command reacts. `qp` compensates S dy in every command, so that an exact model of S would need no margin. Two
+errors remain: the growth before a command reacts, and the error of the model. Both limit the rate:
 
     p (T + L) <= GROWN,   p <= FASTER w
 
-It grows steeply towards poses that no effort holds, so that its trend counts, too: where that leads above what is
-afforded by design within the time that braking needs, the motion ends there. T is the period of control, L the time
-from a state to its command, and w the bandwidth of the output's loop. By `BEYOND` above that nothing is left of the
-loop, and the actuators' impedances hold the robot alone where it has some.
+with the control period T, the time L from a state to its command, and the bandwidth w of the output's loop. The rate
+rises steeply towards poses that no effort holds. Its trend counts, too: a motion ends where the trend exceeds the
+admissible rate of the design within the braking time. At `1 + BEYOND` times the admissible rate the loop is given up,
+and the actuators' impedances alone hold a robot that has them.
 """
 
 from __future__ import annotations
@@ -30,38 +30,39 @@ from tensegrity_dynamics.numerics.linear_algebra import eigenvalues, lu_factor, 
 from tensegrity_dynamics.numerics.types import Array
 
 GROWN = 0.5
-"""Logarithm of the growth within period and delay."""
+"""Logarithm of the largest growth within period and delay."""
 FASTER = 4.0
-"""Of the output's bandwidth, which is what errors of the model are taken back with: 1/16 of S may be wrong."""
+"""Multiple of the bandwidth of the output, which corrects errors of the model: 1/16 of S may be wrong."""
 UNREPORTED = 2.0
-"""Periods of delay that nobody reports and a loop survives all the same."""
+"""Unreported delay [periods] that a loop tolerates."""
 RISE = 2.0
-"""Times of growth at the start that a period which follows from the robot leaves as a margin: it rises along a path."""
+"""Margin of a period that follows from the robot, as a multiple of the initial growth rate: it rises along a path."""
 SHORTEST_PERIOD, LONGEST_PERIOD = 0.001, 0.01
-"""s, of periods that follow from the robot, in whole steps of the shortest: no actuator closes its own loop faster, and
-longer ones only let the output follow less closely."""
+"""Limits of periods that follow from the robot [s], in whole multiples of the shortest. No actuator closes its own loop
+faster, and with longer periods the output follows less closely."""
 LEAST_MARGIN = 0.05
-"""Of what is allowed, left at the start at least; a robot with less is refused."""
+"""Fraction of the admissible rate that must be left at the start; a robot with less is refused."""
 BEYOND = 0.5
-"""Of what is afforded, by which growth is above that where the loop is given up."""
+"""Fraction of the admissible rate above which the loop is given up, in excess of it."""
 LOOKS = 2
-"""Periods between two parts of a look, the first of which comes where `SingularityGuard` does not look."""
+"""Periods between two steps of an evaluation, which begins in a period without a check of `SingularityGuard`."""
 TOWARDS = 1e-3
-"""m or rad towards a goal, over which growth must not rise where none is left."""
+"""Distance towards a goal [m or rad] over which the rate must not rise where no margin is left."""
 UNMOVED = 1e-3
-"""rad and m of all coordinates, and parts of the largest efforts, by which a robot must have moved to be looked at
-again."""
+"""Change of the coordinates [rad and m], and of the efforts as a fraction of the limits, above which the rate is
+evaluated again."""
 STEP = 1e-5
-"""rad or m of the largest coordinate, of differences."""
+"""Step of the largest coordinate in finite differences [rad or m]."""
 IMMOBILE = 1e-9
-"""Of the output's mobility with slack cables, below which it has none with tight ones."""
+"""Fraction of the output's mobility with slack cables below which the output with tight cables counts as immobile."""
 DEPENDENT = 1e-12
-"""Square of the effect of efforts, in parts of the largest, below which they have none."""
+"""Square of the effect of efforts, relative to the largest, below which it counts as zero."""
 
 
 @allocation_free
 def fill_nearest(output_0, output_1, size, effort, rows, held):
-    """Fill held (a,) with the efforts nearest to others (a,), in parts of the limits `size`, that hold the output.
+    """Fill held (a,) with the efforts that hold the output and are nearest to `effort` (a,), relative to the limits
+    `size`.
 
     Args:
         rows: (k, a + 1), scratch.
@@ -92,13 +93,13 @@ def fill_nearest(output_0, output_1, size, effort, rows, held):
 
 @for_compiled_callers
 def fill_directions(tight, basis, inertia, order, solved, directions):
-    """Fill directions (k, nv) with the velocities that move one row of the output each with the least inertia, the
-    cables tight.
+    """Fill directions (k, nv) with the velocities that each move one row of the output with the least inertia, with
+    tight cables.
 
     Args:
         inertia: (k, k), order: (k,), solved: (k + 1, n), scratch.
 
-    Returns whether there are any.
+    Returns whether such directions exist.
     """
     outputs, n = tight.jacobian.shape
     cables, column, moved = tight.stretch.shape[0], tight.column, solved[outputs]
@@ -136,9 +137,9 @@ def fill_directions(tight, basis, inertia, order, solved, directions):
 
 @allocation_free
 def begin_look(equations, size, effort, inertia, order, solved, directions, steps, rows, held, base):
-    """Fill what a look begins with: directions (k, nv) and steps (k,) along them, efforts (a,) that hold, and the
-    output's acceleration (k,) under these. Returns whether there are directions. `equations` are what `TightCables`
-    has kept."""
+    """First step of an evaluation: fill directions (k, nv), steps (k,) along them, efforts `held` (a,) that hold the
+    output, and its acceleration `base` (k,) under these. Returns whether there are directions. `equations` are those
+    that `TightCables` has kept."""
     _, _, _, reduction, tight = taken(equations)
     if not fill_directions(tight, reduction.basis, inertia, order, solved, directions):
         return False
@@ -154,7 +155,7 @@ def begin_look(equations, size, effort, inertia, order, solved, directions, step
 
 @for_compiled_callers
 def fill_motion(tight, effort, motion):
-    """Fill the output's acceleration (k,) under efforts (a,)."""
+    """Fill motion (k,) with the output's acceleration under efforts (a,)."""
     for k in range(motion.shape[0]):
         motion[k] = tight.output_0[k]
         for a in range(effort.shape[0]):
@@ -163,7 +164,7 @@ def fill_motion(tight, effort, motion):
 
 @allocation_free
 def growth_of(slopes, work, values):
-    """max Re sqrt(eig S) of slopes (k, k), negative where it was not found; work (k, k) and values (k,) are complex."""
+    """max Re sqrt(eig S) of slopes (k, k), negative if not found; work (k, k) and values (k,) are complex scratch."""
     for k in range(slopes.shape[0]):
         for m in range(slopes.shape[0]):
             work[k, m] = slopes[k, m]
@@ -179,11 +180,11 @@ class HeldGrowth:
     """See the module.
 
     Args:
-        equations: of the robot; every look leaves them at another state. effort: (a,) limits, N m or N.
+        equations: of the robot; every evaluation leaves them at another state. effort: limits (a,) [N m or N].
 
     Attributes:
-        rate: p [1/s] of the last look that was finished. allowed: what the loop affords by its design; affords: what
-            it affords now. Both may be changed. held: (a,) efforts that hold the output, of the last look.
+        rate: p [1/s] of the last complete evaluation. allowed: admissible rate of the design; affords: the present
+            one. Both may be changed. held: efforts (a,) that hold the output, of the last evaluation.
     """
 
     def __init__(self, equations: TightCables, effort: Array) -> None:
@@ -205,21 +206,21 @@ class HeldGrowth:
 
     @staticmethod
     def afforded(period: float, late: float, bandwidth: float) -> float:
-        """p [1/s] that a loop affords. period, late: s. bandwidth: w [1/s]."""
+        """Admissible rate [1/s] of a loop with this period [s], delay `late` [s] and bandwidth w [1/s]."""
         return min(GROWN / (period + max(late, 0.0)), FASTER * bandwidth)
 
     @staticmethod
     def designed(period: float, bandwidth: float) -> float:
-        """p [1/s] that a loop affords with the delay that it survives unreported. period: s. bandwidth: w [1/s]."""
+        """Admissible rate [1/s] of a loop with the unreported delay that it tolerates; period in s, w in 1/s."""
         return HeldGrowth.afforded(period, UNREPORTED * period, bandwidth)
 
     def begin(self, q: Array, efforts: Sequence[Array]) -> None:
-        """Look at q (nq,) under each of the efforts (a,) that may hold the output there; the fastest counts."""
+        """Evaluate the rate at q (nq,) for each of the efforts (a,) that may hold the output; the largest counts."""
         self.rate, self._before = max(self.rate_at(q, each) for each in efforts), (-np.inf, 0.0)
         self.held = np.array(efforts[0])
 
     def rate_at(self, q: Array, effort: Array) -> float:
-        """p at position q (nq,) under efforts (a,), changed as little as possible so that they hold the output."""
+        """p [1/s] at position q (nq,) under the efforts nearest to `effort` (a,) that hold the output."""
         kept, self._next = self.rate, -1
         while not self.look(q, effort):
             pass
@@ -227,7 +228,7 @@ class HeldGrowth:
         return found
 
     def refuse(self, period: float) -> None:
-        """Raise TensegrityError where the output at the start falls away faster than a loop of `period` s affords."""
+        """Raise TensegrityError if the initial rate exceeds the admissible one of a loop with this period [s]."""
         if self.rate > (1.0 - LEAST_MARGIN) * self.allowed:
             factor = self.rate / (self.allowed * (1.0 - LEAST_MARGIN))
             raise TensegrityError(
@@ -238,7 +239,8 @@ class HeldGrowth:
             )
 
     def refuse_goal(self, q: Array, direction: Array) -> None:
-        """Raise InfeasibleControlError where nothing is left, and a motion of the output along (k,) leads beyond."""
+        """Raise InfeasibleControlError if no margin is left and motion of the output along `direction` (k,) raises the
+        rate."""
         size = float(np.linalg.norm(direction))
         if self.rate <= (1.0 - LEAST_MARGIN) * self.allowed or not size > 0.0:
             return
@@ -250,7 +252,7 @@ class HeldGrowth:
             raise InfeasibleControlError(f"on that path {self.words()}; choose another one.")
 
     def words(self) -> str:
-        """The reason for which motions are refused."""
+        """Reason for which motions are refused."""
         return (
             f"the output falls away at held efforts faster than the loop can hold it ({self.rate:.3g} 1/s here, "
             f"up to {min(self.affords, self.allowed):.3g} 1/s are held)"
@@ -258,12 +260,12 @@ class HeldGrowth:
 
     @property
     def beyond(self) -> bool:
-        """Whether growth is clearly above what the loop affords now."""
+        """Whether the rate clearly exceeds the present admissible one."""
         return self.rate > (1.0 + BEYOND) * self.affords
 
     def watch(self, time: float, q: Array, effort: Array, ahead: float) -> bool:
-        """Go on looking, at time [s] and with the efforts (a,) of now; whether growth comes above what is allowed
-        within `ahead` s. The equations may be at another state after it."""
+        """Continue the evaluation at time [s] with the present efforts (a,). Returns whether the rate exceeds the
+        admissible one within `ahead` s. The equations may be at another state afterwards."""
         self._looked += 1
         if self._looked < LOOKS:
             return False
@@ -278,17 +280,17 @@ class HeldGrowth:
         return trend > 0.0 and self.rate + ahead * trend > (1.0 - LEAST_MARGIN) * self.allowed
 
     def _is_as_before(self, q: Array, effort: Array) -> bool:
-        """Whether nothing that growth depends on has changed since the last look began."""
+        """Whether nothing that the rate depends on has changed since the last evaluation began."""
         moved, pulled = q - self._q, (effort - self._pulled) / self._effort
         return bool(moved @ moved < UNMOVED**2 and pulled @ pulled < UNMOVED**2)
 
     def look(self, q: Array, effort: Array) -> bool:
-        """A part of a look, which is at most as much work as one update; True where it was the last one.
+        """One step of an evaluation, which costs at most as much as one update; returns True for the last step.
 
-        What belongs together is of the q, the efforts and the loads of the first part.
+        All steps of an evaluation use the q, efforts and loads of the first step.
 
         Raises:
-            InfeasibleControlError: nothing moves the output along some direction here.
+            InfeasibleControlError: in some direction nothing moves the output here.
         """
         equations, count = self._equations, self._steps.size
         if self._next < 0:
@@ -309,7 +311,7 @@ class HeldGrowth:
                 self.rate = float(np.max(np.sqrt(np.linalg.eigvals(self._slopes).astype(complex)).real))
             return True
         load, direction, step = equations.work.load, self._next, float(self._steps[self._next])
-        self._now[:], load[:] = load, self._load  # loads of other times would be taken for slopes
+        self._now[:], load[:] = load, self._load  # a changed load would falsify the finite differences
         equations.held(self._q, self.held, step, self._directions[direction], self._motion)
         load[:] = self._now
         self._slopes[:, direction] = (self._motion - self._base) / step
@@ -317,7 +319,7 @@ class HeldGrowth:
         return False
 
     def holding(self, tension: Array) -> Array:
-        """(a,) efforts nearest to tensions (c,) among those that hold the output, at the last `equations.update`."""
+        """Efforts (a,) that hold the output, nearest to tensions (c,) [N], at the last `equations.update`."""
         arrays, size = self._equations.arrays, self._effort
         if not tension.size:
             return np.asarray(np.linalg.lstsq(arrays.output_1, -arrays.output_0, rcond=1e-9)[0])
@@ -326,20 +328,21 @@ class HeldGrowth:
         return self._nearest_holding(size * near)
 
     def _nearest_holding(self, effort: Array) -> Array:
-        """(a,) efforts nearest to others (a,), in parts of the limits, that hold the output where equations are."""
+        """Efforts (a,) that hold the output at the state of the equations, nearest to `effort` (a,) relative to the
+        limits."""
         arrays, held = self._equations.arrays, np.empty_like(self._effort)
         self._nearest(arrays.output_0, arrays.output_1, self._effort, np.asarray(effort), self._rows, held)
         return held
 
 
 def longest_period(rate: float, bandwidth: Callable[[float], float]) -> float:
-    """s between two commands that a robot needs at its start.
+    """Control period [s] that a robot needs at its start.
 
     Args:
-        rate: p [1/s]. bandwidth: w [1/s] by period [s], not rising with it.
+        rate: p [1/s]. bandwidth: w [1/s] as a function of the period [s], not rising with it.
 
-    The longest of whole `SHORTEST_PERIOD`s up to `LONGEST_PERIOD` with which a loop is designed for `RISE` p; the
-    shortest where none is. A robot that falls away faster never gets a longer one.
+    The longest multiple of `SHORTEST_PERIOD` up to `LONGEST_PERIOD` for which a loop is designed for `RISE` p; the
+    shortest if there is none. A robot whose error grows faster never gets a longer period.
     """
     for count in range(round(LONGEST_PERIOD / SHORTEST_PERIOD), 1, -1):
         period = count * SHORTEST_PERIOD

@@ -1,16 +1,16 @@
-"""The program of one control period: efforts for what the output shall do, with all cables tight.
+"""Quadratic program of one control period: efforts for a desired output acceleration, with all cables tight.
 
     min  1/2 |y'' - y*''|^2_L W + 1/2 |w'' + k w'|^2_M + 1/2 |T - T_want|^2 t / m
     s.t. u_low <= u <= u_high,  T_low <= T <= T_high,  a_low <= q_a'' <= a_high           T, w'', y'' affine in u
 
-(000 (3.2.5)-(3.2.8) and (5.4.2)-(5.4.5), with everything but u eliminated, `tight_cables`.) L and M are the inertias
-seen at the output and in all coordinates, so that both terms have one unit and neither coordinates nor scale matter:
-the second one is Gauss' principle for the motions that the output leaves free, with a damping k, or with a posture
-where they need one (`free_motions`). The third one, with the mean inertia m at the output, lets the free motions feel
-the tensions that are desired: where these make a stable shape, it is one for the controlled robot, too, whatever the
-model has wrong. It chooses among self-stresses as well, however many there are. Efforts are never beyond their limits.
-Where tensions or joints cannot stay within theirs, these yield as little as possible, by a second program with one
-slack for each, and tracking before them.
+(000 (3.2.5)-(3.2.8) and (5.4.2)-(5.4.5); everything but u is eliminated, see `tight_cables`.) L and M are the inertias
+at the output and in all coordinates, so that both terms have the same unit and the choice of coordinates and scale has
+no effect. The second term is Gauss' principle for the motions that the output leaves free, with a damping k, or with a
+posture where they need one (`free_motions`). The third term, with the mean inertia m at the output, couples the free
+motions to the desired tensions: if these make a stable shape, the shape stays stable under control even with model
+errors. The term also selects among any number of self-stresses. Efforts never leave their bounds. If tensions or joints
+cannot stay within theirs, these bounds are relaxed as little as possible by a second program with one slack for each;
+tracking is relaxed before them.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from .quadratic_program import INFEASIBLE, SOLVED, QuadraticProgram, Sizes
 from .solvers import DEFAULT_SOLVER, make_solver
 
 TRACKING_WEIGHT = 1e4
-"""W: of the output's acceleration beside that of the free motions."""
+"""W: weight of the output's acceleration relative to that of the free motions."""
 TENSION_WEIGHT = 1e-3
-"""t: of what tensions do beside what is desired. More keeps them nearer, and damps free motions less."""
+"""t: weight of the deviation of tensions. A larger one keeps tensions closer and damps free motions less."""
 SLACK_WEIGHT = 1e6
-"""Of a floor that yields, in parts of the largest entry of the program."""
+"""Weight of a slack, relative to the largest entry of the program."""
 RELAXATION_LIMIT = 1e-6
-"""Parts of its scale by which something must yield to be named."""
+"""Relaxation of a bound, relative to its scale, above which it is reported."""
 TRACKING_TOLERANCE = 0.02
-"""m/s^2 of the output's acceleration that is missing where tracking is said to yield."""
+"""Missing acceleration of the output above which tracking counts as relaxed [m/s^2]."""
 TURNING_TOLERANCE = 0.1
-"""rad/s^2, the same of its angular acceleration."""
+"""The same for its angular acceleration [rad/s^2]."""
 
 
 class MotionSolution(NamedTuple):
-    """Efforts, and what is to be known about them.
+    """Efforts and their predicted effects.
 
     Attributes:
         effort: (a,) N m or N. tension: (c,) N of the driven cables.
-        output: (k,) m/s^2 and rad/s^2, what the output will do.
-        actuator: (a,) rad/s^2 or m/s^2 that the actuators will do.
+        output: (k,) predicted acceleration of the output [m/s^2 and rad/s^2].
+        actuator: (a,) predicted accelerations of the actuators [rad/s^2 or m/s^2].
         motion: (nv + k,) accelerations of all coordinates, then those of the output again.
-        missing: (k,) m/s^2 between that and what was desired. status: of the program as asked.
-        broken: names of cables and actuators whose tension or motion leaves its bounds, with by how much.
-        active: names of bounds that press, as "floor of B1-top", "effort of B1-bot".
+        missing: (k,) desired minus predicted acceleration. status: of the program as posed.
+        broken: cables and actuators whose tension or motion leaves its bounds, with the amount.
+        active: names of the active bounds, as "floor of B1-top", "effort of B1-bot".
     """
 
     effort: Array
@@ -68,13 +68,13 @@ class MotionSolution(NamedTuple):
 
 @allocation_free
 def fill_program(equations, kept, desired, drag, weight, total_mass):
-    """Write the objective and the rows of the module; `desired` (k,) is the output's acceleration,
-    `drag` (n,) that against which free motions go.
+    """Write the objective and the constraint rows of the module; `desired` (k,) is the output's acceleration, `drag`
+    (n,) the acceleration that opposes the free motions.
 
-    Returns the largest entry of the diagonal of P, and whether the objective is finite. `equations` are what
-    `TightCables` has kept, `kept` the arrays of `MotionProgram`: the tensions that are desired, rows, low and high
-    bounds of tensions (c,) and of the actuators' accelerations (a,), what is written, and scratch. The mean inertia at
-    the output is that of its rows `shifts`, which move and do not turn; without any, `total_mass`.
+    Returns the largest entry of the diagonal of P, and whether the objective is finite. `equations` are those that
+    `TightCables` has kept. `kept` are the arrays of `MotionProgram`: desired tensions, rows, low and high bounds of
+    tensions (c,) and of the actuators' accelerations (a,), results, and scratch. The mean inertia at the output is
+    that of its translational rows `shifts`; without any, `total_mass`.
     """
     tight = taken(equations)[4]
     desired_tension, shifts, bounds, program, residual, inertia = taken(kept)[:6]
@@ -94,7 +94,7 @@ def fill_program(equations, kept, desired, drag, weight, total_mass):
     for k in range(outputs):
         inertia[k, k] += 1e-9 * largest
     cholesky(inertia, outputs)
-    cholesky_solve(inertia, outputs, residual)  # L times what is desired beyond the drift
+    cholesky_solve(inertia, outputs, residual)  # L times the desired acceleration minus the drift
     for a in range(inputs):
         total = 0.0
         for k in range(outputs):
@@ -142,10 +142,10 @@ def fill_program(equations, kept, desired, drag, weight, total_mass):
 
 @allocation_free
 def fill_slack(hard, largest, soft):
-    """Write a program with a slack for each of its rows, all of them scaled to one, into another one (n + r unknowns).
+    """Write a program with a slack for each of its rows, all scaled to one, into another program (n + r unknowns).
 
     Args:
-        largest: entry of the program, which the weight of the slacks counts from.
+        largest: largest entry of the program, to which the weight of the slacks is relative.
     """
     inputs, rows = hard.q.shape[0], hard.c_low.shape[0]
     for a in range(inputs):
@@ -165,10 +165,10 @@ def fill_slack(hard, largest, soft):
 
 @allocation_free
 def fill_solution(equations, kept, desired, effort, tension, output, joints, motion, missing):
-    """Clip efforts (a,) to their bounds and fill what they do: tension (c,), output (k,), joints (a,), motion
-    (nv + k,) of all coordinates w'' = G w'' + g and of the output, and what is missing of `desired` (k,).
+    """Clip efforts (a,) to their bounds and fill the effects: tension (c,), output (k,), joints (a,), motion (nv + k,)
+    of all coordinates w'' = G w'' + g and of the output, and the part `missing` (k,) of `desired` (k,).
 
-    Returns whether something is missing beyond tolerances (k,). `equations`, `kept`: see `fill_program`.
+    Returns whether more than the tolerances (k,) is missing. `equations`, `kept`: see `fill_program`.
     """
     _, _, _, reduction, tight = taken(equations)
     tolerances, low, high = taken(kept)[6:]
@@ -207,13 +207,13 @@ def fill_bounds(
     effort, last, change, position, rate, q, v, drive_q, drive_v, horizon, floor, reserve, effort_low, effort_high,
     joint_low, joint_high, tension_low, tension_high,
 ):  # fmt: skip
-    """Fill bounds of efforts (a,), of accelerations that keep actuators within positions and rates for `horizon` s, and
-    low ones of tensions (c,).
+    """Fill bounds of efforts (a,), bounds of the accelerations that keep actuators within positions and rates for
+    `horizon` s, and lower bounds of tensions (c,).
 
     Args:
-        effort, rate: (a,) limits. position: (2, a) low and high. last: (a,) efforts before. change: by which parts of
-            its limit an effort may be another now. floor, reserve: (c,) N that tensions keep, and what they keep beyond
-            it as far as their ceilings `tension_high` let them.
+        effort, rate: (a,) limits. position: (2, a) low and high. last: (a,) previous efforts. change: largest change of
+            an effort, as a fraction of its limit. floor, reserve: (c,) least tensions [N], and the reserve above them
+            as far as the ceilings `tension_high` permit.
     """
     for c in range(floor.shape[0]):
         tension_low[c] = min(floor[c] + reserve[c], max(floor[c], 0.97 * tension_high[c]))
@@ -228,16 +228,16 @@ def fill_bounds(
 
 
 class MotionProgram:
-    """Programs of one robot, one after the other.
+    """Sequence of programs of one robot.
 
     Args:
         equations: of the robot. solver: of `solvers.SOLVERS`.
 
     Attributes:
         effort_low, effort_high: (a,) N m or N. tension_low, tension_high: (c,) N. joint_low, joint_high: (a,)
-            accelerations. desired_tension: (c,) N; tension_scale: (c,) N, what counts as much. The entries of
-            all may be changed before each `solve`.
-        infeasible, failed: programs so far in which floors had to yield, and that no solver solved.
+            accelerations. desired_tension: (c,) N; tension_scale: (c,) reference tension [N] of its deviations. The
+            entries of all may be changed before each `solve`.
+        infeasible, failed: number of programs so far in which floors were relaxed, and that no solver solved.
 
     Raises:
         TensegrityError: no such solver.
@@ -272,21 +272,21 @@ class MotionProgram:
         self._actuators = tuple(each.name for each in robot.actuators)
         self._fill, self._evaluate = QuickCall(fill_program), QuickCall(fill_solution)
         self._fill_slack = QuickCall(fill_slack)
-        self._fill_slack(self._hard, 1.0, self._soft)  # compiled before anybody is in trouble
+        self._fill_slack(self._hard, 1.0, self._soft)  # compiled now, not at the first infeasible program
         self.infeasible = self.failed = 0
         self._last = np.zeros(inputs)
 
     @property
     def program(self) -> QuadraticProgram:
-        """The last one as asked, whose arrays the next `solve` overwrites."""
+        """The last program as posed; the next `solve` overwrites its arrays."""
         return self._hard
 
     def solve(self, desired: Array, damping: float, drag: Array | None = None) -> MotionSolution:
         """Efforts at the state of the last `equations.update`.
 
         Args:
-            desired: (k,) m/s^2, the output's acceleration. damping: k [1/s] of the free motions.
-            drag: (n,) against which they go, in place of k w'; None for that.
+            desired: (k,) acceleration of the output [m/s^2]. damping: k [1/s] of the free motions.
+            drag: (n,) acceleration that opposes the free motions, instead of k w'; None: k w'.
 
         Raises:
             TensegrityError: an input is not finite.
@@ -306,19 +306,19 @@ class MotionProgram:
         return self._solution(desired, effort, status)
 
     def unbounded(self, drag: Array) -> Array:
-        """(n,) accelerations for an output that is held, where no bound is minded; drag: (n,), see `solve`."""
+        """Accelerations (n,) for an output that is held, without any bounds; drag: (n,), see `solve`."""
         self._write(np.zeros(self._residual.size), drag)
         effort = np.linalg.solve(self._hard.P, -self._hard.q)
         return np.asarray(self.equations.arrays.rate_0 + self.equations.arrays.rate_1 @ effort)
 
     def _write(self, desired: Array, drag: Array) -> tuple[float, bool]:
-        """Fill the program; what `fill_program` returns."""
+        """Fill the program; returns as `fill_program`."""
         kept, equations = self._kept, self.equations.kept
         found: tuple[float, bool] = self._fill(equations, kept, desired, drag, self.tension_weight, self._mass)
         return found
 
     def _held(self) -> Array:
-        """What is sent where no solver solves a program: the last efforts."""
+        """Command if no solver solves a program: the last efforts."""
         self.failed += 1
         return self._last.copy()
 
@@ -343,7 +343,7 @@ class MotionProgram:
         return MotionSolution(effort, tension, output, joints, motion, missing, status, tuple(broken), tuple(active))
 
     def _active(self, effort: Array, tension: Array, joints: Array) -> list[str]:
-        """Names of the bounds that are reached."""
+        """Names of the active bounds."""
         found = []
         for names, what, value, low, high in (
             (self._actuators, ("effort",) * 2, effort, self.effort_low, self.effort_high),

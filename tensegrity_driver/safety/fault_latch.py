@@ -1,4 +1,4 @@
-"""Which faults hold: a latched one stays until it is cleared after its cause has gone."""
+"""Latch of faults: a latched fault stays until it is cleared after its cause has gone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FaultLatch:
         self._present: set[tuple[FaultKind, str | None]] = set()
 
     def update(self, found: Iterable[Fault]) -> tuple[Fault, ...]:
-        """Take the faults found in one cycle; returns those that are new."""
+        """Take the faults found in one cycle and return the new ones."""
         found = tuple(found)
         self._present = {fault.key for fault in found}
         new = tuple(fault for fault in found if fault.key not in self._held)
@@ -34,16 +34,16 @@ class FaultLatch:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """All that hold, oldest first."""
+        """All present faults, oldest first."""
         return tuple(self._held.values())
 
     @property
     def latched(self) -> tuple[Fault, ...]:
-        """Those that stay until they are cleared; the others end with their cause."""
+        """Faults that stay until they are cleared; the others end with their cause."""
         return tuple(fault for fault in self._held.values() if fault.kind in self.settings.latched)
 
     def reaction(self, tendon: str) -> Reaction | None:
-        """Strongest reaction that the faults ask of a tendon, or None where it is free to follow commands."""
+        """Strongest reaction to the faults that concern a tendon; None if it is free to follow commands."""
         reactions = [
             self.settings.reaction(fault.kind)
             if fault.tendon in (None, tendon)
@@ -54,10 +54,10 @@ class FaultLatch:
         return max(reactions, key=lambda each: each.strength, default=None)
 
     def clear(self) -> tuple[Fault, ...]:
-        """Forget the latched faults; returns them. Those that end with their cause stay until it has ended.
+        """Delete the latched faults and return them. Faults that end with their cause stay until it has ended.
 
         Raises:
-            CommandRefused: the cause of a latched fault is still there, with the lines of all such faults.
+            CommandRefused: the cause of a latched fault persists; the text lists all such faults.
         """
         held = self.latched
         still = [fault.line for fault in held if fault.key in self._present]

@@ -1,15 +1,16 @@
-"""The table of faults: name, remedy, reaction and persistence of every kind, and one fault as it was found.
+"""Table of faults: name, remedy, reaction and persistence of every kind of fault, and one detected fault.
 
-A fault stops the tendon that it concerns as its reaction says, and all others hold. It stays latched until it is
-cleared, and cannot be cleared while its cause is there. What finds a fault stands in `monitors`.
+A fault stops the tendon that it concerns by its reaction, and all other tendons hold. It stays latched until it is
+cleared, and it cannot be cleared while its cause persists. The detection is in `monitors`.
 
-**Torque off is the last reaction, not the first.** In a tensegrity it lets a tendon run out, and the others pull the
-robot apart; a finding may be wrong, and gears may not hold by themselves. So a servo lets go only where its own words
-or its motion against a hold that has had time to arrive say for certain that nothing else stops it: an error of its own
-electronics (`hardware_error`), an encoder that it goes by and that is wrong (`untrusted_encoder`), a motor that winds
-on although commanded to stand (`disobeys_hold`). What moves for a reason that is not known (`runaway`, `wrong_sign`)
-is held where it is, at its torque limit; what is too hot pays its load out, and switches itself off in the end. Where
-one servo has let go the others release slowly, all at one rate, rather than pull at what is left.
+**Torque off is the last reaction, not the first.** In a tensegrity a tendon without torque runs out, and the other
+tendons pull the robot apart. Moreover, a detection may be wrong, and the gears may not hold by themselves. A servo is
+therefore switched off only where its own report or its motion against a hold command proves that nothing else stops
+it: an error of its own electronics (`hardware_error`), a wrong encoder on which its position loop relies
+(`untrusted_encoder`), or a motor that winds on although it is commanded to stand still (`disobeys_hold`). A tendon that
+moves for an unknown reason (`runaway`, `wrong_sign`) is held in place at its torque limit. A servo that is too hot pays
+out its load, and finally switches itself off. Where one servo has been switched off, the others release slowly, all at
+the same rate, and do not pull at the remaining structure.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from enum import Enum
 
 
 class Reaction(Enum):
-    """What a tendon does about a fault, from the mildest to the strongest; the value is its name in robot files."""
+    """Reaction of a tendon to a fault, from the mildest to the strongest; the value is its name in robot files."""
 
     WARN = "warn"
     HOLD = "hold"
@@ -28,7 +29,7 @@ class Reaction(Enum):
 
     @property
     def strength(self) -> int:
-        """Rank among the reactions: of several faults the strongest reaction is the one that counts."""
+        """Rank among the reactions; of several faults, the strongest reaction applies."""
         return list(Reaction).index(self)
 
 
@@ -37,16 +38,18 @@ class FaultRow:
     """One row of the table of faults.
 
     Args:
-        remedy: what a person does about the cause, in one line.
-        reaction: default of the tendon that has the fault; the robot file may choose another.
-        persistence: bus cycles in a row that make a fault, or the name of the setting that holds them. More of them
-            find the fault later, and damaged readings less often make one.
-        latched: stays until it is cleared; False: ends with its cause, since no part of the robot is in doubt then.
-        may_warn: a warning alone is enough, if the robot file chooses it.
+        remedy: what a person must do about the cause, in one line.
+        reaction: default reaction of the tendon that has the fault; the robot file may choose another.
+        persistence: consecutive bus cycles with the finding that make a fault, or the name of the setting with that
+            number. A larger number detects the fault later and is less sensitive to damaged readings.
+        latched: whether the fault stays until it is cleared. False: it ends with its cause, since no part of the robot
+            is in doubt then.
+        may_warn: whether the robot file may choose a mere warning as reaction.
         untrusted_length: the measured length is in doubt, so that no motion is computed from it.
-        own_encoder_holds: but a servo that goes to positions by that very encoder is held at the length that it says.
-        untrusted_encoder: an encoder that measures is in doubt: a servo that goes to positions would run, so its torque
-            goes off whatever reaction is chosen.
+        own_encoder_holds: with `untrusted_length`: a servo that goes to positions by its own encoder is nevertheless
+            held at the length of that encoder.
+        untrusted_encoder: a measuring encoder is in doubt. A servo that goes to positions by it would run away, so its
+            torque goes off whichever reaction is chosen.
         jog_allowed: a person may move the tendon slowly out of the fault.
     """
 
@@ -63,12 +66,12 @@ class FaultRow:
 
 TORQUE_OFF, RELEASE, WARN = Reaction.TORQUE_OFF, Reaction.RELEASE, Reaction.WARN
 A_DAMAGED_READING = 2
-"""Bus cycles that make a fault where one reading alone could be a damaged one."""
+"""Bus cycles that make a fault where a single reading may be damaged."""
 
 KEPT = "; a servo of the X series keeps its error: switch it off and on, and home this tendon"
 
 CONFIRMED = 3
-"""Bus cycles within which a servo must say that its torque is off after the command."""
+"""Bus cycles within which a servo must confirm that its torque is off."""
 
 
 class FaultKind(Enum):
@@ -235,26 +238,26 @@ class FaultKind(Enum):
 
 
 ENDS = "; then call driver/release"
-"""What ends a latched fault whose cause has gone; whatever must be prepared, armed or tried again is so by that."""
+"""Text on what ends a latched fault whose cause has gone; the call also prepares, arms or retries what is needed."""
 UNTRUSTED_LENGTH = frozenset(kind for kind in FaultKind if kind.row.untrusted_length)
-"""Faults that leave the measured length in doubt."""
+"""Faults after which the measured length is in doubt."""
 OWN_ENCODER_HOLDS = frozenset(kind for kind in FaultKind if kind.row.own_encoder_holds)
-"""Those of them after which a servo that goes to positions by its own encoder is held where that says it is."""
+"""Those of them after which a servo that goes to positions by its own encoder is held at the encoder's length."""
 UNTRUSTED_ENCODER = frozenset(kind for kind in FaultKind if kind.row.untrusted_encoder)
-"""Faults of a measuring encoder after which a servo that goes to positions would run."""
+"""Faults of a measuring encoder after which a servo that goes to positions would run away."""
 JOG_ALLOWED = frozenset(kind for kind in FaultKind if kind.row.jog_allowed)
 """Faults out of which a person may move the tendon slowly."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault as it was found.
+    """A detected fault.
 
     Attributes:
         kind: row of the table.
-        tendon: name of the actuator that it concerns; None: the whole bus.
-        cycle: number of the bus cycle that found it.
-        happened: what was observed, with values and units.
+        tendon: name of the actuator that the fault concerns; None: the whole bus.
+        cycle: number of the bus cycle that detected it.
+        happened: observation, with values and units.
     """
 
     kind: FaultKind
@@ -264,17 +267,17 @@ class Fault:
 
     @property
     def remedy(self) -> str:
-        """What a person does about its cause."""
+        """What a person must do about the cause."""
         return self.kind.row.remedy
 
     @property
     def cause(self) -> str:
-        """Tendon, observation and what a person does about it, in one line."""
+        """Tendon, observation and remedy in one line."""
         return f"{self.tendon or 'bus'}: {self.happened}; {self.remedy}"
 
     @property
     def line(self) -> str:
-        """`cause`, and what ends the fault then: for people before a driver that runs."""
+        """`cause`, and then what ends the fault: for people at a running driver."""
         return self.cause + (ENDS if self.kind.row.latched else "")
 
     @property

@@ -1,13 +1,13 @@
-"""The last layer before the bus: monitors every cycle, reacts to faults, and limits every command.
+"""Last layer before the bus: it checks every cycle, reacts to faults, and limits every command.
 
-Whatever is read and whatever is commanded, a command that leaves this layer is finite and
+Whatever is read and whatever is commanded, a command from this layer is finite and fulfils
 
     velocity:  |v| <= rate,  low <= length + v · lead <= high,  v >= 0 above the tension ceiling
     position:  within the limits, at most rate · lead away from the measured length, at no more than rate and effort
 
-except that a tendon that stands outside its limits may stay or come back. With the tendon's stiffness k known, winding
-in is also slowed to v >= −(effort − tension) / (k · tension lead). The leads are those of the settings (lag, tension
-lag): the time for which a servo may go on with its previous command. Without a length nothing moves.
+except that a tendon outside its limits may stay there or move back. If the tendon's stiffness k is known, winding in is
+also slowed to v >= −(effort − tension) / (k · tension lead). The leads are the settings `lag` and `tension_lag`: the
+time for which a servo may continue with its previous command. A tendon without a measured length does not move.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from .spool_identification import SpoolIdentification
 
 
 def plausible(length: float, spool: Spool) -> bool:
-    """Whether a length [m] is finite and not further outside the limits of the spool than they are wide."""
+    """Whether a length [m] is finite and outside the limits of the spool by at most the width of their range."""
     low, high = spool.actuator.position
     return math.isfinite(length) and low - (high - low) <= length <= high + (high - low)
 
 
 def length_age(tendon: TendonReading, spool: Spool) -> int:
-    """Bus cycles since the length of a tendon was measured."""
+    """Bus cycles since the last measurement of a tendon's length."""
     return max(tendon.raw.age, tendon.raw.sensor_age if spool.measured_by == "potentiometer" else 0)
 
 
@@ -61,13 +61,13 @@ def limit_command(
     period: float,
     tension_lead: float | None = None,
 ) -> DriveCommand | None:
-    """A command within the limits of its spool; None for a position without a plausible length.
+    """Command within the limits of its spool; None for a position without a plausible length.
 
     Args:
-        command: what is asked of the servo. spool: with its limits. tendon: as read in this cycle.
-        lead: s for which the command must stay within the limits; a longer one slows down further ahead of them.
-        period: s of a bus cycle.
-        tension_lead: s for which it must stay below the tension ceiling; None for `lead`.
+        command: requested of the servo. spool: with its limits. tendon: reading of this cycle.
+        lead: time for which the command must stay within the limits [s]; a longer one slows down earlier before them.
+        period: bus cycle [s].
+        tension_lead: time for which the command must stay below the tension ceiling [s]; None: `lead`.
     """
     actuator = spool.actuator
     low, high = actuator.position
@@ -109,8 +109,8 @@ class SafetyStep:
     """Result of one cycle.
 
     Attributes:
-        commands: for the bus, by tendon; a tendon without one keeps its last command.
-        new: faults found in this cycle for the first time. faults: all that hold.
+        commands: for the bus, by tendon; a tendon without an entry keeps its last command.
+        new: faults that were first detected in this cycle. faults: all present faults.
         reactions: of the tendons that are not free to follow commands.
         notes: further messages for people.
     """
@@ -173,16 +173,16 @@ class SafetyLayer:
     # -- begin and end ---------------------------------------------------------------------------------------------
 
     def identify(self) -> None:
-        """Move every spool a little from the next cycle on, before commands are followed; see `SpoolIdentification`."""
+        """Move every spool a little from the next cycle on, before commands are followed (`SpoolIdentification`)."""
         if self.settings.identify > 0.0:
             spools = tuple(self._spools.values())
             self.identification = SpoolIdentification(spools, self.settings.identify, self.settings.period)
 
     def take_over(self, readings: Readings) -> None:
-        """Begin, or begin again, from the measured lengths: every tendon holds where it is until it is commanded.
+        """Start, or start again, from the measured lengths: every tendon holds its length until it is commanded.
 
         Raises:
-            CommandRefused: a length is missing, old or impossible, or a fault is latched; nothing has changed then.
+            CommandRefused: a length is missing, old or impossible, or a fault is latched; the state is unchanged then.
         """
         held = self.latch.latched
         if held:
@@ -202,10 +202,10 @@ class SafetyLayer:
             self._hold(name, readings.tendons[name].length)
 
     def clear(self, readings: Readings) -> tuple[Fault, ...]:
-        """Clear the latched faults and begin again from the measured lengths; returns what was cleared.
+        """Clear the latched faults, start again from the measured lengths, and return the cleared faults.
 
         Raises:
-            CommandRefused: a cause is still there, or a length is unknown; the faults stay latched then.
+            CommandRefused: a cause persists, or a length is unknown; the faults stay latched then.
         """
         held = self.latch.clear()
         try:
@@ -216,10 +216,10 @@ class SafetyLayer:
         return held
 
     def jog(self, name: str, length: float) -> None:
-        """Move one tendon that has a fault slowly to a length [m] within its limits, to get rid of the cause.
+        """Move one tendon that has a fault slowly to a length [m] within its limits, to remove the cause.
 
         Raises:
-            CommandRefused: it has no fault, or one that does not allow it (see the table of faults).
+            CommandRefused: the tendon has no fault, or a fault that does not allow it (see the table of faults).
         """
         own = [fault for fault in self.latch.faults if fault.tendon == name]
         forbidding = [fault for fault in own if fault.kind not in JOG_ALLOWED]
@@ -234,10 +234,10 @@ class SafetyLayer:
         self._jogs[name] = length
 
     def replace_spool(self, spool: Spool, loop: Loop) -> None:
-        """Take a spool that was calibrated or homed again; its monitors begin anew, its faults can then be cleared.
+        """Replace a spool after calibration or homing; its monitors start again, and its faults can then be cleared.
 
         Raises:
-            CommandRefused: no fault holds, so that the tendon might just be moving; hold it first.
+            CommandRefused: the tendon has no fault and may therefore be moving; hold it first.
         """
         if not self.latch.faults:
             raise CommandRefused(f"{spool.name} is in use; stop it before its calibration is changed.")
@@ -251,11 +251,11 @@ class SafetyLayer:
     # -- one cycle -------------------------------------------------------------------------------------------------
 
     def tension(self, name: str) -> float:
-        """N that load or current tell of a tendon; nan where they do not, as of a servo that has just begun to wind."""
+        """Tension [N] of a tendon from load or current; nan where unknown, as just after a servo began to wind."""
         return self._ceilings[name].tension
 
     def carried_force(self, name: str) -> float:
-        """N that the tendon of a spool takes beside what moves its servo; nan where that is unknown."""
+        """Force [N] that the tendon of a spool carries, without what accelerates its servo; nan where unknown."""
         found = (each.carried for each in self.monitors if each.name == name and isinstance(each, TensionMonitor))
         return next(found, math.nan)
 
@@ -267,16 +267,16 @@ class SafetyLayer:
         age: float = 0.0,
         command_period: float = 0.0,
     ) -> SafetyStep:
-        """One cycle, with what was read in it and the set points that the gate accepted since the last one.
+        """Process one cycle: its readings and the set points that the gate accepted since the previous cycle.
 
         Args:
-            age: s since these were commanded. command_period: of their sender [s], 0 where it is unknown.
+            age: time since the set points were commanded [s]. command_period: of their sender [s], 0 if unknown.
         """
         updates = (monitor.update(cycle, readings, self._sent) for monitor in self.monitors)
         found = [fault for fault in updates if fault is not None]
         moves: Mapping[str, DriveCommand] = {}
         if self.identification is not None:
-            # no command is followed meanwhile, so none is missed
+            # no command is followed during the identification, so none can be missed
             found = [fault for fault in found if fault.kind is not FaultKind.STALE_COMMAND]
             if any(self.latch.reaction(name) is not None for name in self._spools):
                 self.identification.restart()
@@ -313,23 +313,23 @@ class SafetyLayer:
             if command is not None:
                 command = memory.slowed(command)
                 command = limit_command(command, spool, observed, self.lead, self.settings.period, self.tension_lead)
-            if command is None:  # a servo that goes to positions stays at the last one
+            if command is None:  # a servo in position mode stays at the last position
                 command = self._sent.get(name)
             if command is not None:
                 commands[name] = self._sent[name] = command
         return SafetyStep(commands, new, self.latch.faults, dict(self._doing), tuple(notes))
 
     def _blinds(self, fault: Fault) -> bool:
-        """Whether a fault leaves a spool without a length that it may be moved by, or held at."""
+        """Whether a fault leaves a spool without a length by which it may be moved or held."""
         spool = self._spools.get(fault.tendon or "")
         by_itself = spool is not None and spool.measured_by == "encoder" and not spool.on_board
         return fault.kind in UNTRUSTED_LENGTH and not (by_itself and fault.kind in OWN_ENCODER_HOLDS)
 
     def _reactions(self) -> dict[str, Reaction | None]:
-        """What every tendon does about the faults that hold; see `faults` for when a servo lets go."""
+        """Reaction of every tendon to the present faults; see `faults` for when a servo is switched off."""
         faults = self.latch.faults
         lost = {fault.tendon for fault in faults if fault.kind in UNTRUSTED_ENCODER}
-        # a board has no speed zero for one servo: it would go on to where it was sent, by the sensor that is in doubt
+        # a board has no zero speed for one servo: the servo would go on to its position, by the doubtful sensor
         chosen = self.settings.reactions
         astray = {each.tendon for each in faults if each.kind in OWN_ENCODER_HOLDS and each.kind not in chosen}
         reactions = {name: self.latch.reaction(name) for name in self._spools}
@@ -350,7 +350,7 @@ class SafetyLayer:
         period: float,
         notes: list[str],
     ) -> DriveCommand | None:
-        """Command of one tendon by its reaction, its jog or its set point; before the limits."""
+        """Command of one tendon by its reaction, its jog or its set point; before the limits are applied."""
         length = math.nan if tendon is None else tendon.length
         if reaction is not None and self._doing.get(name) is not reaction:
             self._hold(name, length)
@@ -394,7 +394,7 @@ class SafetyLayer:
     def _take_moving(
         self, set_points: Mapping[str, tuple[Mode, Any]], readings: Readings, age: float, period: float
     ) -> None:
-        """New set points that move on by themselves; others end those that were there."""
+        """Take new set points that move on by themselves; other new set points end the present ones."""
         for name, (_, value) in set_points.items():
             tendon = readings.tendons.get(name)
             if isinstance(value, MovingPosition | ImpedanceSetPoint) and tendon is not None:
@@ -405,17 +405,17 @@ class SafetyLayer:
                 self._moving.drop(name)
 
     def _hold(self, name: str, length: float) -> None:
-        """Hold one tendon at a length [m], and forget its set point."""
+        """Hold one tendon at a length [m], and discard its set point."""
         self._follow.pop(name, None)
         self._moving.drop(name)
         self._points[name].hold(length)
         self._loops[name].take_over(length)
 
     def _release(self, name: str, tendon: TendonReading, period: float) -> None:
-        """Pay out slowly until the tendon is nearly slack, at its limit, or paid out by the distance allowed.
+        """Pay out slowly until the tendon is nearly slack, at its limit, or paid out by the allowed distance.
 
-        The load of a servo that pushes only while it winds in does not report when; it is paid out by the whole
-        distance.
+        Where the load of a servo is measured only while it winds in, the load does not show slackness, and the tendon
+        is paid out by the whole distance.
         """
         spool, settings, point = self._spools[name], self.settings, self._points[name]
         least = max(spool.actuator.minimum_tension, slack_tension(spool, settings))
@@ -424,7 +424,7 @@ class SafetyLayer:
         if enough or not math.isfinite(start) or not math.isfinite(tendon.length):
             return
         step = settings.release_rate * period
-        if tendon.tension < 0.0:  # a joint that pushes
+        if tendon.tension < 0.0:  # a joint in compression
             end = max(start - settings.release_distance, spool.actuator.position[0])
             point.hold(min(point.goal, max(point.goal - step, end)))
             return
@@ -433,12 +433,12 @@ class SafetyLayer:
 
 
 def torque_off(spools: Sequence[Spool]) -> dict[str, DriveCommand]:
-    """Torque off for all spools: what a driver sends last if it shall let go."""
+    """Torque off for all spools: the last commands of a driver that shall release the robot."""
     return {spool.name: DriveCommand(Drive.TORQUE_OFF) for spool in spools}
 
 
 def at_rest(commands: Mapping[str, DriveCommand]) -> dict[str, DriveCommand]:
-    """The commands with every velocity zero: what a driver sends last if its tendons shall hold."""
+    """The commands with zero velocities: the last commands of a driver whose tendons shall hold."""
     return {
         name: replace(command, value=0.0) if command.kind is Drive.VELOCITY else command
         for name, command in commands.items()

@@ -56,36 +56,38 @@ class SafetySettings(SettingsBlock):
     """Thresholds of all monitors and the reactions; times in bus cycles, the rest in SI units and degrees Celsius.
 
     Args:
-        period: s of a bus cycle as planned.
-        silent: cycles that a servo may not answer; more of them ride out more lost packets and stop it later.
-        missing: cycles that a sensor may give no reading. persist: cycles for which a value must be beyond its limit.
-        window: cycles over which motion is compared with commands; more of them find slower motion, later.
-        lag: cycles by which motion may follow its command. Raising it tolerates slower servos, keeps a greater distance
-            from every limit, and finds motion without a command later.
+        period: planned bus cycle [s].
+        silent: cycles that a servo may stay without an answer; more tolerate more lost packets and stop it later.
+        missing: cycles that a sensor may stay without a reading. persist: cycles for which a value must be beyond its
+            limit.
+        window: cycles over which motion is compared with commands; more detect slower motion, but later.
+        lag: cycles by which motion may follow its command. More tolerate slower servos, keep a greater distance from
+            every limit, and detect motion without a command later.
         tension_lag: cycles for which winding in may go on as commanded below the tension ceiling. Servos limit their
-            torque themselves, and one in wheel mode turns slower under load than it is commanded: looking further ahead
+            torque themselves, and a servo in wheel mode turns more slowly under load than commanded: a longer lead
             would leave it no speed on a stiff, tight tendon.
-        speed_gain: factor by which a servo may run faster than commanded. motion_tolerance: m of motion that count as
-            standing still.
-        stuck_distance: m that must have been commanded before standing still is a fault.
-        disagreement: m allowed between two sensors of one spool.
-        jump: m allowed from cycle to cycle beyond what the rate explains.
-        limit_margin: m allowed beyond the position limits. tension_margin: factor on the tension ceiling.
-        slack_tension: N below which a tendon is slack; None takes half of the actuator's minimum tension.
-        wrong_pull: N with which a servo may push in the direction of paying out, more than friction of gear and spool
-            ask for; None takes a quarter of the tension ceiling.
-        snap_drop: N that a snapped tendon loses within `snap_cycles`.
-        largest_load: fraction of the stall torque. temperatures: degrees Celsius, warning and limit.
-        voltages: V, lowest and highest. supply_current: A of the supply for all servos together; None: not watched.
-        bad_packets: fraction of missing or damaged packets allowed over `packet_window` cycles.
-        stale: cycles without a command. refused: cycles in a row with refused commands.
-        clock_jump: s that the clock which stamps commands may differ from the time that passed.
-        overrun: factor on the period above which a cycle is late. overruns: late cycles allowed less one, of the last
-            `overrun_window`.
-        release_rate: m/s at which a tendon is paid out. release_distance: m paid out at most.
-        identify: m by which each spool is moved when a driver begins, to see that it is the one that answers; 0: not.
+        speed_gain: factor by which a servo may run faster than commanded. motion_tolerance: motion that counts as
+            standing still [m].
+        stuck_distance: commanded distance without motion that is a fault [m].
+        disagreement: allowed difference between two sensors of one spool [m].
+        jump: allowed change from cycle to cycle beyond the one that the rate explains [m].
+        limit_margin: allowed distance beyond the position limits [m]. tension_margin: factor on the tension ceiling.
+        slack_tension: tension below which a tendon is slack [N]; None: half of the actuator's minimum tension.
+        wrong_pull: force with which a servo may push in the direction of paying out [N], above the friction of gear and
+            spool; None: a quarter of the tension ceiling.
+        snap_drop: tension that a snapped tendon loses within `snap_cycles` [N].
+        largest_load: fraction of the stall torque. temperatures: warning and limit [degrees Celsius].
+        voltages: lowest and highest [V]. supply_current: of the supply for all servos together [A]; None: not watched.
+        bad_packets: allowed fraction of missing or damaged packets over `packet_window` cycles.
+        stale: cycles without a command. refused: consecutive cycles with refused commands.
+        clock_jump: allowed difference between the clock that stamps commands and the elapsed time [s].
+        overrun: factor on the period above which a cycle is late. overruns: late cycles among the last
+            `overrun_window` that make a fault.
+        release_rate: speed of paying out a tendon [m/s]. release_distance: largest length paid out [m].
+        identify: motion of each spool at the start of a driver, which checks that the right spool answers [m]; 0: none.
         reactions: by kind of fault, where they differ from the table of faults.
-        others: what tendons without a fault of their own do; None: they hold, and release where a servo has let go.
+        others: reaction of tendons without a fault of their own; None: they hold, and release where a servo has been
+            switched off.
         latched: faults that stay until they are cleared.
     """
 
@@ -141,17 +143,17 @@ class SafetySettings(SettingsBlock):
 
     @property
     def stale_time(self) -> float:
-        """s without a command, or without a bus cycle, that are a fault by themselves.
+        """Time without a command, or without a bus cycle, that is a fault in itself [s].
 
-        Where the robot file (or hardware whose time stands still with the driver) allows a longer cycle, that.
+        If the robot file (or hardware whose time stands still with the driver) allows a longer cycle, that cycle.
         """
         return max(self.stale, self.overrun) * self.period
 
     def reaction(self, kind: FaultKind) -> Reaction:
-        """Reaction to a kind of fault: the chosen one, or that of the table of faults."""
+        """Reaction to a kind of fault: the chosen one, or the one of the table of faults."""
         return self.reactions.get(kind, kind.row.reaction)
 
     def persistence(self, kind: FaultKind) -> int:
-        """Bus cycles in a row for which a finding of this kind must be there to make a fault."""
+        """Consecutive bus cycles for which a finding of this kind must persist to make a fault."""
         cycles = kind.row.persistence
         return getattr(self, cycles) if isinstance(cycles, str) else cycles

@@ -1,14 +1,14 @@
-"""Does each spool answer when it is spoken to? Found by moving every spool a little before commands are followed.
+"""Check that each command moves its own spool: every spool is moved a little before commands are followed.
 
-Exchanged ids, plugs or channels make a loop pull at one spool and look at another. When a driver begins, spools that
-potentiometers measure are therefore paid out a little and wound back, open loop, in as many rounds as their
-numbers 1 to n have binary digits: in round k those whose number has digit k. Where the potentiometer board closes the
-position loops, it is sent there and back instead. Whatever is exchanged with whatever, some round shows it: a sensor
-moves whose spool was not commanded, or the other way round. Torque is on all the while, so that tight tendons are held,
-and after a mistake all spools stand still. A loaded servo in wheel mode creeps meanwhile: once every spool has
-answered, the position loops wind all of them back to where they were.
+If ids, plugs or channels are exchanged, a loop pulls at one spool and measures another. When a driver starts, spools
+that are measured by potentiometers are therefore paid out a little and wound back in open loop. There are as many
+rounds as the spool numbers 1 to n have binary digits: in round k, the spools whose number has digit k are moved. If the
+potentiometer board closes the position loops, positions are commanded instead. For every exchange, some round shows it:
+a sensor moves whose spool was not commanded, or the other way round. Torque stays on, so that tight tendons are held;
+after a mistake all spools stand still. A loaded servo in wheel mode creeps meanwhile: once every spool has answered,
+the position loops wind all of them back to their initial lengths.
 
-A servo that counts its turns is its own sensor: exchanged ids of such servos cannot be seen here.
+A servo that counts its turns is its own sensor: exchanged ids of such servos cannot be detected here.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from ..spools.spool import Spool
 from .faults import Fault, FaultKind
 
 SPEED_SHARE = 1.0 / 3.0
-"""Part of its rate at which a spool is moved."""
+"""Fraction of its rate at which a spool is moved."""
 SEEN = 0.35
-"""Part of the distance above which a sensor counts as having moved."""
+"""Fraction of the distance above which a sensor counts as having moved."""
 SETTLING_CYCLES = 3
-"""Cycles from the last command of a motion to its end in what is read."""
+"""Cycles from the last command of a motion until the readings show its end."""
 BOARD_SETTLING_S = 0.3
-"""Time that the position loop of a board takes beyond that: three of its time constants [s]."""
+"""Additional settling time for the position loop of a board: three of its time constants [s]."""
 RETURNED = 0.25
-"""Part of the distance within which a spool counts as back where it was."""
+"""Fraction of the distance within which a spool counts as returned."""
 LONGEST_RETURN_S = 2.0
-"""Time after which the robot goes on from where its spools are then [s]: a servo may not be able to pull one back."""
+"""Time after which the robot continues from the present positions [s]: a servo may be unable to pull a spool back."""
 MARGIN = 3.0
-"""Distances that a spool must have to its upper limit to be paid out; nearer to it, it is wound in instead."""
+"""Required distance from the upper limit, in distances; a spool nearer to that limit is wound in instead."""
 
 
 class SpoolIdentification:
-    """The motions of all spools, and what their sensors must show.
+    """Motions of all spools, and the expected motions of their sensors.
 
     Args:
-        spools: those that are measured by potentiometers are moved. distance: m. period: s of a bus cycle.
+        spools: those that are measured by potentiometers are moved. distance: m. period: bus cycle [s].
     """
 
     def __init__(self, spools: Sequence[Spool], distance: float, period: float) -> None:
@@ -61,21 +61,21 @@ class SpoolIdentification:
 
     @property
     def cycles(self) -> int:
-        """Bus cycles until every spool has answered; it takes up to `LONGEST_RETURN_S` more until all are back."""
+        """Bus cycles until every spool has answered; the return takes up to `LONGEST_RETURN_S` more."""
         return self.rounds * 2 * (self._moving + self._settling)
 
     @property
     def done(self) -> bool:
-        """Whether every spool has answered, and is back."""
+        """Whether every spool has answered and has returned."""
         return self._round >= self.rounds and self._returning <= 0
 
     @property
     def answered(self) -> bool:
-        """Whether every spool has answered: position loops may hold them."""
+        """Whether every spool has answered, so that position loops may hold them."""
         return self._round >= self.rounds
 
     def restart(self) -> None:
-        """Begin again, as after another fault; a spool that did not answer stays one."""
+        """Start again, as after another fault; a spool that did not answer stays marked."""
         self._round = self._step = 0
         self._returning = math.ceil(LONGEST_RETURN_S / self._period) if self._spools else 0
         self._start: dict[str, float] = {}
@@ -83,7 +83,7 @@ class SpoolIdentification:
         self._before: dict[str, float] = {}
 
     def update(self, cycle: int, readings: Readings) -> Mapping[str, DriveCommand]:
-        """Commands of one cycle, none once all have answered or one has not; what it has found is in `faults`."""
+        """Commands of one cycle; none once all have answered or one has not. The findings are in `faults`."""
         if self.done or self.faults:
             return {}
         lengths = {name: each.length for name, each in readings.tendons.items() if name in self._spools}
@@ -105,7 +105,7 @@ class SpoolIdentification:
             own = self._outward.get(name, 0.0)
             speed = own if self._step < self._moving else -own if out <= self._step < out + self._moving else 0.0
             commands[name] = DriveCommand(Drive.VELOCITY, speed, spool.actuator.rate, spool.actuator.effort)
-            if spool.on_board:  # which closes the position loop, and knows no speeds
+            if spool.on_board:  # the board closes the position loop and has no speed commands
                 there = self._before.get(name, math.nan) + own * self._period * self._moving
                 goal = there if self._step < out else self._before.get(name, math.nan)
                 commands[name] = DriveCommand(Drive.POSITION, goal, spool.actuator.rate, spool.actuator.effort)

@@ -18,7 +18,7 @@ from numba.extending import NativeValue, intrinsic, models, overload, register_m
 from numba.np import arrayobj
 
 PartCompiler: Any = None
-"""Compiles functions that only compiled functions call; None with a numba that lacks what it stands on."""
+"""Compiler of functions that only compiled functions call; None if this version of numba does not support it."""
 with suppress(ImportError):
     from .code_of_parts import PartCompiler
 
@@ -27,8 +27,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 PLAIN = bool(getattr(numba.config, "DISABLE_JIT", 0))
 """Whether compilation is switched off."""
 
-_stamps: dict[int, str] = {}  # by id of the compiled function, all of which live as long as their modules
-_kept: list[Any] = []  # those that numba keeps on disk
+_stamps: dict[int, str] = {}  # by id of the compiled function; the functions live as long as their modules
+_kept: list[Any] = []  # functions that numba keeps on disk
 
 
 def _refuse_shapes(source: Any, target: Any) -> None:
@@ -43,19 +43,19 @@ def _refuse_shapes_compiled(source: Any, target: Any) -> Callable[..., None]:
     return refuse
 
 
-# numba's own sentence tells both shapes. The texts for it take 40 functions, which every process compiles anew, into
-# every function that assigns slices.
+# numba's own message contains both shapes. Its code takes 40 functions, which every process compiles again, in every
+# function that assigns slices.
 if hasattr(arrayobj, "raise_with_shape_context"):
     arrayobj.raise_with_shape_context = _refuse_shapes
 
 
 def compiled(function: Function) -> Function:
     """Compile `function` on first use and keep the machine code on disk for the next process."""
-    # no wrapper for calls from C: nobody makes any (`callback` is for that)
+    # no wrapper for calls from C, which nobody makes (`callback` is for that)
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         result = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # a read-only installation and a home that cannot be written: nowhere to keep it
+    except RuntimeError:  # a read-only installation and a read-only home: no place for the cache
         return numba.njit(**options)(function)
     _ignore_literals(result)
     _follow_callees(function, result)
@@ -63,45 +63,45 @@ def compiled(function: Function) -> Function:
 
 
 def allocation_free(function: Function) -> Function:
-    """Compile a function that allocates no array, or fail at its compilation.
+    """Compile a function that allocates no array; compilation fails if it does.
 
-    Without allocations no references to arrays need to be counted. The counting of what stands in the tuples of a
-    mechanism (some hundred arrays, atomically, in every function) takes longer than the sweeps themselves. Such a
-    function may not return arrays either, nor assign one array to a slice of another, and whatever it calls must be
-    free of allocations, too: what is compiled on its behalf is compiled by its rules.
+    Without allocations, references to arrays need not be counted. For the tuples of a mechanism (about a hundred
+    arrays, atomically, in every function) this counting takes longer than the computation. Such a function may not
+    return arrays, nor assign one array to a slice of another. All functions that it calls must be free of allocations,
+    too, since they are compiled by the same rules.
     """
     result = compiled(function)
     options = getattr(result, "targetoptions", None)
-    if options is not None:  # else compilation is switched off
+    if options is not None:  # otherwise compilation is switched off
         options["_nrt"] = False
     return result
 
 
 def for_compiled_callers(function: Function) -> Function:
-    """As `allocation_free`, for a function that Python hardly ever calls, which spares half of its compilation.
+    """As `allocation_free`, for a function that Python rarely calls; this saves half of its compilation.
 
-    That half reads some hundred arrays out of the arguments as Python hands them over. A call from Python compiles it.
+    That half unpacks about a hundred arrays from Python's arguments. It is compiled at the first call from Python.
     """
     return _without_wrapper(function, allocation_free(function))
 
 
 def compiled_part(function: Function) -> Function:
-    """As `compiled`, for a function that Python hardly ever calls; see `for_compiled_callers`."""
+    """As `compiled`, for a function that Python rarely calls; see `for_compiled_callers`."""
     return _without_wrapper(function, compiled(function))
 
 
 def _without_wrapper(function: Any, result: Any) -> Any:
-    """Compile `result` without what takes the arguments of a call from Python, and see to such calls apart."""
+    """Compile `result` without the code that unpacks arguments from Python, and handle calls from Python separately."""
     options = getattr(result, "targetoptions", None)
     pieces = ("_compiler", "add_overload", "_compile_for_args")
     if options is None or PartCompiler is None or not all(hasattr(result, each) for each in pieces):
-        return result  # compilation is switched off, or another numba: as any other function
-    make_whole = cache(partial(numba.jit(**options), function))  # not on disk, where both would be one
+        return result  # compilation is switched off, or another version of numba: an ordinary function
+    make_whole = cache(partial(numba.jit(**options), function))  # not on disk, where both would have the same key
 
     def call_from_python(*arguments: Any) -> Any:
         return make_whole()._compile_for_args(*arguments)
 
-    def keep(made: Any) -> None:  # where no call from Python finds it, as it has no entry for one
+    def keep(made: Any) -> None:  # calls from Python do not find it, since it has no entry for them
         result.overloads[tuple(made.signature.args)] = made
 
     options["no_cpython_wrapper"] = True
@@ -109,20 +109,20 @@ def _without_wrapper(function: Any, result: Any) -> Any:
     result.add_overload = keep
     result._compile_for_args = call_from_python
     store = getattr(getattr(result, "_cache", None), "_cache_file", None)
-    if store is not None:  # what was kept of the same function with an entry for Python, or without one, is another one
+    if store is not None:  # the cache must distinguish versions with and without an entry for Python
         store._source_stamp += " for compiled callers"
     return result
 
 
 class QuickCall:
-    """A compiled function for one caller, whose arguments always have the types of its first call.
+    """Compiled function for one caller, whose arguments always have the types of its first call.
 
-    numba looks at the type of every array of every argument in every call, some 250 of a mechanism and its workspace,
-    which takes several times as long as to hand them over. Here it has looked once. Nothing looks at the types
-    afterwards: take it for arrays of one's own and for numbers, and make arrays of others contiguous before.
+    In every call numba checks the type of every array of every argument, about 250 for a mechanism and its workspace,
+    which takes several times as long as passing them. Here the types are checked once, at the first call. Use it for
+    the caller's own arrays and for numbers, and make other arrays contiguous before the call.
 
     Args:
-        function: that is compiled.
+        function: compiled function.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -130,7 +130,7 @@ class QuickCall:
         self._entry: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
-        """As the function itself."""
+        """Call the function."""
         if self._entry is None:
             self._entry = self._find(arguments)
         return self._entry(*arguments)
@@ -160,24 +160,24 @@ def callback(function: Callable[..., None], *types: Any) -> Any:
     """Compile a function of numbers for calls by its address (attribute `address`), at once, and keep it on disk.
 
     Args:
-        function: which returns nothing. types: numba's, of its arguments.
+        function: returns nothing. types: numba types of its arguments.
     """
     options = {"error_model": "numpy", "nogil": True}
     made: Any = CFunc(function, (types, numba.types.void), locals={}, options=options)
     try:
         made.enable_caching()
         made._cache._cache_file._source_stamp = _stamp(function)
-    except (RuntimeError, AttributeError):  # nowhere to keep it, as above, or a numba that keeps it elsewhere
+    except (RuntimeError, AttributeError):  # no place for the cache, as above, or another version of numba
         made = CFunc(function, (types, numba.types.void), locals={}, options=options)
     made.compile()
     return made
 
 
 def inlined(function: Function) -> Function:
-    """As `allocation_free`, for parts of a sweep: their code stands within that of their callers.
+    """As `allocation_free`, for parts of a computation; their code is inserted into that of their callers.
 
-    A mechanism is passed as some hundred arrays, of which every call copies shape, strides and address. For what is
-    called from one or two calls in the innermost loops this copying takes a fifth of the time.
+    A mechanism is passed as about a hundred arrays, and every call copies their shape, strides and address. For
+    functions with one or two call sites in the innermost loops, this copying takes a fifth of the time.
     """
     result = allocation_free(function)
     options = getattr(result, "targetoptions", None)
@@ -187,14 +187,14 @@ def inlined(function: Function) -> Function:
 
 
 def inlined_part(function: Function) -> Function:
-    """As `inlined`, for a function that Python hardly ever calls; see `for_compiled_callers`."""
+    """As `inlined`, for a function that Python rarely calls; see `for_compiled_callers`."""
     return _without_wrapper(function, inlined(function))
 
 
 def _ignore_literals(result: Any) -> None:
-    """Compile once for all numbers of a type that callers write out, such as True and False.
+    """Compile once for all literal values of a type, such as True and False.
 
-    numba compiles a function anew for every constant that a compiled caller passes, with all that it calls.
+    By default numba compiles a function, with all that it calls, again for each constant that compiled callers pass.
     """
     template = getattr(result, "get_call_template", None)
     if template is None:  # compilation is switched off
@@ -208,14 +208,14 @@ def _ignore_literals(result: Any) -> None:
 
 
 def _follow_callees(function: Any, result: Any) -> None:
-    """Let the cached machine code live exactly as long as nothing changes that is compiled into it.
+    """Keep cached machine code valid exactly until the function or anything compiled into it changes.
 
-    numba looks at the time stamp of the function's own file: after a change in another file the old code would run on,
-    and a fresh checkout, or one more line of comment, compiles everything anew. Here the stamp is what the function
-    says, together with the stamps of all that it calls and the constants that it reads.
+    numba checks the time stamp of the function's own file: it would use old code after a change in another file, and
+    compile everything again after a fresh checkout or a changed comment. Here the stamp is the function's content,
+    with the stamps of all functions that it calls and the constants that it reads.
     """
     store = getattr(getattr(result, "_cache", None), "_cache_file", None)
-    if store is None:  # compilation is switched off, or a numba that keeps its cache elsewhere
+    if store is None:  # compilation is switched off, or a numba version with another cache
         return
     _stamps[id(result)] = store._source_stamp = _stamp(function)
     _kept.append(result)
@@ -224,7 +224,7 @@ def _follow_callees(function: Any, result: Any) -> None:
 
 
 def _stamp(function: Any) -> str:
-    """What a function says, with the stamps of all that it calls and the constants that it reads."""
+    """Content of a function, with the stamps of all functions that it calls and the constants that it reads."""
     code = function.__code__
     digest = hashlib.sha256(_meaning(code).encode())
     for name in sorted(code.co_names):
@@ -239,7 +239,7 @@ def _stamp(function: Any) -> str:
 
 
 def _readable(load: Callable[[], dict]) -> dict:
-    """The compiled versions in a cache; none where it names a tuple that is gone by now, so that it is made anew."""
+    """The compiled versions in a cache; empty if it refers to a tuple that no longer exists, so that it is replaced."""
     try:
         return load()
     except (AttributeError, ImportError):
@@ -247,16 +247,15 @@ def _readable(load: Callable[[], dict]) -> dict:
 
 
 def _key_with_fields(key: Callable[..., tuple], signature: tuple, codegen: Any) -> tuple:
-    """The key of a compiled version with the fields of the named tuples among the arguments.
+    """Key of a compiled version with the field names of the named tuples among the arguments.
 
-    numba compares the types of their entries, not their names: two arrays that change their order would be read one
-    for the other.
+    numba compares the types of the entries, not their names: two arrays that exchange their order would be confused.
     """
     return *key(signature, codegen), tuple(map(_fields, signature))
 
 
 def _fields(kind: Any) -> Any:
-    """Names of the fields of a named tuple's type, and of those within a structure."""
+    """Field names of a named tuple's type, and of those nested in it."""
     within = getattr(kind, "field_dict", None)
     if within is not None:
         return tuple((name, _fields(each)) for name, each in within.items())
@@ -264,16 +263,16 @@ def _fields(kind: Any) -> Any:
 
 
 def _meaning(code: CodeType) -> str:
-    """Instructions, names and constants of a function, without the lines and the file where they stand."""
+    """Instructions, names and constants of a function, without line numbers and file name."""
     constants = (_meaning(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts)
     return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, *constants))
 
 
 class Kept:
-    """Arguments of compiled functions that stay the same: read once, and handed over by their address.
+    """Constant arguments of compiled functions: unpacked once, and passed by their address.
 
-    To read an array takes 40 ns in every call, which is a third of what the equations of a mechanism take. A compiled
-    function that is handed one of these gets the arguments by `taken`. Arrays are shared, numbers those of the start.
+    Unpacking an array takes 40 ns per call, for all arrays a third of the time for the equations of a mechanism. A
+    compiled function reads the arguments of a `Kept` by `taken`. Arrays are shared; numbers keep their initial values.
 
     Args:
         values: arrays, numbers, and tuples of them.
@@ -291,7 +290,7 @@ class Kept:
 
 
 class KeptType(numba.types.Type):
-    """numba's type of a `Kept` with values of some type."""
+    """numba's type of a `Kept` with values of given types."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
@@ -299,7 +298,7 @@ class KeptType(numba.types.Type):
 
     @property
     def fields(self) -> tuple:
-        """Names of the fields of named tuples within."""
+        """Field names of the nested named tuples."""
         return tuple(map(_fields, self.values.types))
 
 
@@ -321,7 +320,7 @@ def _unbox_kept(kind: KeptType, value: Any, context: Any) -> NativeValue:
 
 @intrinsic
 def _store(typing_context: Any, address: Any, values: Any) -> Any:
-    """Write values to an address, unless that is 0; returns how many bytes they take."""
+    """Write values to an address, unless it is 0; return their size in bytes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.args[1])
@@ -347,7 +346,7 @@ def _taken_without_compilation(kept: Kept) -> tuple:
 
 
 taken = _taken_without_compilation if PLAIN else _load
-"""Within a compiled function: the values of a `Kept`."""
+"""In a compiled function: the values of a `Kept`."""
 
 
 @allocation_free
@@ -356,12 +355,12 @@ def _hand_over(address: int, values: tuple) -> int:
 
 
 def kept_in() -> Path | None:
-    """Folder of machine code that numba keeps on disk; None where it keeps none."""
+    """Folder of numba's cache of machine code; None if there is none."""
     path = getattr(getattr(_hand_over, "stats", None), "cache_path", None)
     return Path(path) if path else None
 
 
 def used_kernels() -> dict[Path, str]:
-    """The compiled functions that this process has used: by index file of their machine code the stamp in it."""
+    """Compiled functions that this process has used: by index file of their machine code, the stamp in it."""
     stores = [each._cache._cache_file for each in _kept if each.overloads]
     return {Path(store._index_path): store._source_stamp for store in stores}

@@ -1,8 +1,8 @@
-"""What all nodes share: declared parameters, diagnostics, quality of service, and a clean end.
+"""Base class of all nodes: declared parameters, diagnostics, quality of service, and a clean shutdown.
 
-Nothing that comes from outside ends a node: not a message, a call, a parameter, nor bytes that are no message. What a
-callback did not foresee is answered by a refusal and said in the diagnostics. An error in the node's own work (a timer)
-does end it, since nobody knows what it would do next.
+No input from outside ends a node: no message, service call, parameter or undecodable bytes. An input that a callback
+cannot handle is refused and reported in the diagnostics. An error in the node's own work (a timer) does end the node,
+because its state is then unknown.
 """
 
 from __future__ import annotations
@@ -39,50 +39,51 @@ from ..errors import TensegrityError, unknown_name
 from .attention import LOOK, Attention, pause
 from .hand_over import HandOver, InsidePublisher, InsideSubscription, profile
 
-# States are published reliably, so that in lock-step nothing is lost; whoever only watches may ask for best effort.
+# States are published reliably, so that lock-step loses nothing; a passive subscriber may ask for best effort.
 STATE = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE)
 LOCKSTEP_DEPTH = 1000
-"""Messages that are kept in lock-step for who is not quick enough, such as a recorder on a busy machine."""
+"""Messages that lock-step keeps for slow subscribers, such as a recorder on a busy computer."""
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
-"""Of states, for whoever answers them: one that is behind takes the newest, since late feedback destroys."""
+"""Subscription to states by controllers: a late controller takes the newest state, since late feedback destabilises."""
 WRENCHES = QoSProfile(depth=20)
-"""And payloads. Reliable; several bodies may be pushed at once."""
+"""Quality of service of wrenches and payloads: reliable; several bodies may be pushed at once."""
 CARRIED = "carried_payloads"
-"""Latched topic: what the robot carries beside the payloads of its file."""
+"""Latched topic: the payloads that the robot carries beside those of its file."""
 SENSORS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
-"""Of IMUs; several tell in every period."""
+"""Quality of service of IMU readings; several IMUs publish in every period."""
 COMMAND = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 STOPPED = "stopped"
-"""Latched topic of whoever moves the robot: `HELD`, why, and what ends it; an empty text where it follows commands."""
+"""Latched topic of the node that moves the robot: `HELD`, reason and remedy; empty while commands are followed."""
 HELD, FREE = "the robot is held: ", "the robot is no longer held: holding where it stands"
 WORLD = "world"
 ANSWERED = "its state is answered"
-"""How a simulator that stands still in lock-step ends its answer to `set_paused` once its followers do, too."""
+"""Ending of a paused simulator's reply to `set_paused` in lock-step, sent once its followers stand still, too."""
 STARTING = 30.0
-"""s of wall time that a controller may take to its first command in lock-step before it is missed."""
+"""Wall time [s] that a controller may need until its first command in lock-step; a longer wait is a warning."""
 CLOSING = 30.0
-"""s that a node may take from its end to the last line of its closing; then its process ends all the same."""
+"""Longest duration of a node's shutdown [s]; the process ends after it in any case."""
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
 
 MOST = 50
-"""Callbacks per round of `handle_waiting`, so that a flood cannot keep the round from its end."""
+"""Largest number of callbacks per round of `handle_waiting`, so that a flood of messages cannot block the round."""
 NEWS = 20
-"""Problems that are published and logged at once per second; of more the last one is in the next diagnostics."""
+"""Problems per second that are published and logged at once; of further ones the next diagnostics show the last."""
 LONGEST_WORDS = 2000
-"""Characters of one text in the diagnostics; names in hostile messages may be of any length."""
+"""Longest text in the diagnostics [characters]; names in hostile messages may have any length."""
 
 
 class RobotNode(Node):
-    """A node with checked parameters and diagnostics once a second of wall time.
+    """Node with checked parameters that publishes diagnostics once per second of wall time.
 
     Attributes:
-        attention: what it looks at; give `attention.prompt` as callback group of a service that cannot wait.
-        survived: errors that came from outside and that no callback had foreseen.
-        refusals: why the last message of a topic was refused, by `TOPIC_refused`.
-        status_text, status_values: what its diagnostics say, in words and by name.
+        attention: decides which callbacks the node checks in each wait; a service that cannot wait takes
+            `attention.prompt` as its callback group.
+        survived: number of errors that came from outside and that no callback had handled.
+        refusals: reason why the last message of a topic was refused, by `TOPIC_refused`.
+        status_text, status_values: message of the diagnostics, and its values by name.
     """
 
     def __init__(self, name: str) -> None:
@@ -107,16 +108,16 @@ class RobotNode(Node):
 
     @property
     def default_callback_group(self) -> CallbackGroup:
-        """Of what this node need not look at each time it waits, rclpy's own services and events among it."""
+        """Callback group of all that the node need not check in every wait, such as rclpy's own services and events."""
         return self.attention.patient
 
     @property
     def waitables(self) -> Iterator[Waitable]:
-        """As rclpy's, for its executor; while this node looks at messages alone none, so that they cost nothing."""
+        """Waitables for the executor as in rclpy; none while the node waits for messages alone, to save time."""
         return super().waitables if self.attention.everything else iter(())
 
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
-        """Handle what comes until the end is asked for."""
+        """Handle callbacks until the end is requested."""
         attention = self.attention
 
         def look() -> None:
@@ -131,22 +132,22 @@ class RobotNode(Node):
             while not (attention.everything or ending.asked) and self.context.ok():
                 self.survive(executor.spin_once)
             attention.everything = True
-            if taken == attention.taken:  # nothing flows: wait for anything
+            if taken == attention.taken:  # no messages arrive: wait for anything
                 timer.cancel()
             began, idle = time.monotonic(), timer.is_canceled()
             handle_waiting(executor, None if idle else 0.0, lambda _, step: self.survive(step))
             took = 0.0 if idle else time.monotonic() - began
 
     def begin_inside(self) -> None:
-        """Called instead of `spin` where an executor works for several nodes."""
+        """Hook that is called instead of `spin` where one executor serves several nodes."""
 
     def survive(self, step: Callable[[], Any]) -> None:
-        """Do a step of the executor; only errors of the node's own work come out of it."""
+        """Execute one step of the executor; it raises only errors of the node's own work."""
         try:
             step()
         except ExternalShutdownException:
             raise
-        except Exception as error:  # bytes that are no message, a goal that is none, ...
+        except Exception as error:  # undecodable bytes, an invalid goal, ...
             if error is self._own_error:
                 raise
             self._note_survived("what came in could not be read", error)
@@ -160,7 +161,7 @@ class RobotNode(Node):
 
     @contextmanager
     def noting_refusal(self, topic: str) -> Iterator[None]:
-        """Take a message of a topic; why it was refused stands in `refusals` until a good one of that topic comes."""
+        """Context for handling a message of a topic; `refusals` keeps the reason of a refusal until a valid message."""
         self.refusals.pop(f"{topic}_refused", None)
         try:
             yield
@@ -168,10 +169,10 @@ class RobotNode(Node):
             self.refusals[f"{topic}_refused"] = str(error)
 
     def close(self) -> None:
-        """Let go of what is not ROS; called once at the end."""
+        """Release the resources that do not belong to ROS; called once at the end."""
 
     def destroy_node(self) -> None:
-        """As rclpy's, which leaves actions alone: then the others would see this node until its process is gone."""
+        """Destroy the node and its actions; rclpy keeps the actions, which others would see until the process ends."""
         for each in [each for each in super().waitables if isinstance(each, (ActionClient, ActionServer))]:
             each.destroy()
         super().destroy_node()
@@ -179,9 +180,9 @@ class RobotNode(Node):
     # -- what comes from outside ----------------------------------------------------------------------------------
 
     def create_subscription(self, msg_type: Any, topic: str, callback: Any, *options: Any, **more: Any) -> Any:
-        """As rclpy's, but no message makes the callback end the node."""
+        """As in rclpy, but an error in the callback does not end the node."""
 
-        @functools.wraps(callback)  # rclpy looks at the parameters: with what the middleware reports a message, or not
+        @functools.wraps(callback)  # rclpy inspects the parameters: with or without the middleware's message info
         def shielded(*message: Any) -> None:
             self.attention.taken += 1
             try:
@@ -202,24 +203,24 @@ class RobotNode(Node):
         )  # fmt: skip
 
     def destroy_subscription(self, subscription: Any) -> bool:
-        """As rclpy's, also for those that are not on the bus."""
+        """As in rclpy, also for subscriptions inside the process that do not exist in DDS."""
         if isinstance(subscription, InsideSubscription):
             subscription.destroy()
             return True
         return bool(super().destroy_subscription(subscription))
 
     def take_waiting(self, subscription: Any) -> None:
-        """Handle now what has come for a subscription, before something that must know of it.
+        """Handle the waiting messages of a subscription now, before a callback that needs them.
 
-        An executor takes one message of each subscription a round, in the order in which they were made. Inside a
-        process messages come in the order in which they were published, and there is nothing to do.
+        An executor takes one message of each subscription per round, in the order of creation of the subscriptions.
+        Inside a process, messages arrive in the order of publication, so that nothing is left to do.
         """
         joined = subscription.joined if isinstance(subscription, InsideSubscription) else subscription
         more = joined is not None
 
         def take() -> None:
             nonlocal more
-            more = False  # also after one that cannot be read
+            more = False  # also after a message that cannot be decoded
             with joined.handle:
                 taken = joined.handle.take_message(joined.msg_type, joined.raw)
             if taken is not None:
@@ -232,14 +233,14 @@ class RobotNode(Node):
             self.survive(take)
 
     def create_publisher(self, msg_type: Any, topic: str, *options: Any, **more: Any) -> Any:
-        """As rclpy's; what it publishes is handed over to the nodes of the same process, where they are composed."""
+        """As in rclpy; composed nodes of the same process receive the messages directly."""
         if self._hand_over is not None:
             inside = self._hand_over.topic(self.resolve_topic_name(topic))
             more.setdefault("publisher_class", functools.partial(InsidePublisher, topic_of=inside))
         return super().create_publisher(msg_type, topic, *options, **more)
 
     def _incompatible(self, topic: str) -> Callable[[Any], None]:
-        """Says that a publisher of a topic offers less than this node asks for, so that nothing of it arrives."""
+        """Return the callback that reports a publisher whose quality of service is too low to be received."""
 
         def note(event: Any) -> None:
             policy = str(event.last_policy_kind).rsplit(".", 1)[-1].lower()
@@ -251,7 +252,7 @@ class RobotNode(Node):
         return note
 
     def create_service(self, srv_type: Any, srv_name: str, callback: Any, *options: Any, **more: Any) -> Any:
-        """As rclpy's, but a request that the callback did not foresee is refused."""
+        """As in rclpy, but a request that the callback cannot handle is refused."""
 
         def refuse(error: Exception) -> Any:
             self._note_survived(f"a request to {srv_name} could not be handled", error)
@@ -279,7 +280,7 @@ class RobotNode(Node):
         return super().create_service(srv_type, srv_name, chosen, *options, **more)
 
     def create_timer(self, timer_period_sec: float, callback: Any, *options: Any, **more: Any) -> Any:
-        """As rclpy's; an error in the callback is the node's own."""
+        """As in rclpy; an error in the callback counts as the node's own error."""
 
         def own() -> None:
             try:
@@ -313,7 +314,7 @@ class RobotNode(Node):
         choices: Sequence[str] = (),
         live: bool = False,
     ) -> Any:
-        """Declare a parameter and give its value; a value out of range or unknown is refused with a reason."""
+        """Declare a parameter and return its value; an unknown value or one out of range is refused with a reason."""
         descriptor = ParameterDescriptor(description=text, read_only=not live)
         if choices:
             descriptor.additional_constraints = "one of: " + ", ".join(choices)
@@ -347,8 +348,8 @@ class RobotNode(Node):
     # -- the graph ------------------------------------------------------------------------------------------------
 
     def command_publishers(self) -> tuple[str, ...]:
-        """Names of all publishers of `actuator_command`, as the graph knows them; one that was killed stays in it
-        until its lease is over."""
+        """Names of all publishers of `actuator_command` in the ROS graph; a killed one stays there until its lease
+        ends."""
         topic = "actuator_command"
         if self.count_publishers(topic) < 2:  # the usual case, in a few microseconds
             return ()
@@ -359,7 +360,7 @@ class RobotNode(Node):
     # -- diagnostics ----------------------------------------------------------------------------------------------
 
     def set_status(self, level: bytes, message: str, **values: Any) -> None:
-        """What the diagnostics say from now on; a new problem is published and logged at once."""
+        """Set level, message and values of the diagnostics; a new problem is published and logged at once."""
         if len(message) > LONGEST_WORDS:
             message = message[:LONGEST_WORDS] + " ..."
         fresh = message != self._last_problem and level != OK
@@ -374,9 +375,10 @@ class RobotNode(Node):
                 self.report()
 
     def say_silence(self, waited: float, consequence: str, *, commanded: bool) -> None:
-        """In lock-step no command has come for `waited` s of wall time: a fault once somebody has commanded.
+        """Report in lock-step that no command has arrived for `waited` s of wall time.
 
-        Before, it is a start: those that are started together are not ready together.
+        This is an error once a command has been received. Before the first command it is part of the start, since
+        nodes that are started together are not ready at the same time.
         """
         silent_for = f"{waited:.1f} s"
         if commanded:
@@ -386,11 +388,11 @@ class RobotNode(Node):
             self.set_status(WARN if waited > STARTING else OK, text, silent_for=silent_for)
 
     def add_status_values(self, values: Callable[[], Mapping[str, Any]]) -> None:
-        """Values that the diagnostics say as well; made when they are published, and not in every period."""
+        """Add a function that gives further diagnostic values; it is called only when they are published."""
         self._later = values
 
     def _may_log_now(self) -> bool:
-        """Whether there were not too many news within a second: a flood must fill neither the log nor the network."""
+        """Whether the number of reports in this second allows one more; a flood must fill neither log nor network."""
         now = time.monotonic()
         if now - self._news_since > 1.0:
             self._news, self._news_since = 0, now
@@ -399,12 +401,12 @@ class RobotNode(Node):
 
     @property
     def diagnostic_name(self) -> str:
-        """Name in the diagnostics, which all robots of a domain share: with the namespace, where there is one."""
+        """Name in the diagnostics, with the namespace if there is one, since all robots of a ROS domain share them."""
         return self.get_fully_qualified_name().lstrip("/")
 
     @property
     def hardware_id(self) -> str:
-        """The robot that the diagnostics are of, as the node was given it."""
+        """Robot that the diagnostics concern: the parameter `robot` of the node."""
         return str(self.get_parameter("robot").value) if self.has_parameter("robot") else ""
 
     def report(self) -> None:
@@ -412,7 +414,7 @@ class RobotNode(Node):
         if self._later is not None:
             try:
                 self.status_values.update(self._later())
-            except Exception as error:  # words for people end no node
+            except Exception as error:  # an error in texts for people must not end the node
                 self.status_values["not_said"] = f"{type(error).__name__}: {error}"
         values = [KeyValue(key=key.replace("_", " "), value=str(value)) for key, value in self.status_values.items()]
         status = DiagnosticStatus(
@@ -425,23 +427,23 @@ class RobotNode(Node):
 
 
 def sent_in(lockstep: bool, usual: QoSProfile = STATE) -> QoSProfile:
-    """Quality of service of what is published in every period.
+    """Quality of service of messages that are published in every period.
 
-    In lock-step nobody's feedback is late, and the robot's time may run much faster than the clock: what somebody who
-    only listens has not taken yet is kept, so that a recording has all of it.
+    In lock-step no feedback is late, and robot time may run much faster than wall time. Messages are therefore kept
+    until slow subscribers have taken them, so that a recording is complete.
     """
     return QoSProfile(depth=LOCKSTEP_DEPTH, reliability=ReliabilityPolicy.RELIABLE) if lockstep else usual
 
 
 def stop_in_words(node: str, reason: str | None) -> str:
-    """What a node tells on `STOPPED` where its emergency stop holds for a reason, or does not (None)."""
+    """Text on `STOPPED` for an emergency stop with this reason; empty for None (no emergency stop)."""
     if reason is None:
         return ""
     return f"{HELD}emergency stop ({reason}); when it is safe call {node}/release, then ask again"
 
 
 def heard(publisher: Any) -> bool:
-    """Whether anybody subscribes; a message that nobody gets need not be made, unless it is latched."""
+    """Whether the publisher has subscribers; without any, only latched messages need to be published."""
     return bool(publisher.get_subscription_count())
 
 
@@ -450,10 +452,10 @@ def handle_waiting(
     timeout: float | None,
     survive: Callable[[RobotNode | None, Callable[[], Any]], None],
 ) -> None:
-    """Do what waits in the executor, at most `MOST` things; wait for the first for `timeout` s, None for ever.
+    """Execute at most `MOST` waiting callbacks of the executor; wait up to `timeout` s for the first (None: no limit).
 
     Args:
-        survive: does one step of a node (None where nobody knows whose it is), see `RobotNode.survive`.
+        survive: executes one step of a node (None if the node is unknown), see `RobotNode.survive`.
     """
     nothing = False
     owner: Any = None
@@ -482,9 +484,9 @@ def handle_waiting(
 
 
 def run_node(make: Callable[[], RobotNode]) -> NoReturn:
-    """Run a node until SIGINT or SIGTERM and end the process; exit status 0, or 1 with one line where it cannot start.
+    """Run a node until SIGINT or SIGTERM, then end the process: status 0, or 1 with an error line if it cannot start.
 
-    Quiet at whatever instant the signal comes. A callback that takes longer than `GRACE` after it is broken off.
+    It prints nothing whenever the signal arrives. A callback that takes longer than `GRACE` after it is interrupted.
     """
 
     def work(executor: SingleThreadedExecutor, ending: Ending, release: ExitStack) -> None:
@@ -502,25 +504,26 @@ def run_node(make: Callable[[], RobotNode]) -> NoReturn:
 
 
 def spare_collections() -> None:
-    """Let Python's garbage collector no longer look at what there is now (imports and kernels, some half million
-    objects): it would stop a control loop for 0.1 s each time it looks at all of them."""
+    """Exclude all present objects (imports and kernels, about half a million) from Python's garbage collection, which
+    would otherwise stop a control loop for 0.1 s at each full collection."""
     gc.freeze()
 
 
 def run_in_ros(work: Callable[[SingleThreadedExecutor, Ending, ExitStack], None]) -> NoReturn:
-    """Do work in ROS that ends quietly by SIGINT and SIGTERM, and with it the process: exit status 0, or 1 with the
-    line of a TensegrityError.
+    """Run a function in ROS until SIGINT or SIGTERM, then end the process: status 0, or 1 with the line of a
+    TensegrityError.
 
     Args:
-        work: with an executor, the end that it looks at, and where it leaves what is to be closed, last in first out.
+        work: function of the executor, the ending that it must check, and the stack of resources to close (last in,
+            first out).
     """
     status = 0
     with ExitStack() as release:
         release.callback(rclpy.try_shutdown)
         with Ending() as ending:
-            # rclpy's own handlers would shut the context down in another thread, in the middle of callbacks
+            # rclpy's own signal handlers would shut the context down in another thread, while callbacks run
             rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-            # the single-threaded executor: in the experimental events executor of the wheels timers never fire
+            # the single-threaded executor: timers never fire in the experimental events executor of the wheels
             executor = SingleThreadedExecutor()
             release.callback(executor.shutdown)
             ending.when_asked(lambda: executor.create_task(lambda: None))
@@ -537,8 +540,8 @@ def run_in_ros(work: Callable[[SingleThreadedExecutor, Ending, ExitStack], None]
 
 
 def foreign_types(request: Any) -> Any:
-    """The refusal of a request that sets parameters of a type that there is none of, else None; rclpy knows no answer
-    to it."""
+    """Refusal of a request that sets parameters of an unknown type, else None; rclpy would not answer such a
+    request."""
     if not isinstance(request, (SetParameters.Request, SetParametersAtomically.Request)):
         return None
     wrong = [each for each in request.parameters if each.value.type > ParameterType.PARAMETER_STRING_ARRAY]

@@ -114,6 +114,7 @@ class SimulatorNode(RobotNode):
         )
         rigid = self.parameter("rigid_bars", True, "rigid bars")
         self._paused = self.parameter("paused", False, "start paused; `set_paused` changes it")
+        self._broken = False  # paused since the simulation failed
         self._pause_at = self.parameter(
             "pause_at", 0.0, "simulated time at which it pauses by itself [s]; 0: never", low=0.0, high=1e9, live=True
         )
@@ -277,7 +278,8 @@ class SimulatorNode(RobotNode):
         self._publish()
         if self._paused:
             self._answered = wall
-            self.set_status(OK, "paused")
+            if not self._broken:  # else the status names the error that paused it
+                self.set_status(OK, "paused")
         elif wall - self._answered > self._silence:
             self._hold()
             waited = wall - self._answered
@@ -294,7 +296,7 @@ class SimulatorNode(RobotNode):
                 self._simulation.apply_forces(forces)
             self._simulation.advance(self._substeps)
         except TensegrityError as error:
-            self._paused = True
+            self._paused = self._broken = True
             self.set_status(ERROR, f"paused: {error}")
             return
         self.ticks += 1
@@ -472,7 +474,7 @@ class SimulatorNode(RobotNode):
         self._readings.clear()
         self._read, self._acted, self._sent = None, None, -1
         self.ticks, self._holding, self._answered_at = 0, True, -1
-        self._judged_since = None
+        self._judged_since, self._broken = None, False
         self._publish_carried()
         self._publish()
         response.success, response.message = True, "back at the start"
@@ -480,6 +482,7 @@ class SimulatorNode(RobotNode):
 
     def _set_paused(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         self._paused = bool(request.data)
+        self._broken = self._broken and self._paused
         self._answered = time.monotonic()
         self._judged_since = None
         self._publish()

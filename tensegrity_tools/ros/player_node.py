@@ -1,13 +1,13 @@
-"""Node `player`: a recorded robot instead of a running one.
+"""Node `player`: plays a recorded robot instead of a running one.
 
-In lock-step estimator and controller run again: the player publishes the recorded sensors and states, sends the
-recorded goals at the same states, waits for every answer and compares it with the recorded one, bit for bit. All of
-it is in the namespace `replay`, so that nothing of a robot hears a replay. Else it plays the bag along its robot's time
-at a rate, for the view, markers and RViz, under the names of a robot.
+In lock-step, estimator and controller run again: the player publishes the recorded sensor readings and states, sends
+the recorded goals at the same states, waits for every answer and compares it bit for bit with the recorded one. All
+topics are in the namespace `replay`, so that no robot receives anything of a replay. Otherwise the player plays the bag
+along the robot's time at a rate, for the view, the markers and RViz, under the names of a robot.
 
-It refuses to play where somebody publishes joint_states or actuator_command: there is a robot. It looks for one before
-everything that it publishes, but nothing bounds how late DDS finds one, so no harm may depend on that: in lock-step the
-names keep a replay from a robot, else nobody can hear the player whom it has not found itself.
+The player refuses to play where another node publishes joint_states or actuator_command, which means a robot. It checks
+for a robot before every publication. DDS may discover a robot late, and this must cause no harm: in lock-step the
+namespace separates a replay from a robot; otherwise only nodes that the player has discovered receive it.
 """
 
 from __future__ import annotations
@@ -58,34 +58,34 @@ from ..bags.timeline import along_robot_time
 from .recorder_node import message_class
 
 ROBOT = ("joint_states", "actuator_command")
-"""Who publishes one of these is a robot."""
+"""A node that publishes one of these topics is a robot."""
 TAKING = 0.02
-"""s in which estimator and controller take a load of an old bag, before what was recorded after it."""
+"""Time for estimator and controller to receive a load of an old bag, before the messages recorded after it [s]."""
 REFUSAL = 30.0
-"""s of wall time after which a load that had been taken counts as refused."""
+"""Wall time after which a load that had been accepted in the recording counts as refused [s]."""
 DISCOVERY = 4.0
-"""s in which a robot is found: who is not found at once announces itself every 3 s (Fast DDS)."""
+"""Time to discover a robot [s]: a robot that is not discovered at once announces itself every 3 s (Fast DDS)."""
 NAMING = 2.0
-"""s within which the name of one that was found comes."""
+"""Time until the name of a discovered robot is known [s]."""
 PATIENCE = 5.0
-"""s of wall time after which a step is sent again."""
+"""Wall time after which a step is sent again [s]."""
 LISTENING = 60.0
-"""s of wall time that the view and the markers may take to start; then the bag is played without them."""
+"""Wall time for the view and the markers to start [s]; the bag is then played without them."""
 HEARING = 3.0
-"""s within which an estimator that reads IMUs is found to listen to them."""
+"""Time within which the subscription of an estimator that reads IMUs is discovered [s]."""
 SILENCE = 300.0
-"""s of wall time without an answer after which a replay ends; a plan may take some."""
+"""Wall time without an answer after which a replay ends [s]; planning may take long."""
 EVERY = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
 DESCRIPTION = (ROBOT_FILE, ROBOT_LAYOUT)
-"""Latched topics that say once what the robot is."""
+"""Latched topics that describe the robot once."""
 TELLING = 0.1
-"""s between two messages about where a replay is."""
+"""Interval between two progress messages of a replay [s]."""
 NEVER = (COMMAND, "/rosout", PARAMETERS, "/diagnostics")
-"""Topics that are not played: commands, and what the nodes of now say of themselves."""
+"""Topics that are not played: commands, and reports of the recorded nodes about themselves."""
 
 
 class PlayerNode(RobotNode):
-    """Parameters: bag, lockstep, and for playing at a rate: rate, position, paused, loop, all while it runs."""
+    """Parameters: bag, lockstep; for playing at a rate: rate, position, paused, loop, which may change at run time."""
 
     def __init__(self) -> None:
         super().__init__("player")
@@ -102,7 +102,7 @@ class PlayerNode(RobotNode):
             "listeners", 0, "number of subscribers of structure_state to wait for before playback"
         )
         self._loop = self.parameter("loop", False, "start again at the end of the bag", live=True)
-        self._stays = self._ended = False  # somebody steers it: then it waits at its end for more
+        self._stays = self._ended = False  # with a user who steers it, the player waits at the end
         self._steering: tuple[Any, ...] = ()
         self._steering_at = 0.0
         self.on_change(self._steer)
@@ -139,11 +139,11 @@ class PlayerNode(RobotNode):
         elif name in ("rate", "paused", "loop"):
             setattr(self, f"_{name}", value)
         if self._ended and name in ("paused", "loop") and not self._paused:
-            self._sought = 0.0  # play, at the end: from the start
+            self._sought = 0.0  # play at the end of the bag: start again
         self._stays, self._ended = True, False
 
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
-        """Play, to the end of the bag or until the end is asked for."""
+        """Play to the end of the bag, or until the end is requested."""
         self._turns, self._ending = executor, ending
         if self._lockstep:
             self._answer_again()
@@ -154,11 +154,11 @@ class PlayerNode(RobotNode):
     # -- where no robot is ----------------------------------------------------------------------------------------
 
     def _look_around(self) -> None:
-        """Give a robot the time to be found."""
+        """Wait for the time that the discovery of a robot takes."""
         self._wait(self._began + DISCOVERY - time.monotonic())
 
     def _robots(self) -> set[str]:
-        """Full names of those who publish what a robot does."""
+        """Full names of the nodes that publish the topics of a robot."""
         found = set()
         for name in ROBOT:
             own = not self._lockstep and name in self._played
@@ -170,7 +170,7 @@ class PlayerNode(RobotNode):
         return {f"{who} publishes {name}" for who, name in found if who != self.get_fully_qualified_name()}
 
     def _alone(self) -> None:
-        """Raises TensegrityError where there is a robot."""
+        """Raises TensegrityError if there is a robot."""
         if not (others := self._robots()):
             return
         self.set_status(ERROR, "a robot is running here")
@@ -185,7 +185,7 @@ class PlayerNode(RobotNode):
         )
 
     def _spin(self, longest: float) -> None:
-        """Handle what comes; look whether a robot has come."""
+        """Handle incoming messages for at most `longest` s, and check for a robot."""
         assert self._turns is not None and self._ending is not None
         if self._ending.asked:
             raise KeyboardInterrupt
@@ -205,7 +205,8 @@ class PlayerNode(RobotNode):
                 raise TensegrityError(f"{what} after {SILENCE:g} s; the replay ends here.")
 
     def _same_messages(self) -> None:
-        """Raises TensegrityError where what is compared was recorded with other messages than those of now."""
+        """Raises TensegrityError if compared topics were recorded with other message definitions than the installed
+        ones."""
         names = ("joint_states", "tendon_states", STATE, COMMAND, REFERENCE, GOAL)
         old = [
             self._bag.topics[topic].type for topic in map(self._contents.topic, names) if topic in self._changed_types
@@ -217,7 +218,7 @@ class PlayerNode(RobotNode):
             )
 
     def _of_now(self, name: str, data: bytes) -> Any:
-        """A message as it is published now: its bytes, or its recorded fields where its type has changed."""
+        """A message for publication: its bytes, or its recorded fields if the definition of its type has changed."""
         topic = self._contents.topic(name)
         if topic not in self._changed_types:
             return data
@@ -245,7 +246,7 @@ class PlayerNode(RobotNode):
         for message in self._bag.messages([self._contents.topic(name) for name in DESCRIPTION]):
             self._publish(self._relative(message.topic), message.data)
         loads = {name for step in plan.steps for name, _ in step.sends} & TAKEN.keys()
-        for name in (*SENSORS, IMU, TIMING, STATE, *loads):  # discovered by all before the first message
+        for name in (*SENSORS, IMU, TIMING, STATE, *loads):  # discovered by all subscribers before the first message
             topic = self._bag.topics.get(self._contents.topic(name))
             if name in loads or (topic is not None and topic.count):
                 self._prepare(name)
@@ -267,7 +268,7 @@ class PlayerNode(RobotNode):
         }
         self._handle: Any = None
         self._until(lambda: self._matched(plan), "estimator or controller are not there")
-        patience = time.monotonic() + HEARING  # only robots that roll listen to them
+        patience = time.monotonic() + HEARING  # only robots that roll subscribe to IMUs
         while plan.imus and not self._played[IMU].get_subscription_count() and time.monotonic() < patience:
             self._spin(0.1)
         tallies = {STATE: Tally("estimator", STATE), COMMAND: Tally("controller", COMMAND), GOAL: Tally("goals", GOAL)}
@@ -279,7 +280,7 @@ class PlayerNode(RobotNode):
                 self._set(*step.parameters)
             elif step.answers:
                 self._compare(tallies[step.answers], step, self._answer_to(step))
-            else:  # of a bag that does not say who took it when
+            else:  # a bag that does not record who received the load, and when
                 for name, data in step.sends:
                     self._publish(name, data)
                 self._wait(TAKING)
@@ -349,7 +350,7 @@ class PlayerNode(RobotNode):
                 raise TensegrityError(f"the {who} does not {what} of {1e-9 * step.stamp:.3f} s; the replay ends here.")
 
     def _ask(self, step: Step) -> bytes:
-        """Ask the controller what was asked, and wait for what it announces."""
+        """Send the recorded request to the controller, and wait for its announcement."""
         goal, answers = step.goal, self._answers[GOAL]
         answers.clear()
         request = _rebuilt(Goal, goal)
@@ -372,7 +373,7 @@ class PlayerNode(RobotNode):
             sent.add_done_callback(self._took)
         elif goal.request == Goal.CANCEL and self._handle is not None:
             self._handle.cancel_goal_async()
-        elif goal.reason == FREE or goal.reason.startswith(HELD):  # reported by whoever moved the robot
+        elif goal.reason == FREE or goal.reason.startswith(HELD):  # reported by the node that moved the robot
             self._stop_publisher.publish(String(data="" if goal.reason == FREE else goal.reason))
         else:
             self._goal_services[Goal.STOP if goal.request == Goal.STOP else Goal.HOLD].call_async(Trigger.Request())
@@ -462,7 +463,7 @@ class PlayerNode(RobotNode):
             self._spin(0.005 if not self._paused else 0.05)
 
     def _publish_progress(self, publisher: Any, message: Playback) -> None:
-        """Ten times a second, and at once where more than the position has changed."""
+        """Publish ten times per second, and at once if more than the position has changed."""
         steering = (message.rate, message.paused, message.loop, message.paused and message.position)
         if steering != self._steering or time.monotonic() - self._steering_at > TELLING:
             self._steering, self._steering_at = steering, time.monotonic()
@@ -472,7 +473,7 @@ class PlayerNode(RobotNode):
         return name if name == "/clock" else name.removeprefix(self._contents.namespace + "/")
 
     def _seek(self, played: list[tuple[float, str, bytes]], now: float, latched: set[str]) -> int:
-        """Index of the first message after an instant; what was last of each topic before it is sent."""
+        """Index of the first message after an instant; the last earlier message of each topic is published."""
         last: dict[str, bytes] = {}
         k = 0
         while k < len(played) and played[k][0] <= now:
@@ -484,7 +485,7 @@ class PlayerNode(RobotNode):
 
 
 def in_words(gaps: list[tuple[int, int]], stamp: int) -> str:
-    """What a recording lacks before a stamp [ns], after which no answer can be equal; empty where it lacks nothing."""
+    """Gaps of a recording before a stamp [ns], after which no answer can be equal; empty if there are none."""
     lacking = [(before, after) for before, after in gaps if before < stamp]
     if not lacking:
         return ""
@@ -497,7 +498,7 @@ def in_words(gaps: list[tuple[int, int]], stamp: int) -> str:
 
 
 class Tally:
-    """How many answers were equal, and where the first one differs."""
+    """Number of equal answers, and the first difference."""
 
     def __init__(self, who: str, topic: str) -> None:
         self.who, self.topic = who, topic
@@ -506,7 +507,7 @@ class Tally:
         self.first: tuple[int, tuple[str, Any, Any]] | None = None
 
     def note(self, stamp: int, difference: tuple[str, Any, Any], largest: float) -> None:
-        """An answer that differs: its first field that does, and the largest difference of a number in it."""
+        """Add an answer that differs: its first differing field, and the largest difference of a number in it."""
         self.different += 1
         self.largest = max(self.largest, largest)
         if self.first is None:
@@ -514,7 +515,7 @@ class Tally:
 
     @property
     def where(self) -> str:
-        """The first difference, as people read it."""
+        """The first difference as text."""
         if self.first is None:
             return ""
         stamp, (path, recorded, now) = self.first
@@ -529,11 +530,11 @@ class Tally:
 
 
 def _rebuilt(kind: Any, decoded: Any) -> Any:
-    """A message of rclpy with the fields of one that rosbags has decoded."""
+    """Message of rclpy with the fields of a message that rosbags has decoded."""
     message = kind()
     for name, declared in message.get_fields_and_field_types().items():
         if not hasattr(decoded, name):
-            continue  # recorded before there was one
+            continue  # the field did not exist at the time of the recording
         value = getattr(decoded, name)
         current = getattr(message, name)
         if hasattr(current, "get_fields_and_field_types"):
@@ -547,17 +548,17 @@ def _rebuilt(kind: Any, decoded: Any) -> Any:
 
 
 def changed_types(bag: Bag) -> set[str]:
-    """Topics whose type is installed with another definition than the one that they were recorded with."""
+    """Topics whose installed message type differs in its definition from the recorded one."""
     installed, changed = MessageTypes(), set()
     for name, topic in bag.topics.items():
-        with suppress(TensegrityError):  # not installed: not played either
+        with suppress(TensegrityError):  # a type that is not installed is not played either
             if topic.digest and topic.digest != installed[topic.type].digest:
                 changed.add(name)
     return changed
 
 
 def player() -> PlayerNode:
-    """The node."""
+    """Create the node."""
     return PlayerNode()
 
 

@@ -1,9 +1,9 @@
 """The nodes of a running robot with their parameters, in one list.
 
-`tensegrity up`, the launch files, lock-step runs and the system tests read it, so that it is decided in one place which
-controller runs, what it needs, and who goes on when a node ends.
+`tensegrity up`, the launch files, lock-step runs and the system tests read this list. It alone decides which controller
+runs, what the controller needs, and which nodes continue when another one ends.
 
-A graph is data. Who starts it (processes of `up`, the launch system) walks through its nodes in their order.
+A graph is data. The program that starts it (`up` or the launch system) starts its nodes in their order.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ MODULES = {
 COMPOSED = "composed"
 """Name of a process that holds several nodes."""
 COMPOSABLE = ("simulator", "estimator", "controller", "markers")
-"""Nodes that can share one process; servos and browsers wait for nobody, and a recorder must outlive the others."""
+"""Nodes that can share one process. The driver must meet its deadlines, the view serves browsers, and a recorder must
+outlive the other nodes."""
 EMULATED = "emulated"
 NAMESPACE = r"[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*"
 STATES = ("rest", "observer", "truth")
 KEPT_PERIOD = 0.005
-"""s between commands that nodes keep by the clock on a computer of today, most of the time."""
+"""Control period that nodes can usually keep in real time on a present computer [s]."""
 SHORTEST_PERIOD, LONGEST_PERIOD = 0.0005, 1.0
-"""s, of the control."""
+"""Limits of the control period [s]."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class NodeDescription:
     Attributes:
         name: of the node; its module is `MODULES[name]`, its executable `<name>_node`.
         parameters: ROS parameters, in the types that the node declares.
-        may_end: the others go on without it, since nothing that moves depends on it.
-        remappings: names that it uses, and the names that they get.
+        may_end: whether the other nodes continue without it, since no motion depends on it.
+        remappings: ROS names in the node, and their replacements.
     """
 
     name: str
@@ -61,7 +62,7 @@ class NodeDescription:
     remappings: tuple[tuple[str, str], ...] = ()
 
     def arguments(self, prefix: str = "") -> list[str]:
-        """Parameters and remappings as words after `--ros-args`; prefix: "node:" where several share a process."""
+        """Parameters and remappings as words after `--ros-args`; prefix: "node:" if several nodes share a process."""
         words = []
         for key, value in self.parameters.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -73,10 +74,10 @@ class NodeDescription:
 
 @dataclass(frozen=True)
 class ProcessDescription:
-    """One process and its nodes: one, or several that are composed.
+    """One process with one node or several composed nodes.
 
     Attributes:
-        name: of its node, or `COMPOSED`. nodes: see there. namespace: of all of them.
+        name: of its node, or `COMPOSED`. nodes: of the process. namespace: of all of them.
     """
 
     name: str
@@ -85,17 +86,17 @@ class ProcessDescription:
 
     @property
     def module(self) -> str:
-        """That Python runs."""
+        """Python module that the process runs."""
         return MODULES[self.name]
 
     @property
     def may_end(self) -> bool:
-        """Whether the others go on without it."""
+        """Whether the other processes continue without it."""
         return all(node.may_end for node in self.nodes)
 
     @property
     def words(self) -> list[str]:
-        """Which nodes it holds, where it can hold several."""
+        """Names of its nodes as arguments, if the process can hold several."""
         if self.name != COMPOSED:
             return []
         free = [node.name for node in self.nodes if node.may_end]
@@ -103,7 +104,7 @@ class ProcessDescription:
 
     @property
     def arguments(self) -> list[str]:
-        """All that comes after the module on the command line."""
+        """All arguments after the module on the command line."""
         prefixes = {node.name: f"{node.name}:" if self.name == COMPOSED else "" for node in self.nodes}
         ros = [word for node in self.nodes for word in node.arguments(prefixes[node.name])]
         return [*self.words, "--ros-args", *(["-r", f"__ns:=/{self.namespace}"] if self.namespace else []), *ros]
@@ -111,7 +112,7 @@ class ProcessDescription:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which controller gets which state how often: its name, one of `STATES`, s, and why so often."""
+    """Controller, state and period: controller name, one of `STATES`, period [s], and the reason for the period."""
 
     controller: str
     state: str
@@ -124,7 +125,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Emulator:
-    """A process that stands in for servos and potentiometer board, behind pseudo-terminals in a folder.
+    """Process that emulates servos and potentiometer board, with pseudo-terminals in a folder.
 
     Attributes:
         robot: name or file. folder: of the pseudo-terminals and the calibration.
@@ -141,13 +142,14 @@ class Emulator:
 
 @dataclass(frozen=True)
 class NodeGraph:
-    """The nodes of one robot, in the order in which they start.
+    """Nodes of one robot, in the order in which they start.
 
     Attributes:
-        robot: name or file, as the nodes get it. choice: what the controller gets. nodes: see there.
-        simulated_time: the source publishes /clock, all others use it. emulator: started before the driver, or None.
-        composed: one process for all nodes that can share one (`COMPOSABLE`), instead of one for each.
-        namespace: of all nodes, so that several robots share a domain; "" for none.
+        robot: name or file, as the nodes receive it. choice: of the controller. nodes: in starting order.
+        simulated_time: the source publishes /clock, and all other nodes use it. emulator: starts before the driver, or
+            None.
+        composed: one process for all nodes that can share one (`COMPOSABLE`), instead of one process per node.
+        namespace: of all nodes, so that several robots can share a ROS domain; "" for none.
     """
 
     robot: str
@@ -172,26 +174,26 @@ class NodeGraph:
 
     @property
     def source(self) -> NodeDescription:
-        """The node that stands for the robot: simulator or driver."""
+        """The node that represents the robot: simulator or driver."""
         return self["simulator"] if "simulator" in self else self["driver"]
 
     def processes(self) -> tuple[ProcessDescription, ...]:
-        """Which processes run the nodes, in the order in which they start."""
+        """Processes that run the nodes, in the order in which they start."""
         together = tuple(node for node in self.nodes if self.composed and node.name in COMPOSABLE)
         groups = [(COMPOSED, together)] if together else []
         groups += [(node.name, (node,)) for node in self.nodes if node not in together]
         return tuple(ProcessDescription(name, nodes, self.namespace) for name, nodes in groups)
 
     def waits(self, process: ProcessDescription) -> bool:
-        """Whether a process starts when the servos of the emulator can be reached, and not at once.
+        """Whether a process starts only when the servos of the emulator can be reached, and not at once.
 
-        Servos wait for nobody: a driver that follows the clock itself begins when those that answer it are there, by
+        Servos do not wait for other nodes: a driver in real time begins when the nodes that answer it are present, by
         its parameter `wait_for`.
         """
         return self.emulator is not None and any(node.name == "driver" for node in process.nodes)
 
     def process(self, name: str) -> str:
-        """What a process is to people: the nodes that it holds, or its own name."""
+        """Name of a process in messages: its nodes, or its own name."""
         found = [each for each in self.processes() if each.name == name == COMPOSED]
         return f"process of {', '.join(node.name for node in found[0].nodes)}" if found else name
 
@@ -199,21 +201,21 @@ class NodeGraph:
         """The same graph with one process for the nodes that can share one.
 
         Raises:
-            TensegrityError: its source cannot.
+            TensegrityError: the source cannot share a process.
         """
         if self.source.name not in COMPOSABLE:
             raise TensegrityError("servos have a process of their own: --composed is for simulations.")
         return replace(self, composed=True)
 
     def in_namespace(self, namespace: str, frame_prefix: str = "") -> NodeGraph:
-        """The same graph beside those of other robots: names, frames and the clock are its own.
+        """The same graph for use beside those of other robots, with its own names, frames and clock.
 
         Args:
             namespace: such as "left" or "cell/left"; "" changes nothing.
-            frame_prefix: before the names of its frames; "" for the namespace with a slash.
+            frame_prefix: of the names of its frames; "" for the namespace with a slash.
 
         Raises:
-            TensegrityError: a name that ROS does not take.
+            TensegrityError: ROS does not accept a name.
         """
         name = namespace.strip("/")
         if not name:
@@ -240,21 +242,21 @@ class NodeGraph:
         return replace(self, nodes=tuple(changed if node.name == name else node for node in self.nodes))
 
     def without(self, name: str) -> NodeGraph:
-        """The same graph but for one node."""
+        """The same graph without one node."""
         return replace(self, nodes=tuple(node for node in self.nodes if node.name != name))
 
     def only(self, *names: str) -> NodeGraph:
-        """The same graph with these nodes alone, as far as it has them."""
+        """The same graph with only these nodes, as far as they exist in it."""
         return replace(self, nodes=tuple(node for node in self.nodes if node.name in names))
 
 
 @dataclass(frozen=True)
 class Watching:
-    """Nodes that only show what happens.
+    """Nodes for display alone.
 
     Attributes:
-        markers: for RViz. view: the browser view. view_port: where browsers find it, or the next free port.
-        view_address: that the view listens on; this machine alone, unless asked otherwise.
+        markers: for RViz. view: the browser view. view_port: port of the view, or the next free one.
+        view_address: address on which the view listens; by default this computer alone.
     """
 
     markers: bool = True
@@ -264,14 +266,14 @@ class Watching:
 
 
 def choose(robot: Robot, controller: str = "", state: str = "", period: float = 0.0, bus: float = 0.0) -> Choice:
-    """What was asked for, and what the controller needs where nothing was.
+    """The requested controller, state and period, with defaults by the needs of the controller.
 
     Args:
         controller: name, or "" for the usual one of the robot. state: one of `STATES`, or "". period: s, or 0.
-        bus: s in which servos report states, for which a controller that is made for one period is made; 0 without.
+        bus: period in which servos report states [s], for controllers that are designed for one period; 0 without.
 
     Raises:
-        TensegrityError: a name is unknown, or the state does not go with the controller or the robot.
+        TensegrityError: a name is unknown, or the state does not fit the controller or the robot.
     """
     from tensegrity_control.registry import controller_class, suitable
 
@@ -319,16 +321,16 @@ def simulation_graph(
     """The nodes of a simulated robot.
 
     Args:
-        robot: name of a shipped one, or a file. controller, state, control_period: see `choose`.
+        robot: name of a shipped robot, or a file. controller, state, control_period: see `choose`.
         lockstep: simulator and controller wait for each other, so that every run gives the same numbers.
-        real_time_factor: simulated seconds per second, where it is not in lock-step.
-        command_delay, state_delay: s by which commands and states come late on purpose, rounded to whole periods.
-        delay_jitter: s by which each of them may come later still, drawn anew for each.
+        real_time_factor: simulated seconds per second, outside lock-step.
+        command_delay, state_delay: artificial delay of commands and states [s], rounded to whole periods.
+        delay_jitter: largest additional delay of each message [s], a random number for each.
         paused: the simulator waits for `set_paused`.
-        bag: folder of a bag that everything goes into, from the first state on; "" records nothing.
+        bag: folder of a bag that records everything from the first state on; "" records nothing.
 
     Raises:
-        TensegrityError: what was asked for does not exist or does not go together; one sentence.
+        TensegrityError: something does not exist, or the options contradict each other; one sentence.
     """
     choice = choose(load_robot(robot), controller, state, control_period)
     if not (lockstep or control_period) and choice.period < KEPT_PERIOD * real_time_factor:
@@ -357,7 +359,7 @@ def simulation_graph(
             for each in followers
         ]
     recorder = []
-    if bag:  # the recorder lets the simulator go as soon as it hears everything
+    if bag:  # the simulator waits until the recorder has subscribed to everything
         simulator["paused"] = True
         recorder = [recorder_node(name, bag, wait_for=HEARD_FIRST, release=not paused)]
     return NodeGraph(name, choice, (NodeDescription("simulator", simulator), *recorder, *followers), True)
@@ -381,15 +383,15 @@ def hardware_graph(
     """The nodes of a robot with servos.
 
     Args:
-        robot: name of a shipped one, or a file; it has servos.
-        port, board: serial ports of servos and potentiometer board; `EMULATED` stands for servos without hardware.
-        calibration: file, or "" for the robot's own. deactivate: what the servos do at the end ("hold", "torque off").
+        robot: name of a shipped robot with servos, or a file.
+        port, board: serial ports of servos and potentiometer board; `EMULATED` means servos without hardware.
+        calibration: file, or "" for the robot's own. deactivate: servos at the end ("hold", "torque off").
         lockstep: emulated servos and controller wait for each other.
-        emulator_folder: where a process of its own emulates the servos; None: inside the driver.
-        bag: folder of a bag that everything goes into; "" records nothing.
+        emulator_folder: of a separate process that emulates the servos; None: inside the driver.
+        bag: folder of a bag that records everything; "" records nothing.
 
     Raises:
-        TensegrityError: no servos, no port, or what does not go together; one sentence.
+        TensegrityError: no servos, no port, or contradicting options; one sentence.
     """
     loaded = load_robot(robot)
     choice = choose(loaded, controller, state, control_period, _bus_period(loaded))
@@ -419,14 +421,14 @@ def hardware_graph(
     recorder = [recorder_node(name, bag)] if bag else []
     graph = NodeGraph(name, choice, (source, *recorder, *followers), lockstep, emulator)
     graph = graph.with_parameters("controller", servo_motors=True).with_parameters("estimator", keeps_payloads=True)
-    # efforts are currents of geared servos, whose friction looks like a load that answers to the control
+    # efforts are currents of geared servos, whose friction looks like a load that reacts to the control
     if choice.state == "observer":
         graph = graph.with_parameters("estimator", unknown_loads=False)
     return graph
 
 
 def _bus_period(robot: Robot) -> float:
-    """s in which the driver of a robot reports states; 0 without servos."""
+    """Period in which the driver of a robot reports states [s]; 0 without servos."""
     from tensegrity_driver.hardware.settings import hardware_settings
 
     return hardware_settings(robot).safety.period if robot.servos else 0.0
@@ -435,7 +437,7 @@ def _bus_period(robot: Robot) -> float:
 def _followers(
     robot: str, choice: Choice, lockstep: bool, simulated_time: bool, watching: Watching
 ) -> list[NodeDescription]:
-    """Estimator, controller and what shows."""
+    """Estimator, controller and the nodes for display."""
     common = {"robot": robot, "use_sim_time": simulated_time}
     nodes = []
     if choice.state != "truth":
@@ -452,11 +454,11 @@ def _followers(
 
 
 HEARD_FIRST = "/clock joint_states tendon_states simulator/truth structure_state actuator_command"
-"""Topics that a recorder hears before it lets a simulator go."""
+"""Topics that a recorder must receive before it lets a simulator start."""
 
 
 def recorder_node(robot: str, bag: str, **parameters: Any) -> NodeDescription:
-    """The recorder. Raises TensegrityError: there is something already where the bag shall be."""
+    """The recorder. Raises TensegrityError: the path of the bag exists already."""
     path = Path(bag).expanduser().resolve()
     if path.exists():
         raise TensegrityError(f"the bag {bag} exists already; name another one or move it away.")
@@ -464,17 +466,18 @@ def recorder_node(robot: str, bag: str, **parameters: Any) -> NodeDescription:
         raise TensegrityError(f"the bag {bag} cannot be made: there is no folder {path.parent}.")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise TensegrityError(f"the bag {bag} cannot be made: you may not write into {path.parent}.")
-    named = {"robot": robot} if robot else {}  # else the recorder asks the nodes
+    named = {"robot": robot} if robot else {}  # otherwise the recorder asks the nodes
     return NodeDescription("recorder", {**named, "bag": str(path), **parameters}, may_end=True)
 
 
 PACKET_TIMEOUT = 0.5
-"""s to wait for an answer of an emulated servo, which always comes: with fifty programs that work on two processors its
-process waits longer than 0.1 s for its turn, now and then, and to configure a robot takes some hundred answers."""
+"""Longest wait for the answer of an emulated servo [s], which always arrives. On a busy computer (fifty programs on two
+processors) its process sometimes waits longer than 0.1 s, and the configuration of a robot takes some hundred answers.
+"""
 
 
 def _at_pseudo_terminals(robot: Robot, folder: Path) -> dict[str, Any]:
-    """Parameters of the driver where a process of its own emulates the servos."""
+    """Parameters of the driver if a separate process emulates the servos."""
     from tensegrity_driver.hardware.emulated_hardware import LONGEST_CYCLE_PERIODS
 
     parameters: dict[str, Any] = {"port": str(folder / "servos"), "calibration": str(folder / "calibration.json")}

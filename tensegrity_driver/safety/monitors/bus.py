@@ -1,4 +1,4 @@
-"""Monitors of what concerns all servos at once: the port, the packets, the supply, the commands and the clocks."""
+"""Monitors for all servos together: the port, the packets, the supply, the commands and the clocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BadPacketsMonitor(BusMonitor):
         self._past: deque[tuple[int, int]] = deque(maxlen=settings.packet_window)
 
     def finding(self, readings: Readings) -> str | None:
-        """The fraction is that of a full window, so that a single bad packet at the start makes no fault."""
+        """Description of what is wrong; it needs a full window, so that one bad packet at the start is no fault."""
         self._past.append((readings.bus.bad_packets, readings.bus.packets))
         bad, packets = sum(each[0] for each in self._past), sum(each[1] for each in self._past)
         full = packets * self.settings.packet_window / len(self._past)
@@ -54,12 +54,12 @@ def supply_overdrawn(readings: Readings, settings: SafetySettings) -> str | None
 
 @bus_monitor(FaultKind.STALE_COMMAND)
 class StaleCommandMonitor(BusMonitor):
-    """Age of the last accepted command, or commands that do not count; before the first one nothing is stale."""
+    """Age of the last accepted command, or commands without effect; before the first command nothing is stale."""
 
     def finding(self, readings: Readings) -> str | None:
         age, waits = readings.command.age, readings.command.waits
         if waits is not None:
-            return waits.rstrip(".").removesuffix(f"; {REMEDY}")  # the fault says it, too
+            return waits.rstrip(".").removesuffix(f"; {REMEDY}")  # the fault already contains the remedy
         if age is None or age <= self.settings.stale_time * (1.0 + 1e-9):
             return None
         return f"no command from {readings.command.source!r} for {age:.2f} s"
@@ -86,7 +86,7 @@ def emergency_stop(readings: Readings, settings: SafetySettings) -> str | None:
 
 @bus_monitor(FaultKind.CLOCK_JUMP)
 def clock_jump(readings: Readings, settings: SafetySettings) -> str | None:
-    """The clock that stamps commands went further or less far than the time that passed."""
+    """The clock that stamps commands advanced more or less than the elapsed time."""
     if readings.clock_step is None or abs(readings.clock_step - readings.period) <= settings.clock_jump:
         return None
     return f"the clock went by {readings.clock_step:.3f} s while {readings.period:.3f} s passed"
@@ -94,7 +94,7 @@ def clock_jump(readings: Readings, settings: SafetySettings) -> str | None:
 
 @bus_monitor(FaultKind.OVERRUN)
 class OverrunMonitor(BusMonitor):
-    """Number of cycles among the last ones that took longer than planned, or one in which the driver stood still."""
+    """Number of recent cycles that took longer than planned, or a single cycle in which the driver stood still."""
 
     def __init__(self, kind: FaultKind, settings: SafetySettings) -> None:
         super().__init__(kind, settings)

@@ -1,18 +1,18 @@
-"""The force that a tendon really takes, out of what its servo gives and how its shaft moves.
+"""Force that a tendon carries, from the pull of its servo and the motion of the servo's shaft.
 
-The current of a servo that is being accelerated is not the tension. In the direction of winding in, with the inertia J
-of rotor and gear at the shaft and the radius r,
+While a servo is accelerated, its current is not proportional to the tension. In the direction of winding in, with the
+inertia J of rotor and gear at the shaft and the radius r,
 
     mean tension = mean pull - J / r² · change of speed / time
 
-The mean is taken over whole cycles, as a change of speed over some of them is known much better than an acceleration
-at an instant. The pull is read once a cycle, just before the next command. A servo with an impedance may then have
-arrived where the last one sent it, and its damping no longer pushes it along: what the pull was on average over that
-cycle, beyond the mean of both its ends, follows from how the servo's own set point moved,
+The mean is taken over whole cycles, since a change of speed over several cycles is more accurate than an instantaneous
+acceleration. The pull is read once per cycle, just before the next command. A servo with an impedance may by then have
+reached its last set point, so that its damping no longer drives it. The mean pull of a cycle therefore exceeds the mean
+of its two end values by a term that follows from the motion of the servo's own set point,
 
-    k_p (mean of it - mean of it at both ends) + k_d (mean of its rate - mean of its rate at both ends)
+    k_p (mean position - mean of its end values) + k_d (mean rate - mean of its end values)
 
-as far as the motor can give it: in the direction of motion at most stall torque · (1 - speed / no-load speed).
+limited to what the motor can give: in the direction of motion at most stall torque · (1 - speed / no-load speed).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...spools.spool import Spool
 
 
 def ripple(own: OwnSetPoint, sent: DriveCommand | None, period: float) -> float:
-    """Mean pull over a cycle beyond the mean of its ends [N]; zero of servos that hold positions stiffly.
+    """Mean pull over a cycle minus the mean of its end values [N]; zero for servos that hold positions stiffly.
 
     Args:
         own: set point of the servo's own loop, moved on by the cycle. sent: command of the cycle. period: s.
@@ -42,25 +42,25 @@ def ripple(own: OwnSetPoint, sent: DriveCommand | None, period: float) -> float:
 
 
 class CarriedForce:
-    """Mean of that force over some cycles.
+    """Mean carried force over several cycles.
 
     Args:
-        spool: that winds the tendon. cycles: readings between which the mean is taken.
+        spool: of the tendon. cycles: readings between which the mean is taken.
     """
 
     def __init__(self, spool: Spool, cycles: int) -> None:
         self.spool = spool
         self._mass = spool.inertia / spool.radius**2
-        # (pull, its mean since the reading before, speed of winding in, period)
+        # (pull, mean pull since the previous reading, winding speed, period)
         self._past: deque[tuple[float, float, float, float]] = deque(maxlen=max(cycles, 2))
         self._length = math.nan
         self._own = OwnSetPoint()
 
     def update(self, tendon: TendonReading, sent: DriveCommand | None, period: float) -> None:
-        """One cycle.
+        """Add one cycle.
 
         Args:
-            tendon: as read. sent: command of the cycle before. period: since then [s].
+            tendon: its reading. sent: command of the previous cycle. period: time since the previous reading [s].
         """
         speed = self.spool.winding_speed(tendon.raw)
         if math.isnan(speed) and period > 0.0:
@@ -76,7 +76,7 @@ class CarriedForce:
 
     @property
     def mean(self) -> float:
-        """N, in the direction of winding in; nan where it is unknown."""
+        """Mean force [N], positive for winding in; nan where unknown."""
         if self._mass == 0.0:
             return sum(each[0] for each in self._past) / len(self._past) if self._past else math.nan
         elapsed = sum(period for *_, period in list(self._past)[1:])

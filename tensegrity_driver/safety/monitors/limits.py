@@ -27,23 +27,23 @@ def spool_limit(tendon: TendonReading, spool: Spool, settings: SafetySettings) -
 
 
 def slack_tension(spool: Spool, settings: SafetySettings) -> float:
-    """Tension [N] below which a tendon is slack; a joint that pushes, too, never is."""
+    """Tension [N] below which a tendon is slack; -inf for a joint that can push."""
     if not spool.pulls:
         return -math.inf
     return 0.5 * spool.actuator.minimum_tension if settings.slack_tension is None else settings.slack_tension
 
 
 def wrong_pull(spool: Spool, settings: SafetySettings) -> float:
-    """Force [N] in the direction of paying out above which a servo has its tendon on the wrong side of its spool."""
+    """Force [N] in the direction of paying out above which the tendon is on the wrong side of its spool."""
     if not spool.pulls:
         return math.inf
     return 0.25 * spool.actuator.effort if settings.wrong_pull is None else settings.wrong_pull
 
 
 class TensionEstimate:
-    """Tension of a tendon where the load tells it: a servo in wheel mode must have wound in for `lag` cycles before.
+    """Tension of a tendon from the load of its servo: a servo in wheel mode must have wound in for `lag` cycles before.
 
-    A servo that pushes outwards gives none: its tendon is wound the other way round, and may be tight.
+    A servo that pushes outwards gives no estimate: its tendon is wound the other way round, and may be tight.
     """
 
     def __init__(self, spool: Spool, settings: SafetySettings) -> None:
@@ -51,7 +51,7 @@ class TensionEstimate:
         self._cycles = 0
 
     def update(self, tendon: TendonReading, command: DriveCommand | None) -> float:
-        """Tension [N], or nan where the load does not report it; once per cycle."""
+        """Tension [N], or nan where the load does not show it; call once per cycle."""
         self._cycles = self._cycles + 1 if self.spool.reports_tension(command) else 0
         if self.spool.pull(tendon.raw) < -wrong_pull(self.spool, self.settings):
             return math.nan
@@ -59,14 +59,14 @@ class TensionEstimate:
 
 
 class CeilingMemory:
-    """Remembers that a tendon met its ceiling after its servo has stopped pushing, and its load with it.
+    """Memory of a tendon at its tension ceiling, for the time after its servo has stopped and its load has vanished.
 
-    Without this such a servo would wind in again as soon as it stops, and stop as soon as it winds in, a little further
-    every time. It waits for a window before it tries again, slowly, and twice as long after every try that meets the
-    ceiling.
+    Without this memory such a servo would wind in again as soon as it stops, and stop as soon as it winds in, a little
+    further each time. It waits for one window before the next slow attempt, and twice as long after each attempt that
+    reaches the ceiling.
 
     Attributes:
-        tension: of the last cycle [N]; nan where the load does not give it.
+        tension: of the last cycle [N]; nan where the load does not show it.
     """
 
     def __init__(self, spool: Spool, settings: SafetySettings) -> None:
@@ -77,14 +77,14 @@ class CeilingMemory:
         self._wait = settings.window
 
     def slowed(self, command: DriveCommand) -> DriveCommand:
-        """A command no faster than a servo needs to push, as long as the ceiling may still be there."""
+        """Command slowed to the speed that a servo needs to push, as long as the tendon may still be at its ceiling."""
         slow = 1.2 * MIN_LOADED_RATE * self.spool.actuator.rate
         if self._met is None or command.kind is not Drive.VELOCITY or not command.value < -slow:
             return command
         return replace(command, value=-slow)
 
     def update(self, cycle: int, tendon: TendonReading, command: DriveCommand | None) -> TendonReading:
-        """The tendon as read, with the ceiling for its tension as long as it must be taken to be there."""
+        """The reading of the tendon, with the ceiling as its tension as long as the tendon must be assumed there."""
         ceiling = self.spool.actuator.effort
         self.tension = tension = self._tension.update(tendon, command)
         if self.spool.load_at_rest:
@@ -103,10 +103,10 @@ class CeilingMemory:
 
 
 class TensionMonitor(TendonFindingMonitor):
-    """Monitor of the tension of a tendon: a fault is what the motion of its servo does not explain.
+    """Monitor of a tendon's tension: a fault is a tension that the motion of its servo does not explain.
 
-    A finding is what the current says; it must persist, and it is a fault only if the force that is carried over the
-    same cycles says so, too.
+    The finding comes from the current and must persist. It is a fault only if the carried force over the same cycles
+    confirms it.
     """
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
@@ -126,17 +126,17 @@ class TensionMonitor(TendonFindingMonitor):
 
     @property
     def carried(self) -> float:
-        """N that the tendon takes, a mean over the cycles of the persistence; nan where it is unknown."""
+        """Force [N] that the tendon carries, a mean over the cycles of the persistence; nan where unknown."""
         return self._carried.mean
 
     @abstractmethod
     def explains(self, carried: float) -> bool:
-        """Whether nothing is wrong with a force that winds in [N]."""
+        """Whether a carried force [N], positive for winding in, means that nothing is wrong."""
 
 
 @tendon_monitor(FaultKind.TENSION_CEILING)
 class TensionCeilingMonitor(TensionMonitor):
-    """More tension than the actuator may take."""
+    """Tension above the actuator's ceiling."""
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         ceiling, tension = self.spool.actuator.effort, self._tension.update(tendon, command)
@@ -150,7 +150,7 @@ class TensionCeilingMonitor(TensionMonitor):
 
 @tendon_monitor(FaultKind.SLACK)
 class SlackMonitor(TensionMonitor):
-    """A tendon that carries nothing."""
+    """A tendon without tension."""
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         least, tension = slack_tension(self.spool, self.settings), self._tension.update(tendon, command)
@@ -166,11 +166,11 @@ LATE_CYCLE, LATE_COMMAND = 1.5, 3.0
 
 @tendon_monitor(FaultKind.SNAPPED)
 class SnappedMonitor(TensionMonitor):
-    """Tension that is gone at once although the tendon was not paid out, and stays away.
+    """Tension that vanishes at once although the tendon was not paid out, and does not return.
 
-    A late computer stops and starts all spools in jerks, so that the robot swings, and swinging slackens tendons that
-    are whole: these carry again in the same swing, a snapped one never does. So while cycles or commands are late, and
-    for `window` cycles after that, tension must have been gone for as many cycles in a row.
+    A late computer stops and starts all spools abruptly, so that the robot swings, and intact tendons become slack for
+    a moment. They carry again within the same swing; a snapped tendon never does. While cycles or commands are late,
+    and for `window` cycles after that, the tension must therefore have been gone for `window` cycles in a row.
     """
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
@@ -196,7 +196,7 @@ class SnappedMonitor(TensionMonitor):
             self._past.append((tension, tendon.length))
             return None
         if self._before is None and self._past:
-            self._before = max(self._past)  # the tightest of the last cycles, with its length
+            self._before = max(self._past)  # highest tension of the last cycles, with its length
         self._past.clear()
         if self._before is None:
             return None
@@ -218,7 +218,7 @@ class SnappedMonitor(TensionMonitor):
 
 @tendon_monitor(FaultKind.WOUND_BACKWARDS)
 class WoundBackwardsMonitor(TensionMonitor):
-    """A tendon can only pull: a servo never has to push outwards, but against the friction of its gear."""
+    """A tendon can only pull: its servo never pushes outwards, except against the friction of its gear."""
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         pull = self.spool.pull(tendon.raw)
@@ -264,7 +264,7 @@ def warm(tendon: TendonReading, spool: Spool, settings: SafetySettings) -> str |
 
 @tendon_monitor(FaultKind.UNDERVOLTAGE)
 def undervoltage(tendon: TendonReading, spool: Spool, settings: SafetySettings) -> str | None:
-    """Too little voltage at the servo, or its voltage error bit with a voltage that is not too high."""
+    """Voltage of the servo too low, or its voltage error bit without a voltage that is too high."""
     (low, high), voltage = settings.voltages, tendon.raw.voltage
     if voltage is not None and voltage < low:
         return f"its servo gets {voltage:.1f} V, less than {low:.1f} V"

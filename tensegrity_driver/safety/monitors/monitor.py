@@ -1,12 +1,12 @@
-"""What every monitor has in common, and how monitors are registered by the kind of fault that they find.
+"""Base classes of monitors, and their registration by the kind of fault that they detect.
 
-A monitor is a finding, looked for in every bus cycle, and a count: what is found for as many cycles in a row as the
-table of faults says makes a fault. A finding that needs this cycle alone is a function,
+A monitor evaluates a finding in every bus cycle and counts: a finding in as many consecutive cycles as the table of
+faults requires makes a fault. A finding that needs the present cycle alone is a function,
 
     @tendon_monitor(FaultKind.WARM)
     def warm(tendon, spool, settings): ...          text of what is observed, or None
 
-and one that needs a memory is a subclass of `TendonFindingMonitor` or `BusMonitor`.
+and a finding that needs a memory is a subclass of `TendonFindingMonitor` or `BusMonitor`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Finding = TypeVar("Finding", bound=Callable[..., Any])
 
 
 class Monitor(ABC):
-    """Finds faults in what was read in a bus cycle and what had been sent in the cycle before.
+    """Detects faults from the readings of a bus cycle and the commands of the previous cycle.
 
     Args:
         kind: row of the table of faults.
@@ -49,7 +49,7 @@ class Monitor(ABC):
 
     @abstractmethod
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
-        """The fault that one cycle shows, or None."""
+        """Fault that one cycle shows, or None."""
 
     def _persistent(self, cycle: int, happened: str | None) -> Fault | None:
         self._count = 0 if happened is None else self._count + 1
@@ -78,7 +78,7 @@ class TendonFindingMonitor(TendonMonitor):
 
     @abstractmethod
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
-        """What is wrong in one cycle, or None."""
+        """Description of what is wrong in one cycle, or None."""
 
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
         tendon, command = readings.tendons.get(self.spool.name), commands.get(self.spool.name)
@@ -86,18 +86,18 @@ class TendonFindingMonitor(TendonMonitor):
 
 
 class BusMonitor(Monitor):
-    """Monitor of what concerns all servos at once, whose finding must persist."""
+    """Monitor for all servos together, whose finding must persist."""
 
     @abstractmethod
     def finding(self, readings: Readings) -> str | None:
-        """What is wrong in one cycle, or None."""
+        """Description of what is wrong in one cycle, or None."""
 
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
         return self._persistent(cycle, self.finding(readings))
 
 
 class TendonFunctionMonitor(TendonFindingMonitor):
-    """Monitor of one tendon whose finding is a function of this cycle alone."""
+    """Monitor of one tendon whose finding is a function of the present cycle alone."""
 
     def __init__(self, function: TendonFunction, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
@@ -108,7 +108,7 @@ class TendonFunctionMonitor(TendonFindingMonitor):
 
 
 class BusFunctionMonitor(BusMonitor):
-    """Monitor of the bus whose finding is a function of this cycle alone."""
+    """Monitor of the bus whose finding is a function of the present cycle alone."""
 
     def __init__(self, function: BusFunction, kind: FaultKind, settings: SafetySettings) -> None:
         super().__init__(kind, settings)
@@ -119,7 +119,7 @@ class BusFunctionMonitor(BusMonitor):
 
 
 def elapsed(readings: Readings, settings: SafetySettings) -> float:
-    """Measured time [s] of this cycle, or the planned period where the measured one makes no sense."""
+    """Measured duration [s] of this cycle; the planned period where the measured one is not plausible."""
     return readings.period if math.isfinite(readings.period) and readings.period > 0.0 else settings.period
 
 
@@ -128,7 +128,7 @@ def elapsed(readings: Readings, settings: SafetySettings) -> float:
 
 @dataclass(frozen=True)
 class Registration:
-    """Kinds of faults that a monitor finds, and how it is made from settings (and the spool of a tendon)."""
+    """Kinds of faults that a monitor detects, and its constructor from settings (and the spool of a tendon)."""
 
     kinds: tuple[FaultKind, ...]
     make: Callable[..., Monitor]

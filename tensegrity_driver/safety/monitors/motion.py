@@ -1,11 +1,11 @@
-"""Monitors of the motion of a spool against its commands, and what a spool can move at all.
+"""Monitors of the motion of a spool compared with its commands, and the largest possible motion of a spool.
 
-From cause to fault it takes, in bus cycles,
+The time from cause to fault is, in bus cycles,
 
     runaway, wrong sign: lag + ceil(tolerance / (speed · period)) + 1, at most lag + window + 1 where the speed is at
                          least tolerance / ((window − 1) · period)
     stuck:               lag + ceil(distance / (commanded speed · period)) + 1
-    disobeys hold:       as a runaway, from the first command to stand
+    disobeys hold:       as for a runaway, from the first hold command
 """
 
 from __future__ import annotations
@@ -28,40 +28,42 @@ from .monitor import Commands, TendonFindingMonitor, TendonMonitor, elapsed, ten
 STANDING_STILL = 0.1
 """Fraction of the commanded motion below which a spool counts as standing still."""
 SHORT_CYCLES = 4
-"""How many times shorter than planned the cycles after a long one may be."""
+"""Factor by which the cycles after a long one may be shorter than planned."""
 STANDS = 1.0e-4
-"""m by which a servo that was commanded to stand may be off that by the resolution of its sensors."""
+"""Deviation [m] from a commanded hold that the resolution of the sensors explains."""
 DRIVEN = 0.1
-"""Part of its ceiling that a joint's servo must give along a motion that it makes itself, rather than resists."""
+"""Fraction of its ceiling that a joint's servo must give along a motion that it drives and does not resist."""
 OWN_SHARE = 0.5
-"""Part of a motion that the speed of a servo must confirm, where it tells one: else the sensor moves, not the spool."""
+"""Fraction of a motion that a reported servo speed must confirm; else the sensor moves, not the spool."""
 ALONG = 0.1
-"""Fraction of the motion commanded against the observed one that may be commanded along it: a wrong sign still."""
+"""Largest motion commanded along the observed one, as a fraction of the motion commanded against it, that is still a
+wrong sign."""
 
 
 @tendon_monitor(FaultKind.RUNAWAY, FaultKind.WRONG_SIGN)
 class FollowingErrorMonitor(TendonMonitor):
     """Motion that no command of the last cycles explains: without a command (runaway), or against it (wrong sign).
 
-    Servos are read at some time between the begin of a cycle and the last answer. On a busy computer that is long, so
-    that more time may lie between two readings than between the cycles; a spool may use it at the commanded speed.
+    A servo is read at an unknown time between the start of a cycle and the last answer. On a busy computer this
+    interval is long, so that the time between two readings may exceed that between two cycles; the spool may move at
+    the commanded speed during that time.
     """
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
-        # (length, rise, fall, time, speed) of each cycle; rise and fall are sums of all commanded motion up to then
+        # (length, rise, fall, time, speed) of each cycle; rise and fall are sums of all previously commanded motion
         self._past: deque[tuple[float, float, float, float, float]] = deque(
             maxlen=settings.window + SHORT_CYCLES * settings.lag + 2
         )
         self._commanded_speed = commanded_speed_of(spool, settings)
         self._own = OwnSetPoint()
         self._before = math.nan
-        self._unexplained = 0  # newest cycles of these, since the servo last complied: from them motion is judged
+        self._unexplained = 0  # number of cycles since the servo last complied; motion is judged from there
 
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
         tendon, command = readings.tendons.get(self.spool.name), commands.get(self.spool.name)
         if command is not None and command.kind is Drive.TORQUE_OFF:
-            self._past.clear()  # a spool without torque goes where its tendon pulls it
+            self._past.clear()  # without torque, a spool follows its tendon
             self._before = math.nan
             return None
         length = math.nan if tendon is None else tendon.length
@@ -70,19 +72,19 @@ class FollowingErrorMonitor(TendonMonitor):
         speed = self._commanded_speed(command, before, period)
         step = speed * period
         if abs(length - before) > possible_step(self.spool, self.settings, readings, 1):
-            self._past.clear()  # no spool turns like that: the sensor jumped, which is another fault
+            self._past.clear()  # no spool turns that fast: the sensor jumped, which is another fault
         rise, fall, time = self._past[-1][1:4] if self._past else (0.0, 0.0, 0.0)
-        # a soft servo goes where it is pushed, as far as its stiffness lets it
+        # an external force displaces a compliant servo as far as its stiffness allows
         explained = command is not None and tendon is not None and self._complies(command, tendon, period)
         self._unexplained = 0 if explained else self._unexplained + 1
         self._past.append((length, rise + max(step, 0.0), fall + min(step, 0.0), time + period, speed))
         return None if explained or math.isnan(length) else self._compare(cycle, length, readings.read_time)
 
     def _complies(self, command: DriveCommand, tendon: TendonReading, period: float) -> bool:
-        """Whether the stiffness of a soft servo explains where it is.
+        """Whether the stiffness of a compliant servo explains its position.
 
-        It pulls at its own set point, which moves at its speed limit from where it was to where the servo is sent: the
-        servo may be as far from any point between, as from where it is sent, as its ceiling lets it.
+        The servo pulls towards its own set point, which moves at its speed limit from the previous set point to the
+        commanded one. From any point between them the servo may be as far away as its ceiling allows.
         """
         if command.impedance is None:
             self._own.restart(math.nan)
@@ -94,19 +96,19 @@ class FollowingErrorMonitor(TendonMonitor):
         return min(points) - command.compliance <= length <= max(points) + command.compliance
 
     def _compare(self, cycle: int, length: float, read_time: float) -> Fault | None:
-        """Compare the motion since each cycle of the window with what was commanded since then, and lag before.
+        """Compare the motion since each cycle of the window with the motion commanded since then, extended by the lag.
 
-        The lag is time that a servo needs, so that short cycles after a long one are more of them.
+        The lag is a time that a servo needs, so that it covers more cycles where short cycles follow a long one.
 
         Args:
-            read_time: s of this cycle within which the servos were read.
+            read_time: time within this cycle at which the servos were read [s].
         """
         settings, past = self.settings, list(self._past)
         newest = len(past) - 1
         oldest = max(newest - min(settings.window, self._unexplained - 1), 0)
         for start in range(newest - 1, oldest - 1, -1):
             moved = length - past[start][0]
-            if not abs(moved) > settings.motion_tolerance:  # nan where nothing was read
+            if not abs(moved) > settings.motion_tolerance:  # nan without a reading
                 continue
             first = max(start - settings.lag, 0)
             while first > 0 and past[start][3] - past[first][3] < (settings.lag - 0.5) * settings.period:
@@ -134,21 +136,21 @@ class FollowingErrorMonitor(TendonMonitor):
 
 @tendon_monitor(FaultKind.DISOBEYS_HOLD)
 class DisobeysHoldMonitor(TendonMonitor):
-    """A motor that goes on although its servo was commanded to stand, for longer than a command takes to act.
+    """A motor that continues although its servo was commanded to stand still, for longer than a command needs to act.
 
-    That a tendon is paid out is no such motion as long as its servo pulls: it is overpowered, and torque off would only
-    let it run. What counts is winding in, which nothing but a motor does, and being pushed out by the servo's own
-    torque. Before a fault has held the tendon such a motion is one without a command, whose reason is not known.
+    Paying out is no such motion as long as the servo pulls: the servo is overpowered, and torque off would only let the
+    tendon run. What counts is winding in, which only a motor can cause, and paying out by the servo's own torque.
+    Before a fault holds the tendon, such a motion is a motion without a command, whose reason is unknown.
 
     Attributes:
-        held: whether a fault holds its tendon.
+        held: whether a fault holds the tendon.
     """
 
     held = False
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
-        # by direction (in, out): lengths and own motion [m] of the cycles since nothing was commanded that way
+        # by direction (in, out): lengths and own motion [m] of the cycles since motion was last commanded that way
         self._past: dict[float, deque[tuple[float, float]]] = {
             sign: deque(maxlen=settings.window + 1) for sign in (-1.0, 1.0)
         }
@@ -181,7 +183,7 @@ class DisobeysHoldMonitor(TendonMonitor):
         return None
 
     def _stands(self, command: DriveCommand | None, length: float, sign: float) -> bool:
-        """Whether a command asks for no motion in a direction, of a servo that holds stiffly."""
+        """Whether a command to a stiff servo requests no motion in a direction."""
         if command is None or command.kind is Drive.TORQUE_OFF or command.impedance is not None:
             return False
         if command.kind is Drive.VELOCITY:
@@ -189,7 +191,7 @@ class DisobeysHoldMonitor(TendonMonitor):
         return sign * (command.value - length) <= STANDS
 
     def _drives(self, tendon: TendonReading, sign: float) -> bool:
-        """Whether the motor makes a motion itself: it winds a tendon in, or it pushes that way."""
+        """Whether the motor itself causes the motion: it winds in a tendon, or it pushes in that direction."""
         if sign < 0.0 and self.spool.pulls:
             return True
         least = wrong_pull(self.spool, self.settings) if self.spool.pulls else DRIVEN * self.spool.actuator.effort
@@ -200,8 +202,8 @@ class DisobeysHoldMonitor(TendonMonitor):
 class StuckMonitor(TendonFindingMonitor):
     """Standing still although motion is commanded, while the other sensor does not move either.
 
-    Of an impedance, what is commanded is where the spool is to go, not what the safety layer leaves of it: one that is
-    caught pulls at its ceiling at once, and a servo at its ceiling is commanded to stand in every other cycle.
+    For an impedance, the command that counts is the goal of the spool, before the safety layer limits it: a caught
+    spool pulls at its ceiling at once, and a servo at its ceiling is commanded to stand still in every second cycle.
     """
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
@@ -218,7 +220,7 @@ class StuckMonitor(TendonFindingMonitor):
             self._first, self._commanded = length, 0.0
             return None
         if distance_beyond_load(command, length, self.spool) <= settings.stuck_distance:
-            step = 0.0  # near its goal a loaded spool may well stand
+            step = 0.0  # near its goal a loaded spool may stand still
         moved = abs(length - self._first)
         other = sensor_distance(self.spool, tendon.second_length, self._second)
         if step == 0.0 or step * self._commanded < 0.0 or not moved <= STANDING_STILL * settings.stuck_distance:
@@ -231,7 +233,8 @@ class StuckMonitor(TendonFindingMonitor):
         return f"it stands still although {abs(self._commanded) * 1e3:.1f} mm were commanded"
 
     def _delayed_command(self, command: DriveCommand | None) -> DriveCommand | None:
-        """An impedance before it is limited, but by its range; others as they are: they may stay at the ceiling."""
+        """Delayed command: an impedance is limited by its range alone; other commands are taken as sent, since they
+        may stay at the ceiling."""
         if command is None or command.impedance is None or command.goal is None:
             return command
         return replace(command, value=within_range(command.goal, self.spool))
@@ -241,13 +244,13 @@ class StuckMonitor(TendonFindingMonitor):
 
 
 def possible_step(spool: Spool, settings: SafetySettings, readings: Readings, cycles: int) -> float:
-    """Largest change of length [m] in some cycles, sensor error included."""
+    """Largest possible change of length [m] in a number of cycles, sensor error included."""
     time = max(settings.period, elapsed(readings, settings)) * cycles + readings.read_time
     return spool.actuator.rate * settings.speed_gain * time + settings.jump
 
 
 def commanded_speed(command: DriveCommand | None, length: float, spool: Spool, period: float) -> float:
-    """Speed [m/s] that a command asks for at a length [m]; zero without a command."""
+    """Commanded speed [m/s] at a length [m]; zero without a command."""
     if command is None or command.kind is Drive.TORQUE_OFF:
         return 0.0
     if command.kind is Drive.VELOCITY:
@@ -257,23 +260,23 @@ def commanded_speed(command: DriveCommand | None, length: float, spool: Spool, p
 
 
 def commanded_speed_of(spool: Spool, settings: SafetySettings) -> Callable[[DriveCommand | None, float, float], float]:
-    """What gives the speed [m/s] that a command asks for at a length [m] in a cycle [s], by who closes the loop."""
+    """Function for the commanded speed [m/s] at a length [m] in a cycle [s]; it depends on where the loop is closed."""
     if spool.on_board:
         return BoardLoopModel(spool, settings.period).speed
     return lambda command, length, period: commanded_speed(command, length, spool, period)
 
 
 def within_range(length: float, spool: Spool) -> float:
-    """The nearest length [m] within the limits of a spool: no further does the safety layer let it go."""
+    """Nearest length [m] within the limits of a spool, to which the safety layer limits it."""
     low, high = spool.actuator.position
     return min(max(length, low), high)
 
 
 def distance_beyond_load(command: DriveCommand, length: float, spool: Spool) -> float:
-    """Distance [m] from a length to where a command is bound for, beyond what a load within its ceiling explains.
+    """Distance [m] from a length to the goal of a command, minus what a load within the ceiling explains.
 
-    A servo with an impedance pulls with k (length - goal) - effort. As long as that is within its ceiling it may stand
-    where it is, as the load can be that much; beyond it, the servo pulls with its ceiling and must move.
+    A servo with an impedance pulls with k (length - goal) - effort. Up to its ceiling, a load of the same size may hold
+    it in place; beyond that, the servo pulls with its ceiling and must move.
     """
     goal = command.goal if command.goal is not None or command.kind is Drive.VELOCITY else command.value
     if goal is None:
@@ -286,7 +289,7 @@ def distance_beyond_load(command: DriveCommand, length: float, spool: Spool) -> 
 
 
 def wrapped(difference: float, wrap: float | None) -> float:
-    """A difference of lengths [m], nearest to zero where the sensor repeats after `wrap` [m]."""
+    """Difference of lengths [m], nearest to zero where the sensor repeats after `wrap` [m]."""
     return difference if wrap is None else (difference + 0.5 * wrap) % wrap - 0.5 * wrap
 
 

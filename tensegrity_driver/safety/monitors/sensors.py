@@ -1,4 +1,4 @@
-"""Monitors of what a servo and the sensors of its spool report."""
+"""Monitors of the reports of a servo and of the sensors of its spool."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .motion import STANDING_STILL, possible_step, sensor_distance, wrapped
 
 @tendon_monitor(FaultKind.SERVO_SILENT)
 class ServoSilentMonitor(TendonMonitor):
-    """A servo that does not answer, or that the bus does not list at all."""
+    """A servo that does not answer, or that is missing in the list of the bus."""
 
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
         """Count the cycles without an answer; the age that the bus counts may be ahead."""
@@ -35,7 +35,7 @@ def hardware_error(tendon: TendonReading, spool: Spool, settings: SafetySettings
 
 
 class LostStateMonitor(TendonFindingMonitor):
-    """A state that a servo with torque must have and once had; before torque was first on it is not required."""
+    """A state that a servo with torque must keep once it had it; before the first torque it is not required."""
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
@@ -61,7 +61,7 @@ class ServoRestartedMonitor(LostStateMonitor):
 
 @tendon_monitor(FaultKind.TORQUE_STAYS_ON)
 class TorqueStaysOnMonitor(TendonFindingMonitor):
-    """Torque that should be off, and of which the servo has not said so."""
+    """Torque that should be off without the servo's confirmation."""
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         if command is None or command.kind is not Drive.TORQUE_OFF or tendon.raw.torque_on is False:
@@ -71,7 +71,7 @@ class TorqueStaysOnMonitor(TendonFindingMonitor):
 
 @tendon_monitor(FaultKind.WATCHDOG_UNARMED)
 class WatchdogUnarmedMonitor(LostStateMonitor):
-    """A bus watchdog that is off: the servo would go on after the driver had died."""
+    """A bus watchdog that is off: the servo would continue after the driver has died."""
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         lost = self.lost(tendon.raw.watchdog, command)
@@ -85,7 +85,7 @@ class WatchdogUnarmedMonitor(LostStateMonitor):
 
 @tendon_monitor(FaultKind.SENSOR_MISSING)
 def sensor_missing(tendon: TendonReading, spool: Spool, settings: SafetySettings) -> str | None:
-    """The sensor of the position loop gives no reading, or no new one."""
+    """The sensor of the position loop gives no reading, or repeats an old one."""
     old = spool.measured_by == "potentiometer" and tendon.raw.sensor_age > 0
     return f"its {spool.measured_by} gives no reading" if old or not finite(tendon.length) else None
 
@@ -102,7 +102,7 @@ def sensor_broken(tendon: TendonReading, spool: Spool, settings: SafetySettings)
 
 @tendon_monitor(FaultKind.SENSOR_JUMP, FaultKind.TURNS_LOST)
 class SensorJumpMonitor(TendonMonitor):
-    """A length that changes faster than the spool can turn; whole turns are those of an encoder that lost count."""
+    """A length that changes faster than the spool can turn; whole turns mean that an encoder has lost count."""
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
@@ -135,7 +135,7 @@ class SensorJumpMonitor(TendonMonitor):
 
 @tendon_monitor(FaultKind.SENSOR_FROZEN)
 class SensorFrozenMonitor(TendonFindingMonitor):
-    """The other sensor moves, this one does not."""
+    """A sensor that does not move while the other one does."""
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
@@ -146,7 +146,7 @@ class SensorFrozenMonitor(TendonFindingMonitor):
         if not (finite(tendon.length) and finite(tendon.second_length)):
             return None
         if tendon.raw.age > 0 or tendon.raw.sensor_age > 0:
-            self._second = math.nan  # motion missed by a silent sensor does not count once it reports again
+            self._second = math.nan  # motion during a silence of the sensor does not count once it reports again
             return None
         step = wrapped(tendon.second_length - self._second, self.spool.wrap) if finite(self._second) else 0.0
         self._second = tendon.second_length

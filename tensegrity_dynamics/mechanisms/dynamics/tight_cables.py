@@ -1,17 +1,17 @@
-"""The equations of a mechanism at one state as if its driven cables had no stretch left to give: what inputs can do.
+"""Equations of motion of a mechanism at one state with inextensible driven cables: the effect of actuator efforts.
 
-With the strains of the driven cables held (M_s y_s'' = 0 of 000, 3.2.3) their tensions T are the forces of that
-condition, and everything is affine in the efforts u of the actuators:
+With the strains of the driven cables held constant (M_s y_s'' = 0 of 000, 3.2.3), their tensions T are the constraint
+forces, and everything is affine in the efforts u of the actuators:
 
     M w'' + c = p + B u - P'T,   E w'' + e = 0   =>   T = T_0 + T_1 u,   w'' = a_0 + A_1 u,   y'' = b_0 + J A_1 u
 
-with y the output, P the pull of a newton in each cable and E w'' + e their accelerations of stretch. Nothing of it
-depends on which independent coordinates w are taken. They are chosen from K by pivots, which are kept from one state to
-the next until the entries of G grow (000, 5.4: "so that certain internal matrices remain regular"), so joints of every
-kind take part and no coordinate has to stay regular for ever.
+with the output y, the generalised force P of a unit tension in each cable, and the stretch accelerations E w'' + e. The
+result does not depend on the choice of the independent coordinates w. They are chosen from K by pivots, which are kept
+from state to state until the entries of G grow (000, 5.4: "so that certain internal matrices remain regular"), so that
+joints of every kind take part and no coordinate must stay regular for ever.
 
-Of routed cables that actuators wind every strand is held, from one holding point to the next (`routing.held_rows`).
-Over guides that rub they are taken to slide freely, as in plans.
+For routed cables that actuators wind, every strand between two holding points is held (`routing.held_rows`). They are
+taken to slide without friction over guides, as in plans.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from .sliding_floors import sliding_floors
 
 REGULAR, SINGULAR_LOOPS, SINGULAR_MASS, SINGULAR_CABLES = 0, 1, 2, 3
 LARGEST_ENTRY = 20.0
-"""Of G, in parts of its largest when the pivots were chosen, beyond which they are chosen anew."""
+"""Entry of G, relative to the largest one at the last choice of pivots, above which the pivots are chosen again."""
 
 Parts = namedtuple("Parts", "cable joint_q joint_v kind radius strands drive body origin axes")
-"""Driven cables: index among the cables, of their joint in q and in v, kind and pulley radius; of strands of routed
-cables, which stand behind the others, these are -1, and they count as strains; number of the cable and row of elements
-of each strand (s, 2); the actuators in v; the output's body, point in it (3,) m, and controlled axes, of which
-`selection` (k, 6) makes the output's rows."""
+"""Driven cables: index among the cables, index of their joint in q and in v, kind, pulley radius; these are -1 for
+strands of routed cables, which follow the others and count as strains. Strands (s, 2): number of the cable, row of
+elements. The actuators in v. Output: body, point in it (3,) m, and controlled axes, from which `selection` (k, 6) makes
+the output's rows."""
 
 TightWorkspace = namedtuple(
     "TightWorkspace",
@@ -63,8 +63,8 @@ TightWorkspace = namedtuple(
     "tension_0 tension_1 rate_0 rate_1 output_0 output_1 mobility joint_0 joint_1 momentum column scale position "
     "velocity selection rates q_rate q_ahead solved held status rows pulls strain strain_rate",
 )
-"""rows, pulls (s, nv): how strains of strands accelerate, and what a newton in them pulls. strain, strain_rate (s,): at
-the last `read_strands`."""
+"""rows, pulls (s, nv): strain accelerations of strands, and generalised forces of their unit tensions. strain,
+strain_rate (s,): at the last `read_strands`."""
 
 
 def _make_workspace(n: int, nv: int, nq: int, cables: int, inputs: int, outputs: int, strands: int) -> TightWorkspace:
@@ -88,9 +88,9 @@ def _make_workspace(n: int, nv: int, nq: int, cables: int, inputs: int, outputs:
 
 @for_compiled_callers
 def choose_coordinates(flat, work, reduction, n, fresh, scale):
-    """Reduce the loops with the pivots of the last call, or with new ones where those have become poor.
+    """Reduce the loops with the pivots of the last call, or with new ones if those have become ill-conditioned.
 
-    Returns the number of independent coordinates. scale (1,) is the largest entry of G when they were chosen.
+    Returns the number of independent coordinates. scale (1,) is the largest entry of G when the pivots were chosen.
     """
     dofs = flat.dof_parent.shape[0]
     if not fresh:
@@ -162,7 +162,7 @@ def strand_rows(flat, parts, q, v, work, reduction, tight, n):
 
 @for_compiled_callers
 def cable_rows(parts, q, work, reduction, tight, n):
-    """Fill E and P (c, n), and take what the driven cables pull at this state out of the passive efforts."""
+    """Fill E and P (c, n), and remove the forces of the driven cables at this state from the passive efforts."""
     basis = reduction.basis
     for c in range(parts.cable.shape[0] - parts.strands.shape[0]):
         a, b, kind, radius = parts.joint_q[c], parts.joint_v[c], parts.kind[c], parts.radius[c]
@@ -182,7 +182,7 @@ def cable_rows(parts, q, work, reduction, tight, n):
 
 @for_compiled_callers
 def begin_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, tight, held):
-    """Fill the factored mass, the cables' rows and the output's motion; see `tight_equations`."""
+    """Fill the factored mass matrix, the cables' rows and the output's motion; see `tight_equations`."""
     dofs = flat.dof_parent.shape[0]
     configuration_rate(flat, q, along, tight.q_rate)
     for k in range(q.shape[0]):
@@ -215,10 +215,10 @@ def begin_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, 
 
 @allocation_free
 def tight_equations(kept, q, v, along, ahead, n, fresh, held):
-    """Fill the last of what is `kept` (`TightCables.kept`) for the rates v where q comes to `ahead` s later at the
-    rates `along`; returns a status. Accelerations are the mean ones over `held` s (`held_resistances`).
+    """Fill the last entry of `kept` (`TightCables.kept`) at the velocity v and the position that q reaches `ahead` s
+    later at the velocity `along`; return a status. Accelerations are mean values over `held` s (`held_resistances`).
 
-    Midway through the time for which a command is held the forces are those of its mean, to second order in that time.
+    At the middle of the time for which a command is held, the forces are the mean ones, to second order in that time.
     """
     flat, parts, work, reduction, tight = taken(kept)
     status = begin_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, tight, held)
@@ -236,7 +236,7 @@ def tight_equations(kept, q, v, along, ahead, n, fresh, held):
 
 @for_compiled_callers
 def output_rows(reduction, tight, n):
-    """Fill the Jacobian J (k, n) of the controlled axes, and output_0 (k,) with what of their bias G and g leave."""
+    """Fill the Jacobian J (k, n) of the controlled axes, and output_0 (k,) with their bias less the part of G and g."""
     for k in range(tight.selection.shape[0]):
         bias = 0.0
         for r in range(6):
@@ -258,7 +258,7 @@ def output_rows(reduction, tight, n):
 
 @for_compiled_callers
 def solve_mass(parts, reduction, tight, n):
-    """Solve with the mass for right side, inputs, pulls and output rows: the columns of `solved`, in this order."""
+    """Solve with the mass matrix for right side, inputs, pulls and output rows, the columns of `solved` in order."""
     inputs, cables, outputs = parts.drive.shape[0], parts.cable.shape[0], parts.axes.shape[0]
     solved, first_pull, first_row = tight.solved, 1 + inputs, 1 + inputs + cables
     for i in range(n):
@@ -281,7 +281,7 @@ def solve_mass(parts, reduction, tight, n):
 
 @for_compiled_callers
 def factored(tight, cables):
-    """Factor how the cables' stretches answer to their pulls; False where they depend on each other."""
+    """Factor the matrix of the cables' stretch accelerations by their tensions; False if they are dependent."""
     lu_factor(tight.coupling, cables, tight.pivots)
     for c in range(cables):
         if not abs(tight.coupling[c, c]) > 1e-12 * abs(tight.coupling[0, 0]):
@@ -291,7 +291,7 @@ def factored(tight, cables):
 
 @for_compiled_callers
 def tensions(tight):
-    """Fill T_0 and T_1 from E w'' = 0; False where the cables' stretches depend on each other."""
+    """Fill T_0 and T_1 from E w'' + e = 0; False if the cables' stretches are dependent."""
     cables, inputs = tight.tension_1.shape
     solved = tight.solved
     for c in range(cables):
@@ -361,8 +361,8 @@ def accelerations(parts, reduction, tight):
 
 @allocation_free
 def held_motion(kept, effort, q, still, along, ahead, n, motion):
-    """Fill motion (k,) with the output's acceleration at rest under efforts (a,), where q comes to `ahead` s later at
-    the rates `along`; returns a status. What `tight_equations` fills beside is left as it was, or half of it.
+    """Fill motion (k,) with the output's acceleration at rest under efforts (a,), at the position that q reaches
+    `ahead` s later at the velocity `along`; return a status. Other results of `tight_equations` are left outdated.
 
     Args:
         still: (nv,) zeros.
@@ -404,7 +404,7 @@ def held_motion(kept, effort, q, still, along, ahead, n, motion):
 
 @allocation_free
 def move(coupling, pivots, pull_solved, inputs, column, tension, moved):
-    """Solve for tension (c, k), which comes in as stretches, and fill moved (a, k): what they move the actuators by."""
+    """Solve for tension (c, k), given as stretches, and fill moved (a, k) with the displacements of the actuators."""
     cables, n = pull_solved.shape
     for k in range(tension.shape[1]):
         for c in range(cables):
@@ -424,7 +424,7 @@ def move(coupling, pivots, pull_solved, inputs, column, tension, moved):
 
 @allocation_free
 def move_on(flat, q, v, time, rate, result):
-    """Fill result (nq,) with where q comes to at velocity v (nv,) after a time; rate (nq,) is scratch."""
+    """Fill result (nq,) with the position that q reaches at velocity v (nv,) after a time; rate (nq,) is scratch."""
     configuration_rate(flat, q, v, rate)
     for k in range(q.shape[0]):
         result[k] = q[k] + time * rate[k]
@@ -433,7 +433,7 @@ def move_on(flat, q, v, time, rate, result):
 
 @allocation_free
 def hold_stretch(joint_v, kind, radius, rows, v, coupling, pivots, pull_solved, basis, column, result):
-    """Fill result (nv,) with v without the stretching of the cables; see `TightCables.without_stretching`."""
+    """Fill result (nv,) with v minus the stretch rates of the cables; see `TightCables.without_stretching`."""
     cables, n = pull_solved.shape
     first = cables - rows.shape[0]
     for c in range(first):
@@ -466,22 +466,22 @@ def read_strands(flat, strands, q, v, work, strain, rate):
 
 
 class TightCables:
-    """The equations of the module for one robot; every object keeps its own arrays, so take one for each thread.
+    """Equations of the module for one robot; every object has its own arrays, so use one object per thread.
 
     Args:
         robot: a mechanism with actuators and an output.
 
     Attributes:
-        count: n, independent coordinates. cables: names of the driven cables that stretch, and of the strands of routed
-            ones (`rope[1]` where there are several). floors: (c,) N, `minimum_tension` of the actuators that wind them.
-            relaxation: (c,) s, damping over stiffness of each. springs: (c,) N, what a strain of one would pull.
-            softness: (c,) by how much more they stretch than was stated; 1 unless somebody finds another. resists:
-            whether joints have springs, dampers or stops. drive_q: (a,) actuators in q. arrays: what the last `update`
-            filled, see `TightWorkspace`. kept: mechanism, parts, work, reduction and arrays, for compiled functions.
-            mechanism: the robot's, cables sliding freely over guides.
+        count: n, independent coordinates. cables: names of the driven elastic cables and of the strands of routed ones
+            (`rope[1]` where there are several). floors: (c,) N, `minimum_tension` of the actuators that wind them.
+            relaxation: (c,) damping over stiffness [s]. springs: (c,) tension per unit strain [N]. softness: (c,)
+            factor on the stated compliance; 1 until a controller learns another. resists: whether joints have springs,
+            dampers or stops. drive_q: (a,) actuators in q. arrays: results of the last `update`, see `TightWorkspace`.
+            kept: mechanism, parts, work, reduction and arrays, for compiled functions. mechanism: the robot's, whose
+            cables slide without friction over guides.
 
     Raises:
-        TensegrityError: the robot has no such equations; says which part of it prevents them.
+        TensegrityError: the robot has no such equations; the text names the part that prevents them.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -556,17 +556,17 @@ class TightCables:
         self.update(q, self._still)
 
     def carry(self, payloads: Collection[Payload]) -> None:
-        """Let bodies carry these from the next `update` on, beside the payloads of the file."""
+        """Let bodies carry these payloads from the next `update` on, in addition to the payloads of the file."""
         put_on(self._flat, self.mechanism, (*self.mechanism.payloads, *payloads))
 
     def update(
         self, q: Array, v: Array, ahead: float = 0.0, along: Array | None = None, held: float = 0.0
     ) -> TightWorkspace:
-        """Move to velocity v (nv,) at the position that q (nq,) reaches `ahead` s later.
+        """Evaluate the equations at velocity v (nv,) and the position that q (nq,) reaches `ahead` s later.
 
         Args:
-            along: (nv,) another velocity at which it gets there. held: time [s] over which the accelerations are the
-                mean ones; springs and dampers of joints act against them for so long (`held_resistances`).
+            along: (nv,) velocity at which q reaches that position; None: v. held: time [s] over which accelerations are
+                mean values, with springs and dampers of joints taken implicitly (`held_resistances`).
 
         Raises:
             TensegrityError: no such equations.
@@ -578,15 +578,16 @@ class TightCables:
         return self.arrays
 
     def held(self, q: Array, effort: Array, ahead: float, along: Array, motion: Array) -> None:
-        """Fill motion (k,) with the output's acceleration at rest under efforts (a,), where q (nq,) comes to `ahead` s
-        later at the rates `along` (nv,): much less work than `update`, which is due before `arrays` are read again.
+        """Fill motion (k,) with the output's acceleration at rest under efforts (a,), at the position that q (nq,)
+        reaches `ahead` s later at the velocity `along` (nv,). This costs much less than `update`, which is required
+        before `arrays` are read again.
 
         Raises TensegrityError: no such equations.
         """
         self._refuse(self._held_motion(self.kept, effort, q, self._still, along, ahead, self.count, motion))
 
     def _refuse(self, status: int) -> None:
-        """Raise TensegrityError where the status of the last equations is not regular."""
+        """Raise TensegrityError if the status of the last equations is not regular."""
         self._fresh = status != REGULAR
         if self.parts.strands.size:
             self._refuse_routes()
@@ -601,7 +602,7 @@ class TightCables:
         )
 
     def _refuse_routes(self) -> None:
-        """Raise TensegrityError where a routed cable cannot lie as its route says."""
+        """Raise TensegrityError if a routed cable cannot follow its route."""
         for number, result in enumerate(self.work.route_results):
             if result[STATUS] != FINE:
                 route = self.model.routes[number]
@@ -611,25 +612,25 @@ class TightCables:
 
     @property
     def tension(self) -> Array:
-        """(c,) N of the driven cables at the state of the last `update`, as their strains pull."""
+        """Tensions (c,) [N] of the driven cables from their strains, at the state of the last `update`."""
         parts = self.parts
         first = parts.cable.size - len(parts.strands)
         own = self.work.route_state[parts.strands[:, 1], TENSION]
         return np.concatenate((self.work.tension[parts.cable[:first]], own))
 
     def see(self, q: Array, v: Array) -> None:
-        """Take strains of routed cables from a state, for `arrays.strain` and `strain_rate`; nothing without any."""
+        """Evaluate the strains of routed cables at a state, for `arrays.strain` and `strain_rate`."""
         if self.parts.strands.size:
             arrays = self.arrays
             self._read_strands(self._flat, self.parts.strands, q, v, self._seen, arrays.strain, arrays.strain_rate)
 
     @property
     def rotation(self) -> Array:
-        """(3, 3) of the output's frame in the world, at the state of the last `update`."""
+        """Rotation matrix (3, 3) of the output's frame in the world, at the state of the last `update`."""
         return np.asarray(self.work.rotation[self.parts.body] @ self._turned)
 
     def moved(self, q: Array, v: Array, time: float) -> Array:
-        """(nq,) where q comes to at velocity v (nv,) after a time [s] in which it turns little."""
+        """Position (nq,) that q reaches at velocity v (nv,) after a time [s] in which bodies rotate little."""
         q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)
         result = np.empty_like(q)
         self._move_on(self._flat, q, v, time, self._q_rate, result)
@@ -647,9 +648,9 @@ class TightCables:
         return self.moved(q, v + 0.5 * change, time), v + change, time * (arrays.output_0 + arrays.output_1 @ effort)
 
     def without_stretching(self, v: Array) -> Array:
-        """(nv,) v less what comes with the rates of the cables' stretch, at no momentum of other motions.
+        """v (nv,) without the stretch rates of the cables and the motion coupled to them at zero momentum of the rest.
 
-        With the factors that the last `update` has left.
+        It uses the factors of the last `update`.
         """
         arrays, parts, result = self.arrays, self.parts, np.empty_like(v)
         self._hold_stretch(
@@ -659,7 +660,7 @@ class TightCables:
         return result
 
     def stretches(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
-        """Strain or elongation of the driven cables as E counts it, its rate, and (c,) what of it is a newton."""
+        """Strain or elongation of the driven cables as in E, its rate, and (c,) its amount per newton."""
         parts = self.parts
         amount, rate, unit = q[parts.joint_q + 1], v[parts.joint_v + 1], self.softness / self.springs
         if parts.strands.size:
@@ -675,11 +676,10 @@ class TightCables:
         return amount, rate, unit
 
     def stretched(self, stretch: Array) -> tuple[Array, Array]:
-        """What stretching (c, k) takes beside the tight motion: of actuators moved (a, k), and of their efforts (a, k).
+        """Actuator displacements (a, k) and efforts (a, k) for stretching the cables (c, k), beside the tight motion.
 
-        Both with the factors that the last `update` has left.
-        Moved is what comes with the stretch at no momentum of other motions; efforts are those for accelerations of
-        stretch.
+        The displacement is the one coupled to the stretch at zero momentum of the other motions; the efforts are those
+        for accelerations of the stretch. Both use the factors of the last `update`.
         """
         arrays, tension = self.arrays, np.array(stretch, dtype=np.float64)
         moved = np.empty((arrays.inputs.shape[0], tension.shape[1]))
@@ -689,7 +689,7 @@ class TightCables:
         return moved, np.linalg.lstsq(arrays.tension_1, tension, rcond=1e-9)[0]
 
     def stretch_frequencies(self) -> Array:
-        """(c,) rad/s of the cables' stretch beside the rigid motions, at the last state; empty without cables."""
+        """Natural frequencies (c,) [rad/s] of the cables' stretch, at the last state; empty without cables."""
         arrays = self.arrays
         if not self.cables:
             return np.zeros(0)
@@ -701,8 +701,8 @@ class TightCables:
 def _held_strands(
     model: MechanismModel, drive: NDArray[np.int64]
 ) -> tuple[tuple[str, ...], NDArray[np.int64], FlatMechanism]:
-    """Names and (s, 2) numbers of the strands of routed cables that turn with a driven joint (a,), and the mechanism's
-    arrays with the kernel of these."""
+    """Names and numbers (s, 2) of the strands of routed cables that driven joints (a,) wind, and the mechanism's arrays
+    with the kernel for them."""
     flat, names, rows = model.mechanism.flat, [], []
     for number, route in enumerate(model.mechanism.routes):
         if not np.isin(route.elements[:, TURNING_V], drive).any():
@@ -711,7 +711,7 @@ def _held_strands(
         names += [route.name if begins.size == 1 else f"{route.name}[{k}]" for k in range(begins.size)]
         rows += [(number, int(flat.routed_cables[number, FIRST]) + e) for e in begins.tolist()]
     if rows:
-        from ..routing.late_call import held_kernel_address  # here, so that others do not wait for its compilation
+        from ..routing.late_call import held_kernel_address  # here, so that other robots do not wait for compilation
 
         kernels = np.array(flat.late_kernels)
         kernels[HELD_ROUTES] = held_kernel_address()

@@ -1,23 +1,23 @@
-"""Actuators of a mechanism in simulation: torques held over a step, servos that hold and move, and their work.
+"""Actuators of a mechanism in simulation: efforts held over a step, servos, impedances, and the work of all of them.
 
 In effort mode an actuator gives the commanded effort, within its effort limit. In position and velocity mode it is a
 servo, a digital loop at the integrator's rate with the desired acceleration
 
     w^2 (target - q) + 2 w (rate - v)
 
-of its joint. The torque for that follows from the accelerations under the present torques and the mobility of the
-driven joints (P (G' M G)^-1 P' with P their rows of G), cut at the effort limit; the pull of a cable is so compensated
-in the same step. Set points move at no more than the actuator's rate; a joint that has reached a position limit is held
-there, whatever the mode. A position that moves on by itself (`impedance.MovingPosition`) does so as q_d below.
+of its joint. The torque for it follows from the accelerations under the present torques and the mobility of the driven
+joints (P (G' M G)^-1 P' with P their rows of G), and is clipped at the effort limit; the pull of a cable is thus
+compensated in the same step. Set points move at most at the actuator's rate. A joint at a position limit is held there
+in every mode. A position that moves on by itself (`impedance.MovingPosition`) moves as q_d below.
 
 In impedance mode the actuator gives
 
     tau = k_p (q_d - q) + k_d (v_d - v) + tau_ff
 
-within its effort limit. The implicit integrator has this law in its equations; for the others the torque of a step is
-that of the law at the step's end (backward Euler, by the same mobilities), so that no gain makes a step unstable. q_d
-moves on with v_d as `impedance` says. Where it is behind what is commanded, after a gap, all actuators catch up along a
-straight line between both, no faster than `CATCH_UP` of their rates, and the feed-forward with them.
+within its effort limit. The implicit integrator contains this law in its equations. For the other integrators, the
+torque of a step is that of the law at the end of the step (backward Euler, with the same mobilities), so that no gain
+makes a step unstable. q_d moves on with v_d as `impedance` describes. If q_d is behind the command after a gap, all
+actuators catch up along a straight line, at most at `CATCH_UP` times their rates, and the feed-forward moves with them.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ from .runge_kutta import runge_kutta
 from .transitions import HALVINGS, IMPLICIT_MARGIN, MARGIN, MOST_PIECES, differ, read_pattern
 
 DIVERGED = 3
-"""Status when a number is not finite at the end."""
+"""Status if a number is not finite at the end."""
 PAST_END = 100
-"""Status when a cable is wound past its end; the cable's number is added."""
+"""Status if a cable is wound past its end; the number of the cable is added."""
 BROKEN_ROUTE = 100_000
-"""Status when a routed cable cannot lie as its route says; the cable's number is added."""
+"""Status if a routed cable cannot follow its route; the number of the cable is added."""
 SERVO_BANDWIDTH_TIMES_STEP = 0.25
-"""Servo bandwidth w times the step: as stiff as a loop at the integrator's rate can be with margin."""
+"""Servo bandwidth w times the step: the stiffest loop at the integrator's rate that leaves a margin."""
 
 LOCKED = 1e-12
-"""Mobility of a driven joint, in parts of what its own mass would have alone, below which nothing lets it move, such as
-a drum whose cable does not stretch and sticks."""
+"""Mobility of a driven joint, relative to that of its own mass alone, below which the joint cannot move, such as a drum
+whose inextensible cable sticks."""
 
 MOST_HALVED = 12
-"""Halvings of an implicit step in which energy would grow on its own."""
+"""Largest number of halvings of an implicit step in which the energy would grow by itself."""
 ACROSS_HALVED = 5
-"""Halvings of an implicit step that more changes within it than are looked for."""
+"""Largest number of halvings of an implicit step that contains more changes of contact or slip than it searches."""
 GROWTH = 1e-6
-"""Part of the kinetic and elastic energy by which it may."""
+"""Allowed growth of energy, as a fraction of the kinetic and elastic energy."""
 
 CATCH_UP = impedance.CATCH_UP
 
@@ -72,11 +72,11 @@ Drives = namedtuple(
     "q v low high rate effort mode command set_point torque speed feed feed_forward stiffness damping age lead "
     "desired_acceleration compliance middle moving servo stiff mobility column response gear",
 )
-"""Arrays over the actuators: indices in q and v, limits; mode, command, set point that the servo follows and torque are
-state; of what moves on also the rate commanded, age of the command and s for which it moves on (0: a position that
-stays); of impedances the feed-forward commanded, the feed-forward given, and gains. The rest is scratch: of what moves
-on `middle` and `moving` are set point and rate during a step, `stiff` says which follow the law of impedances. `gear`
-is the row of the resistance whose gear the actuator drives through, or -1."""
+"""Arrays over the actuators. Fixed: indices in q and v, limits, and `gear`, the row of the resistance whose gear the
+actuator drives, or -1. State: mode, command, set point of the servo and torque; for set points that move on, the
+commanded rate, the age of the command and the time `lead` [s] for which it moves on (0: a constant position); for
+impedances, the commanded and the present feed-forward, and the gains. The rest is scratch: `middle` and `moving` are
+set point and rate during a step, `stiff` marks the actuators with an impedance."""
 
 
 def make_drives(
@@ -87,7 +87,7 @@ def make_drives(
 
     Args:
         actuators: with their limits. positions, velocities: (a,) index of each one's joint in q and in v. dofs: of v.
-        gears: (a,) row of the resistance with the gear of each, or -1; none without it.
+        gears: (a,) row of the resistance with the gear of each, or -1; None: no gears.
     """
     count = len(actuators)
     state = "mode command set_point torque speed feed feed_forward stiffness damping age lead".split()
@@ -122,7 +122,7 @@ def moves_on(drives, a):
 
 @allocation_free
 def move_set_points(drives, step):
-    """Move the set points that move on by themselves by `step` s; fills `middle` and `moving`."""
+    """Advance the set points that move on by themselves by `step` s; fill `middle` and `moving`."""
     slowest = step
     for a in range(drives.q.shape[0]):
         if not moves_on(drives, a):
@@ -152,9 +152,9 @@ def move_set_points(drives, step):
 
 @for_compiled_callers
 def desired_accelerations(drives, q, v, step, implicit):
-    """Fill the desired accelerations of servos, and the torque in effort mode; returns the number of servos.
+    """Fill the desired accelerations of servos, and the torques in effort mode; return the number of servos.
 
-    Impedances are among the servos, with a compliance, unless the integrator is implicit and has their law itself.
+    Impedances count as servos with a compliance, unless the integrator is implicit and contains their law itself.
     """
     bandwidth = SERVO_BANDWIDTH_TIMES_STEP / step
     servos = 0
@@ -198,10 +198,10 @@ def desired_accelerations(drives, q, v, step, implicit):
         goal = min(max(goal, before - reach), before + reach)
         rate = (goal - before) / step
         if abs(drives.torque[a]) >= limit:
-            # run no further ahead than the torque can follow; that the set point is drawn back is no command to go back
+            # not further ahead than the torque can follow; the set point is drawn back, which commands no motion back
             goal = min(max(goal, angle - reach), angle + reach)
         drives.set_point[a] = goal
-        # one that moves on is led to its present set point; to the end of the step it would be early by a step
+        # a moving set point is followed at its present value; its value at the end of the step would lead by one step
         aim = before if moving else goal
         drives.desired_acceleration[a] = bandwidth * (bandwidth * (aim - angle) + 2.0 * (rate - speed))
         drives.servo[servos] = a
@@ -211,8 +211,8 @@ def desired_accelerations(drives, q, v, step, implicit):
 
 @allocation_free
 def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
-    """Fill drives.torque and effort (nv,) for the next `step` s; returns a status of the forward dynamics, and whether
-    reduction.acceleration is that under these efforts."""
+    """Fill drives.torque and effort (nv,) for the next `step` s. Returns a status of the forward dynamics, and whether
+    reduction.acceleration is the acceleration under these efforts."""
     servos = desired_accelerations(drives, q, v, step, implicit)
     for a in range(drives.q.shape[0]):
         effort[drives.v[a]] = drives.torque[a]
@@ -224,7 +224,7 @@ def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
     count = 0
     for d in range(v.shape[0]):
         count += 0 if reduction.is_pivot[d] else 1
-    # mobility: how much the torque of one servo accelerates another; solver.reduced holds the factor of G' M G
+    # mobility: acceleration of one servo per torque of another; solver.reduced holds the factor of G' M G
     for i in range(servos):
         row = drives.v[drives.servo[i]]
         for k in range(count):
@@ -241,11 +241,11 @@ def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
         drives.column[i] = missing - reduction.acceleration[row]
     for i in range(servos):
         row = drives.v[drives.servo[i]]
-        if drives.mobility[i, i] * work.mass[row, row] < LOCKED:  # it pushes as on its own mass, until that gives way
+        if drives.mobility[i, i] * work.mass[row, row] < LOCKED:  # locked: take the mobility of its own mass
             for j in range(servos):
                 drives.mobility[max(i, j), min(i, j)] = 0.0
             drives.mobility[i, i] = 1.0 / max(work.mass[row, row], 1e-300)
-        drives.mobility[i, i] *= 1.0 + 1e-9  # drives that depend on each other share
+        drives.mobility[i, i] *= 1.0 + 1e-9  # regularisation: dependent drives share the torque
         drives.mobility[i, i] += drives.compliance[drives.servo[i]]
     if cholesky(drives.mobility, servos) >= 0:
         return SINGULAR_MASS, False
@@ -260,7 +260,7 @@ def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
             drives.response[k] += reduction.basis[row, k] * (torque - drives.torque[a])
         drives.torque[a] = torque
         effort[row] = torque
-    # what the torques change the accelerations by: the equations are linear in them
+    # change of the accelerations by the torques: the equations are linear in them
     cholesky_solve(reduction.reduced, count, drives.response)
     for d in range(v.shape[0]):
         for n in range(reduction.basis_filled[d]):
@@ -271,7 +271,7 @@ def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
 
 @allocation_free
 def load_gears(flat, drives):
-    """Let the gears carry the torques of their actuators; returns whether there are gears that rub."""
+    """Load the gears with the torques of their actuators; return whether there are gears with friction."""
     found = False
     for a in range(drives.q.shape[0]):
         if drives.gear[a] >= 0:
@@ -282,7 +282,7 @@ def load_gears(flat, drives):
 
 @allocation_free
 def past_end(ends, q):
-    """Number of the first cable whose rest length is not between zero and its longest, or -1."""
+    """Number of the first cable whose rest length is not between zero and its maximum, or -1."""
     for c in range(ends.q.shape[0]):
         rest = ends.radius[c] * q[ends.q[c]]
         if not (rest > 0.0 and rest <= ends.longest[c]):
@@ -292,7 +292,7 @@ def past_end(ends, q):
 
 @for_compiled_callers
 def broken_route(work):
-    """Number of the first routed cable that cannot lie as its route says, or -1."""
+    """Number of the first routed cable that cannot follow its route, or -1."""
     for c in range(work.route_results.shape[0]):
         if work.route_results[c, STATUS] != FINE:
             return c
@@ -301,7 +301,7 @@ def broken_route(work):
 
 @for_compiled_callers
 def hop(flat, q, v, effort, step, powers, work, reduction, stages):
-    """Go on for a short time by the accelerations here; stages.taken is what was taken. Returns a status."""
+    """Advance for a short time with constant acceleration; fill stages.taken with the works [J]. Returns a status."""
     status, _ = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
     if status != REGULAR:
         return status
@@ -321,7 +321,7 @@ def hop(flat, q, v, effort, step, powers, work, reduction, stages):
 
 @for_compiled_callers
 def begin_piece(q, v, stages):
-    """Note the state from which a piece of a step goes, and what pushes, pulls and slips there."""
+    """Store the state at the start of a piece of a step, and the pattern of its contacts, cable forces and slips."""
     copy(q, stages.piece_q)
     copy(v, stages.piece_v)
     for n in range(stages.pattern.shape[0]):
@@ -330,7 +330,7 @@ def begin_piece(q, v, stages):
 
 @for_compiled_callers
 def end_piece(flat, works, work, stages):
-    """Count what a piece of a step has taken, and let what has slipped by its end stay, unless a route is broken."""
+    """Add the works of a piece of a step, and keep its final slip, unless a route is broken."""
     broken = broken_route(work)
     if broken >= 0:
         return BROKEN_ROUTE + broken
@@ -341,18 +341,18 @@ def end_piece(flat, works, work, stages):
 
 
 WHOLE, SEARCH, AHEAD, HOP = 0, 1, 2, 3
-"""Pieces of a step: all that is left of it, in search of a change, up to that, and across."""
+"""Kinds of pieces of a step: the whole rest, the search for a change, the part up to the change, the hop across it."""
 
 
 @for_compiled_callers
 def step_in_pieces(
     flat, drives, q, v, effort, step, implicit, evaluated, works, powers, work, reduction, stages, scratch
 ):  # fmt: skip
-    """One step of `step` s, in pieces that end where something begins or ceases to push, pull or slip; a status.
+    """One step of `step` s, in pieces that end where contact, cable force or slip begins or ends; returns a status.
 
-    Of explicit steps `evaluated` says whether reduction.acceleration is that of the start; of implicit ones
-    stages.new_pattern is. The instant of a change is found by bisection on steps of other lengths. A piece ends a
-    little before it, so that no stage of the method is beyond it, and a hop leads across.
+    For explicit steps, `evaluated` says whether reduction.acceleration is that of the start; for implicit steps,
+    whether stages.new_pattern is. The instant of a change is found by bisection over the step length. A piece ends
+    slightly before it, so that no stage of the method lies beyond it, and a hop leads across.
     """
     kind, trial, left, low, high, halved, pieces = WHOLE, step, step, 0.0, 0.0, 0, 1
     begin_piece(q, v, stages)
@@ -368,7 +368,7 @@ def step_in_pieces(
         evaluated = False
         changed = kind == HOP or differ(stages.pattern, stages.new_pattern)
         if status == REGULAR and (implicit or changed or flat.late_kernels[ROUTES] != 0):
-            powers_of(flat, q, v, work, powers)  # of explicit steps the last stage is near the end, not there
+            powers_of(flat, q, v, work, powers)  # the last stage of an explicit step is near its end, not at it
             read_pattern(flat, q, v, work, stages.new_pattern)
             changed = differ(stages.pattern, stages.new_pattern)
         if kind == SEARCH:
@@ -404,7 +404,7 @@ def step_in_pieces(
 
 @for_compiled_callers
 def keep_ledger(works, work, kept_works, kept_slip, back):
-    """Note works (5,) and slip (e, 2) at the start of a step, or bring them back."""
+    """Store works (5,) and slip (e, 2) at the start of a step, or restore them (`back`)."""
     for k in range(5):
         if back:
             works[k] = kept_works[k]
@@ -419,7 +419,7 @@ def keep_ledger(works, work, kept_works, kept_slip, back):
 
 @for_compiled_callers
 def rubs_on_routes(flat):
-    """Whether a cable that stretches rubs somewhere on its route."""
+    """Whether an elastic cable has friction anywhere on its route."""
     for e in range(flat.route_elements.shape[0]):
         friction = flat.route_elements[e, FRICTION]
         if friction > 0.0 and friction < np.inf:
@@ -429,14 +429,14 @@ def rubs_on_routes(flat):
 
 @for_compiled_callers
 def energy_kept(flat, drives, works, q, v, powers, work):
-    """J of motion, cables, weight and ground, with what has slipped by now and no more, less what has been given.
+    """Kinetic, elastic, gravitational and ground energy with the present slip, minus the supplied energy [J].
 
-    Returns it, and that of motion and cables alone.
+    Returns that balance, and the stored energy (motion and cables) alone.
     """
     period = 0.0
     for c in range(work.route_results.shape[0]):
         period = work.route_results[c, PERIOD]
-        work.route_results[c, PERIOD] = 0.0  # regularised friction would let slip on
+        work.route_results[c, PERIOD] = 0.0  # otherwise regularised friction would continue to slip
     stored = powers_of(flat, q, v, work, powers)
     work.route_results[:, PERIOD] = period
     moving = kinetic_energy(flat, v, work)
@@ -445,7 +445,7 @@ def energy_kept(flat, drives, works, q, v, powers, work):
 
 @for_compiled_callers
 def given_energy(drives, works, q):
-    """J that motors, winding and loads have given, less a constant, under the efforts that actuators hold."""
+    """Energy supplied by motors, winding and loads under the held efforts, up to a constant [J]."""
     given = works[3] - works[2]
     for a in range(drives.q.shape[0]):
         given += drives.torque[a] * q[drives.q[a]]
@@ -456,9 +456,10 @@ def given_energy(drives, works, q):
 def careful_step(
     flat, drives, q, v, effort, step, implicit, careful, evaluated, works, powers, work, reduction, stages, scratch
 ):  # fmt: skip
-    """One step of `step` s, which is made of shorter ones where energy would grow on its own, if it is `careful`.
+    """One step of `step` s; if `careful`, it is divided into shorter ones where the energy would grow by itself.
 
-    Damping of a cable that rubs jumps where it begins to slip, and slopes taken on one side know nothing of the other.
+    The damping of a cable with friction jumps where slip begins, and slopes on one side of the jump do not contain the
+    other side.
     """
     trial, left, halved = step, step, 0
     while True:
@@ -496,11 +497,11 @@ def careful_step(
 
 @allocation_free
 def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers, work, reduction, stages, scratch):
-    """Advance q and v by `steps` steps of `step` s; returns (status, steps done).
+    """Advance q and v by `steps` steps of `step` s; return (status, steps done).
 
-    works (5,) J grows by the work of the actuators, by what damping and what winding take, by the work of the loads,
-    and by what friction takes: explicit steps sum them as the method sums its forces. Where a cable would be wound past
-    its end, the state stays as before that step.
+    works (5,) [J] grows by the work of the actuators, by the dissipation of damping and that of winding, by the work of
+    the loads, and by the dissipation of friction; explicit steps sum them with the weights of the method. If a cable
+    would be wound past its end, the state stays as before that step.
     """
     before_q, before_v = scratch.before_q, scratch.before_v
     careful = implicit and rubs_on_routes(flat)

@@ -1,17 +1,23 @@
-"""The shape of a structure that is free on its ground, and where it has rolled to, from its rest lengths.
+"""Shape and position of a structure that rolls freely on its ground, estimated from rest lengths and IMUs.
 
-A model goes along with the robot: between two readings it is simulated, while its rest lengths move from one to the
-next. So it knows what no equilibrium tells: how feet slide while a cable is wound, how sliding feet are carried
-downhill, how friction creeps, when a shape falls and what it falls onto. The position is dead reckoning: what the model
-does not know (friction, unlike masses, pushes) adds up and nothing corrects it.
+A model is simulated in parallel with the robot: between two readings, the model's rest lengths move from the old to the
+new values. The simulation contains effects that no equilibrium shows: feet that slide while a cable is wound, feet that
+slide downhill, friction creep, when a shape falls and onto which face. The position is dead reckoning: modelling errors
+(friction, unequal masses, pushes) accumulate, and no measurement corrects them.
 
-IMUs on rods (`imu` of the robot file) say how the rods lie. While that agrees with the model, nothing changes. Where
-the model has fallen and the readings say that the robot still stands, the last shape is kept until it falls, too. Where
-neither agrees and the readings are still, the faces are looked through that the last sure shape tips onto
-(`face_search`); of those that agree the one counts whose path there fits the readings since best, and the model goes on
-from the equilibrium there. Where none agrees the estimate is lost and says so. Whatever the reason, an estimate that
-fresh readings contradict is not `converged`. Headings and positions are never seen: a robot that is pushed along, or
-turned about the vertical, is not noticed, and rods of one direction alone leave several faces alike.
+IMUs on rods (`imu` of the robot file) measure the elevation of the rods. There are four cases:
+
+* IMUs and model agree: the estimate is the model.
+* The model has fallen, but the IMUs show that the robot still stands: the estimate is the last shape, until the robot
+  falls, too.
+* Neither agrees, and the readings are at rest: the faces that are reached by tipping from the last confirmed shape are
+  searched (`face_search`). Among the faces that agree with the IMUs, the one whose path fits the past readings best is
+  taken, and the model continues from the equilibrium on it.
+* No face agrees: the estimate is reported as lost.
+
+An estimate that contradicts fresh readings is never `converged`. Headings and positions are not measured: the estimator
+does not notice that a robot is pushed sideways or turned about the vertical. IMUs on rods of one direction alone cannot
+distinguish some faces.
 """
 
 from __future__ import annotations
@@ -36,28 +42,28 @@ from .imu_readings import ImuReadings
 from .quasi_static_estimator import StructureEstimate, StructureEstimator
 
 LOOK, WINDOW, LONGEST = 0.05, 0.5, 20.0
-"""s between looks at a model that is let come to rest, s for which it must rest, and s after which it counts as resting
-anyway; after so long without a reading, too."""
+"""Settling of a model to rest [s]: interval between two checks, duration of rest that is required, and duration after
+which the model counts as resting in any case. The last one is also the longest gap between readings."""
 STILL, JUMP = 0.004, 0.1
-"""In parts of the structure's size: what may move at rest, and what may move without a fall where there is no past."""
+"""Fractions of the structure's size: largest motion at rest, and largest motion without a fall if there is no past."""
 BEHIND = 0.01
-"""In parts of the structure's size, by which the model's rest lengths may be behind the readings: it winds no faster
-than the actuators do, so that one wrong reading does little."""
+"""Fraction of the structure's size by which the model's rest lengths may differ from the readings. The model winds no
+faster than the actuators, so that one wrong reading has little effect."""
 FIT, NOISE, NEAR = 0.1, 4.0, 0.35
-"""rad by which rods of an equilibrium may lie otherwise than the IMUs say, beside so many deviations of their noise;
-and by how much those of a shape that is tipped as it was, before its cables are let out."""
+"""Angle between rods of an equilibrium and their IMU readings that is tolerated [rad], plus this multiple of the noise;
+and the angle that is tolerated for a shape that is tipped without its cables being relaxed [rad]."""
 MOST_TIPS, TIP, AS_WELL, TRAIL, AGAIN, LOST = 4, 0.02, 0.1, 0.05, 0.25, 1.0
-"""Edges that it may have fallen over, two for each roll; what one more counts for, and by how much a path may fit worse
-than the best one and be taken [rad]; rad from one reading to the
-next that is remembered on the way; s between two searches, and s for which they find nothing until it is lost."""
+"""Largest number of tipped edges (a roll has two), misfit that one more tip counts as [rad], misfit above the best path
+that is still accepted [rad], change between two readings that is stored in the path [rad], interval between two
+searches [s], and duration of unsuccessful searches after which the robot is lost [s]."""
 
 
 class RollingEstimator(StructureEstimator):
     """See the module. Args as `StructureEstimator`; the robot's structure is free on a ground.
 
     Attributes:
-        falls: how often the model fell. corrections: how often readings of IMUs led to another face than the model.
-        readings: of the IMUs of the robot file; `readings.take` adds one, which the next `update` looks at.
+        falls: number of falls of the model. corrections: number of times that IMU readings changed the model's face.
+        readings: of the IMUs of the robot file; `readings.take` adds a reading, which the next `update` uses.
     """
 
     def __init__(self, robot: Robot, *, rigid_bars: bool = True) -> None:
@@ -66,7 +72,7 @@ class RollingEstimator(StructureEstimator):
         self.readings = ImuReadings(structure.imus, float(np.linalg.norm(structure.gravity)))
         rods = [structure.member(name) for name in self.readings.names]
         self._rods = structure.members[rods].reshape(-1, 2)
-        self._model_robot = replace(robot, model=replace(structure, imus=()), outputs=())  # what nobody asks it for
+        self._model_robot = replace(robot, model=replace(structure, imus=()), outputs=())  # not needed in the model
         self._model = StructureSimulator(self._model_robot, None, "rattle", rigid_bars=rigid_bars)
         self._step, self._mass = self._model.time_step, structure.mass_matrix()
         super().__init__(robot, rigid_bars=rigid_bars)
@@ -76,9 +82,9 @@ class RollingEstimator(StructureEstimator):
         super().reset()
         self.readings.clear()
         self._now, self._lost, self._searched, self._failing = -np.inf, "", -np.inf, np.inf
-        self._at, self._behind = -np.inf, ""  # s, until when the model has gone along; by what readings are ahead of it
-        self._feet = set(self._reader.touching(self._home.nodes))  # that the model stood on last
-        self._sure: StructureEquilibrium = self._home  # the last standing shape that the readings agreed with
+        self._at, self._behind = -np.inf, ""  # time of the model [s]; text if its rest lengths differ from the readings
+        self._feet = set(self._reader.touching(self._home.nodes))  # feet of the last stable shape of the model
+        self._sure: StructureEquilibrium = self._home  # last standing shape that agreed with the readings
         self._trail: list[NDArray[np.float64]] = []  # elevations since then
 
     @property
@@ -100,7 +106,7 @@ class RollingEstimator(StructureEstimator):
         efforts: Mapping[str, float] | None = None,
         tensions: Mapping[str, float] | None = None,
     ) -> StructureEstimate:
-        """See `Estimator.update`; `converged` is False, too, while the shape is not what the IMUs say."""
+        """See `Estimator.update`; `converged` is also False while the shape contradicts the IMUs."""
         if time < self._last.time:
             self.reset()
         self._now = time
@@ -110,7 +116,7 @@ class RollingEstimator(StructureEstimator):
         return estimate
 
     def _contradiction(self, nodes: NDArray[np.float64]) -> str:
-        """Which rods lie otherwise at nodes (n, 3) m than their IMUs say, in words; "" where none does."""
+        """Text with the rods whose direction at nodes (n, 3) [m] contradicts their IMUs; "" if there is none."""
         if not self.readings.names:
             return ""
         seen = self.readings.at(self._now)
@@ -140,7 +146,8 @@ class RollingEstimator(StructureEstimator):
         return self._found_by(lengths, still) or found
 
     def _followed(self, lengths: NDArray[np.float64], last: StructureEquilibrium) -> StructureEquilibrium:
-        """The model, simulated on to now while its rest lengths move to (m,) m; from rest where there is no past."""
+        """Simulate the model up to now while its rest lengths move to `lengths` (m,) [m]; without a past, take its
+        shape at rest."""
         model, interval = self._model, self._now - self._at
         if not 0.0 < interval <= LONGEST:
             return self._put(self._predicted(lengths, last))
@@ -170,7 +177,8 @@ class RollingEstimator(StructureEstimator):
         return found
 
     def _shape(self, before: NDArray[np.float64], interval: float) -> StructureEquilibrium:
-        """The model as it is; `residual` is the force that its mean acceleration since velocities (n, 3) m/s takes."""
+        """Present shape of the model; `residual` is the inertial force of the mean acceleration since `before` (n, 3)
+        [m/s]."""
         seen, state = self._model.observe(), self._model.state
         contacts = np.zeros_like(state.nodes)
         for name, force in seen.contacts.items():
@@ -186,14 +194,14 @@ class RollingEstimator(StructureEstimator):
         )  # fmt: skip
 
     def _put(self, found: StructureEquilibrium) -> StructureEquilibrium:
-        """The model goes on from there, at rest."""
+        """Continue the model from this shape, at rest."""
         self._model.set_rest_lengths(found.rest_lengths)
         self._model.set_state(found.nodes)
         self._at, self._behind, self._feet = self._now, "", set(self._reader.touching(found.nodes))
         return found
 
     def _predicted(self, lengths: NDArray[np.float64], last: StructureEquilibrium) -> StructureEquilibrium:
-        """At rest, by the equilibrium next to the last shape, or where that falls to."""
+        """Shape at rest: the equilibrium next to the last shape, or the one after a fall from it."""
         feet = self._reader.touching(last.nodes)
         found = self._standing_on(lengths, last.nodes, feet)
         if found is None or np.abs(found.nodes - last.nodes).max() > JUMP * self._reader.size:
@@ -201,19 +209,20 @@ class RollingEstimator(StructureEstimator):
         return found
 
     def _agrees(self, nodes: NDArray[np.float64], seen: NDArray[np.float64]) -> bool:
-        """Whether rods lie as their IMUs say, as far as these say anything, within what noise and shapes explain."""
+        """Whether the rods lie as their IMUs measure, within noise and tolerance; False without any reading."""
         finite = np.isfinite(seen)
         off = np.abs(elevations(nodes, self._rods, self._reader.up) - seen)[finite]
         return bool(finite.any() and (off <= FIT + NOISE * self.readings.noise[finite]).all())
 
     def _believed(self, found: StructureEquilibrium) -> StructureEquilibrium:
-        if found.stable:  # on the way to another face it shows nothing to come back to
+        if found.stable:  # a shape that is tipping is no standing shape to return to
             self._sure = found
         self._lost, self._trail, self._failing = "", [], np.inf
         return found
 
     def _still_standing(self, lengths: NDArray[np.float64]) -> StructureEquilibrium:
-        """The model has fallen, the robot has not: the last shape, until it falls or rests where it can stand."""
+        """The last shape, for a model that has fallen while the robot has not, until the robot falls, too, or a stable
+        equilibrium near that shape is found."""
         self._trail = []
         if self.readings.still() is not None and self._now >= self._searched + AGAIN:
             self._searched = self._now
@@ -223,7 +232,7 @@ class RollingEstimator(StructureEstimator):
         return self._sure
 
     def _found_by(self, lengths: NDArray[np.float64], seen: NDArray[np.float64]) -> StructureEquilibrium | None:
-        """The shape on the face that the readings at rest (k,) rad tell; None where no face near does."""
+        """Shape on the face that the readings at rest (k,) [rad] determine; None if no near face agrees."""
         sequences = [
             (self._misfit(sequence, seen), sequence)
             for sequence in tip_sequences(self._reader, self._sure.nodes, self._rods, MOST_TIPS)
@@ -232,20 +241,20 @@ class RollingEstimator(StructureEstimator):
         sequences.sort(key=lambda each: each[0])
         sequences = [
             each for each in sequences if each[0] <= sequences[0][0] + AS_WELL
-        ]  # no other way because it settles better
+        ]  # a worse path must not win because its shape settles closer to the readings
         for _, sequence in sequences:
             found = self._standing_on(lengths, sequence.nodes, sequence.faces[-1])
             if found is not None and self._agrees(found.nodes, seen):
                 self.corrections += 1
                 return self._believed(self._put(found))
-        for _, sequence in sequences[:1]:  # it does not stay there with these rest lengths, and may have moved on
+        for _, sequence in sequences[:1]:  # no equilibrium on that face with these rest lengths: it may have rolled on
             fallen = self._fallen(lengths, sequence.nodes)
             if self._agrees(fallen.nodes, seen):
                 self.corrections += 1
                 return self._believed(self._put(fallen))
         self._failing = min(self._failing, self._now)
         if self._now < self._failing + LOST:
-            return None  # it may rock on an edge
+            return None  # it may be rocking on an edge
         feet = self._reader.touching(self._sure.nodes)
         self._lost = (
             f"lost: no face within {MOST_TIPS} tips of {'-'.join(self._structure.node_names[i] for i in feet)} lies as "
@@ -254,7 +263,7 @@ class RollingEstimator(StructureEstimator):
         return None
 
     def _misfit(self, sequence: TipSequence, seen: NDArray[np.float64]) -> float:
-        """rad, by which readings at the end and on the way differ from those of a way, and a little for each tip."""
+        """Misfit between the readings (final and past ones) and a tip sequence [rad], plus `TIP` for each tip."""
         off = float(np.nanmax(np.abs(sequence.passed[-1] - seen)))
         passed = [float(np.nanmin(np.nanmax(np.abs(sequence.passed - each), axis=1))) for each in self._trail]
         return off + (float(np.mean(passed)) if passed else 0.0) + TIP * sequence.tips
@@ -262,7 +271,7 @@ class RollingEstimator(StructureEstimator):
     def _standing_on(
         self, lengths: NDArray[np.float64], nodes: NDArray[np.float64], feet: tuple[int, ...]
     ) -> StructureEquilibrium | None:
-        """The equilibrium near nodes (n, 3) m on these feet, or None."""
+        """Equilibrium near nodes (n, 3) [m] that stands on these feet, or None."""
         try:
             found = self._solver.solve(lengths, start=nodes)
             if found.stable and self._reader.touching(found.nodes) == feet:
@@ -275,20 +284,21 @@ class RollingEstimator(StructureEstimator):
         self, lengths: NDArray[np.float64], found: StructureEquilibrium, before: NDArray[np.float64],
         feet: tuple[int, ...],
     ) -> StructureEquilibrium:  # fmt: skip
-        """The same shape where its feet are nearest to where they were; on hills, which differ, as it was found."""
+        """Same shape, moved such that its feet are nearest to their former positions; on hills it is not moved."""
         ground = self._structure.ground
         assert ground is not None
         if ground.hills is not None:
             return found
         nodes, rotation = _laid_onto(found.nodes, before, feet, ground.normal)
-        if ground.slope == 0.0:  # turned and shifted it is in balance as before
+        if ground.slope == 0.0:  # on level ground a rotated and shifted shape is still an equilibrium
             return replace(found, nodes=nodes, softest_direction=found.softest_direction @ rotation.T)
         return self._solver.solve(lengths, start=nodes)
 
     def _fallen(
         self, lengths: NDArray[np.float64], last: StructureEquilibrium | NDArray[np.float64]
     ) -> StructureEquilibrium:
-        """Where a model comes to rest from a shape, as its actuators wind; from nodes (n, 3) m with these lengths."""
+        """Shape in which a model comes to rest that starts from `last`: an equilibrium, whose actuators then wind to
+        these lengths, or nodes (n, 3) [m] that start with these lengths."""
         self.falls += 1
         fallen = StructureSimulator(self._model_robot, None, "rattle", rigid_bars=self._rigid, start=last)
         if not isinstance(last, StructureEquilibrium):
@@ -305,7 +315,8 @@ class RollingEstimator(StructureEstimator):
 def _laid_onto(
     nodes: NDArray[np.float64], before: NDArray[np.float64], feet: tuple[int, ...], up: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(n, 3) m: nodes turned about `up` and shifted square to it, so that the feet are nearest to before; the turn."""
+    """Nodes (n, 3) [m] rotated about `up` and shifted perpendicular to it such that the feet are nearest to `before`;
+    and that rotation (3, 3)."""
     rows = list(feet)
     middle, aim = nodes[rows].mean(axis=0), before[rows].mean(axis=0)
     arms, desired = nodes[rows] - middle, before[rows] - aim
@@ -319,7 +330,7 @@ def _laid_onto(
 
 
 def make_shape_estimator(robot: Robot, *, rigid_bars: bool = True) -> Estimator:
-    """The estimator of shapes at rest: of a structure that is free on its ground, also of where it rolls to."""
+    """Estimator of shapes at rest; for a structure that is free on its ground, also of its rolling."""
     structure = robot.model_as(Structure)
     is_free = structure.ground is not None and not structure.fixed.any()
     if is_free and structure.gravity.any() and structure.lumped_masses().any():
