@@ -917,7 +917,7 @@ class QPController(SampledController):
             position, rate, left, commanded_position, commanded_rate, effort,
         )  # fmt: skip
         self.solution = MotionSolution(effort, *solution[1:])
-        self._pending.send(Sent(acts, lasts, solution.motion, position, rate, left, time, False, solution.effort))
+        self._pending.send(Sent(acts, lasts, solution.motion, position, rate, left, time, effort=solution.effort))
         if gains is None:
             return Command(self.output_mode, self.names, effort)
         return Command(

@@ -258,6 +258,8 @@ class SimulatorNode(RobotNode):
         if self._gate.must_hold(self.now) is not None and not self._holding:
             self._hold()
         self._advance()
+        if self._broken:
+            return
         if self._gate.stopped:
             self.set_status(ERROR, f"emergency stop: {self._gate.stopped}; call simulator/release when it is safe")
         elif (contest := self._gate.streams.contest(self.now)) is not None:

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from damped_mast import damped_mast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,39 +30,6 @@ outputs:
   - {name: tip, body: link, frame: {at: [0, 0, 0.4]}, controlled: [x]}
 """
 INERTIA = 0.3 * (0.02**2 + 0.4**2) / 12 + 0.3 * 0.2**2
-MAST = """
-kind: mechanism
-name: mast
-gravity: [0, 0, -9.81]
-bodies:
-  cross: {{}}
-  mast: {{shapes: [{{kind: cylinder, size: [0.012, 0.6], mass: {mass}, frame: {{at: [0, 0, 0.3]}}}}]}}
-joints:
-  - {{name: roll, kind: revolute, parent: world, body: cross, axis: [1, 0, 0], resistance: {{damping: {damping}}}}}
-  - {{name: pitch, kind: revolute, parent: cross, body: mast, axis: [0, 1, 0], resistance: {{damping: {damping}}}}}
-repeat:
-  count: 3
-  about: z
-  cables:
-    - name: stay_$
-      body: world
-      at: [0.5, 0, 0]
-      block_axis: [0, 0, 1]
-      pulley_axis: [0, 1, 0]
-      pulley_radius: 0.04
-      anchor: {{body: mast, at: [0, 0, 0.6]}}
-      young: 2.0e+9
-      damping: 1.0e+7
-      cable_radius: 0.0005
-      length: 1.3
-      strain: 0.01
-      block: [{{kind: cube, size: [0.04], mass: 0.2}}]
-      pulley: [{{kind: cylinder, size: [0.04, 0.008], mass: 0.1}}]
-  actuators:
-    - {{drives: stay_$, position: [-8, 8], rate: 6, effort: 8, minimum_tension: 4}}
-outputs:
-  - {{name: tip, body: mast, frame: {{at: [0, 0, 0.6]}}, controlled: [x, y]}}
-"""
 
 
 def link(resistance: str) -> TightCables:
@@ -127,7 +95,7 @@ def test_a_damper_in_a_loop_holds_as_the_same_one_in_the_tree_does(damping: floa
 @pytest.mark.parametrize(("damping", "mass"), [(3.0, 0.4), (30.0, 0.4), (2.0, 0.02)])
 def test_qp_keeps_a_robot_whose_joints_stop_faster_than_its_period(damping: float, mass: float, late: int):
     """Tensions fell to zero: within a period dampers were foreseen to push their joints beyond rest."""
-    robot = parse_robot(MAST.format(damping=damping, mass=mass))
+    robot = damped_mast(damping, mass)
     delays = Delays(states=(late, late), commands=(late, late))
     loop = DelayedLoop(robot, make_controller("qp", robot), 0.005, delays)
     loop.run(0.3)

@@ -17,10 +17,11 @@ from rclpy.action import ActionClient, ActionServer  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
+from std_srvs.srv import SetBool  # noqa: E402
 from tensegrity.action import FollowTrajectory  # noqa: E402
 from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 
-from tensegrity_dynamics import load_robot  # noqa: E402
+from tensegrity_dynamics import TensegrityError, load_robot  # noqa: E402
 from tensegrity_dynamics.ros.attention import LONGEST_LOOK, LOOK, SHARE, pause  # noqa: E402
 from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import time_message  # noqa: E402
@@ -116,6 +117,33 @@ def test_commands_that_come_once_in_a_long_control_period_do_not_break_off(ros) 
         give(node, "actuator_command", command)
     assert node.ticks == 4 and node.seen.positions == pytest.approx(targets, abs=1e-4)
     assert not [text for text in said if "hold" in text]
+    node.destroy_node()
+
+
+@pytest.mark.parametrize("lockstep", [True, False], ids=["in lock-step", "by the clock"])
+def test_a_simulator_that_paused_because_the_simulation_failed_keeps_saying_why(ros, lockstep: bool) -> None:
+    ros("-p", "robot:=single_strut", "-p", f"lockstep:={str(lockstep).lower()}", "-p", "patience:=0.01")
+    node, said = SimulatorNode(), []
+    node.set_status = lambda level, text, **_: said.append((level, text))
+
+    def fail(*_: object) -> None:
+        raise TensegrityError("it diverged")
+
+    node._simulation.advance = fail
+    held = node.seen.positions
+    give(
+        node,
+        "actuator_command",
+        ActuatorCommand(source="controller", session=1, name=list(held), value=list(held.values())),
+    )
+    for _ in range(3):
+        node._published = time.monotonic() - 1.0
+        node._tick_lockstep() if lockstep else node._tick()
+    assert said[-1] == (DiagnosticStatus.ERROR, "paused: it diverged")
+    node._set_paused(SetBool.Request(data=True), SetBool.Response())
+    node._published = time.monotonic() - 1.0
+    node._tick_lockstep() if lockstep else node._tick()
+    assert said[-1] == (DiagnosticStatus.ERROR, "paused: it diverged")
     node.destroy_node()
 
 
