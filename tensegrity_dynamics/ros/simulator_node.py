@@ -257,8 +257,7 @@ class SimulatorNode(RobotNode):
         self._gate.streams.publishers = self.command_publishers()
         if self._gate.must_hold(self.now) is not None and not self._holding:
             self._hold()
-        self._advance()
-        if self._broken:
+        if not self._advance():
             return
         if self._gate.stopped:
             self.set_status(ERROR, f"emergency stop: {self._gate.stopped}; call simulator/release when it is safe")
@@ -289,8 +288,8 @@ class SimulatorNode(RobotNode):
                 waited, "the actuators hold and the simulated time stands still", commanded=bool(self._gate.source)
             )
 
-    def _advance(self) -> None:
-        """Move on by one control period and publish."""
+    def _advance(self) -> bool:
+        """Move on by one control period and publish; False where the simulation failed, which the status says."""
         try:
             if (command := self._late.take(self.ticks)) is not None:
                 self._apply(command)
@@ -300,11 +299,12 @@ class SimulatorNode(RobotNode):
         except TensegrityError as error:
             self._paused = self._broken = True
             self.set_status(ERROR, f"paused: {error}")
-            return
+            return False
         self.ticks += 1
         if self._pause_at > 0.0 and self.ticks * self.period >= round(1e9 * self._pause_at):
             self._pause_at, self._paused = 0.0, True
         self._publish()
+        return True
 
     def _running(self) -> None:
         """Judge the pace over `PACE_PERIODS` in which commands were followed: what comes before them is a start."""
@@ -425,8 +425,7 @@ class SimulatorNode(RobotNode):
             return  # a command that makes no sense is not an answer
         self._answered = time.monotonic()
         if self._lockstep:
-            self._advance()
-            if not verdict.refusals:
+            if self._advance() and not verdict.refusals:
                 self._running()
 
     def _apply(self, command: Late) -> None:

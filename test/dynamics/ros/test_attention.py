@@ -22,6 +22,7 @@ from tensegrity.action import FollowTrajectory  # noqa: E402
 from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 
 from tensegrity_dynamics import TensegrityError, load_robot  # noqa: E402
+from tensegrity_dynamics.ros import simulator_node  # noqa: E402
 from tensegrity_dynamics.ros.attention import LONGEST_LOOK, LOOK, SHARE, pause  # noqa: E402
 from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import time_message  # noqa: E402
@@ -121,7 +122,10 @@ def test_commands_that_come_once_in_a_long_control_period_do_not_break_off(ros) 
 
 
 @pytest.mark.parametrize("lockstep", [True, False], ids=["in lock-step", "by the clock"])
-def test_a_simulator_that_paused_because_the_simulation_failed_keeps_saying_why(ros, lockstep: bool) -> None:
+def test_a_simulator_that_paused_because_the_simulation_failed_keeps_saying_why(
+    ros, monkeypatch: pytest.MonkeyPatch, lockstep: bool
+) -> None:
+    monkeypatch.setattr(simulator_node, "PACE_PERIODS", 0)  # the pace is judged, and said, in every period
     ros("-p", "robot:=single_strut", "-p", f"lockstep:={str(lockstep).lower()}", "-p", "patience:=0.01")
     node, said = SimulatorNode(), []
     node.set_status = lambda level, text, **_: said.append((level, text))
