@@ -33,6 +33,7 @@ from ...numerics.types import Array
 from ...robots.robot import Robot
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.reduced_model import ReducedModel
+from ..dynamics.state_derivative import components
 from ..loads import Payload
 from ..mechanism import put_on
 from ..mechanism_model import MechanismModel
@@ -60,6 +61,10 @@ MAX_STIFFNESS_CHANGE = 0.05
 """The same of the stiffness of cables, in parts of it."""
 RHYTHM = 5
 """Readings in a row at another interval after which the linear system is made for that one."""
+IMPLICIT_STEP = 1e-3
+"""s, longest implicit step of the simulated copy."""
+LESS_WORK = 2.0
+"""How many times as often the copy must evaluate its equations with explicit steps before it takes implicit ones."""
 
 
 @allocation_free
@@ -132,12 +137,35 @@ class System:
     rows: Array
 
 
+def simulated_copy(robot: Robot, time_step: float | None, independent: Array) -> MechanismSimulator:
+    """The copy of the mechanism that an observer simulates.
+
+    Motions of light pulleys and fingers are so fast that explicit steps follow them at a multiple of real time only.
+    Implicit steps damp them, and cost one evaluation of the equations more for each position and rate of the largest
+    part of the mechanism (`components`). The numbers of evaluations decide, so that every computer decides alike.
+
+    Args:
+        time_step: s, as of `MechanismObserver`. independent: (n,) indices in v of the independent coordinates.
+    """
+    copy = MechanismSimulator(robot, time_step, "rk4", start="file")
+    parts = components(robot.mechanism.flat)[independent]
+    explicit = 4.0 / copy.time_step
+    implicit = (8.0 + 2.0 * np.max(np.bincount(parts), initial=0)) / IMPLICIT_STEP
+    if time_step is not None or explicit < LESS_WORK * implicit:
+        return copy
+    try:
+        return MechanismSimulator(robot, IMPLICIT_STEP, "implicit", start="file")
+    except TensegrityError:  # cables that cannot stretch and slip, for example, have explicit steps only
+        return copy
+
+
 class MechanismObserver(MechanismEstimator):
     """See the module. Without efforts it answers as `MechanismEstimator` does: with shapes at rest.
 
     Args:
         robot: a mechanism with actuators.
-        noise: of model and sensors. time_step: s, longest step of the simulated copy; None for the model's own.
+        noise: of model and sensors. time_step: s, longest explicit step of the simulated copy; None for the model's
+            own, or for implicit steps where these are less work.
 
     Raises:
         NoEquilibriumError: the robot has no shape with its actuators at their start.
@@ -147,7 +175,7 @@ class MechanismObserver(MechanismEstimator):
     def __init__(self, robot: Robot, noise: Noise | None = None, time_step: float | None = None) -> None:
         self.noise = noise or Noise()
         self._reduced = ReducedModel(robot)
-        self._copy = MechanismSimulator(robot, time_step, "rk4", start="file")
+        self._copy = simulated_copy(robot, time_step, self._reduced.index)
         self._work = make_workspace(robot.mechanism.flat)
         mechanism = robot.mechanism
         self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}

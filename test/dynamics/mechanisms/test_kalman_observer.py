@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +16,12 @@ from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.mechanisms.estimation.covariance import white_noise_system
-from tensegrity_dynamics.mechanisms.estimation.kalman_observer import MechanismObserver, Noise
+from tensegrity_dynamics.mechanisms.estimation.kalman_observer import MechanismObserver, Noise, simulated_copy
 from tensegrity_dynamics.mechanisms.estimation.quasi_static_estimator import MechanismEstimator
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import MechanismSimulator
 
 PERIOD = 5e-3
+FINGER = str(Path(__file__).parents[3] / "examples" / "finger.yaml")
 
 
 def run(simulation: Simulation, observer: MechanismObserver, cycles: int, effort, tensions: bool = False):
@@ -52,6 +54,29 @@ def test_observer_follows_positions_and_velocities_of_a_moving_mechanism(name):
     np.testing.assert_allclose(estimate.twist, seen.twist, atol=2e-3)
     for cable, tension in seen.tensions.items():
         assert estimate.tensions[cable] == pytest.approx(tension, abs=0.2)
+
+
+@pytest.mark.parametrize(("name", "integrator"), [(FINGER, "implicit"), ("manipulator", "rk4")])
+def test_observer_takes_the_steps_that_are_less_work(name, integrator):
+    robot = load_robot(name)
+    copy = simulated_copy(robot, None, ReducedModel(robot).index)
+    assert copy.integrator == integrator
+    assert 5e-3 / copy.time_step < 10.0  # steps in a usual period
+    assert simulated_copy(robot, 1e-5, ReducedModel(robot).index).time_step == 1e-5
+
+
+def test_observer_of_a_light_finger_follows_it_in_long_steps():
+    robot = load_robot(FINGER)
+    simulation, observer = Simulation(robot, integrator="rk4"), MechanismObserver(robot)
+    held, before = simulation.observe().efforts["winch"], simulation.state.q
+    observer.update(0.0, simulation.observe().positions, {"winch": held})
+    state, estimate, errors = run(
+        simulation, observer, 80, lambda time: {"winch": held - 0.01 * np.sin(20.0 * time)}
+    )  # between 0.3 and 3 N
+    assert np.max(np.abs(state.q - before)) > 0.05
+    assert max(errors) < 2e-3
+    np.testing.assert_allclose(estimate.q, state.q, atol=2e-4)
+    np.testing.assert_allclose(estimate.v, state.v, atol=0.05)
 
 
 @pytest.mark.parametrize("name", ["manipulator", "biglide"])
