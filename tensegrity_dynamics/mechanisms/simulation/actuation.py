@@ -6,9 +6,10 @@ servo, a digital loop at the integrator's rate with the desired acceleration
     w^2 (target - q) + 2 w (rate - v)
 
 of its joint. The torque for it follows from the accelerations under the present torques and the mobility of the driven
-joints (P (G' M G)^-1 P' with P their rows of G), and is clipped at the effort limit; the pull of a cable is thus
-compensated in the same step. Set points move at most at the actuator's rate. A joint at a position limit is held there
-in every mode. A position that moves on by itself (`impedance.MovingPosition`) moves as q_d below.
+joints (P (G' M G)^-1 P' with P their rows of G), and is clipped at the effort limit. Explicit steps hold it, and thus
+compensate the pull that a cable has at their start; implicit steps contain it in their equations (`drive_laws`), and
+compensate the pull at every instant. Set points move at most at the actuator's rate. A joint at a position limit is
+held there in every mode. A position that moves on by itself (`impedance.MovingPosition`) moves as q_d below.
 
 In impedance mode the actuator gives
 
@@ -30,18 +31,19 @@ from numpy.typing import ArrayLike
 
 from ... import impedance
 from ...numerics.compilation import allocation_free, for_compiled_callers
-from ...numerics.linear_algebra import cholesky, cholesky_solve, copy
+from ...numerics.linear_algebra import copy
 from ...robots.actuator import Actuator
 from ...simulation_interface import EFFORT, IMPEDANCE, POSITION, VELOCITY
-from ..dynamics.forward_dynamics import REGULAR, SINGULAR_MASS, accelerate
+from ..dynamics.forward_dynamics import REGULAR, accelerate
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
 from ..kinematics.loop_closure import project_onto_loops
 from ..late_kernels import ROUTES
 from ..resistance import CARRIED, LAW
 from ..routing.columns import FINE, FRICTION, PERIOD, PUSH, SLIP, STATUS
 from ..routing.efforts import keep_slip
+from .drive_laws import accelerate_servos, present_torques
 from .powers import energy_of_motion, kinetic_energy, powers_in, powers_of
-from .rosenbrock import impedance_efforts, rosenbrock
+from .rosenbrock import rosenbrock
 from .runge_kutta import runge_kutta
 from .transitions import HALVINGS, IMPLICIT_MARGIN, MARGIN, MOST_PIECES, differ, read_pattern
 
@@ -54,10 +56,6 @@ BROKEN_ROUTE = 100_000
 SERVO_BANDWIDTH_TIMES_STEP = 0.25
 """Servo bandwidth w times the step: the stiffest loop at the integrator's rate that leaves a margin."""
 
-LOCKED = 1e-12
-"""Mobility of a driven joint, relative to that of its own mass alone, below which the joint cannot move, such as a drum
-whose inextensible cable sticks."""
-
 MOST_HALVED = 12
 """Largest number of halvings of an implicit step in which the energy would grow by itself."""
 ACROSS_HALVED = 5
@@ -67,16 +65,19 @@ GROWTH = 1e-6
 
 CATCH_UP = impedance.CATCH_UP
 
+DRIVE_STATE = tuple("mode command set_point torque speed feed feed_forward stiffness damping age lead".split())
 Drives = namedtuple(
     "Drives",
-    "q v low high rate effort mode command set_point torque speed feed feed_forward stiffness damping age lead "
-    "desired_acceleration compliance middle moving servo stiff mobility column response gear",
+    f"q v low high rate effort {' '.join(DRIVE_STATE)} desired_acceleration compliance middle moving servo stiff "
+    "present earlier mobility column response servos gear",
 )
 """Arrays over the actuators. Fixed: indices in q and v, limits, and `gear`, the row of the resistance whose gear the
 actuator drives, or -1. State: mode, command, set point of the servo and torque; for set points that move on, the
 commanded rate, the age of the command and the time `lead` [s] for which it moves on (0: a constant position); for
 impedances, the commanded and the present feed-forward, and the gains. The rest is scratch: `middle` and `moving` are
-set point and rate during a step, `stiff` marks the actuators with an impedance."""
+set point and rate during a step, and `stiff` marks the actuators with an impedance. `servo` lists those with a servo,
+of which the equations of an implicit step contain the first `servos`. `present` and `earlier` are torques at the end
+and at the start of a part of a step."""
 
 
 def make_drives(
@@ -90,8 +91,7 @@ def make_drives(
         gears: (a,) row of the resistance with the gear of each, or -1; None: no gears.
     """
     count = len(actuators)
-    state = "mode command set_point torque speed feed feed_forward stiffness damping age lead".split()
-    scratch = "desired_acceleration compliance middle moving servo stiff".split()
+    scratch = "desired_acceleration compliance middle moving servo stiff present earlier".split()
     kinds = {"mode": np.int64, "servo": np.int64, "stiff": np.bool_}
     return Drives(
         q=np.array(positions, dtype=np.int64), v=np.array(velocities, dtype=np.int64),
@@ -100,8 +100,9 @@ def make_drives(
         rate=np.array([each.rate for each in actuators], dtype=np.float64),
         effort=np.array([each.effort for each in actuators], dtype=np.float64),
         mobility=np.zeros((count, count)), column=np.zeros(count), response=np.zeros(dofs),
+        servos=np.zeros(1, dtype=np.int64),
         gear=np.full(count, -1) if gears is None else np.array(gears, dtype=np.int64),
-        **{name: np.zeros(count, dtype=kinds.get(name, np.float64)) for name in state + scratch},
+        **{name: np.zeros(count, dtype=kinds.get(name, np.float64)) for name in (*DRIVE_STATE, *scratch)},
     )  # fmt: skip
 
 
@@ -214,6 +215,7 @@ def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
     """Fill drives.torque and effort (nv,) for the next `step` s. Returns a status of the forward dynamics, and whether
     reduction.acceleration is the acceleration under these efforts."""
     servos = desired_accelerations(drives, q, v, step, implicit)
+    drives.servos[0] = 0
     for a in range(drives.q.shape[0]):
         effort[drives.v[a]] = drives.torque[a]
     if servos == 0:
@@ -221,52 +223,37 @@ def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
     status, _ = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
     if status != REGULAR:
         return status, False
-    count = 0
-    for d in range(v.shape[0]):
-        count += 0 if reduction.is_pivot[d] else 1
-    # mobility: acceleration of one servo per torque of another; solver.reduced holds the factor of G' M G
-    for i in range(servos):
-        row = drives.v[drives.servo[i]]
-        for k in range(count):
-            drives.response[k] = reduction.basis[row, k]
-        cholesky_solve(reduction.reduced, count, drives.response)
-        for j in range(i + 1):
-            other = drives.v[drives.servo[j]]
-            total = 0.0
-            for k in range(count):
-                total += reduction.basis[other, k] * drives.response[k]
-            drives.mobility[i, j] = total
-        a = drives.servo[i]
-        missing = drives.desired_acceleration[a] - drives.compliance[a] * drives.torque[a]
-        drives.column[i] = missing - reduction.acceleration[row]
-    for i in range(servos):
-        row = drives.v[drives.servo[i]]
-        if drives.mobility[i, i] * work.mass[row, row] < LOCKED:  # locked: take the mobility of its own mass
-            for j in range(servos):
-                drives.mobility[max(i, j), min(i, j)] = 0.0
-            drives.mobility[i, i] = 1.0 / max(work.mass[row, row], 1e-300)
-        drives.mobility[i, i] *= 1.0 + 1e-9  # regularisation: dependent drives share the torque
-        drives.mobility[i, i] += drives.compliance[drives.servo[i]]
-    if cholesky(drives.mobility, servos) >= 0:
-        return SINGULAR_MASS, False
-    cholesky_solve(drives.mobility, servos, drives.column)
-    for k in range(count):
-        drives.response[k] = 0.0
+    status = accelerate_servos(drives, servos, True, work, reduction)
+    if status != REGULAR:
+        return status, False
     for i in range(servos):
         a = drives.servo[i]
-        row, torque = drives.v[a], drives.torque[a] + drives.column[i]
-        torque = min(max(torque, -drives.effort[a]), drives.effort[a])
-        for k in range(count):
-            drives.response[k] += reduction.basis[row, k] * (torque - drives.torque[a])
-        drives.torque[a] = torque
-        effort[row] = torque
-    # change of the accelerations by the torques: the equations are linear in them
-    cholesky_solve(reduction.reduced, count, drives.response)
-    for d in range(v.shape[0]):
-        for n in range(reduction.basis_filled[d]):
-            k = reduction.basis_columns[d, n]
-            reduction.acceleration[d] += reduction.basis[d, k] * drives.response[k]
+        drives.torque[a] = effort[drives.v[a]] = drives.present[a]
+    if implicit:
+        drives.servos[0] = servos
+        hold_limits(drives, effort)
     return REGULAR, True
+
+
+@for_compiled_callers
+def hold_limits(drives, effort):
+    """Take servos that are at their effort limits, or beyond, out of the equations of the step; they give the limit
+    during all of it. Return whether there was one.
+
+    A limit within the equations would be a kink that the slopes of a step do not contain.
+    """
+    left = 0
+    for i in range(drives.servos[0]):
+        a = drives.servo[i]
+        limit = drives.effort[a]
+        if abs(drives.present[a]) < limit:
+            drives.servo[left] = a
+            left += 1
+        else:
+            drives.torque[a] = effort[drives.v[a]] = limit if drives.present[a] > 0.0 else -limit
+    found = left < drives.servos[0]
+    drives.servos[0] = left
+    return found
 
 
 @allocation_free
@@ -428,7 +415,7 @@ def rubs_on_routes(flat):
 
 
 @for_compiled_callers
-def energy_kept(flat, drives, works, q, v, powers, work):
+def energy_kept(flat, works, q, v, powers, work):
     """Kinetic, elastic, gravitational and ground energy with the present slip, minus the supplied energy [J].
 
     Returns that balance, and the stored energy (motion and cables) alone.
@@ -440,16 +427,7 @@ def energy_kept(flat, drives, works, q, v, powers, work):
     stored = powers_of(flat, q, v, work, powers)
     work.route_results[:, PERIOD] = period
     moving = kinetic_energy(flat, v, work)
-    return stored + energy_of_motion(flat, v, work) - given_energy(drives, works, q), stored + moving
-
-
-@for_compiled_callers
-def given_energy(drives, works, q):
-    """Energy supplied by motors, winding and loads under the held efforts, up to a constant [J]."""
-    given = works[3] - works[2]
-    for a in range(drives.q.shape[0]):
-        given += drives.torque[a] * q[drives.q[a]]
-    return given
+    return stored + energy_of_motion(flat, v, work) - (works[0] + works[3] - works[2]), stored + moving
 
 
 @for_compiled_callers
@@ -462,20 +440,27 @@ def careful_step(
     other side.
     """
     trial, left, halved = step, step, 0
+    copy(drives.torque, drives.present)
     while True:
+        copy(drives.present, drives.earlier)
+        copy(q, stages.careful_q)
         if careful:
-            copy(q, stages.careful_q)
             copy(v, stages.careful_v)
             keep_ledger(works, work, stages.careful_works, stages.careful_slip, False)
-            before, _ = energy_kept(flat, drives, works, q, v, powers, work)
+            before, _ = energy_kept(flat, works, q, v, powers, work)
             spent = works[1] + works[4]
         status = step_in_pieces(
             flat, drives, q, v, effort, trial, implicit, evaluated, works, powers, work, reduction, stages, scratch
         )
+        if status == REGULAR and implicit:
+            status = present_torques(flat, drives, q, v, effort, work, reduction)
+        for a in range(drives.q.shape[0]):
+            torque = 0.5 * (drives.earlier[a] + drives.present[a])
+            works[0] += torque * (q[drives.q[a]] - stages.careful_q[drives.q[a]])
         if careful and halved < MOST_HALVED:
             fails = status != REGULAR
             if not fails:
-                after, most = energy_kept(flat, drives, works, q, v, powers, work)
+                after, most = energy_kept(flat, works, q, v, powers, work)
                 grown, most = after - before, GROWTH * most
                 heat = works[1] + works[4] - spent
                 fails = not (grown <= most and grown + heat <= most and heat >= -most)
@@ -484,6 +469,7 @@ def careful_step(
                 copy(stages.careful_q, q)
                 copy(stages.careful_v, v)
                 keep_ledger(works, work, stages.careful_works, stages.careful_slip, True)
+                copy(drives.earlier, drives.present)
                 trial, halved = 0.5 * trial, halved + 1
                 powers_of(flat, q, v, work, powers)
                 read_pattern(flat, q, v, work, stages.new_pattern)
@@ -517,21 +503,26 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
         if status != REGULAR:
             return status, done
         keep_ledger(works, work, stages.kept_works, stages.kept_slip, False)
-        status = careful_step(
-            flat, drives, q, v, effort, step, implicit, careful, evaluated, works, powers, work, reduction, stages,
-            scratch,
-        )  # fmt: skip
+        while True:
+            status = careful_step(
+                flat, drives, q, v, effort, step, implicit, careful, evaluated, works, powers, work, reduction, stages,
+                scratch,
+            )  # fmt: skip
+            if status != REGULAR or not implicit or not hold_limits(drives, effort):
+                break
+            copy(before_q, q)  # again with the servos at their limits that reached these
+            copy(before_v, v)
+            keep_ledger(works, work, stages.kept_works, stages.kept_slip, True)
+            powers_of(flat, q, v, work, powers)
+            read_pattern(flat, q, v, work, stages.new_pattern)
         cable = past_end(ends, q)
         if status != REGULAR or cable >= 0:
             copy(before_q, q)
             copy(before_v, v)
             keep_ledger(works, work, stages.kept_works, stages.kept_slip, True)
             return (status if cable < 0 else PAST_END + cable), done
-        impedance_efforts(drives, q, v, effort)
-        for a in range(drives.q.shape[0]):
-            if drives.stiff[a]:  # the mean over the step
-                drives.torque[a] = 0.5 * (drives.torque[a] + effort[drives.v[a]])
-            works[0] += drives.torque[a] * (q[drives.q[a]] - before_q[drives.q[a]])
+        for a in range(drives.q.shape[0]):  # the mean over the step
+            drives.torque[a] = 0.5 * (drives.torque[a] + drives.present[a])
     total = 0.0
     for k in range(q.shape[0]):
         total += abs(q[k])

@@ -61,7 +61,7 @@ from ..routing.columns import SLIP, STATUS, WHERE
 from ..routing.route import route_problem
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
-from .actuation import BROKEN_ROUTE, PAST_END, Drives, Ends, drive, load_gears, make_drives, servo_torques
+from .actuation import BROKEN_ROUTE, DRIVE_STATE, PAST_END, Drives, Ends, drive, load_gears, make_drives, servo_torques
 from .adaptive import integrate
 from .powers import powers_of
 from .rigid_routes import RigidRoutes, Stepper, refuse_adaptive, refuse_implicit
@@ -363,10 +363,9 @@ class MechanismSimulator(Simulator):
 
     def _make_stepper(self) -> Stepper:
         """What makes steps that end where strands without stretch go slack or taut."""
-        state = "mode command set_point torque speed feed feed_forward stiffness damping age lead".split()
         arrays = [self._q, self._v, self._works, self._flat.resistances]
         arrays += [self._work.route_state, self._work.route_results]
-        driven = [getattr(self._drives, name) for name in state]
+        driven = [getattr(self._drives, name) for name in DRIVE_STATE]
         arrays += driven
 
         def save() -> list[NDArray]:

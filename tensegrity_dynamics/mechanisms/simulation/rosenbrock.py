@@ -20,10 +20,11 @@ from __future__ import annotations
 
 from ...numerics.compilation import allocation_free, for_compiled_callers
 from ...numerics.linear_algebra import copy, lu_factor, lu_solve
-from ..dynamics.forward_dynamics import REGULAR, accelerate
+from ..dynamics.forward_dynamics import REGULAR
 from ..dynamics.state_derivative import NOT_CLOSED, displaced_state
 from ..kinematics.loop_closure import project_onto_loops
 from ..routing.slip import hold_contacts
+from .drive_laws import driven_accelerations
 from .powers import powers_in, powers_of
 from .transitions import differ, read_pattern
 
@@ -33,22 +34,11 @@ SLIGHT = 1e-5
 
 
 @for_compiled_callers
-def impedance_efforts(drives, q, v, effort):
-    """Fill the torques (nv,) of the impedances among the drives at a state, within their limits."""
-    for a in range(drives.q.shape[0]):
-        if drives.stiff[a]:
-            torque = drives.feed_forward[a] + drives.stiffness[a] * (drives.middle[a] - q[drives.q[a]])
-            torque += drives.damping[a] * (drives.moving[a] - v[drives.v[a]])
-            effort[drives.v[a]] = min(max(torque, -drives.effort[a]), drives.effort[a])
-
-
-@for_compiled_callers
 def driven_derivative(flat, drives, q, u, count, effort, out, work, reduction, stages, scratch):
-    """As `state_derivative`, with the efforts of impedances as they are at the displaced state."""
+    """As `state_derivative`, with the torques of impedances and servos as they are at the displaced state."""
     if not displaced_state(flat, q, count, u[:count], u[count : 2 * count], work, reduction, stages, scratch):
         return NOT_CLOSED
-    impedance_efforts(drives, scratch.q, scratch.v, effort)
-    status, _ = accelerate(flat, scratch.q, scratch.v, effort, 0.0, work, reduction, True)
+    status = driven_accelerations(flat, drives, scratch.q, scratch.v, effort, work, reduction, True)
     for i in range(count):
         out[i] = u[count + i]
         out[count + i] = reduction.acceleration[scratch.independent[i]]
@@ -141,16 +131,15 @@ def add_slope_of_powers(flat, q, count, change, step, work, reduction, stages, s
 def rosenbrock_step(flat, drives, q, v, effort, step, work, reduction, stages, scratch):
     """Advance q and v in place by a step of `step` s with constant efforts; returns 0 or a failing status.
 
-    Efforts of impedances among the drives are not constant: their law is a part of f. stages.pattern says what pushes,
-    pulls and slips at the start; stages.taken (4,) J becomes what the powers took.
+    Torques of impedances and servos among the drives are not constant: their laws are a part of f. stages.pattern says
+    what pushes, pulls and slips at the start; stages.taken (4,) J becomes what the powers took.
     """
     dofs = flat.dof_parent.shape[0]
     pivots, u, first, right, matrix = scratch.pivots, scratch.u, scratch.first, scratch.right, scratch.matrix
     one, two, three, four = scratch.stage_1, scratch.stage_2, scratch.stage_3, scratch.stage_4
     stages.taken[:] = 0.0
     # choose the independent coordinates of this step, and their rates
-    impedance_efforts(drives, q, v, effort)
-    status, _ = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
+    status = driven_accelerations(flat, drives, q, v, effort, work, reduction, False)
     if status != REGULAR:
         return status
     hold_contacts(flat.route_elements, flat.routed_cables, work.route_state, True)

@@ -70,9 +70,7 @@ def test_observer_of_a_light_finger_follows_it_in_long_steps():
     simulation, observer = Simulation(robot, integrator="rk4"), MechanismObserver(robot)
     held, before = simulation.observe().efforts["winch"], simulation.state.q
     observer.update(0.0, simulation.observe().positions, {"winch": held})
-    state, estimate, errors = run(
-        simulation, observer, 80, lambda time: {"winch": held - 0.01 * np.sin(20.0 * time)}
-    )  # between 0.3 and 3 N
+    state, estimate, errors = run(simulation, observer, 80, lambda time: {"winch": held - 0.01 * np.sin(20.0 * time)})
     assert np.max(np.abs(state.q - before)) > 0.05
     assert max(errors) < 2e-3
     np.testing.assert_allclose(estimate.q, state.q, atol=2e-4)
