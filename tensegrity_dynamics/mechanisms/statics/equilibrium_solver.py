@@ -49,6 +49,9 @@ SOFTEST_SINKING = 0.05
 """Of the size of what touches the ground: how far the whole load sinks one point into the softest ground."""
 STIFFER = 10.0
 """From one ground to the next one."""
+ROUNDINGS = 32.0
+"""Last digits by which the length of a strand may be wrong: it is a sum of projected positions and arcs, each of them
+rounded, of coordinates that are rounded themselves."""
 SLIDES = 1e-7
 """Part, and N, by which tensions beside a contact may be beyond what friction holds."""
 OVERSHOT = 0.5
@@ -368,13 +371,14 @@ class MechanismEquilibriumSolver:
         return found, worst, steps + more, is_there
 
     def _rounding(self, q: NDArray) -> float:
-        """N or N m: what the last digit of a position changes of the forces of the ground and of routed cables, which
+        """N or N m: what the last digits of positions change of the forces of the ground and of routed cables, which
         no search gets below; `_residual` was called at q just before."""
         found, digit = 0.0, float(np.finfo(np.float64).eps)
         if self.mechanism.routes:
             strands = self._work.route_state[self._work.route_state[:, STRAIN] > 0.0]
             reach = max(float(np.abs(self._work.position).max(initial=0.0)), float(strands[:, LENGTH].max(initial=0.0)))
-            found += digit * reach * float(np.sum(strands[:, TENSION] / (strands[:, STRAIN] * strands[:, REST_NOW])))
+            stiffness = float(np.sum(strands[:, TENSION] / (strands[:, STRAIN] * strands[:, REST_NOW])))
+            found += ROUNDINGS * digit * reach * stiffness
         if self.mechanism.touches and self._ground is not None:
             centres = point_centres(self.mechanism, q)
             reach = float(np.abs(centres).max(initial=0.0))

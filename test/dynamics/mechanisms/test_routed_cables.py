@@ -130,6 +130,48 @@ def test_nothing_creeps_in_ten_seconds():
     assert routing.creep() < 1e-12
 
 
+def crane(falls: int, young: float, radius: float, height: float, mass: float) -> str:
+    """Robot file of a hook block that hangs on `falls` (even) lines of a rope from a drum."""
+    sheaves, route = range(falls // 2), ""
+    for k in sheaves:
+        route += f"      - {{body: hook, at: [{0.2 * k - 0.1}, 0, 0], radius: 0.05, side: -1, axis: [0, 1, 0]}}\n"
+        if k < falls // 2 - 1:
+            route += f"      - {{body: world, at: [{0.2 * k}, 0, {height}], radius: 0.05, side: 1, axis: [0, 1, 0]}}\n"
+    return f"""
+kind: mechanism
+name: crane
+gravity: [0, 0, -9.81]
+bodies: {{drum: {{mass: 8, inertia: [0.1, 0.1, 0.1]}}, hook: {{mass: {mass}, inertia: [1, 1, 1]}}}}
+joints:
+  - {{name: drumJt, kind: revolute, parent: world, body: drum, axis: [0, 1, 0], frame: {{at: [-0.5, 0, {height}]}}}}
+  - {{name: slide, kind: prismatic, parent: world, body: hook, axis: [0, 0, 1], frame: {{at: [0, 0, 1]}}}}
+routed_cables:
+  - name: rope
+    young: {young}
+    cable_radius: {radius}
+    tension: 150
+    route:
+      - {{joint: drumJt, radius: 0.08, side: 1}}
+{route}      - {{body: world, at: [{0.1 * falls - 0.1}, 0, {height}]}}
+actuators:
+  - {{name: winch, drives: drumJt, position: [-60, 60], rate: 3, effort: 600}}
+"""
+
+
+@given(
+    falls=st.sampled_from([2, 4, 6, 8]), young=st.floats(1e9, 2e11), radius=st.floats(0.001, 0.008),
+    height=st.floats(2.0, 30.0), mass=st.floats(5.0, 500.0), turn=st.floats(-3.0, 3.0),
+)  # fmt: skip
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_a_crane_rests_on_all_its_falls(falls, young, radius, height, mass, turn):
+    robot = parse_robot(crane(falls, young, radius, height, mass))
+    model = robot.model_as(MechanismModel)
+    shape = MechanismEquilibriumSolver(robot.mechanism, ["drumJt"]).solve(model.start, {"drumJt": turn})
+    weight = 9.81 * mass
+    assert abs(shape.effort[0]) / 0.08 * falls >= weight  # lines that lean carry somewhat more
+    assert shape.residual < 1e-9 * (weight + np.pi * radius**2 * young)
+
+
 @pytest.mark.parametrize("sheaves", [1, 4, 11])
 def test_a_block_and_tackle_shares_its_load_among_its_lines(sheaves):
     found = routing.tackle(sheaves)
