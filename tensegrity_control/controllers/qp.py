@@ -95,6 +95,8 @@ MISSED = 1.5
 """Periods between two commands above which one counts as missing."""
 FADE = 1.0
 """Time in which tensions change from their initial to their desired values [s]."""
+SPARING, SPARED_LESS = 0.85, 0.95
+"""Fractions of effort limits up to which floors rise from lower initial tensions, and from which on they fall back."""
 SHARED = 2.0
 """Factor on the actuator rates that the output needs: free motions and tensions need actuator motion, too."""
 STUCK = 1.0
@@ -334,6 +336,7 @@ class QPController(SampledController):
         self._at, self._stiff, self.solution = q, None, None
         self.set_gains()
         self._began_at = self._last_time = self._last_acts = time
+        self._begun, self._rises = 0.0, bool(np.any(self.bounds.start < self.bounds.floor))
         self._learned.force[:] = 0.0
         self._rate_seen = self._last_effort = self._last_command = self.solution = None
         self._pending.clear()
@@ -934,10 +937,23 @@ class QPController(SampledController):
         """Set floors and desired tensions; `left` is the fraction of their initial transition that remains."""
         self.bounds.fill(self._gains["floor_margin"], self._gains["level"], left)
 
+    def _left_of_start(self) -> float:
+        """Part of the transition from the initial tensions that remains, one period later than at the last call.
+
+        Floors above initial tensions rise only as far as the efforts allow: they cost all cables tension, and a robot
+        whose actuators are at their limits is held no more.
+        """
+        used = 0.0 if self._last_effort is None else float(np.max(np.abs(self._last_effort) / self._effort))
+        if used < SPARING or not self._rises:
+            self._begun = min(self._begun + self._timing.elapsed / FADE, 1.0)
+        elif used > SPARED_LESS:
+            self._begun = max(self._begun - self._timing.elapsed / FADE, 0.0)
+        return remaining(self._begun)
+
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Set the bounds of this period: tensions that still rise to their floors, efforts, actuator motion."""
         program = self.program
-        left = remaining((time - self._began_at) / FADE)
+        left = self._left_of_start()
         if left > 0.0 or self._bounded is not self._gains:
             self._set_tensions(left)
             self._bounded = self._gains if left == 0.0 else None
@@ -1023,7 +1039,7 @@ class QPController(SampledController):
 
     def relaxed(self) -> tuple[str, ...]:
         """Names of the constraints that the last period relaxed; empty where all were met."""
-        found = [each for each in (self._note, self._guard.reason) if each]
+        found = [each for each in (self._note, self._guard.reason, self._low_floors()) if each]
         solution = self.solution
         if solution is not None:
             found += [f"{what} by {by:.3g}" for what, by in solution.broken]
@@ -1032,6 +1048,20 @@ class QPController(SampledController):
                 missing = float(np.linalg.norm(solution.missing))
                 found.append(f"tracking by {missing:.3g} m/s^2: {', '.join(solution.active)}")
         return tuple(found)
+
+    def _low_floors(self) -> str:
+        """What says that floors cannot be reached from the initial tensions; else empty."""
+        if not self._rises or self._begun >= 1.0 or self._last_time < self._began_at + 2.0 * FADE:
+            return ""
+        low = [
+            name
+            for name, least, floor in zip(self.equations.cables, self.bounds.low, self.bounds.floor, strict=True)
+            if least < floor
+        ]
+        used = np.abs(np.zeros_like(self._effort) if self._last_effort is None else self._last_effort) / self._effort
+        return (
+            f"floors of {', '.join(low)}: {self.names[int(np.argmax(used))]} has no more effort for them" if low else ""
+        )
 
     @property
     def singularity_distance(self) -> float:
