@@ -81,6 +81,7 @@ from .loop_bandwidth import DELAYED, LAGS, ON_SERVOS, affordable, bandwidth_of
 from .output_task import Limits, OutputPath, OutputTask, measure_errors
 from .pending_commands import PendingCommands, Sent
 from .sampled_controller import SampledController
+from .sampled_velocity import SampledVelocity
 from .set_points import CORRECTED, fill_set_points
 from .settled_output import SettledOutput
 from .singularity_guard import SingularityGuard
@@ -242,6 +243,7 @@ class QPController(SampledController):
         self._timing = CommandTiming(period, self._oldest)
         self._pending = PendingCommands(self._lead)
         self._learned = LearnedForce(self._rows.size)
+        self._sampled = SampledVelocity(robot.mechanism)
         self._fill_bounds, self._measure_errors = QuickCall(fill_bounds), QuickCall(measure_errors)
         self._none, self._still_turn = np.zeros(self._rows.size), np.zeros(3)
         self._set_points = QuickCall(fill_set_points)
@@ -338,6 +340,7 @@ class QPController(SampledController):
         self._began_at = self._last_time = self._last_acts = time
         self._begun, self._rises = 0.0, bool(np.any(self.bounds.start < self.bounds.floor))
         self._learned.force[:] = 0.0
+        self._sampled.forget()
         self._rate_seen = self._last_effort = self._last_command = self.solution = None
         self._pending.clear()
         self.bounds.reserve[:] = 0.0
@@ -653,6 +656,7 @@ class QPController(SampledController):
         if timing.elapsed > (FRESHNESS if self._impedance is not None else self._oldest):  # the command has expired
             self._begin_stretch(q, v)
             self._pending.clear()
+        v = self._sampled.steady(time, q, v, MISSED * self.period, self._bandwidth)
         before = q, v
         q, v, changed = self._moved_on(q, v, time, acts)
         if self._last_effort is not None:
@@ -860,6 +864,7 @@ class QPController(SampledController):
         self._answer.forget()
         self._more_late, self._rate_seen = 0.0, None
         self._last_time = self._last_acts = time - self.period
+        self._sampled.forget()
         self._timing.begin_anew()
         if self._bound_for is None or self._phase == "stopped":
             return

@@ -1,0 +1,78 @@
+"""Velocities without the ripple that a sampled control sees as a steady motion.
+
+Set points that jump at every command excite the vibrations of stiff cables. Where these are about as fast as the
+control, every sample finds them at the same phase: the velocities of the samples differ from the mean velocity, by a
+part that stands still although the robot vibrates. A loop that takes it for motion answers with commands that excite
+more of it. In smooth motion the mean of two sampled velocities is that of the positions over the time T between them,
+so that the ripple r follows from both:
+
+    r' = w ((v_k + v_(k-1)) / 2 - (q_k - q_(k-1)) / T - r)
+
+with the bandwidth w of the loop. For smooth motion r is of the order of T^2 times the jerk.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensegrity_dynamics.mechanisms.mechanism import Mechanism
+from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
+from tensegrity_dynamics.numerics.types import Array
+
+
+@allocation_free
+def take_out_ripple(q, v, last_q, last_v, columns, elapsed, share, ripple, result):
+    """Let the ripple (n,) follow what two samples show, and fill result (nv,) with v less the ripple.
+
+    Args:
+        q, v, last_q, last_v: (nq,) and (nv,) of this sample and of the last one. columns: (2, n) of coordinates in q
+            and in v. elapsed: s between both; 0 where there is no last one. share: by which the ripple follows.
+    """
+    for k in range(v.shape[0]):
+        result[k] = v[k]
+    for n in range(ripple.shape[0]):
+        a, b = columns[0, n], columns[1, n]
+        if elapsed > 0.0:
+            ripple[n] += share * (0.5 * (v[b] + last_v[b]) - (q[a] - last_q[a]) / elapsed - ripple[n])
+        result[b] -= ripple[n]
+
+
+class SampledVelocity:
+    """See the module.
+
+    Args:
+        mechanism: whose joints without quaternions are watched.
+
+    Attributes:
+        ripple: (n,) rad/s or m/s of their coordinates.
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        columns = []
+        for joint in mechanism.joints:
+            at, moves = mechanism.positions_of(joint.name), mechanism.velocities_of(joint.name)
+            if at.stop - at.start == moves.stop - moves.start:
+                columns += zip(range(at.start, at.stop), range(moves.start, moves.stop), strict=True)
+        self._columns = np.array(columns, dtype=np.int64).reshape(-1, 2).T.copy()
+        self.ripple = np.zeros(self._columns.shape[1])
+        self._last_time = -np.inf
+        self._last_q, self._last_v = np.zeros(mechanism.position_count), np.zeros(mechanism.velocity_count)
+        self._take_out = QuickCall(take_out_ripple)
+
+    def forget(self) -> None:
+        """Know of no ripple and no sample."""
+        self.ripple[:] = 0.0
+        self._last_time = -np.inf
+
+    def steady(self, time: float, q: Array, v: Array, longest: float, bandwidth: float) -> Array:
+        """(nv,) v of a sample (nq,), (nv,) at a time [s] without its ripple.
+
+        Args:
+            longest: s from one sample to the next, above which the two say nothing. bandwidth: w [1/s].
+        """
+        result, elapsed = np.empty_like(v), time - self._last_time
+        elapsed = elapsed if elapsed <= longest else 0.0
+        share, self._last_time = min(1.0, bandwidth * elapsed), time
+        self._take_out(q, v, self._last_q, self._last_v, self._columns, elapsed, share, self.ripple, result)
+        self._last_q[:], self._last_v[:] = q, v
+        return result
