@@ -137,11 +137,8 @@ class FreeMotions:
 
     def _directions(self) -> tuple[Array, Array]:
         """Z (n, m), orthonormal, and G (nv, n) at the last `update`."""
-        equations, arrays = self._program.equations, self._program.equations.arrays
-        rows = np.vstack((arrays.stretch, arrays.jacobian))
-        size = np.linalg.norm(rows, axis=1)
-        _, values, turned = np.linalg.svd(rows / np.where(size > 0.0, size, 1.0)[:, None])
-        return turned[int(np.sum(values > DEPENDENT)) :].T, equations.reduction.basis[:, : equations.count]
+        equations = self._program.equations
+        return equations.free_directions(), equations.reduction.basis[:, : equations.count]
 
     def _fastest(self, held: Array | None = None) -> tuple[float, Array]:
         """r, and the velocities (nv,) of that motion; with efforts (a,) that are held nothing is damped."""

@@ -690,7 +690,7 @@ class QPController(SampledController):
         self._learn(time, rate if changed is None else rate - changed, w)
         effort = None if self.solution is None else self.solution.effort
         if not self._settled.needed:
-            desired = self._guard.keep(desired, q, v, half, w, self.motion_limits[1], effort)
+            desired = self._guard.keep(desired, q, v, half, w, self._strongest, effort)
         if self._leads and tracker.shapes is not None:  # free motions and self-stress follow the shapes at rest
             shape, self.bounds.start = tracker.shape(here[0])
             self._free.aim(shape)
@@ -1115,7 +1115,9 @@ class QPController(SampledController):
         translations, turns = both
         self.motion_limits = translations or turns or self.motion_limits
         self._turn_limits = turns or self._turn_limits
-        self._fastest = np.where(self._rows < 3, self.motion_limits[0], self._turn_limits[0])
+        self._fastest, self._strongest = np.where(
+            self._rows < 3, np.array(self.motion_limits)[:, None], np.array(self._turn_limits)[:, None]
+        )
         if translations and turns:
             self._weights[task.turn_rows] = translations[0] / turns[0]
 

@@ -37,6 +37,8 @@ NEAR = 4.0
 """Margins within which the gradient is looked at."""
 FORESEEN = 6.0
 """Time constants of the output's loop from which on it is near, too, at the rate at which it approaches."""
+IN_MOTION = 0.5
+"""Of the headroom at the start: what efforts that brake a motion may leave more than those that hold the output."""
 FAR_LOOKS = 4
 """Periods after which the distance is looked at again where it is not near."""
 STEP, SMALL_STEP = 1e-3, 1e-5
@@ -141,13 +143,13 @@ class SingularityGuard:
         return []
 
     def keep(
-        self, desired: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: float, effort: Array | None
+        self, desired: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: Array, effort: Array | None
     ) -> Array:
         """(k,) the output's acceleration that is desired, as far as the law allows it.
 
         Args:
             desired: (k,) m/s^2, rad/s^2. q, v, ahead: of the last `equations.update`, which is made again.
-            bandwidth: 1/s of the output's loop. most: m/s^2 with which the output may brake.
+            bandwidth: 1/s of the output's loop. most: (k,) m/s^2, rad/s^2 with which it may brake.
             effort: (a,) of the last period: where it leaves more than the reserve at the start, nobody needs to look at
                 the least one.
         """
@@ -168,7 +170,7 @@ class SingularityGuard:
         size = float(slope @ away)
         if not size > 0.0:
             return desired
-        gap, brake, pace = distance - self.margin, most * float(np.linalg.norm(slope)), 0.5 * bandwidth
+        gap, brake, pace = distance - self.margin, float(np.linalg.norm(most * slope)), 0.5 * bandwidth
         soft = brake / pace
         allowed = pace * gap if gap < 0.0 else float(np.sqrt(2.0 * brake * gap + soft * soft)) - soft
         steepness = pace if gap < 0.0 else brake / (allowed + soft)
@@ -196,7 +198,8 @@ class SingularityGuard:
         if self._headroom_start > 0.0 and effort is not None:
             before, self._above = self._above, self.headroom.least(effort) / self._headroom_start
             within = self._near(before - self._above if np.isfinite(before) else 0.0, elapsed, bandwidth)
-            headroom = self.headroom.value() / self._headroom_start if self._above <= within else np.inf
+            close = self._above <= within + IN_MOTION
+            headroom = self.headroom.value() / self._headroom_start if close else np.inf
             self.distance = min(self._apart, headroom)
             self._by_floors = headroom <= within and not (near and self._apart < headroom)
             if self._by_floors:

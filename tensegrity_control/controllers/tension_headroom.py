@@ -7,7 +7,8 @@ to output and tensions (`tight_cables`),
 
     headroom z = max z   s.t.   y'' = b_0 + B u = 0,   T_low + z S <= T_0 + T_1 u,   |u| <= U,
 
-S the floors. It falls to zero at the border, and is below zero beyond. Self-stress lifts all cables where the same
+S the floors. y are the output and those free motions that efforts move: tensions that let one of these go are not those
+of a robot at rest. z falls to zero at the border, and is below zero beyond. Self-stress lifts all cables where the same
 program without b_0, T_0 and T_low has a solution above zero.
 """
 
@@ -26,6 +27,8 @@ CURVED = 1e-6
 """Of the squared unknowns beside z: what makes the program strictly convex."""
 WITHOUT_FLOOR = 0.1
 """Of the mean tension: what counts as the floor of cables that have none."""
+MOVED = 1e-6
+"""Of the largest acceleration by efforts, below which they do not move a row."""
 LIFTS = 1e-4
 """z of a self-stress from which on it lifts all cables."""
 
@@ -44,7 +47,9 @@ class TensionHeadroom:
     def __init__(self, equations: TightCables, effort: Array, low: Array) -> None:
         self._equations, self._effort, self.low = equations, effort, low
         cables, inputs = equations.arrays.tension_1.shape
-        outputs = equations.arrays.output_1.shape[0]
+        self._outputs = equations.arrays.output_1.shape[0]
+        self._free = max(0, equations.count - cables - self._outputs)
+        outputs = self._outputs + self._free
         self._scale, self.hangs, self._last = np.ones(cables), False, 0.0
         self._program = program = QuadraticProgram(
             CURVED * np.eye(inputs + 1), np.zeros(inputs + 1), np.zeros((outputs, inputs + 1)), np.zeros(outputs),
@@ -64,13 +69,13 @@ class TensionHeadroom:
         without = WITHOUT_FLOOR * float(np.mean(np.abs(tension)))
         self._scale = np.where(self.low > 0.0, self.low, without if without > 0.0 else 1.0)
         self._last = 0.0
-        self.hangs = self._solve(np.zeros(self._program.b.size), np.zeros(self._scale.size)) < LIFTS
+        self.hangs = self._solve(np.zeros(self._scale.size), 0.0) < LIFTS
         self._last = 0.0
 
     def value(self) -> float:
         """z at the state of the last `update`; that of the last look where no solver comes to an end."""
         arrays = self._equations.arrays
-        self._last = self._solve(-arrays.output_0, self.low - arrays.tension_0)
+        self._last = self._solve(self.low - arrays.tension_0, 1.0)
         return self._last
 
     def least(self, effort: Array) -> float:
@@ -84,12 +89,21 @@ class TensionHeadroom:
         above = (arrays.tension_0 + arrays.tension_1 @ self._held - self.low) / self._scale
         return self._equations.cables[int(np.argmin(above))]
 
-    def _solve(self, output: Array, floors: Array) -> float:
+    def _solve(self, floors: Array, loaded: float) -> float:
+        """z above floors (c,) [N], with weight and motion as they are (`loaded` 1) or without (0)."""
         arrays, program = self._equations.arrays, self._program
         inputs = self._effort.size
-        program.A[:, :inputs], program.b[:] = arrays.output_1 * self._effort, output
+        program.A[:], program.b[:] = 0.0, 0.0
+        program.A[: self._outputs, :inputs], program.b[: self._outputs] = arrays.output_1, -arrays.output_0
+        if self._free:
+            free = self._equations.free_directions()[:, : self._free].T
+            rows = slice(self._outputs, self._outputs + len(free))
+            program.A[rows, :inputs], program.b[rows] = free @ arrays.rate_1, -free @ arrays.rate_0
+        program.A[:, :inputs] *= self._effort
+        program.b[:] *= loaded
         size = np.max(np.abs(program.A), axis=1)
-        size[~(size > 0.0)] = 1.0
+        still = ~(size > MOVED * np.max(size, initial=0.0))
+        program.A[still], program.b[still], size[still] = 0.0, 0.0, 1.0
         program.A[:] /= size[:, None]
         program.b[:] /= size
         program.C[:, :inputs] = arrays.tension_1 * self._effort / self._scale[:, None]

@@ -48,6 +48,8 @@ from .held_resistances import hold_loop_resistances, hold_tree_resistances
 from .sliding_floors import sliding_floors
 
 REGULAR, SINGULAR_LOOPS, SINGULAR_MASS, SINGULAR_CABLES = 0, 1, 2, 3
+DEPENDENT = 1e-9
+"""Part of the largest singular value from which on rows count as independent."""
 LARGEST_ENTRY = 20.0
 """Entry of G, relative to the largest one at the last choice of pivots, above which the pivots are chosen again."""
 
@@ -646,6 +648,13 @@ class TightCables:
         rates = arrays.rate_0 + arrays.rate_1 @ effort
         change = time * (reduction.basis[:, : self.count] @ rates + reduction.offset)
         return self.moved(q, v + 0.5 * change, time), v + change, time * (arrays.output_0 + arrays.output_1 @ effort)
+
+    def free_directions(self) -> Array:
+        """(n, m) orthonormal rates of w at the last `update` that move neither the output nor a cable's stretch."""
+        rows = np.vstack((self.arrays.stretch, self.arrays.jacobian))
+        size = np.linalg.norm(rows, axis=1)
+        _, values, turned = np.linalg.svd(rows / np.where(size > 0.0, size, 1.0)[:, None])
+        return np.asarray(turned[int(np.sum(values > DEPENDENT)) :].T)
 
     def without_stretching(self, v: Array) -> Array:
         """v (nv,) without the stretch rates of the cables and the motion coupled to them at zero momentum of the rest.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from qp_loop import BALL_MAST, loop, robot_named
 
 from tensegrity_control.controllers.output_task import OutputPath, OutputTask
-from tensegrity_control.inverse_kinematics.pose_goal import make_goal, rotation_error_rate
+from tensegrity_control.inverse_kinematics.pose_goal import PoseGoal, make_goal, rotation_error_rate
 from tensegrity_control.trajectories.online import OnlineMotion
 from tensegrity_control.trajectories.time_scaling import Progress
 from tensegrity_dynamics.errors import TensegrityError
@@ -168,27 +168,50 @@ def test_platforms_go_round_their_tours(name, angle):
             assert worst[0] < 1e-4 and worst[1] < angle and max(end) < 3e-5
 
 
-@pytest.mark.long
-def test_a_turn_about_one_axis_is_led_while_the_others_stay_free(monkeypatch):
-    variants = Variants()
+def turning_loop(monkeypatch) -> qp_loop.Loop:
+    """The manipulator with `rz` among what it controls, two motions left free, at rest."""
 
     def change(blocks):
         blocks["outputs"][0]["controlled"] = ["x", "y", "z", "rz"]
         del blocks["provenance"]
 
+    variants = Variants()
     robot = load_robot(str(variants.file("manipulator", change)))
     monkeypatch.setattr(qp_loop, "robot_named", lambda _: robot)
     made = qp_loop.loop("manipulator")
     made.run(1.2)
+    return made
+
+
+def turned_goal(made: qp_loop.Loop, offset, turn: float) -> PoseGoal:
     position, quaternion = made.look().pose
-    turned = quaternion_from_matrix(matrix_from_vector([0.0, 0.0, 0.15]) @ matrix_from_quaternion(quaternion))
-    goal = make_goal(robot.output, position + [0.02, 0.01, -0.03], turned)
+    turned = quaternion_from_matrix(matrix_from_vector([0.0, 0.0, turn]) @ matrix_from_quaternion(quaternion))
+    return make_goal(made.control.robot.output, position + np.array(offset), turned)
+
+
+def test_a_turn_about_one_axis_is_led_while_the_others_stay_free(monkeypatch):
+    made = turning_loop(monkeypatch)
+    goal = turned_goal(made, [0.02, 0.01, -0.02], 0.08)
     accepted = made.control.begin(made.time, made.control.plan_goal(made.time, goal))
     _, tensions = made.run(accepted.duration + 0.6)
     pose = made.look().pose
     assert np.max(np.abs(goal.error(pose))) < 1e-6
     assert np.linalg.norm(pose_error(goal.pose, pose)[3:5]) > 0.01  # tilted as it likes
     assert np.min(tensions) > 0.99 * 5.0
+
+
+@pytest.mark.parametrize("offset", [(0.02, 0.01, -0.03), (0.0, 0.0, 0.0), (0.03, -0.02, -0.02)])
+def test_a_turn_beyond_the_floors_stops_at_their_border_and_stays_there(monkeypatch, offset):
+    made = turning_loop(monkeypatch)
+    goal = turned_goal(made, offset, 0.15)
+    accepted = made.control.begin(made.time, made.control.plan_goal(made.time, goal))
+    _, on_the_way = made.run(accepted.duration + 2.0)
+    before = made.look().pose
+    _, at_rest = made.run(2.0)
+    assert min(on_the_way.min(), at_rest.min()) > 0.99 * 5.0
+    assert np.max(np.abs(pose_error(before, made.look().pose))) < 2e-3
+    assert any("comes to its floor" in each for each in made.control.relaxed())
+    assert 0.005 < np.max(np.abs(goal.error(before))) < 0.1
 
 
 def test_a_path_that_turns_more_than_can_be_told_apart_is_refused():

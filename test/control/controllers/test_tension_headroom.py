@@ -9,6 +9,8 @@ from scipy.optimize import linprog
 
 from tensegrity_control.controllers.tension_headroom import TensionHeadroom
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.robots.load_robot import parse_robot
 
 LOAD = """
@@ -73,7 +75,25 @@ def test_headroom_is_that_of_a_linear_program(name):
     assert np.ptp(found) > 0.1
 
 
-@pytest.mark.parametrize("name", ["single_strut", "ball_mast", "manipulator"])
+@pytest.mark.parametrize("turn", [0.0, 0.3, -0.3])
+def test_where_free_motions_have_to_rest_too_headroom_is_what_the_equilibrium_leaves(turn):
+    robot = qp_loop.robot_named("manipulator")  # no self-stress: six cables, three outputs and three free motions
+    model = robot.model_as(MechanismModel)
+    joints = model.driven_joints(robot.actuators)
+    solver = MechanismEquilibriumSolver(robot.mechanism, joints)
+    start = solver.solve(model.start)
+    angles = {name: float(start.q[robot.mechanism.positions_of(name)][0]) for name in joints}
+    shape = solver.solve(start.q, {name: angle + turn * (-1) ** k for k, (name, angle) in enumerate(angles.items())})
+    equations, effort = TightCables(robot), np.array([each.effort for each in robot.actuators])
+    headroom = TensionHeadroom(equations, effort, equations.floors)
+    equations.update(shape.q, np.zeros(robot.mechanism.velocity_count))
+    headroom.begin(equations.tension)
+    assert headroom.hangs
+    least = np.min((equations.tension - equations.floors) / equations.floors)
+    assert headroom.value() == pytest.approx(least, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["single_strut", "ball_mast"])
 def test_where_self_stress_lifts_all_cables_nothing_hangs(name):
     equations = TightCables(qp_loop.robot_named(name))
     effort = np.array([each.effort for each in equations.robot.actuators])
