@@ -8,7 +8,8 @@ to output and tensions (`tight_cables`),
     headroom z = max z   s.t.   y'' = b_0 + B u = 0,   T_low + z S <= T_0 + T_1 u,   |u| <= U,
 
 S the floors. y are the output and those free motions that efforts move: tensions that let one of these go are not those
-of a robot at rest. z falls to zero at the border, and is below zero beyond. Self-stress lifts all cables where the same
+of a robot at rest. (Free motions of robots with routed cables are led by shapes at rest and do not count.) z falls to
+zero at the border, and is below zero beyond. Self-stress lifts all cables where the same
 program without b_0, T_0 and T_low has a solution above zero.
 """
 
@@ -48,7 +49,8 @@ class TensionHeadroom:
         self._equations, self._effort, self.low = equations, effort, low
         cables, inputs = equations.arrays.tension_1.shape
         self._outputs = equations.arrays.output_1.shape[0]
-        self._free = max(0, equations.count - cables - self._outputs)
+        led = len(equations.parts.strands) > 0  # by shapes at rest, whose tensions the goal's check has looked at
+        self._free = 0 if led else max(0, equations.count - cables - self._outputs)
         outputs = self._outputs + self._free
         self._scale, self.hangs, self._last = np.ones(cables), False, 0.0
         self._program = program = QuadraticProgram(
