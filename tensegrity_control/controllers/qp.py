@@ -96,7 +96,9 @@ MISSED = 1.5
 """Periods between two commands above which one counts as missing."""
 FADE = 1.0
 """Time in which tensions change from their initial to their desired values [s]."""
-SPARING, SPARED_LESS = 0.85, 0.95
+RETREAT = 0.1
+"""Time in which raised floors fall back to initial tensions where efforts come to their limits [s]."""
+SPARING, SPARED_LESS = 0.8, 0.9
 """Fractions of effort limits up to which floors rise from lower initial tensions, and from which on they fall back."""
 SHARED = 2.0
 """Factor on the actuator rates that the output needs: free motions and tensions need actuator motion, too."""
@@ -952,7 +954,7 @@ class QPController(SampledController):
         if used < SPARING or not self._rises:
             self._begun = min(self._begun + self._timing.elapsed / FADE, 1.0)
         elif used > SPARED_LESS:
-            self._begun = max(self._begun - self._timing.elapsed / FADE, 0.0)
+            self._begun = max(self._begun - self._timing.elapsed / RETREAT, 0.0)
         return remaining(self._begun)
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
