@@ -42,6 +42,9 @@ READY = "ready: "
 
 PARENT = {END_WITH_PARENT: str(os.getpid())}
 """Whatever ends launch, even SIGKILL, ends its nodes."""
+SIGTERM_TIMEOUT = "2"
+"""s from Ctrl-C until launch sends SIGTERM to a node that is still there (5 usually): one that started at that very
+moment has not heard the SIGINT of the terminal, and all are to be gone within five seconds."""
 RVIZ = "rviz"
 
 
@@ -135,6 +138,7 @@ def _node(process: ProcessDescription, graph: NodeGraph) -> list[Any]:
         output="screen",
         additional_env=PARENT,
         on_exit=_at_end(process, graph, words),
+        sigterm_timeout=LaunchConfiguration("sigterm_timeout", default=SIGTERM_TIMEOUT),
         **_settings(process),
     )
     listener = OnProcessIO(target_action=node, on_stdout=words.hear, on_stderr=words.hear)
