@@ -43,6 +43,9 @@ COMMANDS = {
 
 DISK_REFUSES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """Errors of the disk, such as where a function that was compiled is to be kept."""
+ENDED_AT_ONCE = ("compile",)
+"""Commands that a signal may end anywhere: exceptions are lost within LLVM and come out as others, and what is compiled
+is stored in whole files."""
 STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": "rich", "pretty_exceptions_enable": False}
 
 
@@ -62,7 +65,7 @@ class LazyGroup(TyperGroup):
         except ModuleNotFoundError as error:
             action = _unavailable(error)
             settings = {"ignore_unknown_options": True, "allow_extra_args": True}
-        if signal.getsignal(signal.SIGINT) is end_at_once:
+        if signal.getsignal(signal.SIGINT) is end_at_once and name not in ENDED_AT_ONCE:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if name in ("goal", "push", "payload"):

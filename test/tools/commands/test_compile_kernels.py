@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
+from patience import PATIENCE_S
 
 from tensegrity_dynamics.numerics.late_call import WITHOUT_COMPILATION
 
@@ -48,3 +52,17 @@ def test_what_leads_a_robot_is_compiled_before_it_moves():
     done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "", done.stdout
+
+
+@pytest.mark.parametrize("after", [6.0, *(pytest.param(each, marks=pytest.mark.long) for each in (3.0, 9.0, 14.0))])
+def test_compiling_ends_by_a_signal_without_a_traceback(tmp_path, after):
+    words = [sys.executable, "-m", "tensegrity_tools.cli", "compile", "single_strut"]
+    process = subprocess.Popen(
+        words, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True,
+    )  # fmt: skip
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + signal.SIGINT
+    assert "Traceback" not in said and "Error" not in said
