@@ -48,7 +48,7 @@ class SampledVelocity:
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
-        columns = []
+        columns: list[tuple[int, int]] = []
         for joint in mechanism.joints:
             at, moves = mechanism.positions_of(joint.name), mechanism.velocities_of(joint.name)
             if at.stop - at.start == moves.stop - moves.start:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import TensegrityError, unknown_name
 from ...estimation_interface import is_reading, without_time
@@ -137,7 +138,7 @@ class System:
     rows: Array
 
 
-def simulated_copy(robot: Robot, time_step: float | None, independent: Array) -> MechanismSimulator:
+def simulated_copy(robot: Robot, time_step: float | None, independent: NDArray[np.int64]) -> MechanismSimulator:
     """The copy of the mechanism that an observer simulates.
 
     Motions of light pulleys and fingers are so fast that explicit steps follow them at a multiple of real time only.

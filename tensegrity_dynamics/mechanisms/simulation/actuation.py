@@ -65,11 +65,10 @@ GROWTH = 1e-6
 
 CATCH_UP = impedance.CATCH_UP
 
-DRIVE_STATE = tuple("mode command set_point torque speed feed feed_forward stiffness damping age lead".split())
 Drives = namedtuple(
     "Drives",
-    f"q v low high rate effort {' '.join(DRIVE_STATE)} desired_acceleration compliance middle moving servo stiff "
-    "present earlier mobility column response servos gear",
+    "q v low high rate effort mode command set_point torque speed feed feed_forward stiffness damping age lead "
+    "desired_acceleration compliance middle moving servo stiff present earlier mobility column response servos gear",
 )
 """Arrays over the actuators. Fixed: indices in q and v, limits, and `gear`, the row of the resistance whose gear the
 actuator drives, or -1. State: mode, command, set point of the servo and torque; for set points that move on, the
@@ -78,6 +77,8 @@ impedances, the commanded and the present feed-forward, and the gains. The rest 
 set point and rate during a step, and `stiff` marks the actuators with an impedance. `servo` lists those with a servo,
 of which the equations of an implicit step contain the first `servos`. `present` and `earlier` are torques at the end
 and at the start of a part of a step."""
+DRIVE_STATE = Drives._fields[Drives._fields.index("mode") : Drives._fields.index("lead") + 1]
+"""Names of the arrays that hold the state."""
 
 
 def make_drives(
