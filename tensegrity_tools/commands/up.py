@@ -21,7 +21,7 @@ from ..output import console, print_json, print_table, table
 from ..runtime.choices import USES, Choices, check_ports, parameter_table, resolve
 from ..runtime.compiled_kernels import CompiledKernels
 from ..runtime.node_graph import NodeGraph
-from ..runtime.processes import NodeProcesses, own_domain, temporary_folder
+from ..runtime.processes import NodeProcesses, own_domain, temporary_folder, usual_domain
 from ..runtime.tour_time import for_tours
 from .arguments import JsonOption
 from .running_robot import need_ros
@@ -154,8 +154,15 @@ def up(
             graph = for_tours(graph) if tour else graph
             need_ros()
             _compile(kernels, robot, ending.check)
-            os.environ.update(own_domain())
+            chosen = "ROS_DOMAIN_ID" in os.environ
+            os.environ.update(usual_domain(shared=bool(namespace)))
             os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")
+            if not chosen and (domain := os.environ.get("ROS_DOMAIN_ID", "0")) != "0":
+                console.print(
+                    f"another robot runs on this computer, so that this one takes ROS domain {domain}; "
+                    f"in other terminals: export ROS_DOMAIN_ID={domain}",
+                    soft_wrap=True,
+                )  # fmt: skip
             nodes = NodeProcesses()
             release.callback(nodes.stop)
             ended = _run(nodes, graph, loaded, tour, stay, ending.check)

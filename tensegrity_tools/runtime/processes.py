@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -19,6 +20,13 @@ from typing import Any
 from tensegrity_dynamics.ending import follow_parent, hold_signals
 
 from .node_graph import NodeDescription, NodeGraph, ProcessDescription
+
+ALONE = {
+    "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+    # shared memory leaves locks behind where a process was killed, and then no message arrives
+    "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
+}
+"""Settings of a robot that is seen on this machine alone."""
 
 
 class NodeProcesses:
@@ -107,6 +115,28 @@ def _begin_node() -> None:
     follow_parent()
 
 
+def usual_domain(shared: bool = False) -> dict[str, str]:
+    """ROS domain 0 on this machine alone, where the user has chosen none: that of other terminals, `ros2` and RViz.
+
+    Where another process holds it by this function, `own_domain`, unless it may be `shared` (a robot in a namespace).
+    """
+    if "ROS_DOMAIN_ID" in os.environ:
+        return {}
+    if shared:
+        return {"ROS_DOMAIN_ID": "0", **ALONE}
+    path = Path(tempfile.gettempdir()) / "tensegrity_domain_0.lock"
+    try:
+        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)  # stays open as long as this process lives
+    except OSError:  # it belongs to another user
+        return own_domain()
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # another process has it
+        os.close(lock)
+        return own_domain()
+    return {"ROS_DOMAIN_ID": "0", **ALONE}
+
+
 def own_domain() -> dict[str, str]:
     """A ROS domain for this run alone, on this machine alone, where the user has chosen none.
 
@@ -122,10 +152,5 @@ def own_domain() -> dict[str, str]:
                 probe.bind(("127.0.0.1", 7400 + 250 * domain + 10))
             except OSError:
                 continue
-        return {
-            "ROS_DOMAIN_ID": str(domain),
-            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-            # shared memory leaves locks behind where a process was killed, and then no message arrives
-            "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
-        }
+        return {"ROS_DOMAIN_ID": str(domain), **ALONE}
     return {}

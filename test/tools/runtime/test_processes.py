@@ -9,7 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tensegrity_tools.runtime.processes import temporary_folder
+import pytest
+
+from tensegrity_tools.runtime.processes import temporary_folder, usual_domain
 
 KEEP = """
 from tensegrity_tools.runtime.processes import temporary_folder
@@ -35,3 +37,40 @@ def test_folders_of_killed_processes_are_removed_by_the_next_one_and_no_others()
                 assert Path(mine).is_dir() and foreign.is_dir() and str(os.getpid()) in mine
     finally:
         foreign.rmdir()
+
+
+DOMAIN = """
+import os, sys
+from tensegrity_tools.runtime.processes import usual_domain
+print(usual_domain().get("ROS_DOMAIN_ID", "chosen"), flush=True)
+sys.stdin.read()
+"""
+
+
+def usual_domain_of_a_namespace() -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("ROS_DOMAIN_ID", raising=False)
+        return usual_domain(shared=True)["ROS_DOMAIN_ID"]
+
+
+def test_one_robot_runs_in_the_domain_of_other_terminals_and_further_ones_in_their_own(tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    chosen = environment.pop("ROS_DOMAIN_ID", "7")
+
+    def begin(more):
+        return subprocess.Popen(
+            [sys.executable, "-c", DOMAIN], env={**environment, **more}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+
+    def domain(process):
+        return process.stdout.readline().strip()
+
+    with begin({}) as first:
+        assert domain(first) == "0"
+        with begin({}) as second, begin({"ROS_DOMAIN_ID": chosen}) as third:
+            assert domain(second) not in ("0", "chosen")
+            assert domain(third) == "chosen"
+            assert usual_domain_of_a_namespace() == "0"
+    with begin({}) as after:
+        assert domain(after) == "0"
