@@ -1,6 +1,7 @@
-"""Plans that are made in a thread of their own can be called off: they ask at every step whether somebody did.
+"""Cancellation of plans that are computed in a thread: they check at every step whether they were cancelled.
 
-What computes for long calls `checkpoint` wherever it can be left; in a thread that nobody can call off it does nothing.
+Long computations call `checkpoint` at every point where they can be interrupted; in a thread without cancellation it
+does nothing.
 """
 
 from __future__ import annotations
@@ -13,31 +14,32 @@ _own = threading.local()
 
 
 class PlanCancelledError(Exception):
-    """The plan was called off while it was made; says by what.
+    """The plan was cancelled while it was computed; the message contains the reason.
 
-    No TensegrityError, for a search that tries another step after such an error must not do so after this one.
+    It is no TensegrityError, since a search that tries another step after a TensegrityError must not do so after this
+    one.
     """
 
 
 class Cancellation:
-    """A request to give up a plan, from any thread."""
+    """Request to cancel a plan, from any thread."""
 
     def __init__(self) -> None:
         self._reason = ""
 
     def cancel(self, reason: str) -> None:
-        """Call the plan off; the first reason stays."""
+        """Cancel the plan; the first reason is kept."""
         self._reason = self._reason or reason
 
     @property
     def reason(self) -> str:
-        """Why it was called off, "" where nobody did."""
+        """Reason of the cancellation, "" if there is none."""
         return self._reason
 
 
 @contextmanager
 def can_be_cancelled(by: Cancellation) -> Iterator[None]:
-    """What this thread computes in this context can be called off."""
+    """Context in which computations of this thread can be cancelled."""
     before = getattr(_own, "cancellation", None)
     _own.cancellation = by
     try:
@@ -47,7 +49,7 @@ def can_be_cancelled(by: Cancellation) -> Iterator[None]:
 
 
 def checkpoint() -> None:
-    """Raise PlanCancelledError where somebody has called off what this thread computes."""
+    """Raise PlanCancelledError if the computation of this thread was cancelled."""
     cancellation = getattr(_own, "cancellation", None)
     if cancellation is not None and cancellation.reason:
         raise PlanCancelledError(f"the plan was given up: {cancellation.reason}")

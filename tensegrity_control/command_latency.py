@@ -1,9 +1,10 @@
-"""How long after the state that it answers a command acts: measured from the plant's reports, as stated until then.
+"""Command latency: time from the state that a command answers until the command acts, measured from reports of the
+plant.
 
-The plant says of each command from when on it acts. What lies between the newest reading that was known when the
-command was sent and that time is the delay of the actuators, whatever it consists of; its median over the last commands
-is what the next one is expected to need. What has passed between a state and that reading comes on top, and is known
-for each state.
+The plant reports when each command starts to act. The delay of the actuators is the time from the newest reading at the
+moment of sending until then, whatever it consists of. Its median over the last commands is the expected delay of the
+next command; until a delay has been measured, the stated value is used. The time from a state to the newest reading
+comes in addition and is available for each state.
 """
 
 from __future__ import annotations
@@ -12,67 +13,67 @@ import math
 from collections import deque
 
 KEPT = 64
-"""Commands of which it is remembered when they were sent."""
+"""Number of commands whose times of sending are stored."""
 MEASURED = 15
-"""Measured delays of which the median counts."""
+"""Number of measured delays for the median."""
 TIMED = 3000
-"""Commands of which it is remembered how well their time was foreseen: rare long cycles count, too."""
+"""Number of commands whose timing errors are stored; so many that rare long cycles are among them."""
 STANDS = 3.0
-"""Times for which set points move on by themselves after which they stand (`tensegrity_dynamics.impedance`)."""
+"""Time after which extrapolated set points stand still, in extrapolation times (`tensegrity_dynamics.impedance`)."""
 RECENT = 25
-"""Commands that tell what the timing is like at present."""
+"""Number of last commands that describe the present timing."""
 USUALLY_LATE = 2.0
-"""Periods by which commands come later than foreseen on a computer that plans, shows and records, too."""
+"""Usual lateness of commands, in periods, on a computer that also plans, displays and records."""
 LONGEST = 1.0
-"""s up to which a measured delay is believed."""
+"""s, largest plausible delay; longer ones are discarded."""
 
 
 class CommandLatency:
-    """See the module; all times in s of the robot's clock.
+    """Latency of commands, see the module; all times in s of the clock of the robot.
 
     Args:
-        nominal: s that commands are known to need, until some have been measured.
+        nominal: s, delay that is used until some delays have been measured.
     """
 
     def __init__(self, nominal: float = 0.0) -> None:
         self.nominal = nominal
-        self._sent: deque[tuple[float, float]] = deque(maxlen=KEPT)  # stamp, and the newest reading when it was sent
+        self._sent: deque[tuple[float, float]] = deque(maxlen=KEPT)  # stamp of state and of newest reading
         self._delays: deque[float] = deque(maxlen=MEASURED)
         self._began: tuple[float, float] | None = None
 
     def forget(self) -> None:
-        """Time begins anew; what was measured stays."""
+        """Forget the commands sent, for a clock that starts again; measured delays are kept."""
         self._sent.clear()
         self._began = None
 
     @property
     def measured(self) -> bool:
-        """Whether the plant reports when commands act."""
+        """Whether a delay has been measured."""
         return bool(self._delays)
 
     @property
     def delay(self) -> float:
-        """s from sending a command until it acts."""
+        """s, delay from sending a command until it acts."""
         return sorted(self._delays)[len(self._delays) // 2] if self._delays else self.nominal
 
     @property
     def spread(self) -> float:
-        """s between the shortest and the longest of the last delays."""
+        """s, difference between the longest and the shortest of the last delays."""
         return max(self._delays) - min(self._delays) if self._delays else 0.0
 
     def age(self, stamp: float, newest: float) -> float:
-        """s from a state until its command will act, where the newest reading that is known is of `newest`."""
+        """s from the state of `stamp` until its command acts, with the newest reading at `newest` [s]."""
         return max(newest - stamp, 0.0) + self.delay
 
     def sent(self, stamp: float, newest: float) -> None:
-        """A command for the state of `stamp` was sent when the newest reading was that of `newest`."""
+        """Note that a command for the state of `stamp` was sent when `newest` was the newest reading."""
         if self._sent and stamp < self._sent[-1][0]:
             self.forget()  # the clock has gone back
         if not self._sent or self._sent[-1][0] < stamp:
             self._sent.append((stamp, newest))
 
     def acted(self, stamp: float, begin: float) -> bool:
-        """A command acts from `begin` on; False where that is not news, nothing of ours, or cannot be."""
+        """Note that a command acts from `begin` on. False if this is no news, not our command or implausible."""
         if self._began is not None and stamp <= self._began[0]:
             return False
         found = next((newest for sent, newest in reversed(self._sent) if abs(sent - stamp) < 1e-9), None)
@@ -84,25 +85,26 @@ class CommandLatency:
 
 
 class CommandTiming:
-    """By how much the times at which commands act differ from those that they were made for; all in s.
+    """Differences between the times at which commands act and the times for which they were computed; all in s.
 
-    A command is made for one time, and acts from when it arrives until the next one does: it is off by its lateness at
-    the beginning, and at the end by the time that has passed since it was made for.
+    A command is computed for one time and acts from its arrival until the next one arrives. Its timing error is its
+    lateness at the beginning, and the time elapsed since the time for which it was computed at the end.
 
     Args:
-        period: of the control. longest: more than this is counted as that, as set points brake by then; and after
-            `STANDS` of it, by when they stand, not at all.
+        period: control period.
+        longest: upper bound of errors, since set points brake after this time. After `STANDS` times as long, when they
+            stand still, an interval is ignored.
     """
 
     def __init__(self, period: float, longest: float) -> None:
         self.period, self.longest = period, longest
         self._expected: deque[tuple[float, float]] = deque(maxlen=KEPT)
-        self._acting = math.nan  # time for which the command was made that acted last
+        self._acting = math.nan  # time for which the last acting command was computed
         self._errors: deque[float] = deque(maxlen=TIMED)
         self._gaps: deque[float] = deque(maxlen=RECENT)
 
     def sent(self, stamp: float, age: float) -> None:
-        """A command for the state of `stamp` is made to act `age` s later."""
+        """Note that a command for the state of `stamp` is computed to act `age` s later."""
         expected = stamp + age
         if self._expected:
             if stamp < self._expected[-1][0]:  # the clock has gone back
@@ -113,7 +115,7 @@ class CommandTiming:
         self._expected.append((stamp, expected))
 
     def acted(self, stamp: float, begin: float) -> None:
-        """It acts from `begin` on."""
+        """Note that the command for the state of `stamp` acts from `begin` on."""
         for sent, expected in reversed(self._expected):
             if abs(sent - stamp) < 1e-9:
                 error = max(abs(begin - expected), self._counts(begin - self._acting))
@@ -123,34 +125,35 @@ class CommandTiming:
                 return
 
     def _counts(self, since: float) -> float:
-        """s for which a command acted, as far as that says something of motions; nan: it is not known."""
+        """s for which a command acted; 0 if this is unknown (nan), negative or so long that the set points stood
+        still."""
         return since if 0.0 < since < STANDS * self.longest else 0.0
 
     @property
     def uncertainty(self) -> float:
-        """s: a period, for which a command acts, and two more by which it comes late where a computer is busy; or as
-        much as was measured, where that is more."""
-        usual = (1.0 + USUALLY_LATE) * self.period  # another thread plans
+        """s, largest measured error; at least one period, for which a command acts, plus the usual lateness of a busy
+        computer."""
+        usual = (1.0 + USUALLY_LATE) * self.period  # a planning thread runs as well
         return min(max(usual, max(tuple(self._errors), default=0.0)), self.longest)
 
     def pace(self, reckoned: float) -> float:
-        """Part of its speed at which a motion goes on that was planned for an uncertainty `reckoned` [s].
+        """Fraction of its speed at which a motion continues that was planned for an uncertainty `reckoned` [s].
 
-        What commands are off grows with the square of the uncertainty times the acceleration, and that with the square
-        of the pace.
+        Errors of commands grow with the square of the uncertainty times the acceleration, and the acceleration grows
+        with the square of the pace.
         """
         return min(1.0, reckoned / max(min(max(self._gaps, default=0.0), self.longest), 1e-9))
 
 
 class FollowedCommands:
-    """Whether whoever moves the robot still follows the commands; all in s of the robot's clock.
+    """Detects that the robot does not execute the commands any more; all times in s of the clock of the robot.
 
-    A sender that was away for longer than `patience` is followed no more until a goal or `hold` opens a new session
-    (`tensegrity_dynamics.command_streams`), and what was not executed was not moved. It may not know that it was away;
-    that none of its commands acts any more it does.
+    The robot ignores a sender that was silent for longer than `patience` until a goal or `hold` opens a new session
+    (`tensegrity_dynamics.command_streams`). The sender may not notice its own silence, but it notices that none of its
+    commands acts.
 
     Args:
-        patience: s without a command that acts.
+        patience: s without an acting command.
     """
 
     def __init__(self, patience: float) -> None:
@@ -158,18 +161,18 @@ class FollowedCommands:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing is known, until a command acts."""
+        """Forget the times of commands, until the next one acts."""
         self._since, self._session = math.nan, 0
 
     def acted(self, begin: float) -> None:
-        """A command acts from `begin` on."""
+        """Note that a command acts from `begin` on."""
         self._since = begin if math.isnan(self._since) else max(self._since, begin)
 
     def away(self, now: float, session: int) -> float:
-        """s for which no command has acted, where that is longer than the patience; else zero.
+        """s without an acting command, if longer than the patience; else zero.
 
         Args:
-            session: of the commands; a new one is waited for as long again.
+            session: session of the commands; the patience starts again with each new session.
         """
         if session != self._session or now < self._since:  # or the clock has gone back
             measured, self._session = not math.isnan(self._since), session

@@ -1,9 +1,10 @@
-"""Loads that a control reckons with: those that somebody tells while the robot runs, as long as they are fresh, and the
-one that the observer estimates.
+"""External loads of a controller: loads reported while the robot runs, as long as they are fresh, and the estimated
+load.
 
-An estimate is part of a loop, a reported load is not: where the model is wrong it answers to what the control does.
-So it counts in bounds, at a bounded rate and slower than it is found, and from the state after its own on, which
-settles which state meets which estimate, however messages travel.
+An estimated load is part of a feedback loop, a reported load is not: with model errors the estimate reacts to the
+actions of the controller. So the estimate is bounded, follows at a bounded rate and more slowly than the observer, and
+is used only from the next state on. The last rule fixes which state is combined with which estimate, independently of
+the order of messages.
 """
 
 from __future__ import annotations
@@ -27,45 +28,50 @@ from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 from .controller import Controller
 
 LARGEST = 0.5
-"""Part of the robot's weight up to which an estimate is believed."""
+"""Upper bound of an estimate, as a fraction of the weight of the robot."""
 SOME = 50
-"""Estimates that are kept until their time comes."""
+"""Number of stored estimates that are not in use yet."""
 FOLLOWING = 0.1
-"""s, time constant with which the control follows an estimate: slower than the observer and than the control."""
+"""s, time constant with which the controller follows an estimate; slower than the observer and than the controller."""
 RISE = 0.1
-"""s in which an estimate may go from nothing to the largest."""
+"""s, shortest time for an estimate to change from zero to the bound."""
 
 
 class HeldPayloads:
-    """Payloads that were announced, by name, until a controller takes them.
+    """Announced payloads by name, until a controller uses them.
 
     Args:
-        robot: that carries them.
+        robot: robot that carries them.
     """
 
     def __init__(self, robot: Robot) -> None:
         self.robot, self.payloads = robot, dict[str, Payload]()
 
     def attach(self, name: str, body: str, mass: float, at: ArrayLike, inertia: ArrayLike) -> None:
-        """As `Simulation.attach`. Raises TensegrityError: no body has this."""
+        """As `Simulation.attach`. Raises TensegrityError if a value is invalid."""
         numbers = (np.array(each, dtype=np.float64) for each in (at, inertia))
         self.payloads[name] = Payload(name, body, float(mass), *numbers)
 
     def detach(self, name: str) -> None:
-        """The payload of that name is there no more."""
+        """Remove the payload of that name."""
         self.payloads.pop(name, None)
 
 
 class ExternalLoads:
-    """The wrenches reported to a controller, by the rules by which they act in simulation (`ExternalWrenches`).
+    """Loads reported to a controller, under the same rules as in simulation (`ExternalWrenches`).
 
     Args:
-        robot: whose bodies or nodes they name. patience: s for which each counts.
-        limit: N, the largest force that is believed of an estimate, and in N m the largest moment times 1 / m; None
-            for `LARGEST` of the robot's weight.
+        robot: robot with the bodies or nodes.
+        patience: s for which each wrench is valid.
+        limit: N, largest estimated force, and in N m (times 1 m) largest estimated moment; None for `LARGEST` times the
+            weight of the robot.
 
     Attributes:
-        estimate: (6,) N and N m, what of the estimate counts now. estimate_of: the body that it acts on, or empty.
+        estimate: (6,) N and N m, estimated wrench in use.
+        estimate_of: body on which it acts, or empty.
+
+    Raises:
+        TensegrityError: the limit is negative or not finite.
     """
 
     def __init__(self, robot: Robot, patience: float = 0.5, limit: float | None = None) -> None:
@@ -85,18 +91,18 @@ class ExternalLoads:
     def take(
         self, controller: Controller, name: str, force: ArrayLike, moment: ArrayLike, stamp: float, now: float
     ) -> None:
-        """A wrench on a body or node, N and N m about world axes, that was right at `stamp` [s].
+        """Store a wrench on a body or node, N and N m about world axes, that was valid at `stamp` [s].
 
         Raises:
-            CommandRefused: unknown name, not finite, stale or of the future; says which.
-            TensegrityError: this controller reckons with no loads.
+            CommandRefused: the name is unknown, or the wrench is not finite, stale or from the future.
+            TensegrityError: this controller does not use loads.
         """
         if not controller.takes_loads:
             raise TensegrityError(f"{name}: {controller.no_loads}")
         self._wrenches.take(name, force, moment, stamp, now)
 
     def take_payload(self, name: str, mass: float, at: ArrayLike, inertia: ArrayLike, stamp: float, now: float) -> None:
-        """A payload of a body, as `ExternalPayloads.take` has it, for controllers that reckon with payloads.
+        """Store a payload of a body, see `ExternalPayloads.take`, for controllers that use payloads.
 
         Raises:
             CommandRefused: as there.
@@ -105,7 +111,7 @@ class ExternalLoads:
         self._payloads_changed = True
 
     def begin_with(self, carried: Iterable[CarriedPayload], now: float) -> tuple[CarriedPayload, ...]:
-        """Payloads that the robot carried before this controller listened, as `ExternalPayloads.begin_with` has it.
+        """Store payloads that the robot carried before this controller started, see `ExternalPayloads.begin_with`.
 
         Raises:
             CommandRefused: as there.
@@ -115,7 +121,7 @@ class ExternalLoads:
         return new
 
     def take_estimate(self, name: str, force: ArrayLike, moment: ArrayLike, stamp: float, now: float) -> None:
-        """A wrench that is estimated to have acted on a body or node at `stamp` [s]; one body has one at a time.
+        """Store the estimate of a wrench on a body or node at `stamp` [s]; only one estimate is in use at a time.
 
         Raises:
             CommandRefused: as `take`.
@@ -124,7 +130,7 @@ class ExternalLoads:
         self._estimates.append((stamp, name, wrench))
 
     def update(self, controller: Controller, now: float) -> None:
-        """Tell a controller what acts at a time [s], where that is new to it; what is stale acts no more."""
+        """Pass the loads at a time [s] to a controller if they have changed; stale loads are removed."""
         self.carry(controller)
         if not controller.takes_loads:
             self._at = now
@@ -140,13 +146,14 @@ class ExternalLoads:
         controller.set_loads(forces)
 
     def carry(self, controller: Controller) -> None:
-        """Tell a controller what is carried, where that is new to it: before it takes over, so that it holds it."""
+        """Pass the payloads to a controller if they have changed. Call it before the controller takes over, so that it
+        holds them."""
         if controller.takes_payloads and (self._payloads_changed or controller is not self._carrier):
             controller.carry(tuple(self._held.payloads.values()))
             self._payloads_changed, self._carrier = False, controller
 
     def forget(self) -> None:
-        """None acts any more, as after a reset."""
+        """Remove all loads, as after a reset."""
         self._payloads.forget()
         self._payloads_changed |= bool(self._held.payloads)
         self._held.payloads.clear()
@@ -160,8 +167,8 @@ class ExternalLoads:
         self.estimate, self.estimate_of, self._at = np.zeros(6), "", -np.inf
 
     def _follow_estimate(self, now: float) -> bool:
-        """Move what counts towards the newest estimate of an earlier time; returns whether that changed it."""
-        if now < self._at:  # the clock has gone back: nobody knows any more how old they are
+        """Move the estimate in use towards the newest estimate of an earlier time; returns whether it changed."""
+        if now < self._at:  # the clock has gone back: their age is unknown
             self._estimates.clear()
         old = [each for each in self._estimates if each[0] < now]
         newest = max(old, key=lambda each: each[0]) if old else None
@@ -182,12 +189,12 @@ class ExternalLoads:
 
 
 def _longest(wrench: Array) -> float:
-    """The larger length of force and moment, in N and N m, of a wrench (6,)."""
+    """The larger magnitude of force and moment, in N and N m, of a wrench (6,)."""
     force, moment = wrench[:3], wrench[3:]
     return math.sqrt(max(float(force @ force), float(moment @ moment)))
 
 
 def _mass(robot: Robot) -> float:
-    """kg of all that moves."""
+    """kg, mass of all moving bodies."""
     mechanism = getattr(robot.model, "mechanism", None)
     return 0.0 if mechanism is None else float(np.sum(mechanism.flat.mass))

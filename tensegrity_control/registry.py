@@ -1,4 +1,4 @@
-"""Controllers by name, so that a node, a file or a command line can ask for one."""
+"""Controllers by name, for nodes, files and the command line."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ CONTROLLERS: dict[str, type[Controller]] = {
     "kinematic": KinematicController,
     "qp": QPController,
 }
-"""Classes by name. The first that suits a robot is its usual one; another controller is added here, or from outside."""
+"""Classes by name. The first one that suits a robot is its default; add further controllers here or from outside."""
 
 
 def controllers() -> tuple[str, ...]:
-    """Names that `make_controller` takes."""
+    """Names accepted by `make_controller`."""
     return tuple(CONTROLLERS)
 
 
 def suitable(robot: Robot) -> tuple[str, ...]:
-    """Names of the controllers for this kind of robot; the first is the usual one.
+    """Names of the controllers for this kind of robot; the first is the default.
 
     Raises:
         TensegrityError: there is none.
@@ -54,7 +54,7 @@ def suitable(robot: Robot) -> tuple[str, ...]:
 
 
 def controller_class(name: str) -> type[Controller]:
-    """The class of a controller. Raises TensegrityError with the nearest name there is."""
+    """Class of a controller. Raises TensegrityError with the nearest existing name."""
     if name not in CONTROLLERS:
         import_extensions()
     if name not in CONTROLLERS:
@@ -66,11 +66,11 @@ def make_controller(name: str, robot: Robot, **parameters: Any) -> Controller:
     """Controller of a robot by name.
 
     Args:
-        parameters: of the controller's own constructor.
+        parameters: parameters of the constructor of the controller.
 
     Raises:
-        TensegrityError: there is no such name or parameter (the nearest one is named), a value is out of range, or the
-            controller refuses this robot; the message says then which ones take it.
+        TensegrityError: a name or parameter is unknown (the message contains the nearest one), a value is out of range,
+            or the controller refuses this robot; the message then names controllers that accept it.
     """
     kind = _checked_class(name, parameters)
     try:
@@ -86,7 +86,7 @@ def make_controller(name: str, robot: Robot, **parameters: Any) -> Controller:
 
 
 def make_quickly(name: str, robot: Robot, **parameters: Any) -> Controller:
-    """As `make_controller`, while a robot waits for its commands: a refusal looks at no other controllers."""
+    """As `make_controller`, while a robot waits for commands: after a refusal no other controllers are tried."""
     return _made(_checked_class(name, parameters), robot, parameters)
 
 
@@ -104,13 +104,13 @@ def _made(kind: type[Controller], robot: Robot, parameters: Mapping[str, Any]) -
 
 
 def refusals(robot: Robot) -> dict[str, str]:
-    """Why each controller for this kind of robot refuses this one, empty for those that hold it at rest.
+    """Reasons why the controllers for this kind of robot refuse this one; empty text for those that hold it at rest.
 
-    Every one is made for the control period that follows from the robot and reset with the robot as it stands in
-    simulation. What only a goal shows is not looked at.
+    Every controller is created with the control period that follows from the robot, and reset with the state of the
+    robot in simulation. Problems of goals are not checked.
 
     Raises:
-        TensegrityError: none is for this kind of robot, or it cannot be simulated.
+        TensegrityError: there is no controller for this kind of robot, or it cannot be simulated.
     """
     state, found = RobotState.of(Simulation(robot)), dict[str, str]()
     for name in suitable(robot):
@@ -124,6 +124,6 @@ def refusals(robot: Robot) -> dict[str, str]:
 
 
 def taken_words(robot: Robot, refused: Mapping[str, str]) -> str:
-    """Which controllers take a robot, by what `refusals` found, as a sentence."""
+    """Sentence that names the controllers that accept a robot, from the result of `refusals`."""
     names = [name for name, why in refused.items() if not why]
     return f"Controllers that support {robot.name}: {', '.join(names) or 'none'}."

@@ -1,4 +1,4 @@
-"""Watches that no tendon falls below the tension that plans keep in it, and remembers where one did."""
+"""Monitor of the tension floors of tendons; it counts and stores violations."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping
 from tensegrity_dynamics.robots.robot import Robot
 
 TOLERANCE = 0.01
-"""Part of the floor by which tensions may be below it, for whoever watches: noise of what is measured or estimated."""
+"""Fraction of the floor by which tensions may be below it, for noise of measurements and estimates."""
 
 
 class TensionFloor:
-    """The floors of one robot, `minimum_tension` of its actuators.
+    """Tension floors of one robot, `minimum_tension` of its actuators.
 
     Args:
-        robot: with actuators.
+        robot: robot with actuators.
 
     Attributes:
-        breaches: how often a tendon has fallen below its floor.
+        breaches: number of violations so far.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -27,19 +27,20 @@ class TensionFloor:
         self._below: dict[str, tuple[float, float]] = {}
         self.breaches = 0
         self.last = ""
-        """What was broken last: tendon, tension, floor and time; empty where nothing ever was."""
+        """Message about the last violation: tendon, tension, floor and time; empty without one."""
 
     def unreported(self, reported: Iterable[str]) -> list[str]:
-        """Tendons with a floor whose tension was not reported: whether it was kept is not known."""
+        """Tendons with a floor but without a reported tension, for which violations are unknown."""
         heard = set(reported)
         return [name for name in self._floors if name not in heard]
 
     def is_broken(self, name: str, tension: float) -> bool:
-        """Whether a tension [N] is below the floor of a tendon; never where there is none, or nothing is known."""
+        """Whether a tension [N] is below the floor of a tendon; False without a floor or if the tension is nan."""
         return tension < (1.0 - TOLERANCE) * self._floors.get(name, -math.inf)
 
     def worst(self, lowest: Mapping[str, tuple[float, float]]) -> str:
-        """What was broken most, of the lowest tensions [N] and their times [s] by name; empty where all was kept."""
+        """Message about the largest violation, from the lowest tensions [N] and their times [s] by name; empty without
+        violations."""
         broken = [
             (self._floors[name] - least, name) for name, (least, _) in lowest.items() if self.is_broken(name, least)
         ]
@@ -51,7 +52,7 @@ class TensionFloor:
         return f"tension floor broken: {name} fell to {least:.3g} N at {when:.2f} s, its floor is {floor:.3g} N"
 
     def look(self, time: float, names: Iterable[str], tensions: Iterable[float]) -> str:
-        """What is broken at a time [s], tensions in N by name; empty where all floors are kept."""
+        """Message about the violations at a time [s], tensions in N by name; empty without violations."""
         now = []
         for name, tension in zip(names, tensions, strict=False):
             floor = self._floors.get(name)

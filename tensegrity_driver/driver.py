@@ -1,12 +1,12 @@
-"""Driver of a robot: an open bus with its calibration, checked before anything moves, then run once per period.
+"""Driver of a robot: an open bus with its calibration, checked before any motion, then run once per period.
 
-    driver = open_driver(robot, hardware.open_bus)      bus, servos and the calibration made for them
+    driver = open_driver(robot, hardware.open_bus)      bus, servos and their calibration
     driver.begin(time)                                  servos prepared, lengths measured, every tendon holds
     driver.command(names, values, mode, ...)            whenever a command arrives
     driver.run(period, time())                          once per period
     driver.end(); driver.close()
 
-It has no ROS, clock or thread of its own.
+The driver contains no ROS, no clock and no thread.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .spools.readings import DriveCommand, Readings, ServoReading
 from .spools.spool import Spool
 
 MAX_FIRST_READINGS = 5
-"""Bus readings in which every length must be valid once before `begin` gives up."""
+"""Number of bus readings within which every length must be valid once; else `begin` fails."""
 PREPARED_AGAIN = frozenset(
     {FaultKind.SERVO_RESTARTED, FaultKind.WATCHDOG_UNARMED, FaultKind.OVERLOAD, FaultKind.HARDWARE_ERROR}
 )
@@ -46,14 +46,17 @@ PREPARED_AGAIN = frozenset(
 
 
 class Driver:
-    """An open bus and the spools that it drives.
+    """An open bus and its spools.
 
     Args:
-        robot: with servos. link: open and checked. settings: of the hardware.
-        calibration: for this robot and this bus. store: saves it.
+        robot: robot with servos.
+        link: open and checked bus.
+        settings: settings of the hardware.
+        calibration: calibration for this robot and this bus.
+        store: store that saves it.
 
     Attributes:
-        active: between `begin` and `end`.
+        active: whether the driver is between `begin` and `end`.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class Driver:
 
     @property
     def spools(self) -> dict[str, Spool]:
-        """Spools by actuator, as calibrated at present."""
+        """Spools by actuator, with the present calibration."""
         return dict(self._cycle.spools)
 
     @property
@@ -102,7 +105,7 @@ class Driver:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Faults that hold at present, latched ones included."""
+        """Present faults, including latched ones."""
         return self._cycle.faults
 
     @property
@@ -112,18 +115,19 @@ class Driver:
 
     @property
     def identifying(self) -> bool:
-        """Whether the spools are still being moved a little, each for itself, and follow no commands yet."""
+        """Whether the spools are still being identified by small motions, one by one, and ignore commands."""
         return self._cycle.layer.identification is not None
 
     def tension(self, name: str) -> float:
-        """Estimated tension of a tendon [N]; nan where load and current do not show it at present.
+        """Estimated tension of a tendon [N]; nan if load and current do not indicate it at present.
 
-        It is what the faults of tension go by: a servo in wheel mode must have wound in for some cycles before.
+        The faults of tension use this value: a servo in wheel mode must have wound in for some cycles before.
         """
         return self._cycle.layer.tension(name)
 
     def tendon_tension(self, name: str) -> float:
-        """Estimated tension of a tendon [N], with and without what moves its servo; the larger one, as for faults."""
+        """Estimated tension of a tendon [N]: the larger of the values with and without the force that accelerates its
+        servo, as for faults."""
         tension, spool = self.tension(name), self._cycle.spools[name]
         carried = self._cycle.layer.carried_force(name)
         if not (spool.inertia and spool.pulls) or math.isnan(tension) or math.isnan(carried):
@@ -136,11 +140,12 @@ class Driver:
         """Prepare the servos and start from the measured lengths, at which all tendons hold.
 
         Args:
-            clock: returns the time that stamps commands [s]; preparing takes some of it.
+            clock: returns the time that stamps commands [s]; it is called after the preparation, which takes some time.
 
         Raises:
-            BusError: a servo could not be prepared. CommandRefused: a length could not be read, turns were lost while a
-                servo was off, or a fault is latched from before. Torque is off in either case.
+            BusError: a servo could not be prepared.
+            CommandRefused: a length could not be read, turns were lost while a servo was off, or an earlier fault is
+                latched. Torque is off in both cases.
         """
         try:
             self._check_turns()
@@ -153,22 +158,25 @@ class Driver:
                     if left == 0:
                         raise
         except TensegrityError:
-            with contextlib.suppress(BusError):  # report the first error, not what follows from it
+            with contextlib.suppress(BusError):  # report the first error, not its consequences
                 self.link.torque_off()
             raise
         self.active = True
 
     def _prepare(self, names: Sequence[str] | None = None) -> None:
-        """Prepare servos; a board that closes the position loops learns the limits of the spools. Raises BusError."""
+        """Prepare servos, and pass the limits of the spools to a board that closes the position loops. Raises
+        BusError."""
         if isinstance(self.link, BoardGroup):
             self.link.spools = self.spools
         self.link.prepare(names)
 
     def _check_turns(self) -> None:
-        """Compare servos that were switched off with their last positions, and void these, before torque comes on.
+        """Compare servos that were switched off with their last positions, and void these, before torque is switched
+        on.
 
         Raises:
-            CommandRefused: a spool may have lost turns. CalibrationError: nothing tells whether one has, or would tell.
+            CommandRefused: a spool may have lost turns.
+            CalibrationError: the file of turn counts cannot be read or written.
         """
         path = self.store.path
         if path is None:
@@ -181,7 +189,7 @@ class Driver:
         void_turns(path, self.calibration, self.spools)
 
     def _positions(self) -> Mapping[str, ServoReading]:
-        """Readings of all servos; a single answer may be lost."""
+        """Readings of all servos, repeated if an answer is missing."""
         readings = self.link.read()[0]
         for _ in range(MAX_FIRST_READINGS):
             if all(reading.age == 0 for reading in readings.values()):
@@ -204,24 +212,26 @@ class Driver:
         """Check one command; accepted set points are followed from the next cycle on.
 
         Args:
-            names: actuators. values: of each in its own units by mode (also a `MovingPosition`), or an
-                `ImpedanceSetPoint` each. source: name of the sender; one source commands at a time.
-            stamp: time of the command [s]. now: present time of the same clock [s].
-            session: random number that the sender draws with every goal and `hold` it takes; 0: it draws none.
-            period: of the sender [s], 0 where its commands do not come regularly.
+            names: actuators.
+            values: one per actuator, in its own units by mode (also a `MovingPosition`), or an `ImpedanceSetPoint`.
+            source: name of the sender; only one source may command at a time.
+            stamp: time of the command [s].
+            now: present time of the same clock [s].
+            session: random number that the sender draws with every accepted goal and `hold`; 0 if it draws none.
+            period: period of the sender [s], 0 for irregular commands.
         """
         return self._cycle.command(
             names, values, mode, source=source, session=session, stamp=stamp, now=now, period=period
         )
 
     def hear(self, source: str, session: int, now: float, names: Sequence[str]) -> None:
-        """Note a command that came but was not checked; see `CommandStreams`."""
+        """Note a command that arrived but was not checked; see `CommandStreams`."""
         streams = self._cycle.gate.streams
         if len(names) or not streams.announce(source, session, now):
             streams.hear(source, session, now)
 
     def see_publishers(self, names: Sequence[str]) -> None:
-        """Tell who publishes commands at present: more than one hold the robot."""
+        """Set the present publishers of commands; with more than one the robot holds."""
         self._cycle.gate.streams.publishers = tuple(names)
 
     def run(self, period: float, clock: float, since_begin: Callable[[], float] | None = None) -> SafetyStep:
@@ -232,7 +242,7 @@ class Driver:
         """Move one tendon with a fault slowly to a length [m] within its limits, to remove the cause.
 
         Raises:
-            CommandRefused: it has no fault, or one after which its sensor or servo cannot be trusted.
+            CommandRefused: the tendon has no fault, or a fault after which its sensor or servo cannot be trusted.
         """
         self._cycle.layer.jog(name, length)
 
@@ -243,10 +253,10 @@ class Driver:
     def release_stop(self, now: float | None = None) -> bool:
         """Accept commands again after an emergency stop; returns whether one was latched. `clear` clears its fault.
 
-        Streams of commands that began before do not count any more, see `CommandStreams`.
+        Streams of commands that began before are ignored, see `CommandStreams`.
 
         Args:
-            now: time of the clock that stamps commands [s], so that commands from before are known by their stamps.
+            now: present time of the clock that stamps commands [s], to recognise earlier commands by their stamps.
         """
         if self._cycle.gate.stopped is None:
             return False
@@ -254,12 +264,12 @@ class Driver:
         return True
 
     def recover(self) -> None:
-        """Prepare again the servos that have rebooted, or that switched themselves off and may continue.
+        """Prepare the servos again that have rebooted, or that switched themselves off and may continue.
 
-        Where spools did not answer as commanded, all are tried again once the faults are cleared.
+        If spools did not respond as commanded, all are identified again after the faults are cleared.
 
         Raises:
-            BusError: a servo that does not accept it.
+            BusError: a servo does not accept it.
         """
         faulty = {fault.tendon for fault in self.faults if fault.kind in PREPARED_AGAIN}
         again = [name for name in self._cycle.spools if name in faulty or name in self.link.unprepared()]
@@ -269,12 +279,12 @@ class Driver:
             self._cycle.layer.identify()
 
     def clear(self) -> tuple[Fault, ...]:
-        """Clear latched faults after a cycle in which their causes were gone; returns the cleared ones.
+        """Clear latched faults after a cycle without their causes; returns the cleared ones.
 
-        An inactive driver drops them: `begin` checks everything anew.
+        An inactive driver drops them, since `begin` checks everything again.
 
         Raises:
-            CommandRefused: a cause is still present, or a length could not be read; the faults stay latched.
+            CommandRefused: a cause is still present, or a length could not be read; the faults remain latched.
         """
         if self.active:
             return self._cycle.clear()
@@ -297,13 +307,13 @@ class Driver:
         }
         for name, spool in self.spools.items():
             if not self.tension(name) <= MAX_LOOSE_TENSION * spool.actuator.effort:
-                doubtful.add(name)  # without torque, or later without supply, it runs out
+                doubtful.add(name)  # it unwinds without torque or, later, without supply
         self._cycle.end(release_torque=release_torque)
         if release_torque:
             self.link.torque_off()
         if self.store.path is None or None in doubtful:
             return
-        # a full disk must not keep a robot from its end: without this its turns stay void
+        # a full disk must not prevent the end of a driver; without the file the turns remain void
         with contextlib.suppress(CalibrationError, BusError):
             names = [str(name) for name in doubtful]
             save_turns(self.store.path, self.calibration, self.spools, self._positions(), doubtful=names)
@@ -317,13 +327,16 @@ class Driver:
     def calibrate(
         self, name: str, readings: Sequence[float], lengths: Sequence[float], *, save: bool = False
     ) -> CalibrationCheck:
-        """Calibrate the sensor that measures one spool, and use it from now on.
+        """Calibrate the sensor of the position loop of one spool, and use it from now on.
 
         Args:
-            name: its actuator. readings: (n,) counts or rad. lengths: (n,) m. save: to the calibration file as well.
+            name: name of its actuator.
+            readings: (n,) counts or rad.
+            lengths: (n,) m.
+            save: whether to save it to the calibration file as well.
 
         Raises:
-            CalibrationError: no line through these points, or the file could not be saved; nothing has changed.
+            CalibrationError: no line fits these points, or the file could not be saved; nothing has changed.
             CommandRefused: the driver is running and no fault holds the tendons.
         """
         spool = self._cycle.spools.get(name)
@@ -357,15 +370,18 @@ def open_driver(
     """Open the bus of a robot and check that its calibration was made for it.
 
     Args:
-        robot: with servos.
+        robot: robot with servos.
         open_bus: opens the bus and checks every servo on it, such as `Hardware.open_bus`.
-        period, overrun: of a bus cycle, see `hardware_settings`; None: those of the robot file.
+        period, overrun: period and overrun tolerance of a bus cycle, see `hardware_settings`; None: those of the robot
+            file.
         calibration: path of the calibration file; None: the one of the robot file.
-        make_calibration: exact calibration of emulated spools, such as `Hardware.make_calibration`; the file is loaded
-            where it is None or returns None.
+        make_calibration: returns the exact calibration of emulated spools, such as `Hardware.make_calibration`. If it
+            is None or returns None, the file is loaded.
 
     Raises:
-        TensegrityError: no servos or bad settings. BusError: the bus or a servo. CalibrationError: the calibration.
+        TensegrityError: there are no servos, or settings are invalid.
+        BusError: the bus or a servo is faulty.
+        CalibrationError: the calibration is missing or invalid.
     """
     settings = hardware_settings(robot, period=period, overrun=overrun, calibration=calibration)
     link = open_bus(robot, settings)

@@ -1,7 +1,7 @@
 """One bus cycle: read the servos, detect faults, limit the set points, convert them and write them.
 
-The cycle has no clock, port or thread of its own: `command` takes a command whenever one arrives, `run` is called once
-per period. It runs on real buses, emulated ones and simulated spools alike.
+The cycle has no clock, port or thread: call `command` whenever a command arrives, and `run` once per period. It runs on
+real buses, emulated ones and simulated spools alike.
 """
 
 from __future__ import annotations
@@ -23,19 +23,23 @@ from .spools.readings import CommandState, DriveCommand, Readings, ServoCommand,
 from .spools.spool import Spool
 
 MAX_REFUSALS = 100
-"""Of one cycle that are kept; a flood of commands takes no memory."""
+"""Number of refusals stored per cycle, so that a flood of commands needs no memory."""
 
 
 class DriverCycle:
-    """Bus cycle of a set of spools, through command gate, position loops and safety layer.
+    """Bus cycle of a set of spools, with command gate, position loops and safety layer.
 
     Args:
-        link: bus that is read and written. spools: by actuator. loops: by actuator. settings: of the safety layer.
-        gate: of a driver that knows who commanded before; None: a new one.
+        link: bus.
+        spools: spools by actuator.
+        loops: position loops by actuator.
+        settings: settings of the safety layer.
+        gate: command gate of a driver that stores who commanded before; None: a new one.
 
     Attributes:
         gate: checks commands by the limits of the actuators; a command stays fresh for `settings.stale_time`.
-        counter: number, periods and overruns of the cycles so far. readings: of the last cycle.
+        counter: number, periods and overruns of the cycles so far.
+        readings: readings of the last cycle.
     """
 
     def __init__(
@@ -70,7 +74,7 @@ class DriverCycle:
 
     @property
     def spools(self) -> Mapping[str, Spool]:
-        """Spools by actuator, as calibrated at present."""
+        """Spools by actuator, with the present calibration."""
         return self.layer.spools
 
     @property
@@ -80,12 +84,12 @@ class DriverCycle:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Faults that hold at present, latched ones included."""
+        """Present faults, including latched ones."""
         return self.layer.latch.faults
 
     @property
     def latched(self) -> tuple[Fault, ...]:
-        """Faults that hold until they are cleared."""
+        """Faults that remain until they are cleared."""
         return self.layer.latch.latched
 
     # -- commands --------------------------------------------------------------------------------------------------
@@ -102,7 +106,7 @@ class DriverCycle:
         session: int = 0,
         period: float = 0.0,
     ) -> Verdict:
-        """Check one command, as `Driver.command` describes it; accepted set points count from the next cycle on."""
+        """Check one command, see `Driver.command`; accepted set points are followed from the next cycle on."""
         spools = self.layer.spools
         positions = {name: spools[name].position(each.length) for name, each in self.readings.tendons.items()}
         verdict = self.gate.check(
@@ -123,7 +127,7 @@ class DriverCycle:
         return verdict
 
     def _what_servos_can(self, verdict: Verdict) -> Verdict:
-        """The verdict without impedances that the gains of a servo cannot say."""
+        """The verdict without impedances that the gains of a servo cannot represent."""
         kept, refusals = dict(verdict.set_points), list(verdict.refusals)
         for name, (mode, value) in verdict.set_points.items():
             spool = self.layer.spools[name]
@@ -140,7 +144,7 @@ class DriverCycle:
 
         Args:
             clock: time of the clock that stamps commands [s].
-            identify: the first cycles move every spool a little, to see that it is the one that answers.
+            identify: whether the first cycles identify every spool by a small motion.
 
         Raises:
             CommandRefused: a length could not be read or is impossible, or a fault is latched.
@@ -175,10 +179,10 @@ class DriverCycle:
         return replace(step, notes=(*step.notes, *errors)) if errors else step
 
     def clear(self) -> tuple[Fault, ...]:
-        """Clear the faults whose causes have gone and continue from the measured lengths; returns the cleared ones.
+        """Clear the faults without present causes and continue from the measured lengths; returns the cleared ones.
 
         Raises:
-            CommandRefused: a cause is still present, or a length could not be read; the faults stay latched.
+            CommandRefused: a cause is still present, or a length could not be read; the faults remain latched.
         """
         cleared = self.layer.clear(self.readings)
         self._drop_commands()
@@ -215,7 +219,7 @@ class DriverCycle:
         self._clock = clock
 
     def _write(self, commands: Mapping[str, DriveCommand]) -> tuple[str, ...]:
-        """Convert and write; a command that its servo cannot follow is left out. Returns the error texts."""
+        """Convert and write commands; commands that a servo cannot follow are left out. Returns the error texts."""
         out: dict[str, ServoCommand] = {}
         errors: list[str] = []
         for name, command in commands.items():

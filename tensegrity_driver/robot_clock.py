@@ -1,9 +1,9 @@
-"""Time of a robot on hardware: that of the computer when it begins, and from there on what really passes.
+"""Clock of a robot on hardware: the computer's time at the start, and elapsed time from there on.
 
-A computer's clock is set: by NTP some seconds after it started, by people, by hours and by years. What a controller
-does with the time of a state, and how old a command is, must not change with it. So states are stamped by a clock that
-begins as the computer's and goes on with one that nobody sets. That one counts while the computer sleeps, too: on
-waking the driver sees how long its servos did what they were commanded last.
+The clock of a computer may be set, by NTP some seconds after its start or by users, by hours or years. The time of a
+state and the age of a command must not change with it. So states are stamped by a clock that starts at the computer's
+time and continues with a steady clock. The steady clock also counts while the computer sleeps: when it wakes, the
+driver knows for how long its servos followed the last command.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def steady_time() -> int:
-    """Time that nobody sets, which counts while the computer sleeps, too [ns]."""
+    """Time that cannot be set and also counts while the computer sleeps [ns]."""
     return time.clock_gettime_ns(_STEADY)
 
 
 class RobotClock:
-    """See the module; all times in ns.
+    """Clock of a robot, see the module; all times in ns.
 
     Args:
-        system: the computer's clock, which may be set. steady: one that goes on evenly.
+        system: the computer's clock, which may be set.
+        steady: a steady clock.
     """
 
     def __init__(self, system: Callable[[], int] = time.time_ns, steady: Callable[[], int] = steady_time) -> None:
@@ -31,7 +32,7 @@ class RobotClock:
         self.begin()
 
     def begin(self) -> None:
-        """Take over the computer's time."""
+        """Start at the computer's time."""
         self._offset = self._system() - self._steady()
 
     @property
@@ -40,10 +41,10 @@ class RobotClock:
         return self.at(self._steady())
 
     def at(self, steady: int) -> int:
-        """Time of the robot at a time of the steady clock."""
+        """Time of the robot for a time of the steady clock."""
         return steady + self._offset
 
     @property
     def set_by(self) -> int:
-        """By how much the computer's clock has been set forwards since `begin`."""
+        """Time by which the computer's clock was set forward since `begin`."""
         return self._system() - self.now

@@ -1,13 +1,14 @@
-"""Actuators along a spline of their own positions: joint space, without the inverse kinematics of a controller.
+"""Motion of actuators along a spline of their own positions (joint space), without the inverse kinematics of a
+controller.
 
-What lies between waypoints is said by what they carry, as in ros2_control's joint_trajectory_controller:
+The data of the waypoints determine the interpolation, as in ros2_control's joint_trajectory_controller:
 
-    positions alone                     least jerk through all of them, at rest at the end
+    positions alone                     minimum jerk through all of them, at rest at the end
     and velocities                      cubic Hermite spline, 000 (4.3.1)-(4.3.3)
     and velocities and accelerations    quintic spline
 
-The motion begins where the set points are, at the rate at which they move, unless a first waypoint at time 0 says the
-same position. It ends at rest. Nothing in it looks at tendons: the limits of the actuators are kept, slackness is not.
+The motion starts at the present set points and at their present rates; a first waypoint at time 0 must agree with them.
+It ends at rest. The limits of the actuators are kept; tensions of tendons are not checked.
 """
 
 from __future__ import annotations
@@ -29,28 +30,32 @@ from ..trajectories.time_scaling import PathClock
 from .goal_controller import MAX_WAYPOINTS
 
 REACH = 0.1
-"""s: a first waypoint at time 0 may be as far off as an actuator moves in this time; the motion begins where it is."""
+"""s; a first waypoint at time 0 may differ from the present position by the distance an actuator can move in this time.
+The motion starts at the present position."""
 SLACK = 1e-9
-"""Part by which rates, and m or rad by which positions, may pass their limits: rounding."""
+"""Relative tolerance of rates, and tolerance [m or rad] of positions, at their limits: rounding."""
 
 
 class ActuatorMotion:
-    """One motion of some or all actuators; the others stay where they are.
+    """One motion of some or all actuators; the others keep their positions.
 
     Args:
-        robot: whose actuators they are.
-        begin: time [s] at which it begins. positions, rates: (a,) set points of all actuators at that time and how
-            they move then.
-        names: of the k actuators that it moves. times: (w,) s from `begin`, increasing.
-        values: (w, k) m or rad. velocities, accelerations: the same, or None.
+        robot: robot with the actuators.
+        begin: time [s] at which the motion begins.
+        positions, rates: (a,) set points of all actuators at that time, and their rates.
+        names: names of the k actuators that move.
+        times: (w,) s from `begin`, increasing.
+        values: (w, k) m or rad.
+        velocities, accelerations: (w, k), or None.
 
     Attributes:
-        names, rows: of its actuators and their rows in the robot's order. goal: (k,) positions at its end.
-        clock: by which it is braked.
+        names, rows: its actuators and their indices in the order of the robot.
+        goal: (k,) positions at its end.
+        clock: clock that brakes the motion.
 
     Raises:
-        TensegrityError: names, times or values are not right, a limit is broken on the way, or it does not begin where
-            the robot is, or does not end at rest.
+        TensegrityError: names, times or values are invalid, a limit is violated, or the motion does not begin at the
+            present position or does not end at rest.
     """
 
     def __init__(
@@ -156,7 +161,7 @@ class ActuatorMotion:
 
     @property
     def duration(self) -> float:
-        """s, unbraked."""
+        """s, without braking."""
         return self.clock.duration
 
     @property
@@ -165,7 +170,7 @@ class ActuatorMotion:
         return self.clock.end
 
     def progress(self, now: float) -> float:
-        """Part of it that is done, 0 to 1."""
+        """Completed fraction of the motion, 0 to 1."""
         return self.clock.at(now).time / self.duration if self.duration > 0.0 else 1.0
 
     def set_points(self, now: float) -> tuple[Array, Array]:
@@ -177,21 +182,21 @@ class ActuatorMotion:
         return positions, rates
 
     def command(self, now: float) -> Command:
-        """The set points at a time [s], as controllers give them."""
+        """The set points at a time [s] in the format of controllers."""
         positions, rates = self.set_points(now)
         return Command("position", self._all, positions, velocity=rates)
 
     def brake(self, now: float, longest: float) -> None:
-        """Come to rest on its path within `longest` s."""
+        """Come to rest on the path within `longest` s."""
         self.clock.brake(now, longest)
 
 
 def _range(spline: PiecewisePolynomial) -> tuple[Array, Array]:
-    """(k,) least and largest values of a spline; exact."""
+    """(k,) smallest and largest values of a spline; exact."""
     ends = spline.value(spline.knots)
     low, high = ends.min(axis=0), ends.max(axis=0)
     for component, roots in enumerate(spline.polynomial.derivative().roots(extrapolate=False)):
-        inside = roots[np.isfinite(roots)]  # a piece that stands still has NaN
+        inside = roots[np.isfinite(roots)]  # a constant piece has NaN
         if inside.size:
             values = spline.value(inside)[:, component]
             low[component], high[component] = min(low[component], values.min()), max(high[component], values.max())

@@ -1,17 +1,20 @@
-"""How late the motion answers to commands, from what was stated and what was seen, where nobody reports it.
+"""Delay of the response of the output to commands, estimated from commanded and measured changes of the rate.
 
-Beside what is planned, the output's rate changes in every period by dv; what was stated j periods before, beside what
-was planned, would have changed it by d_j. That is small unless the loop is troubled, and then swings. Over some
-periods, with old ones forgotten, that delay j is found which leaves least unexplained:
+This estimate is for plants that do not report the delay. In every period the rate of the output changes by dv, apart
+from the planned change. The command of j periods before would have changed it by d_j, apart from the planned change.
+Both are small unless the loop is disturbed and oscillates. Over some periods, with exponential forgetting, the delay j
+with the smallest residual is searched:
 
     R_j = sum |dv - d_j|^2,   P = sum |d_j|^2
 
-Pushes and errors of the model add to all R_j alike, a motion that answers later than expected does not. A delay other
-than the expected one is believed where it leaves less than `CLEARLY` of what that leaves, which in turn must be more
-than `WRONG` of P, for `SURE` periods on end in which it stays the same but for one period: single jolts, as where a
-limit lets motion go, are like each other at delays that jump about. Actuators with impedances do part of a command by
-where it finds them, so that what is found first lies between the expected delay and the true one; it goes there by
-`STEP` periods at most, and is looked for again from there.
+Disturbances and model errors add the same amount to all R_j; a response that is later than expected does not. Another
+delay than the expected one is accepted if its residual is less than `CLEARLY` times that of the expected delay, and if
+the latter is more than `WRONG` times P. Both must hold for `SURE` consecutive periods in which the delay changes by at
+most one period: single jolts, for example when a limit becomes inactive, fit at delays that jump from period to period.
+
+Impedance actuators realise part of a command by their position error, so that the first estimate is between the
+expected delay and the true one. The expected delay changes by at most `STEP` periods, and the search starts again from
+there.
 """
 
 from __future__ import annotations
@@ -22,23 +25,22 @@ from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
 from tensegrity_dynamics.numerics.types import Array
 
 LONGEST = 10
-"""Periods of delay that are looked for."""
+"""Largest delay of the search, in periods."""
 REMEMBERED = 40
-"""Periods after which what was seen is forgotten."""
+"""Time constant of the forgetting, in periods."""
 CLEARLY, WRONG = 0.7, 0.25
 """See the module."""
 SURE = 15
-"""Periods on end for which another delay must be the better one."""
+"""Number of consecutive periods for which another delay must fit better."""
 STEP = 2
-"""Periods by which the delay that is expected changes at once."""
+"""Largest change of the expected delay at once, in periods."""
 SLIGHT = 0.1
-"""Change of rate that is commanded within what is remembered, in parts of the largest rate, below which nothing is
-concluded."""
+"""Commanded change of rate within the memory, relative to the largest rate, below which no conclusion is drawn."""
 
 
 @allocation_free
 def remember(period, fastest, output, planned, commanded, energy):
-    """Put a change (k,) and its square before those that were commanded earlier; see `AnswerDelay.record`."""
+    """Shift the stored changes by one period and insert a new change (k,) and its square; see `AnswerDelay.record`."""
     for j in range(commanded.shape[0] - 1, 0, -1):
         energy[j] = energy[j - 1]
         for k in range(commanded.shape[1]):
@@ -51,7 +53,7 @@ def remember(period, fastest, output, planned, commanded, energy):
 
 @allocation_free
 def compare(period, fastest, rate, before, planned, commanded, energy, left, size):
-    """Add to R and P of the module, at all delays, a change (k,) that was seen; returns the delay of the least R.
+    """Update R and P of the module for all delays with a measured change (k,); returns the delay with the smallest R.
 
     See `AnswerDelay.see`.
     """
@@ -69,13 +71,13 @@ def compare(period, fastest, rate, before, planned, commanded, energy, left, siz
 
 
 class AnswerDelay:
-    """See the module.
+    """Estimator of the response delay; see the module.
 
     Args:
-        outputs: k.
+        outputs: number k of outputs.
 
     Attributes:
-        periods: by which motion answers late, as far as it was found; None where nothing else than expected was.
+        periods: estimated delay in periods; None as long as no other delay than the expected one was found.
     """
 
     def __init__(self, outputs: int) -> None:
@@ -85,26 +87,32 @@ class AnswerDelay:
         self.forget()
 
     def forget(self) -> None:
-        """What was seen, not what was found."""
+        """Forget all measurements and the estimated delay."""
         self._commanded[:] = 0.0
         self._energy[:] = self._left[:] = self._size[:] = 0.0
         self._count = self._seen = self._best = 0
         self.periods: int | None = None
 
     def record(self, period: float, fastest: Array, output: Array, planned: Array) -> None:
-        """What the command of this period does: the output's acceleration (k,), of which some is planned (k,).
+        """Store the command of this period.
 
         Args:
-            period: s. fastest: (k,) rates that count as one.
+            period: s.
+            fastest: (k,) largest rates, for scaling.
+            output: (k,) acceleration of the output under the command.
+            planned: (k,) planned part of it.
         """
         self._remember(period, fastest, output, planned, self._commanded, self._energy)
 
     def see(self, period: float, fastest: Array, rate: Array, before: Array, planned: Array, expected: int) -> bool:
-        """Whether a delay other than the expected one, in periods, was found.
+        """Process a measurement; returns whether a delay other than the expected one was found.
+
+        Call it before `record` of the same period.
 
         Args:
-            rate, before: (k,) of the output, now and at the last state. The others as in `record`, which comes after
-            it.
+            period, fastest, planned: as in `record`.
+            rate, before: (k,) rates of the output at this state and at the last one.
+            expected: expected delay in periods.
         """
         best = self._compare(
             period, fastest, rate, before, planned, self._commanded, self._energy, self._left, self._size

@@ -1,10 +1,10 @@
-"""Computed torque of parallel mechanisms: efforts that make the active joints follow like free masses.
+"""Computed torque of parallel mechanisms: efforts with which the active joints follow like unit masses.
 
     v = q_t'' + K_d (q_t' - q_a') + K_p (q_t - q_a),   tau = M v + c        (002, 3.6 and 3.7)
 
-with M and c those of the whole mechanism in its active joints: the accelerations of all joints that go with v, and the
-efforts of the active ones for them (`inverse_dynamics`). The path of the active joints is that of the output, followed
-on the working mode of the start.
+with M and c of the whole mechanism in its active joints: the accelerations of all joints for v, and the efforts of the
+active joints for them (`inverse_dynamics`). The path of the active joints follows from that of the output, in the
+working mode of the start.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..trajectories.time_scaling import Progress
 
 @dataclass(frozen=True, eq=False)
 class JointReference:
-    """Where the mechanism should be: position (nq,), velocity (nv,) and the active joints' accelerations (n,)."""
+    """Reference of the mechanism: configuration (nq,), velocity (nv,) and accelerations (n,) of the active joints."""
 
     q: Array
     v: Array
@@ -33,15 +33,17 @@ class JointReference:
 
 
 class ComputedTorqueTracker:
-    """See the module.
+    """Computed torque along a path; see the module.
 
     Args:
-        kinematics: of the mechanism, from its active joints to its output.
-        path: the output's controlled coordinates over time. start: (nq,), whose working mode is kept.
-        stiffness: K_p [1/s^2], not below zero; more follows more closely, until the held efforts make it swing.
-        damping: K_d [1/s], not below zero; more lets deviations die out without swinging.
-        limits: (n,) largest efforts [N or N m]; none without.
-        nearest: least distance to a Type 2 singularity; nearer to one there are no efforts.
+        kinematics: kinematics of the mechanism, from its active joints to its output.
+        path: controlled coordinates of the output over time.
+        start: (nq,), defines the working mode.
+        stiffness: K_p [1/s^2], not below zero; a larger value reduces errors, until the sampled efforts cause
+            oscillations.
+        damping: K_d [1/s], not below zero; a larger value damps oscillations.
+        limits: (n,) largest efforts [N or N m]; None for no limits.
+        nearest: smallest distance to a Type 2 singularity; below it `effort` raises an error.
 
     Raises:
         TensegrityError: a gain or a limit is out of range.
@@ -74,16 +76,16 @@ class ComputedTorqueTracker:
 
     @property
     def duration(self) -> float:
-        """s of the path."""
+        """s, duration of the path."""
         return self.path.end
 
     def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
-        """Position (nq,) and velocity (nv,) of the mechanism on the path at a time [s]."""
+        """Configuration (nq,) and velocity (nv,) of the mechanism on the path at a time [s]."""
         reference = self.reference(time, pace)
         return reference.q, reference.v
 
     def command(self, progress: Progress, state: RobotState | None = None) -> Array:
-        """(n,) efforts of the active joints [N or N m]; without a state those of the path alone."""
+        """(n,) efforts of the active joints [N or N m]; without a state the feed-forward of the path."""
         q, v = self.motion(progress.time, progress.pace)
         if state is not None:
             assert state.q is not None and state.v is not None
@@ -91,13 +93,13 @@ class ComputedTorqueTracker:
         return self.effort(progress.time, q, v, progress.pace, progress.change)
 
     def reference(self, time: float, pace: float = 1.0, change: float = 0.0) -> JointReference:
-        """The mechanism on the path at a time [s]; times that follow each other closely keep the working mode.
+        """Mechanism on the path at a time [s]; successive times close to each other keep the working mode.
 
         Args:
-            pace, change: at which the path's time runs, and how fast that changes [1/s]; see `time_scaling`.
+            pace, change: rate of the time of the path, and rate of the pace [1/s]; see `time_scaling`.
 
         Raises:
-            UnreachableGoalError: the path leaves the reach of the working mode.
+            UnreachableGoalError: the path leaves the workspace of the working mode.
         """
         position, speed, acceleration = self.path.sample(time)
         q = self.kinematics.inverse(position, self._last)

@@ -1,4 +1,4 @@
-"""What torque controllers of elastic mechanisms share: paths of equilibria, and linear feedback on a plan."""
+"""Base class of torque controllers of elastic mechanisms: paths of equilibria, and linear feedback on a plan."""
 
 from __future__ import annotations
 
@@ -30,20 +30,22 @@ from .known_loads import LoadTakingController
 from .sampled_controller import Line, SampledController
 
 MOST_MODELS = 8
-"""Pairs of models in other coordinates than those of the start that are kept."""
+"""Number of stored pairs of models in other coordinates than those of the start."""
 FORESEEN = 3.0
-"""Periods of lateness that set points are made for. Where more was expected and does not come, a set point that was
-carried back from a quick part of the plan would be far off; where it comes, all actuators are late alike."""
+"""Largest lateness of set points in periods. If a larger lateness is expected and does not occur, a set point that was
+extrapolated backward from a fast part of the plan is far off; if it does occur, all actuators are late by the same
+time."""
 SETTLING_PERIODS = 2.0
-"""Slowest periods of the equilibria that a goal without a duration takes at least."""
+"""Minimum duration of a goal without a duration, in slowest vibration periods of the equilibria."""
 
 
 class ElasticTorqueController(LoadTakingController, SampledController):
-    """See the module; `SampledController` for the arguments.
+    """Base class, see the module; for the other arguments see `SampledController`.
 
     Args:
-        planning_model: that plans are made with. control_model: another one of the same kind that plans are followed
-            with, so that a plan can be made in one thread while another plan is followed.
+        planning_model: model for planning.
+        control_model: another model of the same kind for control, so that one thread can plan while another plan is
+            followed.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
         self.model, self._control_model = planning_model, control_model
         self._timing = CommandTiming(period, self._lead)
-        self._reckoned = self._timing.uncertainty  # s that the last plan was made for
+        self._reckoned = self._timing.uncertainty  # s, timing uncertainty of the last plan
         self._others: dict[tuple[int, ...], tuple[ReducedModel, ReducedModel]] = {}
         self._last_choice: tuple[Array | None, tuple[ReducedModel, ReducedModel]] = (
             None, (planning_model, control_model),
@@ -74,7 +76,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         self._timing.acted(stamp, begin)
 
     def command(self, time: float, state: RobotState | None = None) -> Command:
-        """Set points for a time [s]; a motion goes slower while the timing is worse than it was planned for."""
+        """Set points at a time [s]; a motion slows down while the timing is worse than assumed for its plan."""
         if self.output_mode == "impedance":
             clock, _ = self._active(time)
             clock.wait(time, self._timing.pace(self._reckoned), self.brake_time)
@@ -82,17 +84,17 @@ class ElasticTorqueController(LoadTakingController, SampledController):
 
     @abstractmethod
     def _hold_gain(self, equilibrium: PathEquilibrium, model: Any = None) -> Array:
-        """(u, 2n) gain of the feedback that holds an equilibrium, in the coordinates of a model; None for `model`."""
+        """(u, 2n) feedback gain that holds an equilibrium, in the coordinates of a model; None for `model`."""
 
     @abstractmethod
     def _in_coordinates(self, robot: Robot, index: ArrayLike, centre: Array) -> ReducedModel:
-        """A new model of the kind of `model` for a robot, in given coordinates."""
+        """New model of the kind of `model` for a robot, in the given coordinates."""
 
     def _models_at(self, positions: Array) -> tuple[ReducedModel, ReducedModel]:
-        """Models to plan and to follow with in coordinates that are regular at positions (k, nq).
+        """Models for planning and control in coordinates that are regular at configurations (k, nq).
 
-        Those of the start as long as they are. Every plan keeps its own pair, so that the one that is followed
-        meanwhile does not change.
+        The models of the start are used as long as they are regular. Every plan keeps its own pair, so that the pair of
+        the active plan does not change in the meantime.
         """
         last, found = self._last_choice
         if last is not None and np.array_equal(last, positions):
@@ -107,7 +109,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         return self._models_in(*others)
 
     def _models_in(self, index: NDArray[np.int64], centre: Array) -> tuple[ReducedModel, ReducedModel]:
-        """Models to plan and to follow with in given coordinates."""
+        """Models for planning and control in given coordinates."""
         if np.array_equal(index, self._usual[0]) and np.array_equal(centre, self._usual[1]):
             return self.model, self._control_model
         key = *index.tolist(), *centre.tolist()
@@ -120,7 +122,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
 
     @abstractmethod
     def _coordinates(self, equilibrium: PathEquilibrium, model: Any) -> Array:
-        """(k,) controlled coordinates at an equilibrium, as a model counts them."""
+        """(k,) controlled coordinates of a model at an equilibrium."""
 
     def _apply_gains(self, tracker: LinearFeedbackTracker) -> None:
         pairs = [(self.model, self._control_model), *self._others.values()]
@@ -135,7 +137,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
     def _holding(
         self, equilibrium: PathEquilibrium, planning: ReducedModel, following: ReducedModel
     ) -> LinearFeedbackTracker:
-        """A tracker that holds an equilibrium, with models to plan and to follow with."""
+        """Tracker that holds an equilibrium, with models for planning and control."""
         self._refuse_overload(self.equilibria.efforts(equilibrium))
         coordinates, inputs = planning.coordinates_at(equilibrium.q), equilibrium.effort[planning.drives]
         plan = TrackingPlan(
@@ -147,7 +149,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         return self._prepared(tracker, planning)
 
     def _prepared(self, tracker: LinearFeedbackTracker, model: ReducedModel | None = None) -> LinearFeedbackTracker:
-        """The tracker with gains of the actuators' loops, where they close any: those of the plan's end."""
+        """The tracker with gains of the actuators' loops at the end of the plan, if the actuators close loops."""
         if self.output_mode == "impedance":
             plan = tracker.plan
             tracker.prepare(impedance_gains(model or self.model, plan.positions[-1], plan.rest_inputs[-1]))
@@ -163,7 +165,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         age = 0.0 if state is None else min(max(0.0, state.age), FORESEEN * self.period)
         self._timing.sent(time, age)
         position, velocity, effort = tracker.set_points(progress.time, progress.pace, age)
-        if self.motors.inertia.any():  # what accelerates the motors themselves, which the plan does not know
+        if self.motors.inertia.any():  # acceleration of the motors, which the plan does not contain
             acts = progress.time + progress.pace * age
             effort = effort + self.motors.inertia * tracker.accelerations(acts, progress.pace)
         left = self._fading(time + age)
@@ -195,7 +197,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         }  # fmt: skip
 
     def _at_pose(self, near: Array, pose: Pose) -> PathEquilibrium:
-        """The equilibrium with the output at a pose, on the way from that with the actuators as at q (nq,)."""
+        """Equilibrium with the output at a pose, on the path from the one with the actuator positions of q (nq,)."""
         sagged = self.equilibria.solve(near[self._drives], near)
         found: PathEquilibrium = plan_path(
             self.equilibria, sagged, PoseGoal(*pose, self.robot.output)
@@ -216,14 +218,14 @@ class ElasticTorqueController(LoadTakingController, SampledController):
     # -- plans ------------------------------------------------------------------------------------------------------
 
     def _equilibrium_at(self, rest: RestPoint) -> PathEquilibrium:
-        """The equilibrium with the actuators as at rest; the one that the plan ends at is kept."""
+        """Equilibrium with the actuators as at the rest point; the end of the plan is not solved again."""
         end = rest.tracker.end
         if end is not None and rest.time >= rest.tracker.duration:
             return end  # type: ignore[no-any-return]
         return self.equilibria.solve(rest.configuration[self._drives], rest.configuration)
 
     def _start_coordinates(self, rest: RestPoint, equilibrium: PathEquilibrium, model: Any) -> Array:
-        """(k,) controlled coordinates at a rest point and its equilibrium, as a model counts them."""
+        """(k,) controlled coordinates of a model at a rest point and its equilibrium."""
         return self._coordinates(equilibrium, model)
 
     def _find_path(self, start: PathEquilibrium, goal: PoseGoal) -> Sequence[PathEquilibrium]:
@@ -240,7 +242,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         return replace(usual, preferred_duration=self._safe_duration(path, usual.preferred_duration, profile))
 
     def _safe_duration(self, path: Sequence[PathEquilibrium], duration: float, profile: str) -> float:
-        """s, so long that no tension falls below its floor where commands stop at any time of the motion."""
+        """s, duration for which no tension falls below its floor if commands stop at any time of the motion."""
         rates = np.array([each.rate for each in self.robot.actuators])
         steps = np.max(np.abs(np.diff([each.positions for each in path], axis=0)) / rates, axis=1)
         kept = np.append(True, steps > 1e-9)
@@ -255,7 +257,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         return duration * max(1.0, tension_margin(passed, law, 0.0, self._lead, self._reckoned).stretch)
 
     def _check_plan(self, plan: TrackingPlan, model: ReducedModel | None = None) -> None:
-        """Raise TensegrityError where a plan does not keep the actuators' rates and efforts."""
+        """Raise TensegrityError if a plan violates rate or effort limits of the actuators."""
         own = model or self.model
         count = own.index.size
         columns = {int(k): n for n, k in enumerate(own.index)}

@@ -1,23 +1,24 @@
-"""Motions that the output leaves free: whether they stay where they are under the program of `qp`, and a posture.
+"""Free motions, which the output leaves undetermined: their stability under the program of `qp`, and a posture for
+them.
 
-The program damps them, w'' = -k w', and lets them feel the tensions that are desired (`motion_program`). Where these
-make no stable shape of them they fall away, slowly as they are damped, until floors are reached: struts on ball joints
-whose cables turn them about their own axis, arms of more links than the output needs. With z along the free motions,
-w' = Z z', the output held and tensions free,
+The program damps free motions, w'' = -k w', and the desired tensions act on them (`motion_program`). If these tensions
+have no stable equilibrium, free motions diverge, slowly because of the damping, until cables reach their floors.
+Examples are struts on ball joints whose cables turn them about their own axis, and arms with more links than the output
+needs. With z along the free motions, w' = Z z', the output held and tensions free, the rate of divergence is
 
     z'' = S z,   r = max Re(-k / 2 + sqrt(k^2 / 4 + eig S))
 
-is how fast. Beyond `DRIFT` they are held, too, at the position of the start as near as the output lets them, or at
-shapes that are known to be held there (`aim`). So they are from the start where it is asked for and holds them (routed
-cables: what their pull makes of light links differs after a short distance; joints that motors drive: else the
-lightest links would do what the output asks for, and fold). They are held by
+Above `DRIFT` the free motions are held as well, at the configuration of the start as far as the output allows it, or at
+given equilibria (`aim`). On request they are held from the start if that stabilises them. This is for routed cables,
+whose forces on light links change after a short distance, and for joints that motors drive, since otherwise the
+lightest links would do all the motion and fold. The law that holds them is
 
     w'' = -Z (k z' + s^2 z),   z = U^+ (q - q_0),   z' = U^+ v
 
-with s half the bandwidth of the output's loop, k at least 2 s, and U those rows of Z that are no motions of cables or
-of what winds them: pulleys have to turn where the output moves. Where that holds them no better, no actuator does, and
-the robot is refused by name. So it is where they fall away between two commands, by the law of `held_growth` for
-efforts that stay as they are, unless actuators that hold their positions (impedances) forbid that themselves.
+with s half the bandwidth of the output's loop, k at least 2 s, and U the rows of Z without the motions of cables and of
+what winds them, since pulleys have to turn when the output moves. If this law does not help, no actuator holds the free
+motion, and an error names it. The same holds if free motions diverge between two commands, by the law of `held_growth`
+for constant efforts, unless actuators with position control (impedances) prevent that themselves.
 """
 
 from __future__ import annotations
@@ -31,28 +32,29 @@ from tensegrity_dynamics.numerics.types import Array
 from ..optimization.motion_program import MotionProgram
 
 DRIFT = 0.01
-"""1/s of free motions that fall away, from which on they are held."""
+"""1/s, rate of divergence above which free motions are held."""
 LOOSE = 0.5
-"""1/s, the same of those that nothing holds, from which on a robot is refused."""
+"""1/s, rate of divergence under the holding law above which a robot is refused."""
 STEP = 1e-5
-"""rad or m of the largest coordinate, of differences."""
+"""rad or m of the largest coordinate, step of finite differences."""
 DEPENDENT = 1e-9
-"""Part of the largest singular value from which on rows count as independent."""
+"""Fraction of the largest singular value above which rows count as independent."""
 NAMED = 0.3
-"""Part of the largest coordinate of a motion from which on a coordinate is named."""
+"""Fraction of the largest coordinate of a motion above which messages name a coordinate."""
 
 
 class FreeMotions:
-    """See the module.
+    """Stability and posture of the free motions; see the module.
 
     Args:
-        program: of the robot; its equations are left at another state by `begin`.
+        program: program of the robot; `begin` leaves its equations at another state.
 
     Attributes:
-        driven: whether motors drive joints themselves and not by cables.
-        stiffness: s^2 [1/s^2] with which they are held; 0 where they are only damped. damping: k [1/s].
-        rate: r [1/s] at the last `begin`, with what holds them; between: the same between two commands, 0 where
-            actuators that stand hold them.
+        driven: whether motors drive joints directly and not by cables.
+        stiffness: s^2 [1/s^2] of the holding law; 0 if free motions are only damped.
+        damping: k [1/s].
+        rate: r [1/s] at the last `begin`, including the holding law.
+        between: r [1/s] between two commands; 0 if actuators with position control hold the robot.
     """
 
     def __init__(self, program: MotionProgram) -> None:
@@ -78,16 +80,21 @@ class FreeMotions:
         allowed: float = 0.0,
         always: bool = False,
     ) -> None:
-        """Look at q (nq,), where posture counts from, with the tensions that the program now desires.
+        """Analyse the free motions at q (nq,), the origin of the posture, with the present desired tensions of the
+        program.
 
         Args:
-            damping: k [1/s] that was asked for. bandwidth: w [1/s] of the output's loop.
-            held: (a,) efforts that stay as they are between commands; None where actuators that stand hold the robot.
-            allowed: 1/s with which it may fall away between commands.
-            always: whether they are held even where they stay by themselves here, if that holds them.
+            damping: k [1/s] that was requested.
+            bandwidth: w [1/s] of the output's loop.
+            held: (a,) efforts that stay constant between commands; None if actuators with position control hold the
+                robot.
+            allowed: 1/s, allowed rate of divergence between commands.
+            always: whether free motions are held even if they are stable here, provided that holding does not
+                destabilise them.
 
         Raises:
-            TensegrityError: a free motion falls away that no actuator holds, or too fast for this control.
+            TensegrityError: a free motion diverges and no actuator holds it, or it diverges too fast for this
+                controller.
         """
         self._start, self.stiffness, self.damping, self.between = np.array(q), 0.0, damping, 0.0
         loose, motion = self._fastest()
@@ -97,7 +104,7 @@ class FreeMotions:
         self.stiffness, self.damping = (0.5 * bandwidth) ** 2, max(damping, bandwidth)
         self.rate, motion = self._fastest()
         if not falls:
-            if self.rate > DRIFT:  # too few efforts are left to hold what stays by itself
+            if self.rate > DRIFT:  # too few efforts to hold motions that are stable by themselves
                 self.rate, self.stiffness, self.damping = loose, 0.0, damping
             return
         what = f"{self._program.equations.robot.name} has a motion that its output leaves free, that falls away"
@@ -117,17 +124,17 @@ class FreeMotions:
             )
 
     def aim(self, q: Array) -> None:
-        """Let the posture be that of q (nq,) from now on."""
+        """Set the posture to q (nq,)."""
         self._start = q
 
     def _names(self, motion: Array) -> str:
-        """The coordinates that velocities (nv,) move most."""
+        """Names of the coordinates with the largest velocities in (nv,)."""
         size = np.abs(motion)
         names = zip(self._mechanism.coordinate_names(), size, strict=True)
         return ", ".join(each for each, part in names if part > NAMED * np.max(size))
 
     def drag(self, q: Array, v: Array) -> Array | None:
-        """(n,) k z' + s^2 z in all coordinates, at the last `update`; None where free motions are only damped."""
+        """(n,) k z' + s^2 z in all coordinates at the last `update`; None if free motions are only damped."""
         if not self.stiffness > 0.0:
             return None
         free, basis = self._directions()
@@ -141,7 +148,7 @@ class FreeMotions:
         return equations.free_directions(), equations.reduction.basis[:, : equations.count]
 
     def _fastest(self, held: Array | None = None) -> tuple[float, Array]:
-        """r, and the velocities (nv,) of that motion; with efforts (a,) that are held nothing is damped."""
+        """r and the velocities (nv,) of that motion; without damping if `held` gives constant efforts (a,)."""
         equations = self._program.equations
         equations.update(self._start, self._still)
         free, basis = (np.array(each) for each in self._directions())
@@ -160,8 +167,8 @@ class FreeMotions:
         return float(rates[fastest]), np.asarray((basis @ free @ motions[:, fastest]).real)
 
     def _accelerations(self, direction: Array, step: float, held: Array | None) -> Array:
-        """(nv,) at rest a step [s] along a velocity (nv,) from the start; with the output held and nothing bounded, or
-        under efforts (a,)."""
+        """(nv,) accelerations at rest, a step [s] along a velocity (nv,) from the start; with the output held and
+        without bounds, or under efforts (a,)."""
         equations = self._program.equations
         q = equations.moved(self._start, direction, step)
         arrays = equations.update(q, self._still)

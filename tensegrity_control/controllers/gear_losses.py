@@ -1,12 +1,12 @@
-"""What gears that rub take of efforts: what motors give beyond what the joints shall get.
+"""Compensation of gear friction: additional motor effort, so that the joints receive the desired effort.
 
-A gear of efficiency e passes on less than its motor gives, by |tau| (1 - e) |t| where it drives and |tau| (1/e - 1) |t|
-where it is driven back, t = tanh(x' / s) (`mechanisms/resistance`). So that the joint gets u,
+A gear of efficiency e reduces the effort of its motor by |tau| (1 - e) |t| when it drives, and by |tau| (1/e - 1) |t|
+when it is driven back, with t = tanh(x' / s) (`mechanisms/resistance`). For a joint effort u the motor effort is
 
-    tau = u / (1 - (1 - e) |t|)  where u x' > 0,   tau = u / (1 + (1/e - 1) |t|)  else.
+    tau = u / (1 - (1 - e) |t|)  where u x' > 0,   tau = u / (1 + (1/e - 1) |t|)  otherwise.
 
-The rate x' is the one that the output's reference asks for, with what its error w (y_r - y) / 2 adds, and never the one
-that is seen: beside the friction's slope |tau| / s every loop over it is slow, and would be lost.
+The rate x' is that of the output's reference plus w (y_r - y) / 2 for its error, and never the measured rate: compared
+with the slope |tau| / s of the friction every loop over the measured rate is slow, and would be unstable.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tensegrity_dynamics.numerics.types import Array
 
 
 class GearLosses:
-    """Of the actuators of one robot.
+    """Gear losses of the actuators of one robot.
 
     Args:
-        equations: of the robot.
+        equations: equations of the robot.
 
     Attributes:
-        any: whether a gear takes anything.
+        any: whether a gear has losses.
     """
 
     def __init__(self, equations: TightCables) -> None:
@@ -38,8 +38,8 @@ class GearLosses:
         self.any = bool(np.any(self._efficiency < 1.0))
 
     def more(self, effort: Array, rate: Array) -> Array:
-        """(a,) what efforts (a,) of the joints take beside themselves where the output moves at a rate (k,), of least
-        effort, at the state of the last `equations.update`."""
+        """(a,) additional efforts for joint efforts (a,) while the output moves at a rate (k,) by least efforts, at the
+        state of the last `equations.update`."""
         arrays = self._equations.arrays
         rates = arrays.joint_1 @ np.linalg.lstsq(arrays.output_1, rate, rcond=1e-9)[0]
         turned, e = np.abs(np.tanh(rates / self._speed)), self._efficiency

@@ -1,10 +1,13 @@
-"""Whether the output can be held at a goal, and on the straight way to it, where it takes all motions of its robot.
+"""Check whether the output can be held at a goal and along the straight line to it, if the output fixes all motions.
 
-Such a robot has one shape for each pose of its output, as long as that lies on the way from here. The output is led
-along the way by Newton's method with tight cables, and at each step efforts are looked for that hold it there and keep
-all floors (`holding_reserve`): a linear program, which chooses among all self-stresses. Without any, the cable is named
-that comes lowest at the best efforts (`tension_headroom`). Where free motions are left, or the way ends in a singular
-position, nothing is said: shapes at rest along a way (`QPController.equilibria_to`) and the guard on the way do.
+A robot without free motions has one configuration for each pose of its output along the line. Newton's method with
+tight cables moves the output along the line. At each step a linear program searches efforts that hold the output and
+keep all tension floors (`holding_reserve`); it includes all self-stresses. If there are none, the cable with the lowest
+tension under the best efforts is named (`tension_headroom`).
+
+If the robot has free motions, or Newton's method does not converge because the line ends in a singular configuration,
+this check accepts the goal. Equilibria along the path (`QPController.equilibria_to`) and the guard during the motion
+then check it.
 """
 
 from __future__ import annotations
@@ -26,19 +29,21 @@ from .holding_reserve import ROUNDING, HoldingReserve
 from .tension_headroom import TensionHeadroom
 
 STEP = 0.05
-"""rad or m of the coordinate that moves most from one look to the next."""
+"""rad or m, largest step of a coordinate between two checks."""
 MOST_STEPS, ITERATIONS, CLOSE = 50, 8, 1e-6
-"""Looks on a way, Newton steps of one, and m or rad at which these have converged."""
+"""Largest number of checks along the line, Newton steps per check, and the error [m or rad] at convergence."""
 
 
 class GoalReach:
-    """See the module. It has equations of its own, so that it may look in another thread than the control.
+    """Check of goals; see the module. It has its own equations, so that it may run in another thread than the
+    controller.
 
     Args:
-        robot: as for `TightCables`. payloads: that it carries beside those of its file.
+        robot: as for `TightCables`.
+        payloads: payloads in addition to those of the robot file.
 
     Attributes:
-        applies: whether the output takes all motions of the robot.
+        applies: whether the output fixes all motions of the robot.
     """
 
     def __init__(self, robot: Robot, payloads: Sequence[Payload] = ()) -> None:
@@ -51,10 +56,12 @@ class GoalReach:
         self.applies = equations.count - len(equations.cables) <= equations.parts.axes.size
 
     def refuse(self, q: Array, goal: Pose, floor: Array) -> None:
-        """Raise InfeasibleControlError where no efforts hold the output on the straight way from q (nq,) to a goal.
+        """Raise InfeasibleControlError if no efforts hold the output somewhere on the straight line from q (nq,) to a
+        goal.
 
         Args:
-            floor: (c,) N that the driven cables keep.
+            goal: pose of the output.
+            floor: (c,) N, tension floors of the actuated cables.
         """
         equations, still = self._equations, np.zeros(self._equations.mechanism.velocity_count)
         arrays = equations.update(q, still)
@@ -80,11 +87,11 @@ class GoalReach:
                 self._say(part)
 
     def _by_row(self, travel: Array, turn: Array) -> Array:
-        """(k,) of the controlled axes, of (3,) m and (3,) rad."""
+        """(k,) components along the controlled axes, from (3,) m and (3,) rad."""
         return np.asarray(np.concatenate((travel, turn))[self._equations.parts.axes])
 
     def _motions(self) -> Array:
-        """(nv, k) velocities that move one row of the output each and stretch no cable, at the last `update`."""
+        """(nv, k) velocities that each move one row of the output and stretch no cable, at the last `update`."""
         equations, arrays = self._equations, self._equations.arrays
         count, outputs = equations.count, arrays.jacobian.shape[0]
         rows = np.vstack((arrays.jacobian, arrays.stretch))

@@ -1,7 +1,7 @@
-"""The face of controllers that take goals: what the controller node, its planning thread and tours ask of them.
+"""Interface of controllers that accept goals, for the controller node, its planning thread and tours.
 
-Planning (`plan_goal`) and beginning (`begin`) are two steps, so that a plan may be made in another thread while the
-control goes on. What is planned is checked before anything changes: a refused goal leaves the motion as it was.
+Planning (`plan_goal`) and starting (`begin`) are two steps, so that a plan can be computed in another thread while the
+controller runs. A plan is checked before anything changes: a refused goal does not affect the present motion.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ Waypoint = tuple[float, "ArrayLike | None", "ArrayLike | None"]
 
 @dataclass(frozen=True, eq=False)
 class PlannedMotion:
-    """A motion that can begin.
+    """A motion that is ready to begin.
 
     Attributes:
-        tracker: its plan and feedback. duration: s. note: for whoever asked; may be empty. goal: pose at its end.
-        version: of the motion that it continues.
+        tracker: its plan and feedback.
+        duration: s.
+        note: message for the sender of the goal; may be empty.
+        goal: pose at its end.
+        version: version of the motion that it continues.
     """
 
     tracker: Any
@@ -38,46 +41,47 @@ class PlannedMotion:
 
 
 class GoalTaker(Controller):
-    """See the module.
+    """Controller that accepts goals; see the module.
 
     Attributes:
-        gaps: how often no command was asked for so long that the actuators braked, where they do so by themselves.
+        gaps: number of intervals without commands that were long enough for the actuators to brake by themselves.
     """
 
     gaps: int = 0
 
     @property
     def needs_equilibria(self) -> bool:
-        """Whether a goal of a controller that takes streams of them needs `equilibria_to` first."""
+        """Whether goals in a stream need `equilibria_to` first."""
         return False
 
     def equilibria_to(self, goal: PoseGoal) -> Any:
-        """Equilibria along the path to a pose, slow to find; may run in any thread. Raises as `plan_goal`."""
+        """Equilibria along the path to a pose, a slow computation that may run in any thread. Raises as `plan_goal`."""
         raise NotImplementedError(f"{type(self).__name__} needs no equilibria.")
 
     @abstractmethod
     def make_goal(self, now: float, position: ArrayLike | None, quaternion: ArrayLike | None = None) -> PoseGoal:
-        """A pose to go to: position (3,) m, quaternion (4,) w, x, y, z; None keeps what the present motion rests at.
+        """Goal pose: position (3,) m, quaternion (4,) w, x, y, z; None keeps that of the pose at which the present
+        motion rests.
 
         Raises:
-            TensegrityError: goals cannot be taken now, or this is no pose.
+            TensegrityError: goals are not accepted now, or the pose is invalid.
         """
 
     @abstractmethod
     def make_waypoints(self, now: float, waypoints: Sequence[Waypoint]) -> list[tuple[float, PoseGoal]]:
-        """Poses to pass; what is None stays as at the one before. Raises as `make_goal`."""
+        """Waypoint poses; None keeps the value of the waypoint before. Raises as `make_goal`."""
 
     @abstractmethod
     def check_goal(self, duration: float | None = None, profile: str = "minimum_jerk") -> None:
-        """Raise TensegrityError for what is wrong with a goal whatever its pose."""
+        """Raise TensegrityError if a goal is invalid independently of its pose."""
 
     @abstractmethod
     def check_waypoints(self, times: Sequence[float], interpolation: str = "smooth") -> None:
-        """Raise TensegrityError for what is wrong with waypoints whatever their poses; times [s] from the start."""
+        """Raise TensegrityError if waypoints are invalid independently of their poses; times [s] from the start."""
 
     @abstractmethod
     def rest(self, now: float) -> Any:
-        """Where the present motion will rest, if it is braked now; for `plan_goal`."""
+        """Rest point of the present motion if it is braked now; for `plan_goal`."""
 
     @abstractmethod
     def plan_goal(
@@ -89,10 +93,10 @@ class GoalTaker(Controller):
         profile: str = "minimum_jerk",
         rest: Any = None,
     ) -> PlannedMotion:
-        """A motion to a pose, for `begin`; nothing changes yet, so that it may be planned in another thread.
+        """Motion to a pose, for `begin`. It changes nothing, so that it may run in another thread.
 
         Raises:
-            UnreachableGoalError, InfeasibleControlError, TensegrityError: refused.
+            UnreachableGoalError, InfeasibleControlError, TensegrityError: the goal is refused.
         """
 
     @abstractmethod
@@ -103,23 +107,23 @@ class GoalTaker(Controller):
         interpolation: str = "smooth",
         rest: Any = None,
     ) -> PlannedMotion:
-        """A motion through poses at times from its start [s], for `begin`. Raises as `plan_goal`."""
+        """Motion through poses at times from its start [s], for `begin`. Raises as `plan_goal`."""
 
     @abstractmethod
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
-        """Begin a planned motion. Raises TensegrityError: something else has been begun since it was planned."""
+        """Start a planned motion. Raises TensegrityError if another motion has started since it was planned."""
 
     @abstractmethod
     def hold(self, now: float) -> None:
-        """End the present motion as soon as it can be ended, and hold what is reached then."""
+        """Stop the present motion as soon as possible and hold the configuration reached."""
 
     @abstractmethod
     def stop(self, now: float) -> None:
-        """As `hold`, and refuse goals until `release`."""
+        """As `hold`; goals are refused until `release`."""
 
     @abstractmethod
     def release(self) -> None:
-        """Allow goals again after `stop`."""
+        """Accept goals again after `stop`."""
 
     def set_goal(
         self,
@@ -130,16 +134,16 @@ class GoalTaker(Controller):
         duration: float | None = None,
         profile: str = "minimum_jerk",
     ) -> Accepted:
-        """Go to a pose: `make_goal`, `plan_goal` and `begin`; refused, it leaves the present motion as it was."""
+        """Go to a pose: `make_goal`, `plan_goal` and `begin`; a refused goal does not affect the present motion."""
         goal = self.make_goal(now, position, quaternion)
         return self.begin(now, self.plan_goal(now, goal, duration=duration, profile=profile))
 
     def follow(self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth") -> Accepted:
-        """Pass through poses: `make_waypoints`, `plan_through` and `begin`; refused, the present motion goes on.
+        """Pass through poses: `make_waypoints`, `plan_through` and `begin`; if refused, the present motion continues.
 
         Args:
-            waypoints: time from the start [s], position (3,) m, quaternion (4,). The times count from `now`, or from
-                the end of braking where a motion is under way.
+            waypoints: time from the start [s], position (3,) m, quaternion (4,). Times count from `now`, or from the
+                end of braking if a motion is running.
         """
         self.check_waypoints([float(waypoint[0]) for waypoint in waypoints], interpolation)
         goals = self.make_waypoints(now, waypoints)

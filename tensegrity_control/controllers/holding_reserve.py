@@ -1,13 +1,14 @@
-"""How much more the actuators could hold: what is left of their efforts where the output stands still.
+"""Reserve of the actuators: the part of their efforts that remains while they hold the output at rest.
 
-A cable cannot push, so that a robot of cables leaves the configurations that it can hold where the matrix of its forces
-is still regular: the tensions that balance its weight and keep their floors grow like 1/x before that border, until the
-efforts end. With the efforts u within their limits U and what they do to output and tensions (`tight_cables`),
+Cables cannot push. So a cable-driven robot reaches the border of the configurations that it can hold while the matrix
+of its forces is still regular: tensions that balance its weight and keep their floors grow like 1/x before that border,
+until efforts reach their limits. With the efforts u within their limits U and their effect on output and tensions
+(`tight_cables`),
 
     share s = min max_i |u_i| / U_i   s.t.   y'' = b_0 + B u = 0,   T_low <= T_0 + T_1 u,
 
-and the reserve 1/s - 1, which falls in proportion to the distance from the border. It is zero where all of an effort is
-needed, and below zero, or -1 where no effort does it at all, beyond.
+and the reserve is 1/s - 1, which decreases in proportion to the distance from the border. It is zero if the whole
+effort of an actuator is needed, negative beyond that, and -1 if no efforts hold the output.
 """
 
 from __future__ import annotations
@@ -23,21 +24,24 @@ from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
 from ..optimization.solvers import DEFAULT_SOLVER, make_solver
 
 LEAST_SHARE = 0.2
-"""Of the efforts: what needs less counts as much, so that what hardly needs any has no endless reserve."""
+"""Smallest share; smaller ones are replaced by it, so that the reserve stays finite when hardly any effort is
+needed."""
 SECOND_SOLVER = "piqp"
-"""What decides where the default one finds nothing: an interior point takes longer, and minds no ties."""
+"""Solver for programs that the default one does not solve: an interior-point method is slower but robust to
+degeneracy."""
 ROUNDING = 1e-3
-"""Part by which the share that a solver finds may be above what it is; it gives up a little for `CURVED`."""
+"""Relative error by which a computed share may exceed the true one; `CURVED` causes a part of it."""
 CURVED = 1e-6
-"""Of the squared efforts beside the squared share: what makes the program strictly convex."""
+"""Weight of the squared efforts relative to the squared share; it makes the program strictly convex."""
 
 
 class HoldingReserve:
-    """See the module.
+    """Reserve of the actuators; see the module.
 
     Args:
-        equations: of the robot; their arrays are those of the last `update`. effort: (a,) limits, N m or N.
-        floor: (c,) N that the driven cables keep; may be changed.
+        equations: equations of the robot at the state of their last `update`.
+        effort: (a,) effort limits, N m or N.
+        floor: (c,) N, tension floors of the actuated cables; may be changed.
     """
 
     def __init__(self, equations: TightCables, effort: Array, floor: Array) -> None:
@@ -59,10 +63,10 @@ class HoldingReserve:
         self._share = 0.0
 
     def share(self) -> float:
-        """s at the state of the last `equations.update`, infinite where no effort holds the output.
+        """s at the state of the last `equations.update`; infinite if no effort holds the output.
 
-        Whether none does is proved (`infeasibility`): solvers may come to no end where floors are all but kept. Without
-        solution and proof it is that of the last look.
+        Infeasibility is proved (`infeasibility`), since solvers may not converge when floors are only just feasible.
+        Without a solution and without a proof the last share is returned.
         """
         arrays, program = self._equations.arrays, self._program
         cables, inputs = arrays.tension_1.shape
@@ -73,7 +77,7 @@ class HoldingReserve:
         program.b[:] /= size
         program.C[:cables, :inputs] = arrays.tension_1 * self._effort
         program.c_low[:cables] = self.floor - arrays.tension_0
-        for solver in self._solvers:  # with many bounds at once the first one may give up where there is a solution
+        for solver in self._solvers:  # with many active bounds the first one may fail on feasible programs
             result = solver.solve(program)
             if result.status == SOLVED:
                 self._last, self._share = result.x[:inputs], float(result.x[inputs])
@@ -84,9 +88,9 @@ class HoldingReserve:
         return self._share
 
     def refuse(self) -> None:
-        """Raise TensegrityError where no efforts hold the output at the state of the last `equations.update`.
+        """Raise TensegrityError if no efforts hold the output at the state of the last `equations.update`.
 
-        Where efforts within their limits do, but break floors, it is held: floors are given up before the output.
+        If only efforts that violate tension floors hold it, nothing is raised: floors are given up before the output.
         """
         share = self.share()
         if share <= 1.0 + ROUNDING:
@@ -117,13 +121,13 @@ class HoldingReserve:
         )
 
     def effort(self) -> Array:
-        """(a,) N m or N of the last look that found some."""
+        """(a,) N m or N of the last solution."""
         return np.asarray(self._last * self._effort)
 
     def strained(self) -> str:
-        """Name of the actuator that needed the largest part of its effort at the last look."""
+        """Name of the actuator with the largest share of its effort in the last solution."""
         return self._equations.robot.actuators[int(np.argmax(np.abs(self._last)))].name
 
     def value(self) -> float:
-        """1/s - 1, at most what `LEAST_SHARE` says."""
+        """1/s - 1, with s at least `LEAST_SHARE`."""
         return 1.0 / max(self.share(), LEAST_SHARE) - 1.0

@@ -1,8 +1,10 @@
-"""Control of a mechanism by the positions of its actuators: joints and pulleys turn so that it passes equilibria.
+"""Control of a mechanism by the positions of its actuators: joints and pulleys turn so that it passes through
+equilibria.
 
-Where routed cables rub, the shape at the actuators' positions depends on how it was reached, which no plan knows. While
-it holds, the positions are corrected by a slow integral of the estimated pose error, dc/dt = gain J+ e with the slopes
-J of the plan. Where contacts stick a correction moves less than by these, so that the goal is reached later.
+With friction of routed cables the shape at given actuator positions depends on the history, which no plan contains.
+While the controller holds a pose, a slow integral of the estimated pose error corrects the positions, dc/dt = gain J+ e
+with the Jacobian J of the plan. If contacts stick, a correction moves the output less than J predicts, so that the goal
+is reached later.
 """
 
 from __future__ import annotations
@@ -32,21 +34,22 @@ from .known_loads import LoadTakingController
 from .position_controller import PositionController
 
 FEEDBACK = 1.0
-"""1/s of the correction by the estimated pose where routed cables rub."""
+"""1/s, integral gain of the pose feedback for robots with friction of routed cables."""
 SLOW = 0.1
-"""Of the rate limits, that a correction uses at most: it must never compete with a motion."""
+"""Largest rate of a correction, as a fraction of the rate limits; a correction must never compete with a motion."""
 
 
 class JointPositionController(LoadTakingController, PositionController):
-    """See `PositionController`; tensions are kept near those of `home`.
+    """Joint position control, see `PositionController`; tensions are kept near those of `home`.
 
-    A robot for which no equilibrium is found where its actuators are is held there, see `HeldActuators`.
+    If no equilibrium is found at the present actuator positions, the actuators hold these positions, see
+    `HeldActuators`.
 
     Args:
         robot: a mechanism with actuators and an output.
         rate_margin, swing_periods, brake_time, period: see `PositionController`.
-        feedback_gain: 1/s of the integral correction while holding; 0 switches it off, -1 takes `FEEDBACK` where routed
-            cables rub and nothing elsewhere.
+        feedback_gain: 1/s, gain of the integral correction while holding. 0 switches it off; -1 selects `FEEDBACK` with
+            friction of routed cables and 0 otherwise.
 
     Raises:
         TensegrityError: a parameter is out of range, or the robot has no stable equilibrium at its start.
@@ -97,12 +100,12 @@ class JointPositionController(LoadTakingController, PositionController):
         super().reset(time, state)
         self._correction, self._inverse, self._last_time = np.zeros(len(self.names)), None, time
         if self._gain > 0.0 and state is not None and state.pose is not None and np.isfinite(state.pose[0]).all():
-            self._goal = state.pose  # held where it is, not where it would be without friction
+            self._goal = state.pose  # hold the measured pose, not the pose without friction
 
     def _command_values(self, time: float, tracker: Any, progress: Progress, state: RobotState | None) -> Array:
         values = np.asarray(tracker.command(progress, state))
         if time < self._motions[-1][0].end:
-            self._inverse = None  # made anew for the equilibrium that is held next
+            self._inverse = None  # to be computed for the next equilibrium
         elif self._gain > 0.0 and self._phase == "holding" and state is not None and state.pose is not None:
             if isinstance(tracker, TimedPath):
                 step = min(max(time - self._last_time, 0.0), self.command_period)
@@ -125,7 +128,8 @@ class JointPositionController(LoadTakingController, PositionController):
         return {"robot": robot, "equilibria": MechanismEquilibriumMap(robot)}
 
     def _at_pose_of(self, before: PathEquilibrium, near: PathEquilibrium | Array) -> PathEquilibrium:
-        """The equilibrium with the output where it was, on the way from one near another, or near q (nq,)."""
+        """Equilibrium with the former pose of the output, on the path from the equilibrium `near`, or from one near q
+        (nq,)."""
         sagged = self.equilibria.solve(before.positions, near) if isinstance(near, np.ndarray) else near
         goal = PoseGoal(*before.pose, self.robot.output)
         found: PathEquilibrium = plan_path(self.equilibria, sagged, goal, self.options).equilibrium
@@ -155,7 +159,8 @@ class JointPositionController(LoadTakingController, PositionController):
     # -- feedback at rest -------------------------------------------------------------------------------------------
 
     def _correct(self, values: Array, equilibrium: PathEquilibrium, measured: Pose, step: float) -> None:
-        """Move the correction of positions (a,) for `step` s; one that would leave their limits is left out."""
+        """Update the correction of the positions (a,) for `step` s; an update that would violate position limits is
+        skipped."""
         assert self._goal is not None and self.robot.output is not None
         rows = self.robot.output.rows
         if self._inverse is None:
@@ -177,7 +182,7 @@ class JointPositionController(LoadTakingController, PositionController):
         try:
             equilibrium = self._found(state)
         except TensegrityError as error:
-            # Actuators that stay where they are keep a robot that rests from moving, whatever its equilibrium is.
+            # Actuators that keep their positions hold a robot at rest, even without a known equilibrium.
             pose = state.pose if state.pose is not None else self._pose_of(state.q)
             if pose is None:
                 raise
@@ -195,7 +200,7 @@ class JointPositionController(LoadTakingController, PositionController):
                 )
 
     def _found(self, state: RobotState) -> PathEquilibrium:
-        """The equilibrium with the actuators where they are, near where the robot is, else near home.
+        """Equilibrium at the present actuator positions, near the present configuration, or else near home.
 
         Raises:
             TensegrityError: there is none.
@@ -218,12 +223,15 @@ class JointPositionController(LoadTakingController, PositionController):
 
 
 class HeldActuators:
-    """Instead of a plan: the actuators stay where they are, since no equilibrium was found there.
+    """Replacement for a plan if no equilibrium was found: the actuators keep their positions.
 
-    Goals look for one again, from the state that was last seen, and are refused where there is none.
+    A new goal searches an equilibrium again, from the last measured state, and is refused if there is none.
 
     Args:
-        control: whose robot it is. state: that was seen. pose: of the output then. reason: why there is no equilibrium.
+        control: controller of the robot.
+        state: last measured state.
+        pose: pose of the output in this state.
+        reason: why no equilibrium was found.
     """
 
     duration = 0.0
@@ -234,11 +242,11 @@ class HeldActuators:
         self._seen = state
 
     def reference(self, progress: Progress) -> Reference:
-        """Where the output was seen."""
+        """Reference at the measured pose of the output."""
         return Reference(self._pose, np.zeros(6))
 
     def command(self, progress: Progress, state: RobotState | None = None) -> Array:
-        """(a,) rad or m, always the same."""
+        """(a,) rad or m, constant positions."""
         if state is not None and state.q is not None:
             self._seen = replace(state, positions=self._positions)
         return self._positions.copy()
@@ -248,7 +256,7 @@ class HeldActuators:
         return np.zeros_like(self._positions)
 
     def equilibrium(self, time: float) -> PathEquilibrium:
-        """Where a motion may begin. Raises TensegrityError: nowhere, with the reason."""
+        """Equilibrium from which a motion may begin. Raises TensegrityError with the reason if there is none."""
         try:
             return self._control._found(self._seen)
         except TensegrityError as error:

@@ -1,9 +1,9 @@
-"""Kinematic control of parallel mechanisms: rates of the active joints that bring the output onto its path.
+"""Kinematic control of parallel mechanisms: rates of the active joints that move the output onto its path.
 
     p_ref' = p_t' + gain (p_t - p),   A p' + B q' = 0,   q' = -B^-1 A p_ref'        (002, 3.2 and 3.3)
 
-Printed, (3.3) subtracts the correction; then the error grows like exp(2 gain t). The rates are held over the
-communication time, which makes the error that remains proportional to it.
+The printed (3.3) subtracts the correction, so that the error grows like exp(2 gain t). The rates are constant over the
+communication time, and the remaining error is proportional to it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from ..trajectories.time_scaling import Progress
 
 
 class KinematicTracker:
-    """See the module.
+    """Kinematic control along a path; see the module.
 
     Args:
-        kinematics: of the mechanism, from its active joints to its output.
-        path: the output's controlled coordinates over time. start: (nq,), whose working mode is kept.
-        gain: 1/s of the correction, not below zero; more follows more closely, up to one per communication time.
-        nearest: least |b_i|. Below it a joint would have to run ever faster (Type 1).
+        kinematics: kinematics of the mechanism, from its active joints to its output.
+        path: controlled coordinates of the output over time.
+        start: (nq,), defines the working mode.
+        gain: 1/s of the correction, not below zero; a larger value reduces errors faster, up to one per communication
+            time.
+        nearest: smallest |b_i|. Below it a joint would need a very large rate (Type 1 singularity).
 
     Raises:
         TensegrityError: the gain or the distance is out of range.
@@ -50,30 +52,30 @@ class KinematicTracker:
 
     @property
     def duration(self) -> float:
-        """s of the path."""
+        """s, duration of the path."""
         return self.path.end
 
     def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
-        """Position (nq,) and velocity (nv,) of the mechanism on the path at a time [s]."""
+        """Configuration (nq,) and velocity (nv,) of the mechanism on the path at a time [s]."""
         position, rate, _ = self.path.sample(time)
         self._last = self.kinematics.inverse(position, self._last)
         return self._last, self.kinematics.from_output(self._last, pace * rate, np.zeros(rate.size))[0]
 
     def command(self, progress: Progress, state: RobotState | None = None) -> Array:
-        """(n,) rates of the active joints [rad/s or m/s]; without a state those of the path alone."""
+        """(n,) rates of the active joints [rad/s or m/s]; without a state the feed-forward of the path."""
         if state is None:
             return np.asarray(self.motion(progress.time, progress.pace)[1][self._v])
         assert state.q is not None
         return self.velocity(progress.time, state.q, progress.pace)
 
     def velocity(self, time: float, q: Array, pace: float = 1.0) -> Array:
-        """(n,) rates of the active joints [rad/s or m/s] at a time [s] and a position (nq,) with closed loops.
+        """(n,) rates of the active joints [rad/s or m/s] at a time [s] and a configuration (nq,) with closed loops.
 
         Args:
-            pace: at which the path's time runs; below 1 where the motion is braked.
+            pace: rate of the time of the path; below 1 during a brake.
 
         Raises:
-            InfeasibleControlError: a Type 1 singularity is nearer than `nearest`; the joint is named.
+            InfeasibleControlError: a Type 1 singularity is nearer than `nearest`; the message names the joint.
         """
         first = self.kinematics.first_order(q)
         distances = np.abs(np.diag(first.b))

@@ -1,15 +1,14 @@
-"""Loads that are announced while a plan is held or followed: it is made anew with them, and set points go over to it.
+"""Announced loads: the plan that is held or followed is recomputed with them, and the set points fade to the new plan.
 
-Payloads and wrenches become part of the robot's model, as those of its file are, so that all that plans knows them:
-statics, inertia, floors and limits. What is held is held at the same pose, what moves keeps its path and its clock;
-only the actuators' set points differ. The difference d between those of both plans at the instant of the change dies
-out over T,
+Payloads and wrenches are added to the model of the robot like the loads of its file, so that statics, inertia, tension
+floors and limits all contain them. A held pose stays the same, and a motion keeps its path and its clock; only the set
+points of the actuators change. Their difference d at the instant of the change decays over T,
 
     d(t) = d_0 (1 - 10 x^3 + 15 x^4 - 6 x^5),   x = t / T
 
-as quickly as the actuators' rates allow: the load acts already, and what is not held meanwhile sets the robot swinging.
-Of impedances only positions go over, without the rate of d, so that nothing carries them on where the next command is
-late; efforts answer at once, as the load does.
+T is as short as the rate limits of the actuators allow: the load acts already, and as long as nothing holds it, the
+robot swings. In impedance mode d is added to the positions only and its rate is not commanded, so that a late next
+command does not extrapolate it. Efforts change at once, like the load.
 """
 
 from __future__ import annotations
@@ -40,20 +39,22 @@ from .goal_controller import GoalController, RestPoint
 from .goal_taker import PlannedMotion
 
 LEAST_PERIODS = 2.0
-"""Control periods in which set points go over to those with other loads, at least."""
+"""Smallest T, in control periods."""
 FED_BACK = 0.25
-"""s, the same where feedback of the state holds the output: nothing swings, and gains hurry no cable."""
+"""s, smallest T if feedback of the state holds the output: nothing swings, and the gains do not pull on the cables
+abruptly."""
 STEEPEST = 1.875
-"""Largest rate of the transition, in parts of its mean one."""
+"""Ratio of the largest rate of the transition to its mean rate."""
 CHANGED = "other loads were announced while the motion was planned; send it again."
 
 
 @dataclass(frozen=True, eq=False)
 class KnownLoads:
-    """What acts on a robot beside the loads of its file.
+    """Loads on a robot in addition to those of its file.
 
     Attributes:
-        payloads: that bodies carry. wrenches: by body (6,) N and N m on its origin, about world axes.
+        payloads: payloads on bodies.
+        wrenches: pairs of a body and its wrench (6,) N and N m at the origin of the body, about world axes.
     """
 
     payloads: tuple[Payload, ...] = ()
@@ -92,7 +93,7 @@ class KnownLoads:
 
 
 def wrenches_of(robot: Robot, forces: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
-    """Wrenches as `KnownLoads` keeps them, of forces as `Simulation.apply_forces` takes them."""
+    """Wrenches in the format of `KnownLoads`, from forces in the format of `Simulation.apply_forces`."""
     mechanism = robot.model_as(MechanismModel).mechanism
     rows = load_array(mechanism, forces)
     found = zip((joint.body for joint in mechanism.joints), rows, strict=True)
@@ -100,27 +101,30 @@ def wrenches_of(robot: Robot, forces: Any) -> tuple[tuple[str, tuple[float, ...]
 
 
 class SetPointFade:
-    """What is left of the difference between the set points of two plans; see the module.
+    """Difference between the set points of two plans while it decays; see the module.
 
     Args:
-        begin: s. duration: s, above zero. offset: (k,) old minus new.
+        begin: s.
+        duration: s, above zero.
+        offset: (k,) old minus new set points.
     """
 
     def __init__(self, begin: float, duration: float, offset: Array) -> None:
         self.begin, self.end, self._duration, self._offset = begin, begin + duration, duration, offset
 
     def at(self, time: float) -> Array:
-        """(k,) at a time [s]."""
+        """(k,) difference at a time [s]."""
         return np.asarray(remaining((time - self.begin) / self._duration) * self._offset)
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedPlans:
-    """Plans that were made anew for other loads.
+    """Plans recomputed for other loads.
 
     Attributes:
-        loads: that they know. parts: of the controller, made for the robot with these. trackers: in place of those
-            before, by these.
+        loads: loads of the plans.
+        parts: attributes of the controller, made for the robot with these loads.
+        trackers: new tracker for each old one.
     """
 
     loads: KnownLoads
@@ -129,13 +133,13 @@ class LoadedPlans:
 
 
 class LoadTakingController(GoalController):
-    """A controller whose plans are made anew where payloads or wrenches are announced; see the module.
+    """Controller that recomputes its plans when payloads or wrenches are announced; see the module.
 
-    Loads that no plan can hold, or that a path cannot be followed with, are named in `status` and `diagnostics`: what
-    moves brakes, the actuators hold what they held, and goals are refused until other loads are announced.
+    If no plan can hold the loads, or a path cannot be followed with them, `status` and `diagnostics` say so. A motion
+    then brakes, the actuators hold their set points, and goals are refused until other loads are announced.
 
     Attributes:
-        replans: plans that were taken over because of loads.
+        replans: number of plans that replaced others because of loads.
     """
 
     takes_loads = takes_payloads = True
@@ -149,36 +153,36 @@ class LoadTakingController(GoalController):
     replans = 0
 
     def _begin_loads(self) -> None:
-        """At the end of the constructor."""
+        """Initialise the loads; call it at the end of the constructor."""
         self._robot_alone = self.robot
-        self._planning = Lock()  # held while a goal is planned, which must see one set of parts all the while
+        self._planning = Lock()  # held while a goal is planned: the parts must not change meanwhile
 
-    # -- what a subclass says -------------------------------------------------------------------------------------
+    # -- to be defined by a subclass ------------------------------------------------------------------------------
 
     @abstractmethod
     def _parts_for(self, robot: Robot) -> dict[str, Any]:
-        """Attributes of the controller that depend on what the robot carries, made for it; in any thread."""
+        """Attributes of the controller that depend on the loads, made for the given robot; called in any thread."""
 
     @abstractmethod
     def _held_anew(self, rest: RestPoint, pose: Pose) -> Any:
-        """A tracker that holds a pose with the loads of this controller; in any thread."""
+        """Tracker that holds a pose with the loads of this controller; called in any thread."""
 
     @abstractmethod
     def _moved_anew(self, tracker: Any) -> Any:
-        """A tracker of the same motion with the loads of this controller; in any thread."""
+        """Tracker of the same motion with the loads of this controller; called in any thread."""
 
     @abstractmethod
     def _set_points_at(self, time: float) -> Array:
-        """(k,) what the plan under way asks for at a time [s]; positions of the actuators (a,) first."""
+        """(k,) set points of the present plan at a time [s]; positions of the actuators (a,) first."""
 
-    # -- the controller's face ------------------------------------------------------------------------------------
+    # -- interface of a controller --------------------------------------------------------------------------------
 
     def set_loads(self, forces: Any) -> None:
-        """Known wrenches from now on, as `Simulation.apply_forces` takes them: the next command plans with them."""
+        """Announce wrenches, in the format of `Simulation.apply_forces`; the next command plans with them."""
         self._announced_loads = replace(self._announced_loads, wrenches=wrenches_of(self._robot_alone, forces))
 
     def carry(self, payloads: Sequence[Payload]) -> None:
-        """Payloads that are known beside those of the robot file: the next command, or reset, plans with them."""
+        """Announce payloads in addition to those of the robot file; the next command, or reset, plans with them."""
         self._announced_loads = replace(self._announced_loads, payloads=tuple(payloads))
 
     def reset(self, time: float, state: RobotState | None = None) -> None:
@@ -192,7 +196,7 @@ class LoadTakingController(GoalController):
             tracker.loads = self._planned_loads
 
     def command(self, time: float, state: RobotState | None = None) -> Command:
-        """Set points for a time [s], of plans that know the loads that were announced."""
+        """Set points at a time [s] from plans that contain the announced loads."""
         self._follow_loads(time)
         if self._fade is not None and time >= self._fade.end:
             self._fade = None
@@ -247,22 +251,22 @@ class LoadTakingController(GoalController):
         return self.period or self.default_period
 
     def _of_these_loads(self, rest: RestPoint) -> RestPoint:
-        """The rest point; raises TensegrityError where it is from before other loads were taken over."""
+        """The rest point itself. Raises TensegrityError if it was computed with other loads than the present ones."""
         if rest.tracker.loads != self._planned_loads:
             raise TensegrityError(CHANGED)
         return rest
 
     def _refuse_unknown(self) -> None:
-        """Raise TensegrityError where what the robot carries was announced and cannot be planned with."""
+        """Raise TensegrityError if the announced loads cannot be planned with."""
         if self._refused is not None and self._refused[0] == self._announced_loads:
             raise TensegrityError(f"{self._refused[1]} Take them off, or announce others.")
 
     def _fading(self, time: float) -> Array | None:
-        """(k,) what is left of set points before at a time [s], None where nothing is."""
+        """(k,) difference to the former set points at a time [s]; None if there is none."""
         return None if self._fade is None else self._fade.at(time)
 
     def _follow_loads(self, time: float) -> None:
-        """Plan with loads that are new, and take over what was planned."""
+        """Start a plan for new loads, and use finished plans."""
         if self._job is not None and self._job[1].done():
             self._take_over(time)
         if self._refused is not None and self._refused[0] != self._announced_loads:
@@ -292,7 +296,7 @@ class LoadTakingController(GoalController):
         else:
             try:
                 work.set_result(plan())
-            except Exception as error:  # as it would be kept by a thread
+            except Exception as error:  # a thread would store it as well
                 work.set_exception(error)
         self._job = loads, work
         if not self.plans_beside:
@@ -301,7 +305,7 @@ class LoadTakingController(GoalController):
     def _planned_with(
         self, loads: KnownLoads, trackers: Sequence[Any], rests: Sequence[tuple[RestPoint, Pose] | None]
     ) -> LoadedPlans:
-        """Plans in place of others, by a copy of this controller for the robot with other loads; in any thread."""
+        """New plans by a copy of this controller for the robot with other loads; called in any thread."""
         parts = self._parts_for(loads.on(self._robot_alone))
         other = copy(self)
         other.__dict__.update(parts)
@@ -311,7 +315,7 @@ class LoadTakingController(GoalController):
         return LoadedPlans(loads, parts, made)
 
     def _take_over(self, time: float) -> None:
-        """Go over to plans that were made, where the motion that they are for is still the one under way."""
+        """Replace the plans by the finished ones, provided that the motion has not changed in the meantime."""
         assert self._job is not None
         loads, work = self._job
         try:
@@ -328,10 +332,10 @@ class LoadTakingController(GoalController):
             return
         now = self._motions[self._motions.index(self._active(time)) :]
         if any(tracker not in plans.trackers for _, tracker in now):
-            self._job = None  # another motion has begun since: once more
+            self._job = None  # another motion has begun since then: plan again
             return
         if not self._planning.acquire(blocking=False):
-            return  # a goal is being planned, which needs the parts as they are
+            return  # a goal is being planned and needs the present parts
         try:
             before, left = self._set_points_at(time), self._fading(time)
             self.__dict__.update(plans.parts)
@@ -351,4 +355,4 @@ class LoadTakingController(GoalController):
         fastest = float(np.max(np.abs(offset[: rates.size]) / rates))
         least = FED_BACK if self.output_mode == "effort" else LEAST_PERIODS * self._own_period
         duration = max(STEEPEST * fastest / self.rate_margin, least)
-        self._fade = SetPointFade(time - self._own_period, duration, offset)  # this command is the first that moves
+        self._fade = SetPointFade(time - self._own_period, duration, offset)  # this command starts the fade

@@ -1,9 +1,10 @@
-"""The force at the output that the model does not know: learned from what was not foreseen of the output's motion.
+"""Estimate of an unknown force on the output, learned from the difference between its measured and predicted
+acceleration.
 
     f' = w_d L (y'' seen - y'' predicted)
 
-with L the inertia of the output (the inverse of its mobility) and w_d the rate of learning; W f of 000 (1.2.31). Where
-the output turns, it is a moment.
+with the inertia L of the output (inverse of its mobility) and the learning rate w_d; W f of 000 (1.2.31). For rotations
+of the output it is a moment.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from tensegrity_dynamics.numerics.types import Array
 
 @allocation_free
 def learn_force(matrix, rate, before, lasts, foreseen, share, result, factor, column, pivots):
-    """Add to result (k,) a share of the force that explains what was not foreseen of the change of a rate (k,), by the
-    mobility `matrix` (k, k); False where that is singular.
+    """Add to result (k,) a fraction of the force that explains the unpredicted change of a rate (k,), with the mobility
+    `matrix` (k, k); False if the mobility is singular.
 
     Args:
-        lasts: s for which the accelerations were foreseen that stand at the end of `foreseen`.
+        lasts: s, duration of the predicted accelerations at the end of `foreseen`.
     """
     count = rate.shape[0]
     first = foreseen.shape[0] - count
@@ -41,10 +42,11 @@ def learn_force(matrix, rate, before, lasts, foreseen, share, result, factor, co
 
 @allocation_free
 def fill_load(loads, body, point, centre, force, selection, load):
-    """Fill load (b, 6), moments first, with the known loads (b, 6) and a force (k,) at a point (3,) of a body.
+    """Fill load (b, 6), moments first, with the known loads (b, 6) plus a force (k,) at a point (3,) of a body.
 
     Args:
-        centre: (b, 3) m, of the bodies. selection: (k, 6), directions along which the force acts.
+        centre: (b, 3) m, reference points of the bodies.
+        selection: (k, 6), directions along which the force acts.
     """
     for b in range(loads.shape[0]):
         for m in range(6):
@@ -61,10 +63,10 @@ def fill_load(loads, body, point, centre, force, selection, load):
 
 
 class LearnedForce:
-    """A force (k,) [N, N m] along the controlled axes of the output.
+    """Estimated force (k,) [N, N m] along the controlled axes of the output.
 
     Attributes:
-        force: (k,) as learned so far.
+        force: (k,) present estimate.
     """
 
     def __init__(self, count: int) -> None:
@@ -75,7 +77,7 @@ class LearnedForce:
     def learn(
         self, mobility: Array, rate: Array, before: Array, lasts: float, foreseen: Array, share_per_s: float
     ) -> bool:
-        """Learn from the rate (k,) of the output, that of the state before, and what was foreseen; False where the
+        """Update from the rate (k,) of the output, its rate at the state before, and the prediction; False if the
         mobility (k, k) is singular. See `learn_force`."""
         return bool(self._learn(mobility, rate, before, lasts, foreseen, share_per_s, self.force, *self._scratch))
 

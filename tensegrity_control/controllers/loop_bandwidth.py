@@ -1,7 +1,8 @@
-"""Bandwidth of the output's loop: what the control period, the cables' stretch and late commands allow.
+"""Bandwidth of the output's loop, limited by the control period, the stretch of the cables and late commands.
 
-With both poles at w the loop crosses one at 2.06 w, and has 76 degrees of phase there. The bandwidth is such that the
-delays by design, half a period of holding and some periods of late commands, cost `PHASE` of them at most.
+With both poles at w the loop has its crossover at 2.06 w and a phase margin of 76 degrees there. The bandwidth is
+chosen so that the expected delays, half a period of holding and some periods of late commands, cost at most `PHASE` of
+it.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ import numpy as np
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 
 LAGS = 4.0
-"""Time constant of the output's loop in parts of what delays it."""
+"""Time constant of the output's loop, in multiples of its lag."""
 UNFORESEEN = 0.4
-"""Part of the cables' slowest stretch that efforts do not foresee, where the cables differ somewhat from the model."""
+"""Fraction of the slowest stretch of the cables that the efforts do not compensate, since real cables differ from the
+model."""
 DELAYED, PHASE = 3.0, 0.95
-"""Periods by which commands may be late, and rad of phase that these may cost."""
+"""Allowed delay of commands in periods, and phase [rad] that it may cost."""
 ON_SERVOS = 11.0
-"""The same periods on servos: a bus cycle of a busy computer lasts up to six, commands come up to five late."""
+"""The same delay in periods for servos: a bus cycle of a busy computer lasts up to six periods, commands are up to five
+late."""
 
 
 def affordable(period: float, latest: float, delayed: float = DELAYED) -> float:
-    """Part of its bandwidth that the output's loop can afford where commands came `latest` s apart instead of `period`.
+    """Fraction of its bandwidth that the output's loop can use if commands came `latest` s apart instead of `period`.
 
-    What each is held longer adds to the `delayed` periods and the half one of `bandwidth_of`.
+    The longer duration of each command adds to the `delayed` periods and the half period of `bandwidth_of`.
     """
     allowed = (delayed + 0.5) * period
     return allowed / (allowed + max(latest - period, 0.0))
@@ -32,8 +35,8 @@ def affordable(period: float, latest: float, delayed: float = DELAYED) -> float:
 def bandwidth_of(equations: TightCables, period: float, delayed: float = DELAYED) -> float:
     """w [1/s] of the output's loop, at the last state of the equations.
 
-    Slower by `LAGS` than the period together with what of the slowest stretch of the cables is not foreseen; and slow
-    enough for `delayed` periods of delay.
+    The time constant is at least `LAGS` times the sum of the period and the uncompensated part of the slowest stretch
+    of the cables; the delay of `delayed` periods is allowed for.
     """
     frequencies = equations.stretch_frequencies()
     lag = period + (UNFORESEEN / float(np.min(frequencies)) if frequencies.size else 0.0)

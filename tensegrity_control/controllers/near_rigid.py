@@ -1,7 +1,7 @@
 """Torque control of mechanisms with stiff cables: joint coordinates follow a path with all cables tight (`near_rigid`).
 
-From the equilibrium that is held to a plan with other tensions the reference goes over smoothly; both are equilibria
-with the same tracked coordinates, and so is, to first order, what lies between them.
+The reference changes smoothly from the held equilibrium to a plan with other tensions. Both are equilibria with the
+same tracked coordinates, and so are, to first order, the states in between.
 """
 
 from __future__ import annotations
@@ -32,22 +32,25 @@ from .elastic_torque_controller import ElasticTorqueController
 from .goal_controller import RestPoint, check_settings
 
 MAX_FADE = 0.5
-"""s in which tensions go over from those that are held to those of a plan; at most half of the motion."""
+"""s, longest transition from the held tensions to those of a plan; at most half of the motion."""
 
 
 class NearRigidController(ElasticTorqueController):
-    """See `SampledController`; gains are the deviations of `NearRigidWeights`, which count at once.
+    """Near-rigid control, see `SampledController`; the gains are the deviations of `NearRigidWeights` and take effect
+    at once.
 
     Args:
-        robot: see `NearRigidModel`. tracked: names of the tracked coordinates; None: those that carry the most
-            mass. Motions on whose path these near a singularity of theirs are planned in others.
+        robot: see `NearRigidModel`.
+        tracked: names of the tracked coordinates; None: those with the largest inertia. Motions along which these come
+            near a singularity are planned in other coordinates.
         period, rate_margin, brake_time, actuation: see `SampledController`.
-        floor: N that every cable keeps (one, or one per cable); None takes the tensions at the start, or where no
-            self-stress lifts all cables, as in robots that hang, the `minimum_tension` of the actuators.
-        ceiling: N that plans keep every cable below; 0 for none. level: N that they keep tensions near to; 0 for the
-            least that keep the floor. Where several self-stresses are open, see `self_stress_choice`.
-        stiffness: N/m of the output along stiffness_x, _y, _z (world, of any length), which plans hold by choice of
-            self-stress; 0 for whatever it is.
+        floor: N, tension floor of every cable (one value, or one per cable). None: the tensions at the start; for
+            robots that hang, in which no self-stress raises all tensions, the `minimum_tension` of the actuators.
+        ceiling: N, upper bound of tensions in plans; 0 for none.
+        level: N, desired tension in plans; 0 for the smallest tensions above the floor. With several self-stresses see
+            `self_stress_choice`.
+        stiffness: N/m of the output along the direction stiffness_x, _y, _z (world frame, any length), which plans hold
+            by choice of self-stress; 0 for no requirement.
         position, rate, strain, strain_rate, effort: see `NearRigidWeights`.
 
     Raises:
@@ -117,7 +120,7 @@ class NearRigidController(ElasticTorqueController):
                 f"ceiling is {ceiling:.4g} N, but the floor of a cable is {np.max(self.floor):.4g} N."
             )
         if stiffness > 0.0:
-            rest_at(model, np.array(robot.model.initial_configuration), self.floor)  # out of reach is said at once
+            rest_at(model, np.array(robot.model.initial_configuration), self.floor)  # raises if out of reach
 
     def gains(self) -> dict[str, float]:
         return dict(vars(self.weights))
@@ -154,7 +157,8 @@ class NearRigidController(ElasticTorqueController):
     def _holding(
         self, equilibrium: PathEquilibrium, planning: ReducedModel, following: ReducedModel
     ) -> LinearFeedbackTracker:
-        """As the base class; raises TensegrityError where cables are slack at rest: the first plan would jerk them."""
+        """As the base class; raises TensegrityError if cables are slack at rest, since the first plan would jerk
+        them."""
         tracker = super()._holding(equilibrium, planning, following)
         names = self.robot.model.tension_names
         slack = [name for name, pull in zip(names, tracker.end.tensions, strict=True) if not pull > 0.0]
@@ -193,7 +197,7 @@ class NearRigidController(ElasticTorqueController):
         return tracker
 
     def _tracked(self, model: NearRigidModel, trajectory: PiecewisePolynomial, q: Array) -> NearRigidTracker:
-        """A tracker of a trajectory of the tracked coordinates from near q (nq,)."""
+        """Tracker of a trajectory of the tracked coordinates from near q (nq,)."""
         tracker = NearRigidTracker(
             self.robot, model.tracked, trajectory, period=self.period, floor=self.floor, weights=self.weights,
             model=model, start=q,

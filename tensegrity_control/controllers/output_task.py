@@ -1,19 +1,18 @@
-"""What the output of a robot shall do: positions and rotations of a reference, and the accelerations that lead there.
+"""Task of the output: positions and rotations of a reference, and the accelerations of the output that lead to it.
 
-Rotations are those of SO(3), never differences of angles. With R the output's frame, R_d that of the reference, w and a
-their angular velocities and accelerations about world axes, and W the bandwidth,
+Rotations are elements of SO(3), never differences of angles. With R the frame of the output, R_d that of the reference,
+w and a their angular velocities and accelerations about world axes, and W the bandwidth,
 
     e = log(R_d R'),   a = a_d + 2 W (w_d - w) + W^2 e
 
-since d/dt |e|^2 / 2 = e' (w_d - w), whatever R_d does. Where some of rx, ry, rz are free, e stays large along these,
-and its other components do not change as w_d - w does. The rows P of what is controlled are then led as they really
-move,
+since d/dt |e|^2 / 2 = e' (w_d - w) for every R_d. If some of rx, ry, rz are free, e stays large along these, and its
+other components do not change as w_d - w does. Then the controlled rows P use their exact kinematics,
 
     d/dt P e = P (J_l w_d - J_r w),   (P e)'' = - 2 W (P e)' - W^2 P e
 
-with J_l and J_r the inverse left and right Jacobians of SO(3) at e, so that P J_r is what the output's rotation is
-weighed with (`TightWorkspace.selection`). A reference is a rotation vector from where it began, R_d = exp(r(t)) R_0,
-which every new goal begins anew: it is regular up to a whole turn and starts with r' = w, r'' = a.
+with J_l and J_r the inverse left and right Jacobians of SO(3) at e. P J_r are the rows that select the rotation of the
+output (`TightWorkspace.selection`). A reference is a rotation vector relative to its start, R_d = exp(r(t)) R_0, and
+restarts with every new goal: it is regular up to a whole turn and starts with r' = w, r'' = a.
 """
 
 from __future__ import annotations
@@ -35,20 +34,23 @@ from ..trajectories.time_scaling import Progress
 from ..trajectories.turning_path import angular_motion
 
 Limits = tuple[float, float]
-"""Of a rate and of an acceleration."""
+"""Limits of rate and acceleration."""
 
 MOST_TURN = 1.9 * np.pi
-"""rad of one motion from where it begins; a rotation vector is not regular at a whole turn."""
+"""rad, largest rotation of one motion from its start; a rotation vector is singular at a whole turn."""
 UNBOUNDED = 1e12
-"""Limit of a motion whose time is known already."""
+"""Limit for a motion whose duration is given."""
 ANGLE_STEP = 1e-6
-"""rad, of the difference that tells how the Jacobians at e change."""
+"""rad, step of the finite differences of the Jacobians along e."""
 
 
 @allocation_free
 def measure_errors(weights, error, rate):
-    """Of errors (k,), weighed: their length, that across the rate (k,) where they point against it, and the sum of them
-    all as they are."""
+    """Size of errors (k,): weighted norm, weighted norm across the rate, and sum of absolute values without weights.
+
+    If the errors point against the rate (k,), the second value is the norm of their part perpendicular to it; else it
+    equals the first value.
+    """
     size, square, ahead, total = 0.0, 0.0, 0.0, 0.0
     for k in range(error.shape[0]):
         behind, along = weights[k] * error[k], weights[k] * rate[k]
@@ -66,7 +68,8 @@ def measure_errors(weights, error, rate):
 
 @allocation_free
 def fill_rows(rows, columns, values, position, velocity, back, selection, turn, w, error, rate, desired):
-    """Fill errors, rates and accelerations (k,) of rows whose values stand in columns (k,); see `OutputTask.follow`."""
+    """Fill errors, rates and accelerations (k,) of rows whose reference values are in columns (k,); see
+    `OutputTask.follow`."""
     for k in range(rows.shape[0]):
         axis, column = rows[k], columns[k]
         rate[k] = 0.0
@@ -81,7 +84,7 @@ def fill_rows(rows, columns, values, position, velocity, back, selection, turn, 
 
 @allocation_free
 def pace_rows(rows, pace, change):
-    """Turn derivatives (3, n) by a plan's own time into those by time, where it runs at a pace that changes."""
+    """Convert derivatives (3, n) by the time of a plan into derivatives by time, for a pace and its rate of change."""
     for i in range(rows.shape[1]):
         rows[2, i] = rows[2, i] * pace**2 + change * rows[1, i]
         rows[1, i] *= pace
@@ -92,13 +95,14 @@ _pace_rows = QuickCall(pace_rows)
 
 @dataclass(frozen=True, eq=False)
 class OutputPath:
-    """A motion of the output over time; what the clock of `GoalController` runs.
+    """Motion of the output over time; `GoalController` runs its clock.
 
     Attributes:
-        motion: of the controlled positions [m], and of a rotation vector [rad] where rotations are controlled.
-        rotation: (3, 3) R_0, from which that counts. translations: how many positions there are.
-        shapes: shares of the path (s,) at which shapes at rest q (s, nq) and their tensions (s, c) are known, for what
-            the output leaves free; None where nobody looked for any.
+        motion: controlled positions [m], and a rotation vector [rad] if rotations are controlled.
+        rotation: (3, 3) R_0, relative to which the rotation vector counts.
+        translations: number of controlled positions.
+        shapes: equilibria along the path for the free motions: path parameters (s,) from 0 to 1, q (s, nq) and tensions
+            (s, c). None if they were not computed.
     """
 
     motion: PiecewisePolynomial
@@ -107,7 +111,7 @@ class OutputPath:
     shapes: tuple[Array, Array, Array] | None = None
 
     def shape(self, values: Array) -> tuple[Array, Array]:
-        """q (nq,) and tensions (c,) between the shapes where the motion is at value (m,)."""
+        """q (nq,) and tensions (c,), interpolated between the equilibria at value (m,) of the motion."""
         assert self.shapes is not None
         first = self.motion.value(self.motion.start)
         displacement = self.motion.value(self.motion.end) - first
@@ -118,11 +122,12 @@ class OutputPath:
 
     @property
     def duration(self) -> float:
-        """s."""
+        """s, duration of the motion."""
         return self.motion.end - self.motion.start
 
     def values(self, progress: Progress) -> Array:
-        """(3, m) value, rate and acceleration where its clock is; of turns angular ones, in rad/s and rad/s^2."""
+        """(3, m) value, rate and acceleration at the progress of the clock; for rotations rad, rad/s and rad/s^2
+        (angular velocity and acceleration)."""
         rows = self.motion.sample(self.motion.start + min(max(progress.time, 0.0), self.duration))
         if progress.pace != 1.0 or progress.change != 0.0:
             _pace_rows(rows, progress.pace, progress.change)
@@ -138,21 +143,23 @@ class OutputPath:
         return np.asarray(matrix_from_vector(np.atleast_2d(values)[0, self.translations :]) @ self.rotation)
 
     def begun_anew(self, values: Array) -> tuple[Array, Array]:
-        """(3, m) the same values counted from the rotation that they are at, and that rotation."""
+        """(3, m) the same values relative to their present rotation, and this rotation (3, 3)."""
         rotation, start = self.turned(values), values.copy()
         start[0, self.translations :] = 0.0
         return start, rotation
 
 
 class OutputTask:
-    """See the module.
+    """Task of the output; see the module.
 
     Args:
-        output: of the robot, any of x, y, z, rx, ry, rz.
+        output: output frame of the robot with any of x, y, z, rx, ry, rz controlled.
 
     Attributes:
-        rows: (k,) of the output's axes. translations, turns: those of x, y, z and of rx, ry, rz, counted from 0.
-        translation_rows, turn_rows: where these stand among the rows. partial: whether some rotations are free.
+        rows: (k,) controlled axes of the output.
+        translations, turns: indices of the controlled ones among x, y, z and among rx, ry, rz.
+        translation_rows, turn_rows: positions of these among the rows.
+        partial: whether only some of the rotations are controlled.
     """
 
     def __init__(self, output: OutputFrame) -> None:
@@ -166,10 +173,11 @@ class OutputTask:
         self._fill_rows = QuickCall(fill_rows)
 
     def coordinates(self, position: Array, rotation: Array, origin: Array, near: Array | None = None) -> Array:
-        """(m,) of a pose: m, and the rotation vector from `origin` (3, 3), the one nearest to that of `near` (m,).
+        """(m,) coordinates of a pose: positions [m] and the rotation vector from `origin` (3, 3), the nearest one to
+        that of `near` (m,).
 
         Raises:
-            TensegrityError: it is turned too far from the origin.
+            TensegrityError: the rotation from the origin exceeds `MOST_TURN`.
         """
         if not self.turns.size:
             return np.asarray(position[self.translations])
@@ -187,13 +195,14 @@ class OutputTask:
         return np.concatenate((position[self.translations], turn))
 
     def quaternion(self, rotation: Array) -> Array:
-        """(4,) w, x, y, z."""
+        """(4,) w, x, y, z of a rotation matrix (3, 3)."""
         return quaternion_from_matrix(rotation)
 
     def motion(
         self, start: Array, goal: Array, limits: Limits, turn_limits: Limits, duration: float | None, least: float
     ) -> OnlineMotion:
-        """From values (3, m) to rest at (m,), positions and turns each within limits of theirs, at once."""
+        """Motion from values (3, m) to rest at (m,); positions and rotations use separate limits and end at the same
+        time."""
         if not self.turns.size:
             return OnlineMotion(start, goal, *limits, duration=duration, least=least)
         count = self.translations.size
@@ -204,11 +213,11 @@ class OutputTask:
         return both
 
     def by_row(self, values: Array) -> Array:
-        """(k,) of the rows among (m,) values."""
+        """(k,) values of the rows, from values (m,)."""
         return values[self._columns] if self.turns.size else values
 
     def fill_selection(self, turn: Array, selection: Array) -> None:
-        """Write the rows P J_r at an error e (3,) into `selection` (k, 6), where some rotations are free."""
+        """Write the rows P J_r at an error e (3,) into `selection` (k, 6), if only some rotations are controlled."""
         if self.partial:
             selection[self.turn_rows, 3:] = rotation_error_rate(turn)[self.turns]
 
@@ -216,12 +225,15 @@ class OutputTask:
         self, values: Array, position: Array, velocity: Array, selection: Array, turn: Array, w: float,
         back: float = 0.0,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
-        """(k,) errors of the rows, P e for rotations, their rates, and accelerations; see the module.
+        """(k,) errors of the rows (P e for rotations), their rates, and desired accelerations; see the module.
 
         Args:
-            values: (3, m) of the reference, angular ones of turns. turn: e (3,) rad. w: W [1/s].
-            position: (3 or more,) m and velocity: (6,) of the output, which was `back` s ago where errors count.
-            selection: (k, 6), of which the rows are made.
+            values: (3, m) of the reference, with angular velocities and accelerations.
+            position, velocity: (3 or more,) m and (6,) of the output.
+            selection: (k, 6), rows that select the controlled axes.
+            turn: e (3,) rad.
+            w: W [1/s].
+            back: s, age at which the errors count: the output was at `position` - `back` * `velocity` then.
         """
         error, rate, desired = np.empty(self.rows.size), np.empty(self.rows.size), np.empty(self.rows.size)
         self._fill_rows(

@@ -31,17 +31,19 @@ from .replanning import Replanning
 
 PLANS = ("offline", "receding", "receding_in_step")
 LENGTHENED, MOST_FACTOR = 3, 4.0
-"""How often a motion is lengthened at most to keep the tension floors, and by which factor each time."""
+"""Number of times that a motion is lengthened to keep the tension floors, and largest factor each time."""
 FLOOR_SAMPLES = 60
-"""Instants of a plan at which tensions are compared with their floors."""
+"""Number of times along a plan at which tensions are compared with their floors."""
 
 
 class OutputTracker(LinearFeedbackTracker):
-    """Follows a plan of the output, and knows what it was made of.
+    """Tracker of a plan of the output that keeps the data from which the plan was made.
 
     Args:
-        model, plan: see `LinearFeedbackTracker`. trajectory: of the output's coordinates. start: equilibrium at its
-            start. last: at its end, where it is a straight line with equilibria on it; else None.
+        model, plan: see `LinearFeedbackTracker`.
+        trajectory: trajectory of the output's coordinates.
+        start: equilibrium at its start.
+        last: equilibrium at its end if it is a straight line with equilibria on it; else None.
     """
 
     def __init__(
@@ -53,18 +55,21 @@ class OutputTracker(LinearFeedbackTracker):
 
 
 class OutputTrackingController(ElasticTorqueController):
-    """See `SampledController`; gains are the deviations of `OutputWeights`, which count from the next motion on.
+    """Tracking of an output path, see `SampledController`; the gains are the deviations of `OutputWeights` and take
+    effect with the next motion.
 
     Args:
-        robot: see `OutputModel`. period, rate_margin, brake_time, actuation: see `SampledController`.
+        robot: see `OutputModel`.
+        period, rate_margin, brake_time, actuation: see `SampledController`.
         output, position, rate, effort: see `OutputWeights`.
-        plan: "offline", or "receding" to plan anew while the robot moves, beside the control (`receding_horizon`); a
-            new plan that is not ready in time is dropped. "receding_in_step" plans within the period, as lock-step and
-            comparisons need it. With impedances new plans are new set points of the actuators.
-        horizon: s that a new plan looks ahead. replan: s between two of them.
+        plan: "offline", or "receding" to plan again while the robot moves, in a thread (`receding_horizon`); a new plan
+            that is late is dropped. "receding_in_step" plans within the control period, for lock-step simulation and
+            comparisons. With impedances new plans are new set points of the actuators.
+        horizon: s, horizon of a new plan.
+        replan: s between two new plans.
 
     Raises:
-        TensegrityError: a parameter is out of range, or the robot has no such model.
+        TensegrityError: a parameter is out of range, or the robot has no `OutputModel`.
     """
 
     model: OutputModel
@@ -105,8 +110,9 @@ class OutputTrackingController(ElasticTorqueController):
         super().reset(time, state)
 
     def plan_goal(self, now: float, goal: PoseGoal, **options: Any) -> PlannedMotion:
-        """As the base class; where the motion itself would take a tendon below its floor it is lengthened, and the note
-        says so. It says, too, which tendons are below their floors at the goal or remain so on the way."""
+        """Plan as the base class does. If the motion takes a tendon below its tension floor, it is lengthened and the
+        note says so. The note also names tendons that are below their floors at the goal, or still are during the
+        motion."""
         planned, asked, note = super().plan_goal(now, goal, **options), options.get("duration"), ""
         factor, tendon = self._slower(planned.tracker)
         for _ in range(LENGTHENED):
@@ -123,12 +129,12 @@ class OutputTrackingController(ElasticTorqueController):
         self, now: float, waypoints: Sequence[tuple[float, PoseGoal]], interpolation: str = "smooth",
         rest: RestPoint | None = None,
     ) -> PlannedMotion:  # fmt: skip
-        """As the base class; the note says which tendons the motion takes below their floors."""
+        """Plan as the base class does; the note names tendons that the motion takes below their floors."""
         planned = super().plan_through(now, waypoints, interpolation, rest)
         return self._with_floors(now, planned, "", self._slower(planned.tracker)[1])
 
     def _with_floors(self, now: float, planned: PlannedMotion, note: str, tendon: str) -> PlannedMotion:
-        """A planned motion that says which tendons are below their floors at its end, or `tendon` on the way."""
+        """Planned motion with a note on tendons below their floors at its end, or on `tendon` during the motion."""
         tensions = planned.tracker.end.tensions
         broken = TensionFloor(self.robot).look(now + planned.duration, self.robot.model.tension_names, tensions)
         if tendon and not broken:
@@ -136,10 +142,10 @@ class OutputTrackingController(ElasticTorqueController):
         return replace(planned, note="; ".join(each for each in (note or planned.note, broken) if each))
 
     def _slower(self, tracker: OutputTracker) -> tuple[float, str]:
-        """By how much longer a motion must be to keep the tension floors, and the tendon that asks for it.
+        """Factor of the duration with which the motion keeps the tension floors, and the tendon that determines it.
 
-        What a motion takes from the tensions of its shapes at rest is proportional to its speed at least (dampers; to
-        the square of it where masses are accelerated). Tendons that are below their floors at rest are left out.
+        The change of the tensions from those at rest is at least proportional to the speed (by dampers; to its square
+        by inertia). Tendons below their floors at rest are ignored.
         """
         floors = self.robot.model.tension_floors(self.robot.actuators)
         floors = {name: (1.0 - TOLERANCE) * floor for name, floor in floors.items() if floor > 0.0}
@@ -175,7 +181,7 @@ class OutputTrackingController(ElasticTorqueController):
     def _make_command(
         self, time: float, tracker: LinearFeedbackTracker, progress: Progress, state: RobotState | None
     ) -> Command:
-        # while set points go over to a plan with other loads, new ones would answer to what is left of the old
+        # while set points fade to a plan with other loads, a new plan would react to the rest of the old one
         if self._replanning is not None and self._fade is None and isinstance(tracker.plan, OutputPlan):
             self._replanning.step(tracker, progress, state, self.weights)
         return super()._make_command(time, tracker, progress, state)
@@ -205,7 +211,7 @@ class OutputTrackingController(ElasticTorqueController):
         return model.coordinates(equilibrium.pose)
 
     def _equilibrium_at(self, rest: RestPoint) -> PathEquilibrium:
-        """As the base class; where it is solved anew, with the output exactly as at rest."""
+        """As the base class; an equilibrium that is solved again has exactly the output of the rest point."""
         equilibrium = super()._equilibrium_at(rest)
         if equilibrium is rest.tracker.end:
             return equilibrium
@@ -220,7 +226,7 @@ class OutputTrackingController(ElasticTorqueController):
     def _waypoint_coordinates(
         self, rest: RestPoint, goals: Sequence[PoseGoal]
     ) -> tuple[Array, Sequence[PathEquilibrium]]:
-        # where they can be reached the plan finds out
+        # whether they can be reached is checked by the plan
         start = self._coordinates(self._equilibrium_at(rest), self.model)
         return np.array([start, *(self.model.coordinates(goal.pose) for goal in goals)]), ()
 
@@ -236,7 +242,8 @@ class OutputTrackingController(ElasticTorqueController):
         self, model: OutputModel, trajectory: PiecewisePolynomial, start: PathEquilibrium,
         line: Sequence[PathEquilibrium],
     ) -> OutputTracker:  # fmt: skip
-        """A tracker of a trajectory of the output from an equilibrium, along those on its line where it has one."""
+        """Tracker of a trajectory of the output from an equilibrium, with the equilibria on its line if it is
+        straight."""
         plan = plan_output(
             model, trajectory.value, trajectory.end, self.period, weights=self.weights, start=start,
             equilibrium_map=self.equilibria, line=line,

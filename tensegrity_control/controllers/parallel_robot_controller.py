@@ -1,8 +1,8 @@
-"""Kinematic control and computed torque of parallel mechanisms as controllers: goals and trajectories of the output.
+"""Controllers of parallel mechanisms by kinematic control and by computed torque: goals and trajectories of the output.
 
-Every path is looked through for Type 2 singularities before it is taken: one that crosses without satisfying the
+Every path is checked for Type 2 singularities before it starts. A path that crosses one without satisfying the crossing
 criterion is refused with position and time (`singularity_crossing`). The interpolation "crossing" plans through three
-positions, of which the middle one lies on a singularity, so that the criterion is satisfied.
+positions, the middle one on a singularity, such that the criterion is satisfied.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from .known_loads import KnownLoads, wrenches_of
 from .sampled_controller import Line, SampledController
 
 SAMPLES = 101
-"""Points of a path at which rates and position limits are looked at."""
+"""Number of points of a path at which rates and position limits are checked."""
 
 
 class ParallelRobotController(SampledController):
-    """What both controllers share.
+    """Base class of both controllers.
 
     Args:
-        robot: a parallel mechanism of rigid links; `SampledController` for the rest.
-        gains: by name, each from 0 to `largest`.
+        robot: a parallel mechanism of rigid links; see `SampledController` for the rest.
+        gains: gains by name, each from 0 to `largest`.
 
     Raises:
-        TensegrityError: a gain is out of range, the number of its actuators is another than that of the output's
-            coordinates, or its output controls some rotations and turns otherwise, too.
+        TensegrityError: a gain is out of range, the number of actuators differs from that of the output's coordinates,
+            or the output controls some rotations but turns about other axes as well.
     """
 
     interpolations = ("smooth", "minimum_jerk", "cubic", "crossing")
@@ -78,7 +78,7 @@ class ParallelRobotController(SampledController):
                 f"{robot.name} has cables, which stretch ({', '.join(stretch)}); this control is for rigid links "
                 "between actuators and output."
             )
-        # one to plan with and one to follow with, so that both may be done at the same time
+        # one for planning and one for control, which may run at the same time
         self.kinematics, self._control_kinematics = loop_kinematics(robot), loop_kinematics(robot)
         output = robot.output
         self._rows = output.rows  # type: ignore[union-attr]
@@ -88,7 +88,7 @@ class ParallelRobotController(SampledController):
         self._distance = np.inf
 
     def _check_plane(self) -> None:
-        """Raise TensegrityError where the output turns about axes that it does not control."""
+        """Raise TensegrityError if the output turns about axes that it does not control."""
         output: BodyFrame = self.robot.output  # type: ignore[assignment]
         q = self.robot.model.initial_configuration
         assert q is not None
@@ -102,13 +102,13 @@ class ParallelRobotController(SampledController):
             )
 
     def _goal_values(self, goal: PoseGoal) -> Array:
-        """(k,) controlled coordinates of a goal: m, and rotation vector in rad."""
+        """(k,) controlled coordinates of a goal: m, and rotation vector [rad]."""
         turn = rotation_vector(matrix_from_quaternion(goal.quaternion))
         return np.concatenate((goal.position, turn))[self._rows]
 
     @property
     def singularity_distance(self) -> float:
-        """To the nearest Type 2 singularity, at the last position that was commanded for; 0 on it."""
+        """Distance to the nearest Type 2 singularity at the last command; 0 on the singularity."""
         return self._distance
 
     def gains(self) -> dict[str, float]:
@@ -126,7 +126,7 @@ class ParallelRobotController(SampledController):
 
     @abstractmethod
     def _path_tracker(self, path: PiecewisePolynomial, q: Array, crosses: bool) -> Any:
-        """A tracker of a path that has been looked through, from q (nq,); whether it crosses a singularity."""
+        """Tracker of a checked path from q (nq,); `crosses` says whether the path crosses a singularity."""
 
     def _apply_gains(self, tracker: Any) -> None:
         tracker.kinematics = self._control_kinematics
@@ -142,7 +142,7 @@ class ParallelRobotController(SampledController):
         return tracker
 
     def _efforts_at_rest(self, q: Array) -> Array:
-        """(a,) efforts that hold a position (nq,)."""
+        """(a,) efforts that hold a configuration (nq,)."""
         mechanism, joints = self._control_kinematics.mechanism, self._control_kinematics.active
         still = np.zeros(mechanism.velocity_count)
         effort = inverse_dynamics(mechanism, q, still, still, joints).effort
@@ -194,11 +194,11 @@ class ParallelRobotController(SampledController):
         return tracker
 
     def _efforts(self, tracker: Any, times: Array) -> Array | None:
-        """(k, a) N or N m that a tracker's path needs at times (k,) s; None where it is unknown."""
+        """(k, a) N or N m, efforts for the path of a tracker at times (k,) s; None if unknown."""
         return None
 
     def _check_positions(self, q: Array, what: str) -> None:
-        """Raise TensegrityError where an actuator is outside its position limits at q (nq,)."""
+        """Raise TensegrityError if an actuator is outside its position limits at q (nq,)."""
         for actuator, value in zip(self.robot.actuators, self._joints(q), strict=True):
             low, high = actuator.position
             if not low <= value <= high:
@@ -216,7 +216,7 @@ class ParallelRobotController(SampledController):
 
 
 class CrossingTracker(ComputedTorqueTracker):
-    """Computed torque that crosses a singularity as planned, where `crosses`; see `ComputedTorqueController`."""
+    """Computed torque that crosses a singularity if `crosses`; see `ComputedTorqueController`."""
 
     crosses = False
     last_effort: Array | None = None
@@ -225,7 +225,7 @@ class CrossingTracker(ComputedTorqueTracker):
 
     @property
     def last_position(self) -> Array:
-        """(nq,) that was last referred to."""
+        """(nq,) configuration of the last reference."""
         return self._last
 
     def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
@@ -234,7 +234,7 @@ class CrossingTracker(ComputedTorqueTracker):
         except InfeasibleControlError:
             if not self.crosses or self.last_rates is None:
                 raise
-            return self._last, self.last_rates  # on the singularity itself the rates are those of just before
+            return self._last, self.last_rates  # on the singularity itself the last rates are used
         self.last_rates = reference.v
         return reference.q, reference.v
 
@@ -243,11 +243,12 @@ class ComputedTorqueController(ParallelRobotController):
     """Computed torque (`computed_torque`).
 
     Args:
-        robot: see `ParallelRobotController`. period, rate_margin, brake_time, actuation: see `SampledController`; of
-            impedances the feed-forward is the computed torque of the path, their gains follow from the model.
+        robot: see `ParallelRobotController`.
+        period, rate_margin, brake_time, actuation: see `SampledController`. With impedances the feed-forward is the
+            computed torque along the path, and the gains follow from the model.
         stiffness: K_p [1/s^2], damping: K_d [1/s]; see `ComputedTorqueTracker`.
-        nearest: distance to a Type 2 singularity below which a planned crossing goes on without feedback, which has
-            no hold there; larger leaves more of the path without it.
+        nearest: distance to a Type 2 singularity below which a planned crossing continues without feedback, which is
+            ineffective there; a larger value leaves more of the path without feedback.
 
     Raises:
         TensegrityError: a parameter is out of range.
@@ -282,19 +283,19 @@ class ComputedTorqueController(ParallelRobotController):
         self._robot_alone, self._loads, self._overload = robot, KnownLoads(), ""
 
     def set_loads(self, forces: Any) -> None:
-        """Known wrenches from the next command on, as `Simulation.apply_forces` takes them."""
+        """Announce wrenches, in the format of `Simulation.apply_forces`; the next command contains them."""
         self._take_loads(replace(self._loads, wrenches=wrenches_of(self._robot_alone, forces)))
 
     def carry(self, payloads: Sequence[Payload]) -> None:
-        """Payloads that are known beside those of the robot file, from the next command on."""
+        """Announce payloads in addition to those of the robot file; the next command contains them."""
         self._take_loads(replace(self._loads, payloads=tuple(payloads)))
 
     def _take_loads(self, loads: KnownLoads) -> None:
-        """Reckon with other loads: efforts answer at once, as the loads do; gains of impedances stay."""
+        """Use other loads: efforts change at once, as the loads do; gains of impedances do not change."""
         if loads == self._loads:
             return
         robot = loads.on(self._robot_alone)
-        # a plan that is being made goes on with what it began with, which differs in nothing that a path asks for
+        # a plan in progress continues with the former objects; loads do not change a path
         self.robot, self._loads, self._overload = robot, loads, ""
         self.kinematics, self._control_kinematics = loop_kinematics(robot), loop_kinematics(robot)
         for _, tracker in self._motions:
@@ -352,7 +353,7 @@ class ComputedTorqueController(ParallelRobotController):
         except InfeasibleControlError:
             if tracker.last_effort is None or not tracker.crosses:
                 raise
-            # on the singularity itself all goes on as just before
+            # on the singularity itself the last rates continue
             position, middle = tracker.last_set_points
             tracker.last_set_points = position + self.period * middle, middle
         self._update_singularity_distance(tracker.last_position if seen is None else seen)
@@ -369,7 +370,8 @@ class ComputedTorqueController(ParallelRobotController):
     def _command_values(
         self, time: float, tracker: CrossingTracker, progress: Progress, state: RobotState | None
     ) -> Array:
-        """Feedback; on a planned crossing the plan's own efforts beside the singularity, and the last ones on it."""
+        """Efforts with feedback; on a planned crossing those of the plan near the singularity, and the last ones on
+        it."""
         has_state = state is not None and state.q is not None and state.v is not None
         self.blind += not has_state
         try:
@@ -391,8 +393,9 @@ class KinematicController(ParallelRobotController):
     """Kinematic control (`kinematic`): rates of the actuators.
 
     Args:
-        robot: see `ParallelRobotController`. period, rate_margin, brake_time: see `SampledController`.
-        gain: 1/s of the correction, at most one per period; see `KinematicTracker`.
+        robot: see `ParallelRobotController`.
+        period, rate_margin, brake_time: see `SampledController`.
+        gain: 1/s, gain of the correction, at most one per period; see `KinematicTracker`.
 
     Raises:
         TensegrityError: a parameter is out of range.

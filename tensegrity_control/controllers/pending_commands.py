@@ -1,17 +1,18 @@
-"""What commands that were sent before do until the next one acts: the motion from the state that was seen to the one
-that will be met.
+"""Commands on their way to the actuators: prediction of the state at which the next command will act.
 
-A command answers a state that is already past, and it acts later still. In between act those that were sent before it;
-what each of them does to the robot was known when it was made. So what is seen at t is moved on to t + L, when the next
-command will act, by what was commanded for the time between,
+A command answers a past state and acts with a delay. Commands sent before it act in the meantime, and the accelerations
+that they cause were computed when they were made. So the state at t is predicted at t + L, when the next command will
+act, with the commands for the time between,
 
     v(t + L) = v(t) + sum a_j h_j,   q(t + L) = q(t) + L v + sum a_j h_j (r_j + h_j / 2)
 
-with a_j the accelerations under command j, h_j the time for which they act within L and r_j what is left of L after
-them: a Smith predictor for any mechanism, with the measured delay of each single state and no gain of its own.
-Actuators that close their position themselves follow their commands: their set points go on from where the last command
-will have led them, by as much off that as they were seen off what they had been commanded for that time. To start from
-what they were seen at, and from their rates, would tell each transient of one command to them again by a later one.
+with a_j the accelerations under command j, h_j the time for which the command acts within L, and r_j the time left of L
+after it. This is a Smith predictor for any mechanism. It uses the measured delay of each state and has no gain of its
+own.
+
+Actuators with position control follow their commands. Their set points continue from the end of the last command, plus
+the deviation of the measured positions from the set points of that time. If set points started from measured positions
+and rates instead, each transient caused by a command would be commanded again by a later one.
 """
 
 from __future__ import annotations
@@ -25,13 +26,23 @@ from tensegrity_dynamics.impedance import travelled
 from tensegrity_dynamics.numerics.types import Array
 
 KEPT = 64
-"""Commands that are remembered."""
+"""Number of stored commands."""
 
 
 class Sent(NamedTuple):
-    """A command: it acts from `begin` [s] on, its accelerations (n,) for `lasts` s; set points of the actuators (a,) at
-    `begin`, the rate at which they move on, and the rate with which they are left. `stamp` [s] is that of the state
-    which it answers; `confirmed` says that it began then, which is a guess until it is reported. `effort` (a,)."""
+    """A command that was sent.
+
+    Attributes:
+        begin: s, time from which the command acts.
+        lasts: s, duration of its accelerations.
+        acceleration: (n,) accelerations under the command.
+        position: (a,) set points of the actuators at `begin`.
+        rate: (a,) rate at which the set points move on.
+        left: (a,) rate of the set points at the end of the command.
+        stamp: s, time of the state that the command answers.
+        confirmed: whether the plant has reported `begin`; it is an estimate until then.
+        effort: (a,) efforts.
+    """
 
     begin: float
     lasts: float
@@ -45,10 +56,10 @@ class Sent(NamedTuple):
 
 
 class PendingCommands:
-    """The last commands and from when on they act.
+    """The last commands and the times from which they act.
 
     Args:
-        lead: s for which set points move on at their rate until they brake by themselves, see `impedance.travelled`.
+        lead: s for which set points move on at their rate before they brake, see `impedance.travelled`.
     """
 
     def __init__(self, lead: float) -> None:
@@ -56,19 +67,19 @@ class PendingCommands:
         self._sent: deque[Sent] = deque(maxlen=KEPT)
 
     def clear(self) -> None:
-        """None is under way."""
+        """Remove all commands."""
         self._sent.clear()
 
     def send(self, command: Sent) -> None:
-        """The next one; those that would have begun later never act."""
+        """Add a command; commands with a later begin are removed, since they never act."""
         while self._sent and self._sent[-1].begin >= command.begin:
             self._sent.pop()
         self._sent.append(command)
 
     def acted(self, stamp: float, begin: float) -> None:
-        """The command that answered the state of `stamp` acts from `begin` on [s], which was a guess until now.
+        """Note that the command for the state of `stamp` acts from `begin` [s] on, which was an estimate until now.
 
-        Those before it of which nothing was reported never will, they were overtaken; those after it begin later.
+        Earlier commands without a report were overtaken and are removed; later commands begin later.
         """
         sent, later = self._sent, []
         while sent and sent[-1].stamp > stamp:
@@ -76,7 +87,7 @@ class PendingCommands:
         if sent and sent[-1].stamp == stamp:
             each = sent.pop()
             while sent and not (sent[-1].confirmed and sent[-1].begin < begin):
-                sent.pop()  # older ones than these were looked at when they were confirmed
+                sent.pop()  # older commands were handled at the confirmation of this one
             shift = begin - each.begin
             sent.append(each._replace(begin=begin, position=each.position + shift * each.rate, confirmed=True))
         for each in reversed(later):
@@ -86,7 +97,8 @@ class PendingCommands:
             sent.append(each)
 
     def change(self, begin: float, end: float) -> tuple[Array, Array] | None:
-        """(n,) by which rates change from `begin` to `end` [s], and (n,) what is travelled for it; None: by nothing."""
+        """(n,) change of the rates from `begin` to `end` [s], and (n,) displacement caused by it; None without a
+        change."""
         rate = travel = None
         for lasts, left, acceleration in self._acting(begin, end):
             more, further = lasts * acceleration, lasts * (left + 0.5 * lasts) * acceleration
@@ -94,7 +106,7 @@ class PendingCommands:
         return None if rate is None or travel is None else (rate, travel)
 
     def mean_effort(self, begin: float, end: float) -> Array | None:
-        """(a,) mean efforts from `begin` to `end` [s]; None: no command acted at `begin`."""
+        """(a,) mean efforts from `begin` to `end` [s]; None if no command acted at `begin`."""
         total, until = None, end
         for each in reversed(self._sent):
             if each.begin < until and each.effort is not None:
@@ -106,7 +118,8 @@ class PendingCommands:
         return None
 
     def rate_change(self, begin: float, end: float) -> tuple[float, Array] | None:
-        """s and (n,) accelerations for so long, by which rates change from `begin` to `end` [s]; None: by nothing."""
+        """Duration [s] and accelerations (n,) whose product is the change of the rates from `begin` to `end` [s]; None:
+        no change."""
         acting = self._acting(begin, end)
         if len(acting) == 1:
             return acting[0][0], acting[0][2]
@@ -114,7 +127,8 @@ class PendingCommands:
         return None if change is None else (1.0, change[0])
 
     def _acting(self, begin: float, end: float) -> list[tuple[float, float, Array]]:
-        """s for which a command acts from `begin` to `end` [s], what is left then, and its accelerations (n,)."""
+        """For each command that acts from `begin` to `end` [s]: its duration, the time left after it, its accelerations
+        (n,)."""
         found, until = [], end
         for each in reversed(self._sent):
             starts = each.begin
@@ -127,8 +141,8 @@ class PendingCommands:
         return found
 
     def commanded(self, begin: float, end: float) -> tuple[Array, Array, Array, Array] | None:
-        """(a,) set points and rates that hold at `begin` [s], and those with which the last command leaves the
-        actuators at `end`; None: nothing was commanded for `begin`."""
+        """(a,) set points and rates at `begin` [s], then set points and rates at `end` under the last command; None if
+        no command acts at `begin`."""
         seen = next((each for each in reversed(self._sent) if each.begin <= begin), None)
         if seen is None:
             return None
@@ -137,5 +151,5 @@ class PendingCommands:
         return seen.position + here * seen.rate, pace * seen.rate, last.position + there * last.rate, left * last.left
 
     def gone(self, time: float) -> tuple[float, float]:
-        """s for which a set point has moved on `time` s after it began, and what is left of its rate."""
+        """Time [s] of travel of a set point `time` s after its begin, and the remaining fraction of its rate."""
         return travelled(time, self.lead), min(max(1.5 - 0.5 * time / self.lead, 0.0), 1.0)

@@ -1,8 +1,9 @@
-"""Control by actuator positions: a goal becomes a path of equilibria from the inverse kinematics, walked in time.
+"""Control by actuator positions: the inverse kinematics turns a goal into a path of equilibria, followed over time.
 
-The commands start bit for bit at the present set points and end at those of the goal. The plan is open loop and exact
-where model and robot agree; it is static, so the motion must be slow beside the robot's vibrations, for which
-`swing_periods` cares. Positions are sent with their rates, so that the actuators go on evenly where a command is late.
+The commands start exactly at the present set points and end at those of the goal. The plan is open loop, and exact if
+model and robot agree. It is static, so the motion must be slow compared with the vibrations of the robot;
+`swing_periods` ensures this. Positions are sent with their rates, so that the actuators move on smoothly when a command
+is late.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ from ..trajectories.time_scaling import MinimumJerk, Progress, profile_named
 from .goal_controller import GoalController, GoalPath, RestPoint, check_ranges
 
 SHORTEST = 1e-9
-"""s of a motion that goes nowhere."""
+"""s, duration of a motion without displacement."""
 
 
 class PositionController(GoalController):
-    """See the module.
+    """Base class of position control; see the module.
 
     Args:
-        equilibria: of the robot.
-        options: of the inverse kinematics.
-        rate_margin: part of the actuators' rate limits that motions use, above 0 and at most 1; smaller is slower.
-        swing_periods: a motion whose duration is left open lasts at least so many of the slowest periods of the
-            equilibria at both ends. More makes it slower and calmer; 0 leaves this out.
-        brake_time: s, longest time in which a motion is braked; shorter when it ends before.
-        period: s for which a command is held; longer makes coarser steps, for which motions must be slower.
+        equilibria: equilibria of the robot.
+        options: options of the inverse kinematics.
+        rate_margin: fraction of the rate limits of the actuators, above 0 and at most 1; a smaller value is slower.
+        swing_periods: a motion without a given duration lasts at least this number of the slowest vibration periods at
+            the equilibria of both ends. A larger number makes it slower and smoother; 0 removes this bound.
+        brake_time: s, longest duration of a brake; shorter if the motion ends before.
+        period: s, for which a command is constant; a longer period gives larger steps and needs slower motions.
 
     Attributes:
-        home: equilibrium with the actuators as the robot file has them.
+        home: equilibrium with the actuator positions of the robot file.
 
     Raises:
         TensegrityError: a parameter is out of range.
@@ -67,11 +68,11 @@ class PositionController(GoalController):
 
     @property
     def home(self) -> Any:
-        """Equilibrium with the actuators as the robot file has them."""
+        """Equilibrium with the actuator positions of the robot file."""
         return self.equilibria.home
 
     def _hold(self, equilibrium: Any) -> TimedPath:
-        """A tracker that stays at an equilibrium."""
+        """Tracker that stays at an equilibrium."""
         return TimedPath(EquilibriumPath(self.equilibria, (equilibrium,)), MinimumJerk(0.0))
 
     @property
@@ -101,7 +102,7 @@ class PositionController(GoalController):
         motor = motor_duration(path, profile_named(profile))
         minimum = max(used, motor.factor) / self.rate_margin
         calm = self.swing_periods * path.slowest_period() if self.swing_periods > 0.0 else 0.0
-        # by how much a motion of this duration would have to be slower for the tensions, and so what it must last
+        # the factor by which this duration must increase to keep the tension floors
         margin = tension_margin(path, profile_named(profile)(minimum), self.command_period, self._lead)
         limit = motor.words if motor.factor > used else ""
         if margin.stretch > 1.0:

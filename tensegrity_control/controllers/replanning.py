@@ -1,4 +1,4 @@
-"""Plans that are made anew beside the control, one at a time, and taken over at the period for which they were made."""
+"""Replanning in parallel with the controller: one plan at a time, used from the period for which it was computed."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from ..motion_planning.trajectory_tracking import LinearFeedbackTracker, Trackin
 from ..trajectories.time_scaling import Progress
 
 ON_TIME = 1e-6
-"""Of the pace and of a period, within which a motion is on schedule; one that brakes is not planned anew."""
+"""Tolerance of the pace and of a period within which a motion is on schedule; a braking motion is not replanned."""
 
 
 class Replanning:
-    """See the module.
+    """Replanning of a motion; see the module.
 
     Args:
-        robot: see `OutputModel`. horizon, every: s that a plan looks ahead, and between two plans.
-        beside: in a thread of its own; else within the call.
+        robot: see `OutputModel`.
+        horizon: s, horizon of a plan.
+        every: s between two plans.
+        beside: whether plans are computed in a thread; else within the call.
 
     Attributes:
-        made, late, refused: plans that were taken over, that were not ready in time, and that could not be made.
+        made, late, refused: number of plans that were used, that were late, and that failed.
     """
 
     def __init__(self, robot: Robot, horizon: float, every: float, beside: bool) -> None:
@@ -40,7 +42,7 @@ class Replanning:
         self.made = self.late = self.refused = 0
 
     def for_robot(self, robot: Robot) -> Replanning:
-        """The same for a robot with other loads, in the same thread and with the counts of this one."""
+        """The same object for a robot with other loads, with the same thread and counts."""
         other = Replanning(robot, self._horizon, self._every, False)
         other._thread = self._thread
         other.made, other.late, other.refused = self.made, self.late, self.refused
@@ -48,18 +50,18 @@ class Replanning:
 
     @property
     def times(self) -> list[float]:
-        """s of processor time that each plan of the present motion took."""
+        """s of processor time of each plan of the present motion."""
         return [] if self._horizons is None else self._horizons.times
 
     def cancel(self, reason: str) -> None:
-        """Give up what is being made; nothing of it is taken over."""
+        """Cancel the plan in progress; it is not used."""
         self._cancellation.cancel(reason)
         self._job = self._tracker = None
 
     def step(
         self, tracker: LinearFeedbackTracker, progress: Progress, state: RobotState | None, weights: OutputWeights
     ) -> None:
-        """Take over a plan that is due, and begin the next; once in every period."""
+        """Use a plan that is due, and start the next one; call it once per period."""
         row = round(progress.time / tracker.period)
         on_time = abs(progress.pace - 1.0) < ON_TIME and abs(progress.time / tracker.period - row) < 0.01
         if not on_time or state is None or state.q is None or state.v is None:
@@ -121,7 +123,7 @@ class Replanning:
             self.refused += 1
             return
         if plan is not None:
-            tracker.plan, tracker.end = plan, None  # it ends where what was learned lets it rest
+            tracker.plan, tracker.end = plan, None  # its end depends on the learned accelerations
             if tracker.impedance is not None:
                 tracker.prepare(tracker.impedance)
             self.made += 1

@@ -1,9 +1,9 @@
-"""Control of structures that stand free on their ground: they roll to a position, one cable a roll.
+"""Control of structures that stand free on their ground: they roll to a position, with one cable per roll.
 
-A goal is a position in the plane (x and y of a pose), or a heading with a distance. The rolls that lead there are
-sought in the rolls of the model (`rolling.roll_map`); after each of them, at rest, the search begins anew from where
-the robot came to lie, so that what a roll missed does not add up. What is thought over in the control runs the model
-once a period at most. A goal is met within a tolerance, by default half a roll.
+A goal is a position in the plane (x and y of a pose), or a heading with a distance. The rolls to the goal are searched
+in the simulated rolls (`rolling.roll_map`). After each roll, at rest, the search starts again from the actual stand, so
+that errors of rolls do not add up. A search inside the control loop runs at most one simulation per period. A goal is
+reached within a tolerance, by default half a roll.
 """
 
 from __future__ import annotations
@@ -30,23 +30,24 @@ from .goal_controller import check_ranges
 from .goal_taker import GoalTaker, PlannedMotion, Waypoint
 
 ATTEMPTS = 3
-"""Rolls one after the other that may fail before a goal is given up."""
+"""Number of successive rolls that may fail before a goal is given up."""
 
 
 class RollingController(GoalTaker):
-    """See the module.
+    """Rolling to positions; see the module.
 
     Args:
-        robot: a structure that no node is fixed of, with ground, actuators and an output.
-        rigid_bars: the model has bars that keep their length, as the simulator has them.
-        rate_margin: part of the actuators' rate limits that is used, above 0 and at most 1.
-        tolerance: m, distance from a goal within which it is met; 0 for half a roll.
+        robot: a structure without fixed nodes, with ground, actuators and an output.
+        rigid_bars: whether the bars of the model keep their length, as in the simulator.
+        rate_margin: fraction of the rate limits of the actuators that is used, above 0 and at most 1.
+        tolerance: m, distance from a goal within which it is reached; 0 for half a roll.
 
     Attributes:
-        rolls: the model's `RollMap`. done: rolls that were made.
+        rolls: `RollMap` of the model.
+        done: number of rolls made.
 
     Raises:
-        TensegrityError: the robot cannot roll, with the reason, or a parameter is out of range.
+        TensegrityError: the robot cannot roll (the message says why), or a parameter is out of range.
     """
 
     model_type = Structure
@@ -63,7 +64,7 @@ class RollingController(GoalTaker):
         self.robot, self.tolerance = robot, tolerance
         self._settings = GaitSettings(rate_margin=rate_margin)
         self.rolls = self._make_rolls(rigid_bars)
-        assert robot.output is not None  # refused here rather than at the first goal
+        assert robot.output is not None  # checked here rather than at the first goal
         self.names = self.rolls.body.names
         self._phase, self._version, self.done = "idle", 0, 0
         self._roll: Roll | None = None
@@ -84,10 +85,10 @@ class RollingController(GoalTaker):
             return False
         return model.ground is not None and not model.fixed.any()
 
-    # -- the controller's face ------------------------------------------------------------------------------------
+    # -- interface of a controller --------------------------------------------------------------------------------
 
     def reset(self, time: float, state: RobotState) -> None:
-        """Go to the neutral rest lengths and wait for rest, without a goal. A stop stays in force.
+        """Return to the neutral rest lengths and wait for rest, without a goal. A stop remains active.
 
         Raises:
             TensegrityError: the state has no nodes.
@@ -106,7 +107,7 @@ class RollingController(GoalTaker):
         self._phase = "stopped" if self._phase == "stopped" else "holding"
 
     def command(self, time: float, state: RobotState | None = None) -> Command:
-        """Rest lengths for a time [s]; without nodes in the state they stay as they are."""
+        """Rest lengths at a time [s]; unchanged if the state has no nodes."""
         if self._phase == "idle":
             raise TensegrityError("the controller has not received a state yet; call reset with a state first.")
         nodes = None if state is None else state.nodes
@@ -121,11 +122,11 @@ class RollingController(GoalTaker):
         return Command("position", self.names, self._positions.copy())
 
     def reference(self, time: float) -> Reference:
-        """The pose at the last rest: nobody says where the frame should be while it rolls."""
+        """Pose at the last rest; there is no reference during a roll."""
         return Reference(self._rest_pose, np.zeros(6))
 
     def status(self, time: float) -> Status:
-        """What the controller is doing at a time [s]."""
+        """Status of the controller at a time [s]."""
         relaxed = (self._gave_up,) if self._gave_up else ()
         if not self._moves:
             return Status(self._phase, 1.0, self._arrival, self._goal, relaxed)
@@ -154,10 +155,10 @@ class RollingController(GoalTaker):
     # -- goals ----------------------------------------------------------------------------------------------------
 
     def make_goal(self, now: float, position: ArrayLike | None, quaternion: ArrayLike | None = None) -> PoseGoal:
-        """A position to roll to: x and y of the position (3,) m count.
+        """Goal to roll to: x and y of the position (3,) m.
 
         Raises:
-            TensegrityError: goals cannot be taken now, there is no position, or the position is beyond the ground.
+            TensegrityError: goals are not accepted now, there is no position, or it is outside the height field.
         """
         self._ready()
         if position is None:
@@ -193,7 +194,7 @@ class RollingController(GoalTaker):
         raise AssertionError("unreachable")
 
     def rest(self, now: float) -> Stand:
-        """Where it stands, or will stand after the present roll."""
+        """Stand now, or after the present roll."""
         stand = self.rolls.stand(self._nodes)
         if self._roll is None or self._roll.cable is None or self._from is None:
             return stand
@@ -209,13 +210,14 @@ class RollingController(GoalTaker):
         profile: str = "minimum_jerk",
         rest: Stand | None = None,
     ) -> PlannedMotion:
-        """The rolls to a position.
+        """Plan the rolls to a position.
 
         Args:
-            duration: s that was asked for; the rolls last as long as they last, which the note says.
+            duration: s, requested; rolls take their own time, and the note says so if this is longer.
 
         Raises:
-            UnreachableGoalError: no cable tips the face, or no rolls lead there. TensegrityError: refused.
+            UnreachableGoalError: no cable tips the face, or no rolls lead to the position.
+            TensegrityError: goals are not accepted now, or the duration is invalid.
         """
         version = self._version
         self.check_goal(duration, profile)
@@ -241,11 +243,11 @@ class RollingController(GoalTaker):
         self._gave_up, self._failures = "", 0
         self._plan, self._search = planned.tracker, None
         if self._roll is None:
-            self._search = iter((planned.tracker,))  # it rests where the plan begins
+            self._search = iter((planned.tracker,))  # the robot rests at the start of the plan
         return Accepted(self._arrival, planned.duration, planned.note)
 
     def hold(self, now: float) -> None:
-        """Take the goal back; a roll that has not tipped yet is called off, another one ends where it ends."""
+        """Drop the goal. A roll that has not tipped yet is aborted, another one runs to its end."""
         if self._phase == "idle":
             return
         self._drop_goal()
@@ -275,7 +277,7 @@ class RollingController(GoalTaker):
         self._target, self._search, self._plan = None, None, None
 
     def _finish(self, time: float, roll: Roll) -> None:
-        """At rest after a roll."""
+        """Handle rest after a roll."""
         self._roll = None
         if not roll.late:
             self.rolls.note_rest(self._nodes)
@@ -294,7 +296,7 @@ class RollingController(GoalTaker):
         self._search = None
 
     def _think(self, time: float) -> None:
-        """One step of the search; where it ends, the next roll begins, or the goal is met or given up."""
+        """One step of the search; at its end the next roll starts, or the goal is reached or given up."""
         assert self._target is not None
         if self._search is None:
             self._search = self._searched(self.rolls.stand(self._nodes), self._target)
@@ -313,11 +315,11 @@ class RollingController(GoalTaker):
         self._roll = self._make_roll(time, self._from, plan.rolls[0])
 
     def _make_rolls(self, rigid_bars: bool) -> RollMap:
-        """What the model knows of the rolls that are made here."""
+        """Map of the rolls that this controller makes."""
         return make_roll_map(self.robot, self._settings, rigid_bars=rigid_bars)
 
     def _make_roll(self, time: float, stand: Stand, roll: Outcome) -> Roll:
-        """What begins the first roll of a plan."""
+        """Start the first roll of a plan."""
         return Roll(self.rolls.body, roll.cable, self._settings, time, self._nodes, self._positions)
 
     def _give_up(self, time: float, reason: str) -> None:

@@ -1,9 +1,9 @@
-"""Rolling with all cables: each roll of one cable onto another face, tipped by model predictive control instead.
+"""Rolling with all cables: each roll onto another face is tipped by model predictive control instead of one cable.
 
-The horizons (`rolling.tipping_mpc`) choose the rates of all cables until the centre of mass stands outside the face.
-Where a horizon is not solved in time (iterations, or the machine's time where a limit is given), or brings the
-structure no nearer to tipping, the gait of one cable takes over for the rest of this roll; diagnostics say how often
-and why. Plans count what the horizons come to in the model, which is not where the cable alone would lead.
+The horizons (`rolling.tipping_mpc`) choose the rates of all cables until the centre of mass is outside the face. If a
+horizon is not solved in time (iterations, or wall-clock time if limited), or the horizons do not move the structure
+nearer to tipping, the gait with one cable takes over for the rest of this roll; diagnostics report how often and why.
+Plans use the results of simulated rolls by horizons, which differ from those of the cable alone.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ from .rolling import RollingController
 
 
 class RollingMPCController(RollingController):
-    """See the module.
+    """Rolling by model predictive control; see the module.
 
     Args:
-        robot, rigid_bars, rate_margin, tolerance: as `RollingController`.
-        solver: of quadratic programs: "piqp", "osqp" or "daqp". blocks: of a horizon. block: s each.
-        iteration_limit: of the solver, 0 for the usual one. time_limit: s of the machine's time for
-            one horizon, 0 for none.
+        robot, rigid_bars, rate_margin, tolerance: as in `RollingController`.
+        solver: solver of quadratic programs: "piqp", "osqp" or "daqp".
+        blocks: number of blocks of a horizon.
+        block: s, duration of a block.
+        iteration_limit: iteration limit of the solver, 0 for the default.
+        time_limit: s, wall-clock time for one horizon, 0 for no limit.
 
     Attributes:
-        horizons: what all of them came to. took_over: why the gait took over, one for each time.
+        horizons: results of all horizons.
+        took_over: reason of each takeover by the gait.
     """
 
     GAINS = ("tolerance", "time_limit")
@@ -49,7 +52,7 @@ class RollingMPCController(RollingController):
         self._horizon = HorizonSettings(blocks=blocks, block=block, solver=solver, iteration_limit=iteration_limit)
         self._rigid_bars = rigid_bars
         super().__init__(robot, rigid_bars=rigid_bars, rate_margin=rate_margin, tolerance=tolerance)
-        timed = replace(self._horizon, time_limit=time_limit)  # plans have all the time that they need
+        timed = replace(self._horizon, time_limit=time_limit)  # plans have no time limit
         self._mpc = TippingMPC(self.rolls.body, timed, rate_margin, rigid_bars=rigid_bars)
         self.horizons: list[Horizon] = []
         self.took_over: list[str] = []
@@ -77,7 +80,7 @@ class RollingMPCController(RollingController):
         return make_roll_map(self.robot, self._settings, rigid_bars=rigid_bars, tipped_by=self._in_the_model)
 
     def _in_the_model(self, body: RollingBody, cable: int, nodes: Array, after: Array) -> Roll:
-        """The same roll for plans, by a solver of its own: what it began with is not what the robot's began with."""
+        """The same roll for plans, with its own solver, so that warm starts of plans and robot remain separate."""
         margin = self._settings.rate_margin
         mpc = TippingMPC(body, self._horizon, margin, rigid_bars=self._rigid_bars)
         return PredictedRoll(

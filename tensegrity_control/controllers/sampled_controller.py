@@ -1,6 +1,6 @@
-"""Controllers of mechanisms that send efforts or velocities once in every control period, along a planned trajectory.
+"""Base class of controllers of mechanisms that send efforts or velocities once per control period, along a trajectory.
 
-The trajectory is one of the controlled coordinates: from rest to rest between two values of them, or through several.
+The trajectory consists of the controlled coordinates: from rest to rest between two values of them, or through several.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ..trajectories.time_scaling import Progress, profile_named
 from .goal_controller import MIN_PERIODS, GoalController, GoalPath, RestPoint, TooFastError
 
 ACTUATIONS = ("impedance", "effort")
-"""What controllers of torques may send."""
+"""Kinds of commands of torque controllers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A straight path of the controlled coordinates, (k,) at its ends, and equilibria on it, if there are any."""
+    """A straight path of the controlled coordinates with its ends (k,), and equilibria on it, if there are any."""
 
     first: Array
     last: Array
@@ -40,19 +40,19 @@ class Line:
 
 
 class SampledController(GoalController):
-    """See the module. A subclass says how coordinates and trackers are made.
+    """Base class, see the module. A subclass defines how coordinates and trackers are computed.
 
     Args:
         robot: a mechanism with actuators and an output.
-        period: s between two commands, for which they are held. Longer leaves larger errors.
-        rate_margin: part of the actuators' rate limits that goals without a duration use, above 0 and at most 1.
-        brake_time: s, longest time in which a motion is braked.
-        actuation: of controllers of torques: "impedance" lets the actuators close position, rate and effort of the
-            plan at their own rate, which no late command upsets; "effort" sends torques with feedback of the state,
-            for comparison and for lock-step.
+        period: s between two commands, which are constant in between. A longer period gives larger errors.
+        rate_margin: fraction of the rate limits of the actuators for goals without a duration, above 0 and at most 1.
+        brake_time: s, longest duration of a brake.
+        actuation: for torque controllers. "impedance": the actuators close the loops of position and rate at their own
+            rate, so that a late command has no effect. "effort": torques with feedback of the state, for comparison and
+            for lock-step simulation.
 
     Attributes:
-        blind: commands that were given without a state.
+        blind: number of commands without a state.
 
     Raises:
         TensegrityError: a parameter is out of range.
@@ -78,21 +78,21 @@ class SampledController(GoalController):
         self._poses, self._planning_poses = BodyPoses(model), BodyPoses(model)
         self.blind = 0
 
-    # -- what a subclass says -------------------------------------------------------------------------------------
+    # -- to be defined by a subclass ------------------------------------------------------------------------------
 
     @abstractmethod
     def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> tuple[Array, Sequence[Any]]:
-        """(w + 1, k) controlled coordinates at rest and at poses, and equilibria for `_track`.
+        """(w + 1, k) controlled coordinates at the rest point and at the poses, and equilibria for `_track`.
 
         Raises UnreachableGoalError, TensegrityError.
         """
 
     @abstractmethod
     def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> Any:
-        """A tracker of a trajectory of the controlled coordinates, which begins at time 0 at rest.
+        """Tracker of a trajectory of the controlled coordinates that begins at time 0 at rest.
 
         Args:
-            equilibria: on the path, where it is straight and has some, or those of `_waypoint_coordinates`.
+            equilibria: equilibria on a straight path, if there are some, or those of `_waypoint_coordinates`.
 
         Raises:
             TensegrityError: there is no such motion.
@@ -113,11 +113,11 @@ class SampledController(GoalController):
         return Reference(pose, twist)
 
     def _end_pose(self, tracker: Any, goal: PoseGoal) -> Pose:
-        still = copy(tracker).motion(tracker.duration, 0.0)  # a copy: what is near the end is not near the start
+        still = copy(tracker).motion(tracker.duration, 0.0)  # a copy: the original stays near the start
         return self._planning_poses.update(*still).output(self.robot.output)[0]  # type: ignore[arg-type]
 
     def _line(self, line: Line, travel: Array, profile: str, calm: float = 0.0) -> GoalPath:
-        """A path on which the actuators travel (a,) rad or m, and which is best taken in `calm` s or more."""
+        """Path on which the actuators travel (a,) rad or m; its default duration is at least `calm` s."""
         rates = np.array([each.rate for each in self.robot.actuators])
         slowest = int(np.argmax(travel / rates))
         minimum = profile_named(profile).peak * float(travel[slowest] / rates[slowest])
@@ -155,7 +155,7 @@ class SampledController(GoalController):
         return np.asarray(tracker.command(progress, state))
 
     def _check_rates(self, used: Array) -> None:
-        """Raise TooFastError where rates (a,) of the actuators are above their limits."""
+        """Raise TooFastError if rates (a,) of the actuators exceed their limits."""
         limits = np.array([each.rate for each in self.robot.actuators])
         worst = int(np.argmax(used / limits))
         factor = float(used[worst] / limits[worst])

@@ -1,14 +1,14 @@
-"""Velocities without the ripple that a sampled control sees as a steady motion.
+"""Velocities without the ripple that sampling shows as a steady motion.
 
-Set points that jump at every command excite the vibrations of stiff cables. Where these are about as fast as the
-control, every sample finds them at the same phase: the velocities of the samples differ from the mean velocity, by a
-part that stands still although the robot vibrates. A loop that takes it for motion answers with commands that excite
-more of it. In smooth motion the mean of two sampled velocities is that of the positions over the time T between them,
-so that the ripple r follows from both:
+Set points that jump at every command excite vibrations of stiff cables. If their period is close to the control period,
+every sample sees the same phase. The sampled velocities then differ from the mean velocity by a constant part although
+the robot vibrates. A controller that treats this part as motion answers with commands that excite more vibration. In
+smooth motion the mean of two sampled velocities equals the difference of the positions divided by the time T between
+them, so that the ripple r is estimated from both:
 
     r' = w ((v_k + v_(k-1)) / 2 - (q_k - q_(k-1)) / T - r)
 
-with the bandwidth w of the loop. For smooth motion r is of the order of T^2 times the jerk.
+with the bandwidth w of the loop. In smooth motion r is of the order of T^2 times the jerk.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from tensegrity_dynamics.numerics.types import Array
 
 @allocation_free
 def take_out_ripple(q, v, last_q, last_v, columns, elapsed, share, ripple, result):
-    """Let the ripple (n,) follow what two samples show, and fill result (nv,) with v less the ripple.
+    """Update the ripple (n,) from two samples, and fill result (nv,) with v minus the ripple.
 
     Args:
-        q, v, last_q, last_v: (nq,) and (nv,) of this sample and of the last one. columns: (2, n) of coordinates in q
-            and in v. elapsed: s between both; 0 where there is no last one. share: by which the ripple follows.
+        q, v, last_q, last_v: (nq,) and (nv,) of this sample and of the last one.
+        columns: (2, n), indices of the coordinates in q and in v.
+        elapsed: s between both samples; 0 without a last one.
+        share: fraction of the difference by which the ripple is corrected.
     """
     for k in range(v.shape[0]):
         result[k] = v[k]
@@ -38,13 +40,13 @@ def take_out_ripple(q, v, last_q, last_v, columns, elapsed, share, ripple, resul
 
 
 class SampledVelocity:
-    """See the module.
+    """Estimator of the ripple; see the module.
 
     Args:
-        mechanism: whose joints without quaternions are watched.
+        mechanism: mechanism; its joints without quaternions are included.
 
     Attributes:
-        ripple: (n,) rad/s or m/s of their coordinates.
+        ripple: (n,) rad/s or m/s of the coordinates of these joints.
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
@@ -60,15 +62,16 @@ class SampledVelocity:
         self._take_out = QuickCall(take_out_ripple)
 
     def forget(self) -> None:
-        """Know of no ripple and no sample."""
+        """Forget the ripple and the last sample."""
         self.ripple[:] = 0.0
         self._last_time = -np.inf
 
     def steady(self, time: float, q: Array, v: Array, longest: float, bandwidth: float) -> Array:
-        """(nv,) v of a sample (nq,), (nv,) at a time [s] without its ripple.
+        """(nv,) velocity v without its ripple, of a sample q (nq,), v (nv,) at a time [s].
 
         Args:
-            longest: s from one sample to the next, above which the two say nothing. bandwidth: w [1/s].
+            longest: s, longest time between two samples for an update of the ripple.
+            bandwidth: w [1/s].
         """
         result, elapsed = np.empty_like(v), time - self._last_time
         elapsed = elapsed if elapsed <= longest else 0.0

@@ -1,9 +1,9 @@
-"""Set points of actuators that close position and rate themselves, for the efforts of one control period.
+"""Set points of actuators with their own position and rate loops, for the efforts of one control period.
 
-What a geared servo lacks to its set point is what it needs to bear friction. It stays: a set point that came back to
-where its servo is seen would let a joint that sticks rest as far from its goal as the loop's feedback is weaker than
-that return. Only what would ask for more than the servo's limit is taken back. Of an actuator that gives the effort it
-is told, what it lacks is no friction but commands that came late: of that a share is taken back in every period.
+A geared servo needs its position error to overcome friction. So the error is kept: if the set point returned to the
+measured position, a joint that sticks would rest far from its goal, since the feedback of the loop is weaker than that
+return. Only an error for which the servo would exceed its limit is reduced. For an actuator that delivers exactly the
+commanded effort, the error comes from late commands and not from friction; a fraction of it is removed in every period.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from tensegrity_dynamics.numerics.compilation import allocation_free
 
 CORRECTED = 0.2
-"""Part of what an actuator is off its set point that the set point takes over within the time that commands need. It is
-an integral with that delay: at 1.6 it would be unstable by itself, and it excites vibrations long before."""
+"""Fraction of the error between actuator and set point that the set point removes within the latency of commands. It is
+an integral with this delay: at 1.6 it would be unstable by itself, and well below that it excites vibrations."""
 
 
 @allocation_free
@@ -20,15 +20,18 @@ def fill_set_points(
     q, v, drive_q, drive_v, moved, stretches, acceleration, lasts, late, share, sticks, reach, follows, seen, seen_rate,
     last, last_rate, solved, more, most, position, rate, left, commanded, commanded_rate, effort,
 ):  # fmt: skip
-    """Fill set points (a,), their rates and the rates with which they are left, the same as they are commanded, and
+    """Fill set points (a,), their rates, the rates at the end of the command, the commanded set points and rates, and
     efforts.
 
     Args:
-        solved, more, most: (a,) efforts of the program, of the cables' stretch, and limits of both together.
-        sticks: whether actuators are geared servos, see the module. reach: (a,) how far these may be off.
-        moved: (a, 4) of `CableStretch`, which counts where an actuator `stretches` its cable. acceleration: (a,) for
-            `lasts` s, from `late` s on. follows: whether a command was under way: with set points `seen` for the state
-            that q and v are of, and `last` ones when this one acts.
+        solved, more, most: (a,) efforts of the program, efforts due to the stretch of the cables, and limits of their
+            sum.
+        sticks: whether actuators are geared servos, see the module.
+        reach: (a,) largest error between a servo and its set point.
+        moved: (a, 4) of `CableStretch`, used if an actuator `stretches` its cable.
+        acceleration: (a,) for `lasts` s, from `late` s on.
+        follows: whether a command was active: with set points `seen` for the state of q and v, and set points `last` at
+            the time when this command acts.
     """
     for a in range(position.shape[0]):
         effort[a] = min(max(solved[a] + more[a], -most[a]), most[a])

@@ -1,18 +1,18 @@
-"""Outputs that springs carry: where the output comes to rest with the actuators where they are.
+"""Outputs carried by springs: control of the output at rest with the actuators at their present positions.
 
-Fewer actuators than motions leave some that springs, gravity or prestress alone hold: a finger that one tendon bends, a
-load on a spring behind its motor. What an effort does there at once to the output, y'' = b_0 + B u, says nothing of
-where it leads: B may be zero or of the other sign, since inertia and springs divide a motion among the joints in other
-parts. What the actuators can hold is a shape at rest, so what is controlled is the output there,
+With fewer actuators than degrees of freedom, only springs, gravity or prestress hold some motions: a finger bent by one
+tendon, a load on a spring behind its motor. The immediate effect of an effort on the output, y'' = b_0 + B u, does not
+show where the effort leads: B may be zero or have the opposite sign, since inertia and springs distribute a motion
+differently among the joints. Actuators can only hold an equilibrium. So the controlled quantity is the output at the
+equilibrium,
 
     yh = y(q) + J N z,   S z = -z_0'',   yh' = G q_a',   G = J (Q - N S^-1 T) Q_a^+
 
-with N the motions that leave all actuators q_a and the lengths of tight cables as they are, z_0'' how they would
-accelerate from rest here and S = d z''/dz (one step of Newton to the shape at rest), Q the motions of actuators, Q_a
-what these do to q_a, and T = d z''/d Q. It hangs on the actuators alone, so that its control makes no motion unstable
-that is stable with the actuators held. At rest yh = y. What the model has wrong is learned slowly beside the motions
-that springs hold, d' = w_d (y - yh - d), and counts as part of yh. Where no motion N moves the output, yh = y for ever,
-and nothing of this is done.
+with N the motions that keep all actuators q_a and the lengths of tight cables, z_0'' their accelerations from rest
+here, S = d z''/dz (one Newton step to the equilibrium), Q the motions of the actuators, Q_a their effect on q_a, and T
+= d z''/d Q. yh depends on the actuators alone, so that its control destabilises no motion that is stable with the
+actuators held. At rest yh = y. The error of the model is learned slowly compared with the motions held by springs, d' =
+w_d (y - yh - d), and added to yh. If no motion in N moves the output, yh = y always, and none of this is used.
 """
 
 from __future__ import annotations
@@ -26,35 +26,40 @@ from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.numerics.types import Array
 
 STEP = 1e-6
-"""rad or m of the largest coordinate, of differences."""
+"""rad or m of the largest coordinate, step of finite differences."""
 DEPENDENT = 1e-9
-"""Part of the largest singular value from which on motions count as independent."""
+"""Fraction of the largest singular value above which motions count as independent."""
 MOVED = 1e-6
-"""Of a motion of the output that free motions leave, from which on they move it."""
+"""Fraction of a motion of the output above which a free motion counts as moving the output."""
 FURTHEST = 0.2
-"""rad or m of one step to the shape at rest: farther off differences say nothing of it."""
+"""rad or m, largest step to the equilibrium; for larger steps the derivatives are not valid."""
 COLUMNS = 6
-"""Of the derivatives that are made anew in one period, on the average."""
+"""Average number of columns of the derivatives that are recomputed per period."""
 SLOW_PART = 0.25
-"""Of the slowest decay of the free motions, with which an integral beside them stays stable by a factor of four."""
+"""Bandwidth of the learning as a fraction of the slowest decay of the free motions; an integral remains stable with a
+factor of four."""
 HELD = 0.1
-"""1/s^2 of the stiffness beside the mass from which on a free motion counts as held."""
+"""1/s^2, ratio of stiffness to mass above which a free motion counts as held."""
 NAMED = 0.3
-"""Part of the largest coordinate of a motion from which on a coordinate is named."""
+"""Fraction of the largest coordinate of a motion above which messages name a coordinate."""
 
 
 class SettledOutput:
-    """See the module.
+    """Output at rest; see the module.
 
     Args:
-        equations: of the robot; every look leaves them at another state.
+        equations: equations of the robot; the methods leave them at another state.
 
     Attributes:
-        needed: whether free motions move the output, at the last `begin`. frequency: rad/s of the slowest one.
-        decay: 1/s with which the slowest one dies out. growth: p [1/s] of `held_growth`, of all motions under efforts
-            that stay as they are. effort: (a,) N m or N that hold the actuators, at the last `begin`.
-        distance: least singular value of G, rows scaled, in parts of that at the start.
-        gain: (k, a) G. ahead: (k,) yh - y at the last `look`. bias: (k,) d.
+        needed: whether free motions move the output, at the last `begin`.
+        frequency: rad/s of the slowest of these motions.
+        decay: 1/s of the slowest decay.
+        growth: p [1/s] of `held_growth` over all motions, under constant efforts.
+        effort: (a,) N m or N that hold the actuators, at the last `begin`.
+        distance: smallest singular value of G with scaled rows, relative to the start.
+        gain: (k, a) G.
+        ahead: (k,) yh - y at the last `look`.
+        bias: (k,) d.
     """
 
     def __init__(self, equations: TightCables) -> None:
@@ -68,7 +73,7 @@ class SettledOutput:
         self.effort, self._rows = np.zeros(inputs), np.ones(outputs)
 
     def begin(self, q: Array, tension: Array) -> None:
-        """Look whether the output at q (nq,) is one that springs carry; tension: (c,) N of the cables there.
+        """Check whether springs carry the output at q (nq,), with tensions (c,) N of the cables.
 
         Raises:
             TensegrityError: nothing holds a free motion that moves the output.
@@ -92,7 +97,8 @@ class SettledOutput:
         equations.update(q, self._still)
 
     def look(self, q: Array, effort: Array) -> None:
-        """Take `ahead` and `gain` at q (nq,) under efforts (a,) of now; the equations are at another state after it."""
+        """Compute `ahead` and `gain` at q (nq,) under the present efforts (a,); leaves the equations at another
+        state."""
         self.effort = effort
         self._looks += 1
         if self._looks * COLUMNS >= self._free.shape[1] + self._driven.shape[1]:
@@ -104,8 +110,8 @@ class SettledOutput:
         self.distance = self._ratio() / self._start
 
     def write(self, force: Array | None = None) -> None:
-        """Put the rows of yh where those of y stand, at the state of the last `equations.update`, and what a force (k,)
-        along yh does to the actuators, G' f, into what happens without efforts."""
+        """Replace the rows of y by those of yh at the state of the last `equations.update`, and add the effect G' f of
+        a force f (k,) along yh to the accelerations without efforts."""
         arrays = self._equations.arrays
         if force is not None:
             effort = self.gain.T @ force
@@ -121,12 +127,12 @@ class SettledOutput:
         return np.asarray(self.gain @ v[self._equations.parts.drive])
 
     def learn(self, rate: float, elapsed: float) -> None:
-        """Let d follow y - yh for `elapsed` s at a rate [1/s], at most as fast as free motions allow."""
+        """Update d towards y - yh for `elapsed` s at a rate [1/s], limited by the decay of the free motions."""
         share = -math.expm1(-min(rate, SLOW_PART * self.decay) * elapsed)
         self.bias -= share * (self.ahead + self.bias)
 
     def lost(self, margin: float, before: float) -> str:
-        """Why the output goes no farther, where its distance is less than `margin` and than before; else ""."""
+        """Why the output cannot move on, if its distance is below `margin` and decreased from `before`; else ""."""
         if self.distance >= margin or self.distance >= before:
             return ""
         return (
@@ -137,7 +143,8 @@ class SettledOutput:
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _split(self) -> None:
-        """Motions N (nv, m) and Q (nv, r), what Q does to the actuators, and J of both, at the last `update`."""
+        """Compute motions N (nv, m) and Q (nv, r), the effect of Q on the actuators, and J of both, at the last
+        `update`."""
         equations, arrays = self._equations, self._equations.arrays
         basis = np.array(equations.reduction.basis[:, : equations.count])
         kept = _kernel(arrays.stretch)
@@ -145,7 +152,7 @@ class SettledOutput:
         left, size, right = np.linalg.svd(driven)
         rank = int(np.sum(size > DEPENDENT * np.max(size, initial=0.0)))
         free, moving = kept @ right[rank:].T, kept @ (right[:rank].T / size[:rank])
-        self._actuated = left[:, :rank]  # Q moves the actuators by these
+        self._actuated = left[:, :rank]  # effect of Q on the actuators
         self._free, self._driven = basis @ free, basis @ moving
         self._free_output, self._driven_output = arrays.jacobian @ free, arrays.jacobian @ moving
 
@@ -165,7 +172,7 @@ class SettledOutput:
         return self._holding(np.linalg.lstsq(arrays.tension_1, tension - arrays.tension_0, rcond=1e-6)[0])
 
     def _holding(self, effort: Array) -> Array:
-        """(a,) efforts nearest to others that let no actuator accelerate, at the last `update`."""
+        """(a,) efforts nearest to the given ones under which no actuator accelerates, at the last `update`."""
         arrays = self._equations.arrays
         short = arrays.joint_0 + arrays.joint_1 @ effort
         return np.asarray(effort - np.linalg.lstsq(arrays.joint_1, short, rcond=DEPENDENT)[0])
@@ -178,7 +185,7 @@ class SettledOutput:
         return np.asarray(equations.reduction.basis[:, : equations.count] @ rates + equations.reduction.offset)
 
     def _along(self, directions: Array, q: Array, onto: Array, effort: Array | None = None) -> Array:
-        """(p, d) how accelerations along motions `onto` (nv, p) change with q along directions (nv, d)."""
+        """(p, d) derivatives of the accelerations along motions `onto` (nv, p), by q along directions (nv, d)."""
         slopes = np.empty((onto.shape[1], directions.shape[1]))
         for k, direction in enumerate(directions.T):
             step = STEP / max(float(np.max(np.abs(direction))), 1e-12)
@@ -189,7 +196,7 @@ class SettledOutput:
         return slopes
 
     def _differentiate(self, q: Array) -> None:
-        """S, and the slope of the output's shape at rest by the actuators, at q (nq,)."""
+        """Compute S and G at q (nq,)."""
         slopes = self._along(np.hstack((self._free, self._driven)), q, self._free)
         count = self._free.shape[1]
         self._stiffness = slopes[:, :count]
@@ -198,14 +205,14 @@ class SettledOutput:
         self.gain = settled @ self._actuated.T
 
     def _solve(self, q: Array) -> None:
-        """One step to the shape at rest from q (nq,)."""
+        """Compute one Newton step to the equilibrium from q (nq,)."""
         pull = np.linalg.lstsq(self._free, self._at_rest(q), rcond=None)[0]
         step = -(self._inverse @ pull)
         largest = float(np.max(np.abs(self._free @ step), initial=0.0))
         self.ahead = self._free_output @ step * (min(1.0, FURTHEST / largest) if largest > 0.0 else 1.0)
 
     def _refuse_loose(self, q: Array) -> None:
-        """Raise TensegrityError where a free motion that moves the output is held by nothing; take the slowest one."""
+        """Raise TensegrityError if nothing holds a free motion that moves the output; compute decay and frequency."""
         equations, count = self._equations, self._free.shape[1]
         damping = np.empty((count, count))
         for k, direction in enumerate(self._free.T):
@@ -233,7 +240,7 @@ class SettledOutput:
         self.frequency = float(np.sqrt(np.min(-values[moves].real)))
 
     def _growth(self, q: Array) -> float:
-        """max Re sqrt of the slopes of all motions under efforts that stay as they are."""
+        """max Re sqrt of the eigenvalues of the derivatives of all motions, under constant efforts."""
         motions = np.hstack((self._free, self._driven))
         slopes = self._along(motions, q, motions, self.effort)
         return float(np.max(np.sqrt(np.linalg.eigvals(slopes).astype(complex)).real))
@@ -244,7 +251,7 @@ class SettledOutput:
 
 
 def _kernel(rows: Array) -> Array:
-    """(n, m), orthonormal, of rows (r, n)."""
+    """(n, m) orthonormal basis of the null space of rows (r, n)."""
     if not rows.shape[0]:
         return np.eye(rows.shape[1])
     size = np.linalg.norm(rows, axis=1)

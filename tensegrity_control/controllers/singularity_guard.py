@@ -1,22 +1,24 @@
-"""Keeps an output short of singular positions, a braking distance ahead.
+"""Guard that stops the output before singular configurations, with enough distance to brake.
 
-What the efforts u within their limits U do to the output is y'' = b_0 + B u. The distance to a singularity is
+The efforts u within their limits U accelerate the output by y'' = b_0 + B u. The distance to a singularity is
 
-    d = s_min / max(s_max, s_max of the start) of D^-1 B U,   1 at the start by a factor
+    d = s_min / max(s_max, s_max of the start) of D^-1 B U,   scaled to 1 at the start
 
-with D the sizes of its rows at the start: what all rows lose alike counts, too, or an output of one axis would never be
-near. It is zero where the output cannot move along some direction (an arm that is stretched, J loses rank) and where
-the actuators do not hold it along some direction (a parallel robot whose links line up), and needs no choice of
-coordinates. Cables cannot push: where the effort that holds the output nears its limit, what is left of it
-(`holding_reserve`, of one at most at the start) is the distance if that is less; so is what a robot that hangs in its
-cables keeps above their floors (`tension_headroom`, of one floor at most at the start). With h = d - margin the law is
-a brake: what approaches does so no faster than
+with D the norms of its rows at the start. s_max of the start is included because a loss that all rows share counts as
+well; otherwise an output of one axis would never come near a singularity. d is zero if the output cannot move along
+some direction (a stretched arm, J loses rank) or if the actuators do not hold it along some direction (a parallel robot
+with aligned links), and it does not depend on the choice of coordinates.
+
+Cables cannot push. So d is at most the remaining part of the efforts that hold the output (`holding_reserve`, limited
+to one at the start), and for a robot that hangs in its cables at most the distance of the tensions from their floors
+(`tension_headroom`, limited to one floor at the start). With h = d - margin the law is a brake that limits the speed of
+the approach,
 
     h' >= -r(h),   r(h) = sqrt(2 a h + (a/k)^2) - a/k  (k h where h < 0),   e = h' + r(h),   e' >= -2 k e
 
-so that the acceleration limit a is enough to stop before the margin, and nearer than a / k^2 it is approached as slowly
-as exp(-k t). It bounds the output's acceleration along the gradient of d, and changes the one that is desired as little
-as possible in the metric of the robot's inertia: what leads along the border or back goes on.
+so that the acceleration limit a is enough to stop before the margin; nearer than a / k^2 the approach decays like
+exp(-k t). The law bounds the acceleration of the output along the gradient of d. It changes the desired acceleration as
+little as possible in the metric of the robot's inertia, so that motions along the border or away from it continue.
 """
 
 from __future__ import annotations
@@ -34,30 +36,32 @@ from .holding_reserve import HoldingReserve
 from .tension_headroom import TensionHeadroom
 
 NEAR = 4.0
-"""Margins within which the gradient is looked at."""
+"""Distance in margins below which the gradient is evaluated."""
 FORESEEN = 6.0
-"""Time constants of the output's loop from which on it is near, too, at the rate at which it approaches."""
+"""Time to the margin, in time constants of the output's loop, below which the gradient is evaluated as well."""
 IN_MOTION = 0.5
-"""Of the headroom at the start: what efforts that brake a motion may leave more than those that hold the output."""
+"""Fraction of the headroom at the start by which efforts that brake a motion may leave more than efforts that hold the
+output."""
 FAR_LOOKS = 4
-"""Periods after which the distance is looked at again where it is not near."""
+"""Number of periods between two evaluations of the distance while it is large."""
 STEP, SMALL_STEP = 1e-3, 1e-5
-"""rad or m of the largest coordinate: of second differences along the motion, and of the gradient."""
+"""rad or m of the largest coordinate: steps of the second differences along the motion, and of the gradient."""
 NO_AUTHORITY = 1e-9
-"""Of the largest singular value, below which the start itself is singular and nothing is guarded."""
+"""Fraction of the largest singular value below which the start itself is singular and the guard is off."""
 LEAST_AUTHORITY = 1e-3
-"""Of the largest singular value with rows of one size, below which axes are not controlled one by one: an effort that
-moved one of them would need a thousand times the others' in balance, which no motor holds that exactly."""
+"""Fraction of the largest singular value, with rows of equal norm, below which axes cannot be controlled separately: an
+effort along one of them would need the exact balance of efforts a thousand times larger, which no motor achieves."""
 WEAK = 0.02
-"""Of the largest singular value, below which a direction of the output is called slow, since its speed follows it."""
+"""Fraction of the largest singular value below which a direction of the output is reported as slow, since its speed is
+proportional to it."""
 LEAST_PART = 0.3
-"""Of the direction that is lost, from which on an axis is named."""
+"""Component of the lost direction above which messages name an axis."""
 
 
 @allocation_free
 def authority(rows, output, effort, least_largest, scaled):
-    """s_min / s_max of D^-1 B U (k, a), which is written into `scaled`, with s_max at least `least_largest`; 0 where
-    there are fewer efforts than rows."""
+    """s_min / s_max of D^-1 B U (k, a), which is written into `scaled`, with s_max at least `least_largest`; 0 with
+    fewer efforts than rows."""
     count, inputs = output.shape
     for k in range(count):
         for a in range(inputs):
@@ -75,15 +79,17 @@ def authority(rows, output, effort, least_largest, scaled):
 
 
 class SingularityGuard:
-    """See the module.
+    """Guard of the output; see the module.
 
     Args:
-        equations: of the robot; their arrays are those of the last `update`. effort: (a,) limits, N m or N.
-        floor: (c,) N that the driven cables keep. margin: d that is kept, in parts of that at the start; 0 guards
-            nothing.
+        equations: equations of the robot at the state of their last `update`.
+        effort: (a,) effort limits, N m or N.
+        floor: (c,) N, tension floors of the actuated cables.
+        margin: smallest d, as a fraction of d at the start; 0 switches the guard off.
 
     Attributes:
-        distance: d in parts of that at the start, when it was last looked at. reason: what is held, "" for nothing.
+        distance: d as a fraction of d at the start, at the last evaluation.
+        reason: why the output is held, "" if it is not.
     """
 
     def __init__(self, equations: TightCables, effort: Array, floor: Array, margin: float) -> None:
@@ -94,7 +100,7 @@ class SingularityGuard:
         self.begin()
 
     def begin(self) -> None:
-        """Count distances from the state of the last `update` on."""
+        """Use the state of the last `update` as the start."""
         authority = self._equations.arrays.output_1 * self._effort
         size = np.linalg.norm(authority, axis=1)
         self._rows = 1.0 / np.where(size > 0.0, size, 1.0)
@@ -111,8 +117,8 @@ class SingularityGuard:
             self._headroom_start = min(max(self.headroom.value(), 0.0), 1.0)
 
     def refuse_singular(self) -> None:
-        """Raise TensegrityError where the robot as it is cannot move a controlled axis of its output at all, or not
-        without the others."""
+        """Raise TensegrityError if the robot cannot move a controlled axis of its output at all, or not separately from
+        others."""
         still = np.diagonal(self._equations.arrays.mobility)
         if not np.all(still > NO_AUTHORITY**2 * np.max(still, initial=0.0)):
             axes = [AXES[row] for row, size in zip(self._equations.parts.axes, still, strict=True) if not size > 0.0]
@@ -132,10 +138,11 @@ class SingularityGuard:
             )
 
     def slow_axes(self) -> list[str]:
-        """Axes along or about which efforts hardly move the output at the state of the last `update`; mostly none."""
+        """Axes along or about which efforts hardly move the output at the state of the last `update`; empty for most
+        robots."""
         axes = np.array(self._equations.parts.axes)
         efforts = self._equations.arrays.output_1 * self._effort
-        for rows in (axes < 3, axes >= 3):  # m and rad are not compared
+        for rows in (axes < 3, axes >= 3):  # m and rad are not comparable
             directions, values, _ = np.linalg.svd(efforts[rows])
             if values.size and values[-1] < WEAK * values[0]:
                 weak = zip(axes[rows], np.abs(directions[:, values.size - 1]), strict=True)
@@ -145,13 +152,15 @@ class SingularityGuard:
     def keep(
         self, desired: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: Array, effort: Array | None
     ) -> Array:
-        """(k,) the output's acceleration that is desired, as far as the law allows it.
+        """(k,) desired acceleration of the output, modified by the law if necessary.
 
         Args:
-            desired: (k,) m/s^2, rad/s^2. q, v, ahead: of the last `equations.update`, which is made again.
-            bandwidth: 1/s of the output's loop. most: (k,) m/s^2, rad/s^2 with which it may brake.
-            effort: (a,) of the last period: where it leaves more than the reserve at the start, nobody needs to look at
-                the least one.
+            desired: (k,) m/s^2, rad/s^2.
+            q, v, ahead: arguments of the last `equations.update`, which is repeated.
+            bandwidth: 1/s of the output's loop.
+            most: (k,) m/s^2, rad/s^2, deceleration limits of the output.
+            effort: (a,) of the last period. If they leave more than the reserve at the start, the reserve is not
+                computed.
         """
         self.reason = ""
         if not self._guards or not self.margin > 0.0:
@@ -182,14 +191,14 @@ class SingularityGuard:
         return np.asarray(desired + (short / size) * away)
 
     def _near(self, approach: float, elapsed: float, bandwidth: float) -> float:
-        """Distance within which the law may matter, with what it has fallen by in `elapsed` s."""
+        """Distance below which the law may matter, if it decreased by `approach` in `elapsed` s."""
         return self.margin + max((NEAR - 1.0) * self.margin, FORESEEN / bandwidth * approach / elapsed)
 
     def _choose(self, effort: Array | None, elapsed: float, bandwidth: float) -> float:
-        """Distance by the measure that the law goes by, as it is chosen here; infinite where none of them is near.
+        """Distance by the measure that the law uses, which is selected here; infinite if no measure is near its limit.
 
-        Each is near by how fast it falls itself: in `elapsed` s, that of the floors as efforts (a,) of the last period
-        leave it, and where that is near, as the best ones would.
+        Whether a measure is near depends on its own decrease in `elapsed` s. The distance from the tension floors is
+        taken from the efforts (a,) of the last period first, and if that is near, from the best efforts.
         """
         before, self._by_floors = self._apart, False
         self._apart = self._seen()
@@ -207,7 +216,7 @@ class SingularityGuard:
         return self._apart if near else np.inf
 
     def _seen(self) -> float:
-        """Distance at the state of the last `update`, by the measure that the law goes by."""
+        """Distance at the state of the last `update`, by the measure that the law uses."""
         if self._by_floors:
             return self.headroom.value() / self._headroom_start
         reserve = self.reserve.value() / self._reserve_start if self._strained else np.inf
@@ -222,7 +231,7 @@ class SingularityGuard:
         return float(ratio) / self._start
 
     def _lost(self) -> str:
-        """In words, what is lost."""
+        """Text that names what is lost."""
         if self._by_floors:
             return f"cable {self.headroom.tightest()} comes to its floor"
         if self._strained and self.distance < self._authority():
@@ -232,18 +241,18 @@ class SingularityGuard:
         )
 
     def _axes_of(self, direction: Array) -> list[str]:
-        """Names of the axes that a direction (k,) of the output is along."""
+        """Names of the axes with large components in a direction (k,) of the output."""
         parts = np.abs(direction)
         return [AXES[row] for row, part in zip(self._equations.parts.axes, parts, strict=True) if part > LEAST_PART]
 
     def _derivatives(self, q: Array, v: Array, ahead: float) -> tuple[Array, float, float, Array]:
-        """Of the distance: (k,) by the output, its rate, and its acceleration without one of the output; and (k, k)
-        mobility. The equations are at the same state as before."""
+        """Of the distance: gradient (k,) by the output, rate, and second derivative without acceleration of the output;
+        and the mobility (k, k). The equations return to their state before the call."""
         equations, arrays = self._equations, self._equations.arrays
         count, here = equations.count, arrays.q_ahead.copy()
         mobility = arrays.mobility.copy()
         basis, offset = equations.reduction.basis[:, :count].copy(), equations.reduction.offset.copy()
-        bias = arrays.output_0 - arrays.jacobian @ arrays.rate_0  # what the output does without accelerations of w
+        bias = arrays.output_0 - arrays.jacobian @ arrays.rate_0  # output's acceleration for w'' = 0
         directions = (
             basis @ np.linalg.solve(mobility, arrays.output_solved).T
         )  # velocities that move one row of the output

@@ -1,9 +1,9 @@
-"""Bounds of the cables' tensions in one control period: floors, the tensions that are desired, and a reserve above the
-floors that follows from what was measured.
+"""Bounds of the cable tensions in one control period: floors, desired tensions, and a measured reserve above the
+floors.
 
-Commands keep the floors. Whatever lets tensions fall below the commanded ones (pushes, other cables than stated, late
-commands, coarse sensors) does so again, so the floors are raised by the shortfall that was seen; and by what it will
-have grown by until the next command has changed the tensions, since a push unloads a cable within a few periods.
+Commands keep the floors. Disturbances, differences between cables and model, late commands and coarse sensors let
+actual tensions fall below the commanded ones. So the floors are raised by the measured shortfall, plus its expected
+growth until the next command has changed the tensions, since a disturbance unloads a cable within a few periods.
 """
 
 from __future__ import annotations
@@ -20,30 +20,32 @@ from ..optimization.motion_program import MotionProgram
 from .cable_stretch import CableStretch
 
 COMMANDS_KEPT = 64
-"""Commands whose tensions are remembered, to compare them with those that are measured later."""
+"""Number of commands whose tensions are stored for the comparison with later measurements."""
 RESERVE_TIME = 0.5
-"""s in which the reserve fades."""
+"""s, time constant of the decay of the reserve."""
 LEAST_RESERVE = 0.5
-"""Largest reserve in parts of the floor, where the desired tensions leave less than that above the floors."""
+"""Bound of the reserve as a fraction of the floor, if the desired tensions are nearer to the floors than that."""
 TENSION_LEVEL = 1.1
-"""Lowest desired tension in parts of the floor."""
+"""Smallest desired tension, as a multiple of the floor."""
 KEPT_OF_START = 0.97
-"""Part of a tension at the start that is its floor at first, where it starts below its floor."""
+"""Fraction of a tension at the start that is its initial floor, if it starts below its floor."""
 
 
 @allocation_free
 def fill_tensions(floor, start, ceiling, margin, level, left, low, desired, scale):
-    """Fill lowest and desired tensions (c,) [N], and the scale (c,) [N] by which the program weighs them.
+    """Fill lowest and desired tensions (c,) [N], and their scale (c,) [N] in the cost of the program.
 
     Args:
-        floor, start, ceiling: (c,) N; start is the tension at the start. margin: part of the floor that is added to it.
-        level: desired tension [N], 0 for that of the start. left: part of the transition from the start still to come.
+        floor, start, ceiling: (c,) N; start is the tension at the start.
+        margin: fraction of the floor that is added to it.
+        level: desired tension [N]; 0 for that of the start.
+        left: remaining fraction of the transition from the start.
     """
     for c in range(floor.shape[0]):
         least = (1.0 + margin) * floor[c]
         least += left * min(
             KEPT_OF_START * start[c] - least, 0.0
-        )  # from above it may fall, as a lighter robot needs it
+        )  # tensions above the floor may decrease, for example for a lighter robot
         low[c] = least
         desired[c] = min(max(level if level > 0.0 else start[c], TENSION_LEVEL * least), ceiling[c])
         scale[c] = max(floor[c], 1e-3)
@@ -51,14 +53,15 @@ def fill_tensions(floor, start, ceiling, margin, level, left, low, desired, scal
 
 @allocation_free
 def update_reserve(reserve, short, left, commanded, seen, floor, low, desired, lag, ahead, elapsed):
-    """Let the reserve (c,) [N] fade to a part that is left, and raise it to the present shortfall of the tensions plus
-    what this grows by until the next command has changed them.
+    """Let the reserve (c,) [N] decay to a fraction `left`, and raise it to the present shortfall of the tensions plus
+    its growth until the next command has changed them.
 
     Args:
-        short: (c,) N, the shortfall `elapsed` s ago, overwritten; infinite where it is not known.
+        short: (c,) N, shortfall `elapsed` s ago, overwritten; infinite if unknown.
         floor, low, desired: (c,) N: floors, lowest tensions with their margin, desired tensions. The reserve is at most
-            desired - low, or `LEAST_RESERVE` of the floor where that is more.
-        lag: (c,) s in which tensions follow commands. ahead: s from the measurement until the next command acts.
+            desired - low, or `LEAST_RESERVE` times the floor if that is larger.
+        lag: (c,) s, lag of tensions behind commands.
+        ahead: s from the measurement until the next command acts.
     """
     for c in range(reserve.shape[0]):
         now = commanded[c] - seen[c]
@@ -69,15 +72,18 @@ def update_reserve(reserve, short, left, commanded, seen, floor, low, desired, l
 
 
 class TensionBounds:
-    """Bounds of the tensions that one `MotionProgram` keeps.
+    """Tension bounds of one `MotionProgram`.
 
     Args:
-        program: its desired tensions and their scale are filled in. floor: (c,) N of the robot's driven cables.
+        program: program whose desired tensions and scale are filled.
+        floor: (c,) N of the driven cables of the robot.
 
     Attributes:
-        floor: (c,) N in force. start: (c,) N, tensions at the start of the control. low: (c,) N, lowest tensions at
-            present, margin included. reserve: (c,) N by which `low` is raised, as tensions were seen to fall short.
-        shortfall: (c,) N, commanded less measured tensions at the last look; infinite before.
+        floor: (c,) N, present floors.
+        start: (c,) N, tensions at the start of the control.
+        low: (c,) N, present lowest tensions, including the margin.
+        reserve: (c,) N, increase of `low` because of measured shortfalls.
+        shortfall: (c,) N, commanded minus measured tensions at the last update; infinite before.
     """
 
     def __init__(self, program: MotionProgram, floor: Array) -> None:
@@ -88,7 +94,7 @@ class TensionBounds:
         self._fill, self._update = QuickCall(fill_tensions), QuickCall(update_reserve)
 
     def forget_commands(self) -> None:
-        """Nothing that was commanded before is compared with what is measured from now on."""
+        """Forget earlier commands, which are not compared with later measurements."""
         self._commanded.clear()
         self.shortfall[:] = np.inf
 
@@ -101,11 +107,14 @@ class TensionBounds:
         )  # fmt: skip
 
     def watch(self, time: float, acts: float, ahead: float, elapsed: float, stretch: CableStretch) -> None:
-        """Update the reserve by the tensions measured at `time` and those commanded for then, and remember the present.
+        """Update the reserve from the tensions measured at `time` and those commanded for that time, and store the
+        present command.
 
         Args:
-            time: s, when `stretch.seen` was measured. acts: s, when the present command acts, whose tensions are
-                `stretch.elastic`. ahead: s from `time` until the next command acts. elapsed: s since the last look.
+            time: s, time of the measurement `stretch.seen`.
+            acts: s, time at which the present command acts, with tensions `stretch.elastic`.
+            ahead: s from `time` until the next command acts.
+            elapsed: s since the last update.
         """
         if not self.floor.size:
             return

@@ -1,16 +1,16 @@
-"""How far above their floors cables can be kept where the output stands still, of robots that hang in them.
+"""Headroom of the tensions above their floors while the output is held at rest, for robots that hang in their cables.
 
-Where no self-stress lifts all cables at once, what they pull follows from what the robot carries (a platform on as many
-cables as it has motions, a crane): it leaves the configurations that keep its floors at tensions and efforts that are
-no larger than elsewhere, without a sign in `holding_reserve`. With the efforts u within their limits U and what they do
-to output and tensions (`tight_cables`),
+If no self-stress raises all tensions at once, the tensions follow from the load of the robot (a platform with as many
+cables as degrees of freedom, a crane). Such a robot leaves the configurations that keep its floors at tensions and
+efforts no larger than elsewhere, and `holding_reserve` does not show it. With the efforts u within their limits U and
+their effect on output and tensions (`tight_cables`),
 
     headroom z = max z   s.t.   y'' = b_0 + B u = 0,   T_low + z S <= T_0 + T_1 u,   |u| <= U,
 
-S the floors. y are the output and those free motions that efforts move: tensions that let one of these go are not those
-of a robot at rest. (Free motions of robots with routed cables are led by shapes at rest and do not count.) z falls to
-zero at the border, and is below zero beyond. Self-stress lifts all cables where the same
-program without b_0, T_0 and T_low has a solution above zero.
+with S the floors. y contains the output and those free motions that efforts accelerate, since a robot at rest needs
+tensions that hold these too. (Free motions of robots with routed cables follow equilibria and are not included.) z
+falls to zero at the border and is negative beyond it. A self-stress raises all tensions if the same program without
+b_0, T_0 and T_low has a solution above zero.
 """
 
 from __future__ import annotations
@@ -25,31 +25,32 @@ from ..optimization.solvers import DEFAULT_SOLVER, make_solver
 from .holding_reserve import SECOND_SOLVER
 
 CURVED = 1e-6
-"""Of the squared unknowns beside z: what makes the program strictly convex."""
+"""Weight of the squared unknowns relative to z; it makes the program strictly convex."""
 WITHOUT_FLOOR = 0.1
-"""Of the mean tension: what counts as the floor of cables that have none."""
+"""Fraction of the mean tension that replaces the floor in S for cables without a floor."""
 MOVED = 1e-6
-"""Of the largest acceleration by efforts, below which they do not move a row."""
+"""Fraction of the largest acceleration by efforts below which a row counts as not moved by efforts."""
 LIFTS = 1e-4
-"""z of a self-stress from which on it lifts all cables."""
+"""z of a self-stress above which it raises all tensions."""
 
 
 class TensionHeadroom:
-    """See the module.
+    """Headroom of the tensions; see the module.
 
     Args:
-        equations: of the robot; their arrays are those of the last `update`. effort: (a,) limits, N m or N.
-        low: (c,) N that the driven cables keep; may be changed.
+        equations: equations of the robot at the state of their last `update`.
+        effort: (a,) effort limits, N m or N.
+        low: (c,) N, tension floors of the actuated cables; may be changed.
 
     Attributes:
-        hangs: whether no self-stress lifted all cables at the last `begin`.
+        hangs: whether no self-stress raised all tensions at the last `begin`.
     """
 
     def __init__(self, equations: TightCables, effort: Array, low: Array) -> None:
         self._equations, self._effort, self.low = equations, effort, low
         cables, inputs = equations.arrays.tension_1.shape
         self._outputs = equations.arrays.output_1.shape[0]
-        led = len(equations.parts.strands) > 0  # by shapes at rest, whose tensions the goal's check has looked at
+        led = len(equations.parts.strands) > 0  # follow equilibria, whose tensions the check of the goal covers
         self._free = 0 if led else max(0, equations.count - cables - self._outputs)
         outputs = self._outputs + self._free
         self._scale, self.hangs, self._last = np.ones(cables), False, 0.0
@@ -64,7 +65,7 @@ class TensionHeadroom:
         self._solvers = tuple(make_solver(name, sizes) for name in (DEFAULT_SOLVER, SECOND_SOLVER)) if cables else ()
 
     def begin(self, tension: Array) -> None:
-        """Look whether the robot hangs at the state of the last `update`; tension: (c,) N there."""
+        """Check whether the robot hangs at the state of the last `update`, with tensions (c,) N there."""
         self.hangs = False
         if not self._solvers:
             return
@@ -75,24 +76,24 @@ class TensionHeadroom:
         self._last = 0.0
 
     def value(self) -> float:
-        """z at the state of the last `update`; that of the last look where no solver comes to an end."""
+        """z at the state of the last `update`; the last z if no solver converges."""
         arrays = self._equations.arrays
         self._last = self._solve(self.low - arrays.tension_0, 1.0)
         return self._last
 
     def least(self, effort: Array) -> float:
-        """What efforts (a,) leave: z is at least that, where they let the output stand."""
+        """Headroom under efforts (a,), a lower bound of z if these efforts hold the output at rest."""
         arrays = self._equations.arrays
         return float(np.min((arrays.tension_0 + arrays.tension_1 @ effort - self.low) / self._scale))
 
     def tightest(self) -> str:
-        """Name of the cable that was nearest to its floor at the last look."""
+        """Name of the cable nearest to its floor in the last solution."""
         arrays = self._equations.arrays
         above = (arrays.tension_0 + arrays.tension_1 @ self._held - self.low) / self._scale
         return self._equations.cables[int(np.argmin(above))]
 
     def _solve(self, floors: Array, loaded: float) -> float:
-        """z above floors (c,) [N], with weight and motion as they are (`loaded` 1) or without (0)."""
+        """z above floors (c,) [N], with the present weight and motion (`loaded` 1) or without them (0)."""
         arrays, program = self._equations.arrays, self._program
         inputs = self._effort.size
         program.A[:], program.b[:] = 0.0, 0.0

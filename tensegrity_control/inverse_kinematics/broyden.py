@@ -1,14 +1,14 @@
-"""The document's own inverse kinematics: Algorithm 2 with Broyden's update (001, section 6, corrected), for comparison.
+"""Inverse kinematics of the document: Algorithm 2 with Broyden's update (001, section 6, corrected), for comparison.
 
-The Jacobian of the pose is computed once and then follows the observed changes by the rank-one update
+The Jacobian of the pose is computed once and then updated from the observed changes by the rank-one update
 
     J+ = J + (dP - J dd) dd' / (dd' dd)
 
-(the print leaves the transpose out). The step is the pseudo-inverse of the 6 x 12 matrix, since the inverse that is
-printed does not exist. As printed the method runs tendons slack, where the pose stops answering to them; here the same
-update follows the tensions, and the shortest change that keeps every tendon above its floor replaces the
-pseudo-inverse wherever that would not. Unlike "newton" it keeps no preferred posture: lengths depend on the path taken,
-which may cross a floor by 1 % of the mean tension.
+(the printed formula lacks the transpose). The step uses the pseudo-inverse of the 6 x 12 matrix, since the printed
+inverse does not exist. The printed method makes tendons slack, and the pose then no longer responds to them. Here
+tensions have a Jacobian with the same update, and if a step would violate a tension floor, the smallest change that
+keeps all floors replaces it. Unlike "newton" it has no preferred posture: lengths depend on the path, which may cross a
+floor by 1 % of the mean tension.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .tension_limits import TOLERANCE
 
 
 def broyden_search(search: Continuation) -> InverseKinematicsResult:
-    """Run Algorithm 2 from the start of `search`. Raises UnreachableGoalError where it does not get there."""
+    """Run Algorithm 2 from the start of `search`. Raises UnreachableGoalError if it does not reach the goal."""
     goal, guard = search.goal, search.guard
     slopes = search.slopes(search.equilibrium)
     while search.steps < search.options.max_iterations:
@@ -45,7 +45,7 @@ def broyden_search(search: Continuation) -> InverseKinematicsResult:
             search.radius = 0.5 * float(np.abs(step.change).max())
             if search.radius_spent():
                 break
-            # A prediction this far off says that the estimate has gone stale.
+            # With such an error of the prediction the estimate is outdated.
             slopes = search.slopes(equilibrium)
             continue
         search.path.append(moved)
@@ -56,7 +56,7 @@ def broyden_search(search: Continuation) -> InverseKinematicsResult:
 def follow(
     slopes: Sensitivity, before: StructureEquilibrium, after: StructureEquilibrium, change: NDArray[np.float64]
 ) -> Sensitivity:
-    """Broyden's update of all three Jacobians with what a change (a,) m of the actuated lengths has done."""
+    """Broyden's update of all three Jacobians from the effect of a change (a,) m of the actuated lengths."""
     direction = change / float(change @ change)
 
     def update(jacobian: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,10 +1,11 @@
-"""Inverse kinematics of a structure: continuation over stable equilibria from a start to a goal pose.
+"""Inverse kinematics of a structure: continuation along stable equilibria from a start to a goal pose.
 
-The exact Jacobian (`structure_jacobian`) predicts how the structure answers to the rest lengths, a quadratic program
-(`ik_step`) chooses the next change within the limits (`tension_limits`), and the equilibrium is solved anew. A step
-counts only when it is a stable equilibrium close to the predicted one with every guarded tendon tight; otherwise it is
-tried again at half the size. So the path never jumps to another equilibrium, and every point of it can be held. Near
-the goal the same steps are Newton's and converge quadratically (document 001, section 6, Algorithm 2, corrected).
+The exact Jacobian (`structure_jacobian`) predicts the response to changes of the rest lengths, a quadratic program
+(`ik_step`) chooses the next change within the limits (`tension_limits`), and the equilibrium is solved again. A step is
+accepted only if it leads to a stable equilibrium close to the predicted one with every guarded tendon tight; otherwise
+it is repeated with half the size. So the path never jumps to another equilibrium, and every point of it can be held.
+Near the goal the same steps are Newton steps and converge quadratically (document 001, section 6, Algorithm 2,
+corrected).
 """
 
 from __future__ import annotations
@@ -28,25 +29,27 @@ from .tension_limits import TOLERANCE, TendonGuard
 
 @dataclass(frozen=True)
 class ContinuationSettings:
-    """Step control of the continuation; lengths are parts of half the mean travel of the actuators.
+    """Step control of the continuation. The length unit "travel" is half the mean travel of the actuators.
 
     Attributes:
-        largest_step, smallest_step: parts of that travel, of one rest length in one step. Larger steps are fewer and
-            fail more often; below the smallest the path has ended.
-        unbounded_step: part of that travel that no step to the goal exceeds.
-        tolerance_curvature: part of a step by which the nodes may miss the linear prediction; more is taken for a jump
-            to another equilibrium.
-        tolerance_sag: part of its reserve above the floor that a tendon may lose halfway between two equilibria, where
-            rest lengths are interpolated. Long stiff tendons need it: small errors of length take all their tension.
-        least_sag: the same in parts of the mean tension, for tendons that run along their floor.
-        tolerance_settled: part of that travel, of a last step below which redundant tendons have settled.
-        max_settling_steps: steps at the goal in which they may settle.
+        largest_step, smallest_step: fraction of the travel, change of a rest length in one step. Larger steps are fewer
+            but fail more often; below the smallest step the path ends.
+        unbounded_step: multiple of the travel that no step to the goal exceeds.
+        tolerance_curvature: deviation of the nodes from the linear prediction, as a fraction of the step; a larger one
+            counts as a jump to another equilibrium.
+        tolerance_sag: fraction of its reserve above the floor that a tendon may lose halfway between two equilibria,
+            where rest lengths are interpolated. Long stiff tendons need this check: small errors of length take all
+            their tension.
+        least_sag: allowed loss as a fraction of the mean tension, for tendons near their floor.
+        tolerance_settled: fraction of the travel; redundant tendons have settled when a step is smaller.
+        max_settling_steps: number of steps at the goal for settling.
         max_corrections: Newton steps that bring one step back to its limits and to the goal.
-        tolerance_arrival: m and rad of the pose error that such a correction leaves.
-        minimum_progress: part of the error that a straight step must remove; below, the motion slides along its limits.
-        max_stalled_steps: steps without one percent of progress before it gives up.
-        max_confirmations: tries to reach the nearest pose of an unreachable goal from the start.
-        fine_error: m and rad below which any progress is good enough.
+        tolerance_arrival: m and rad, pose error after such a correction.
+        minimum_progress: fraction of the error that a straight step must remove; below it the motion slides along its
+            limits.
+        max_stalled_steps: steps with less than one percent of progress before the search ends.
+        max_confirmations: attempts to reach the nearest pose of an unreachable goal from the start.
+        fine_error: m and rad below which any progress is sufficient.
         max_caution: largest extra cost of change, in units of the length weight.
     """
 
@@ -71,15 +74,18 @@ SETTINGS = ContinuationSettings()
 
 
 class Continuation:
-    """The path from a start to a goal: `run` follows it, `advance` takes one step.
+    """Path from a start to a goal: `run` computes all of it, `advance` one step.
 
     Args:
-        equilibria: of the robot. start: one of them. goal: pose to be reached. options: preferences and tolerances.
+        equilibria: equilibria of the robot.
+        start: one of them.
+        goal: goal pose.
+        options: preferences and tolerances.
 
     Attributes:
         path: equilibria so far.
-        steps, solves: steps tried and equilibria solved.
-        trouble: why the last refused step was refused, in words.
+        steps, solves: number of steps tried and of equilibria solved.
+        trouble: why the last rejected step was rejected, as text.
     """
 
     def __init__(
@@ -110,17 +116,18 @@ class Continuation:
 
     @property
     def equilibrium(self) -> StructureEquilibrium:
-        """The last equilibrium of the path."""
+        """Last equilibrium of the path."""
         return self.path[-1]
 
     def run(self) -> InverseKinematicsResult:
-        """The whole path. Raises UnreachableGoalError where there is none."""
+        """Compute the whole path. Raises UnreachableGoalError if there is none."""
         if self.walk():
             return self.result("newton")
         raise self.give_up()
 
     def walk(self, *, settle: bool = True) -> bool:
-        """Go on until the goal is reached and (with `settle`) the posture has settled, or until nothing gets nearer."""
+        """Take steps until the goal is reached and (with `settle`) the posture has settled, or until there is no
+        progress."""
         settling = stalled = 0
         best = np.inf
         while self.steps < self.options.max_iterations:
@@ -145,11 +152,11 @@ class Continuation:
     # -- parts of a step ------------------------------------------------------------------------------------------
 
     def slopes(self, equilibrium: StructureEquilibrium) -> Sensitivity:
-        """Derivatives with respect to the actuated rest lengths."""
+        """Derivatives by the actuated rest lengths."""
         return self.equilibria.sensitivity(equilibrium)
 
     def reached(self) -> bool:
-        """Whether the present equilibrium is the goal, within the limits."""
+        """Whether the present equilibrium has the goal pose and keeps the limits."""
         error = np.abs(self.goal.error(self.equilibrium.pose)).max()
         return (
             error < self.options.tolerance
@@ -157,7 +164,7 @@ class Continuation:
         )
 
     def choose(self, slopes: Sensitivity, limits: Limits, *, straight: bool = True) -> Step:
-        """The straight step where it gets on, else the one that comes nearest."""
+        """The straight step if it makes progress, else the step that comes nearest to the goal."""
         equilibrium = self.equilibrium
         error = self.goal.error(equilibrium.pose)
         if straight and not self.blocked:
@@ -180,7 +187,7 @@ class Continuation:
         posture: Posture | None = None,
         radius: float | None = None,
     ) -> Step:
-        """The quadratic program at one equilibrium."""
+        """Solve the quadratic program at one equilibrium."""
         assert slopes.pose is not None
         return solve_step(
             error, self.goal.jacobian(equilibrium.pose, slopes.pose),
@@ -190,9 +197,10 @@ class Continuation:
         )  # fmt: skip
 
     def straight(self, equilibrium: StructureEquilibrium, slopes: Sensitivity, error: Array, limits: Limits) -> Step:
-        """As far along the straight line as the radius allows, without leaving the preferred posture for speed.
+        """Step along the straight line to the goal as far as the radius allows, with the preferred posture.
 
-        A radius on the whole step would drive every tendon at its bound; the step to the goal, scaled down, does not.
+        A radius as a constraint on the whole step would push every tendon to its bound; scaling the step to the goal
+        does not.
         """
         whole = self.solve(
             equilibrium, slopes, error, limits, None, radius=SETTINGS.unbounded_step * self.guard.length_scale
@@ -207,7 +215,7 @@ class Continuation:
         return replace(step, progress=part * step.progress, remaining=remaining, confined=True)
 
     def unmoved(self, equilibrium: StructureEquilibrium) -> Posture:
-        """The posture that asks for the shortest change of lengths and nothing else."""
+        """Posture that only prefers the smallest change of lengths."""
         return replace(
             self.posture,
             tensions=equilibrium.tensions[self.members],
@@ -216,7 +224,7 @@ class Continuation:
         )
 
     def stationary(self, step: Step) -> bool:
-        """Whether this is the nearest pose: within the limits the error shrinks no further."""
+        """Whether this is the nearest pose: no step within the limits reduces the error further."""
         if np.abs(step.change).max() < 1e-7 * self.radius:
             return True
         weights = self.goal.weights()
@@ -226,7 +234,7 @@ class Continuation:
         return before - after < 1e-4 * before and (inside or step.rest > 0.99)
 
     def advance(self, slopes: Sensitivity, step: Step, limits: Limits) -> bool:
-        """Take a step if it leads to a good equilibrium, else halve the radius."""
+        """Take a step if it leads to an acceptable equilibrium, else halve the radius."""
         self.steps += 1
         moved, deviation = self.attempt(self.equilibrium, slopes, step.change)
         if moved is not None:
@@ -243,7 +251,8 @@ class Continuation:
         return True
 
     def nearer(self, moved: StructureEquilibrium, step: Step) -> bool:
-        """Whether the pose error shrank by a fair part of what the step promised; promises of nothing are kept."""
+        """Whether the pose error decreased by a sufficient part of the predicted decrease; true if no decrease was
+        predicted."""
         weights = self.goal.weights()
         before = float(np.linalg.norm(weights * self.goal.error(self.equilibrium.pose)))
         promised = before - float(np.linalg.norm(weights * step.remaining))
@@ -260,7 +269,8 @@ class Continuation:
     def stays_tight(self, slopes: Sensitivity, moved: StructureEquilibrium) -> bool:
         """Whether tendons keep their reserve halfway to an equilibrium, where rest lengths are interpolated.
 
-        Tensions along the straight line between both rest lengths are cubics through the values and slopes at its ends.
+        Along the straight line between both rest lengths the tensions are cubics, given by values and slopes at the
+        ends.
         """
         before, guarded = self.equilibrium, self.guard.guarded
         change = self.equilibria.positions(moved) - self.equilibria.positions(before)
@@ -276,7 +286,8 @@ class Continuation:
         return False
 
     def learn(self, change: Array) -> None:
-        """Raise the caution where steps turn back on themselves, since the comfort's curvature is only estimated."""
+        """Increase the caution when steps reverse their direction, since the curvature of the posture's cost is only
+        estimated."""
         sizes = float(np.linalg.norm(change) * np.linalg.norm(self._last_change))
         cosine = float(change @ self._last_change) / sizes if sizes > 0.0 else 0.0
         if cosine < -0.2:
@@ -286,13 +297,14 @@ class Continuation:
         self._last_change = change
 
     def radius_spent(self) -> bool:
-        """Whether steps have become too small to go on."""
+        """Whether steps have become too small to continue."""
         return self.radius < SETTINGS.smallest_step * self.guard.length_scale
 
     def attempt(
         self, equilibrium: StructureEquilibrium, slopes: Sensitivity, change: Array
     ) -> tuple[StructureEquilibrium | None, float]:
-        """The equilibrium after a change of lengths and its relative distance from the prediction; None if it fails."""
+        """Equilibrium after a change of lengths, and its relative distance from the prediction; None if the step
+        fails."""
         lengths = np.array(equilibrium.rest_lengths)
         lengths[self.members] += change
         motion = (slopes.nodes @ change).reshape(-1, 3)
@@ -319,9 +331,9 @@ class Continuation:
         return None, deviation
 
     def correct(self, equilibrium: StructureEquilibrium, limits: Limits, step: Step) -> StructureEquilibrium | None:
-        """Undo what the curvature of a step has overrun: limits, and the goal where the step went up to it.
+        """Correct the violation of limits by a curved step, and the pose error if the step leads to the goal.
 
-        The shortest change does it, so that the posture, which may pull elsewhere, has no say here.
+        The correction is the smallest change of lengths, without regard to the posture.
         """
         allowed = max(TOLERANCE, limits.violation(self.guard.values(self.equilibrium)))
         arriving = step.progress > 0.999
@@ -347,7 +359,7 @@ class Continuation:
     # -- results --------------------------------------------------------------------------------------------------
 
     def result(self, method: str) -> InverseKinematicsResult:
-        """The path so far as a result."""
+        """Result for the path so far."""
         lengths = self.equilibria.positions(self.equilibrium)
         lowest = [min(self.guard.margins(each).items(), key=lambda item: item[1]) for each in self.path]
         return InverseKinematicsResult(
@@ -364,7 +376,8 @@ class Continuation:
         )
 
     def give_up(self) -> UnreachableGoalError:
-        """The error: what binds where the path ended, and the nearest pose that a path from the same start reaches."""
+        """The error: active limits at the end of the path, and the nearest pose that a path from the same start
+        reaches."""
         bound, trouble = self.equilibrium, self.trouble
         self.radius = max(self.radius, 0.01 * self.guard.length_scale)
         binding = self.choose(self.slopes(bound), self.guard.limits, straight=False).binding
@@ -384,7 +397,7 @@ class Continuation:
         )
 
     def drawn_in(self) -> StructureEquilibrium:
-        """From where the path ended, the nearest equilibrium a little inside the limits, which can be asked for."""
+        """Nearest equilibrium slightly inside the limits, searched from the end of the path; it is a valid goal."""
         inside = self.guard.drawn_in(1e-3)
         for _ in range(8):
             slopes = self.slopes(self.equilibrium)

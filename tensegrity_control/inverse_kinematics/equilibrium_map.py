@@ -1,7 +1,7 @@
-"""The map from actuator positions to equilibria, with its derivatives: what the kinds of robot have in common.
+"""Map from actuator positions to equilibria, with derivatives: the interface that all kinds of robots share.
 
-An equilibrium that was solved for is kept with its derivatives as long as somebody holds it, so that the inverse
-kinematics, the path and the feedback that follow each other on it linearise it once.
+The derivatives of an equilibrium are cached as long as a reference to it exists, so that inverse kinematics, path and
+feedback linearise it only once.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ T = TypeVar("T")
 
 
 class EquilibriumMap(ABC, Generic[E]):
-    """Equilibria E of one robot by the positions of its actuators; an equilibrium has at least a `pose`.
+    """Equilibria E of one robot for positions of its actuators; an equilibrium has at least a `pose`.
 
     Attributes:
-        robot: with actuators and an output.
-        home: the equilibrium with the actuators as the robot file has them.
+        robot: robot with actuators and an output.
+        home: equilibrium with the actuator positions of the robot file.
     """
 
     robot: Robot
     home: E
     path_tolerance: ClassVar[float | None] = None
-    """m and rad by which poses between two equilibria of a path may differ from the interpolated ones; where they do,
-    more equilibria are solved in between. None: those of the inverse kinematics are dense enough."""
+    """m and rad, allowed difference between interpolated and actual poses between two equilibria of a path; above it,
+    equilibria are added. None: the equilibria of the inverse kinematics are dense enough."""
 
     def __init__(self) -> None:
         self._sensitivities: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -44,7 +44,7 @@ class EquilibriumMap(ABC, Generic[E]):
         self._own = threading.local()
 
     def _in_this_thread(self, name: str, make: Callable[[], T]) -> T:
-        """Something with arrays of its own, made once in every thread: plans are made beside the control."""
+        """An object with arrays of its own, created once per thread, since plans are computed beside the controller."""
         if not hasattr(self._own, name):
             setattr(self._own, name, make())
         made: T = getattr(self._own, name)
@@ -56,73 +56,76 @@ class EquilibriumMap(ABC, Generic[E]):
 
     @abstractmethod
     def start(self, equilibrium: E | None = None) -> E:
-        """The equilibrium, or `home` for None, from which a motion may start; it is solved anew unless this map did.
+        """Equilibrium from which a motion may start, `home` for None; solved again unless this map computed it.
 
         Raises:
-            TensegrityError: nothing can start from it, with the reason.
+            TensegrityError: no motion can start from it; the message says why.
         """
 
     @abstractmethod
     def solve(self, positions: Array, start: E) -> E:
-        """The stable equilibrium near another one for actuator positions (a,), fit to be on a path.
+        """Stable equilibrium for actuator positions (a,) near another equilibrium, suitable for a path.
 
         Raises:
             TensegrityError: there is none.
         """
 
     def tensions(self, equilibrium: E) -> Array:
-        """(c,) N of what must stay tight, in the order of `tension_floors`; empty where a kind has nothing such."""
+        """(c,) N of the members that must stay tight, in the order of `tension_floors`; empty for robots without
+        them."""
         return np.zeros(0)
 
     def tension_dynamics(self, equilibrium: E) -> tuple[Array, Array]:
-        """What motions of the actuators add to `tensions`, both (c, a).
+        """Contributions of actuator motions to `tensions`, both (c, a).
 
-        The first: N per m/s^2 or rad/s^2, by the masses where they follow; the second: N per m or rad, while they have
-        not followed yet.
+        The first in N per m/s^2 or rad/s^2, by inertia, when the robot follows the actuators; the second in N per m or
+        rad, as long as the robot has not followed.
         """
         none = np.zeros((0, len(self.robot.actuators)))
         return none, none
 
     def efforts(self, equilibrium: E) -> Array:
-        """(a,) N or N m with which the actuators hold it, tensions of tendons; zeros where a kind does not say."""
+        """(a,) N or N m, efforts of the actuators at the equilibrium (tensions for tendons); zeros for robots that do
+        not provide them."""
         return np.zeros(len(self.robot.actuators))
 
     def compliance(self, equilibrium: E) -> Array | None:
-        """(6, 6) m and rad of the output per N and N m on it, actuators held; None where a kind does not say."""
+        """(6, 6) m and rad of the output per N and N m on it, with the actuators held; None for robots that do not
+        provide it."""
         return None
 
     def force_capacity(self, equilibrium: E) -> float:
-        """N that the output can take along its controlled axes with tensions within their limits; NaN where unknown."""
+        """N, force on the output along its controlled axes that keeps tensions within their limits; NaN if unknown."""
         return float("nan")
 
     def modes(self, equilibrium: E) -> list[Mode]:
-        """Modes about it with the actuators held.
+        """Vibration modes about the equilibrium with the actuators held.
 
         Raises:
-            TensegrityError: a kind does not say, or a motion without inertia remains.
+            TensegrityError: the kind of robot does not provide them, or a motion without inertia remains.
         """
         raise TensegrityError(f"{self.robot.name}: robots of kind {self.robot.kind} have no modes to report.")
 
     @property
     def reach(self) -> float:
-        """m, at which turning of the output counts like shifting."""
+        """m, lever arm with which rotations of the output count like translations."""
         return 1.0
 
     @property
     def tension_floors(self) -> dict[str, float]:
-        """N by name, below which a tension shall not fall."""
+        """N by name, tension floors."""
         return {}
 
     @abstractmethod
     def _differentiate(self, equilibrium: E) -> Any:
-        """Derivatives of an equilibrium with respect to the actuators, with an attribute `pose` (6, a)."""
+        """Derivatives of an equilibrium by the actuator positions, with an attribute `pose` (6, a)."""
 
     @abstractmethod
     def _slowest_period(self, equilibrium: E) -> float:
         """Period [s] of its slowest small oscillation."""
 
     def sensitivity(self, equilibrium: E) -> Any:
-        """Derivatives of an equilibrium with respect to the actuators; made once."""
+        """Derivatives of an equilibrium by the actuator positions; computed once."""
         if equilibrium not in self._sensitivities:
             self._sensitivities[equilibrium] = self._differentiate(equilibrium)
         return self._sensitivities[equilibrium]
@@ -132,7 +135,7 @@ class EquilibriumMap(ABC, Generic[E]):
         return np.asarray(self.sensitivity(equilibrium).pose)
 
     def slowest_period(self, equilibrium: E) -> float:
-        """Period [s] of the slowest small oscillation about an equilibrium; made once."""
+        """Period [s] of the slowest small oscillation about an equilibrium; computed once."""
         if equilibrium not in self._periods:
             self._periods[equilibrium] = self._slowest_period(equilibrium)
         return self._periods[equilibrium]
@@ -140,11 +143,12 @@ class EquilibriumMap(ABC, Generic[E]):
 
 @singledispatch
 def equilibrium_map(model: object, robot: Robot, **options: Any) -> EquilibriumMap[Any]:
-    """The map of a robot; another kind of model registers its own: `equilibrium_map.register(Model, make)`.
+    """Map of a robot; other kinds of models register theirs: `equilibrium_map.register(Model, make)`.
 
     Args:
-        model: of the robot, whose type decides. options: `shapes_only` where `solve` alone is needed and no plan is
-            made, which takes robots that no plan can be made for; and those of the kind, as `rigid_bars` of structures.
+        model: model of the robot; its type selects the map.
+        options: `shapes_only` if only `solve` is needed and no plan, which allows robots that cannot be planned for;
+            and options of the kind, such as `rigid_bars` of structures.
 
     Raises:
         TensegrityError: no map is registered for this kind of model.

@@ -1,4 +1,4 @@
-"""One step of the inverse kinematics: which rest lengths to change when more tendons than pose axes are at hand.
+"""One step of the inverse kinematics: change of the rest lengths if there are more tendons than controlled pose axes.
 
 With y the pose error to be removed, J and T the Jacobians of pose and tensions, the step u = dd solves
 
@@ -7,11 +7,11 @@ With y the pose error to be removed, J and T the Jacobians of pose and tensions,
          low - rest max(0, low - c) <= c + G u <= high + rest max(0, c - high)       0 <= rest <= 1
          |u| <= radius
 
-over u, progress and rest. The rows c are tensions and rest lengths with their limits. Keeping tensions and lengths near
-preferred ones (t*, d*) resolves the redundancy without a history: the same goal gives the same lengths on whatever path
-it is reached. `rest` is the part of a present violation that may remain, so a step always exists; M_r > M_p put limits
-before progress and progress before comfort. Where the straight line to the goal is blocked, the equality yields to
-least squares, min 1/2 |W (J u - y)|^2 / |W y|^2, and the motion slides along the limits to the nearest pose.
+over u, progress and rest. The rows c are tensions and rest lengths with their limits. Preferred tensions and lengths
+(t*, d*) resolve the redundancy independently of the history: a goal has the same lengths for every path to it. `rest`
+is the fraction of a present violation that may remain, so that a step always exists. M_r > M_p give limits priority
+over progress, and progress priority over posture. If the straight line to the goal is blocked, the equality is replaced
+by least squares, min 1/2 |W (J u - y)|^2 / |W y|^2, and the motion slides along the limits to the nearest pose.
 """
 
 from __future__ import annotations
@@ -36,29 +36,30 @@ from ..optimization.quadratic_program import (
 from ..optimization.solvers import DEFAULT_SOLVER, make_solver, stock_of_thread
 from .limits import Limits
 
-# All without unit: the terms of the program are scaled by tension_scale and length_scale, progress and rest are parts.
+# All without unit: terms are scaled by tension_scale and length_scale; progress and rest are fractions.
 REPAIR = 1.0e4
-"""M_r, the price of leaving a violated limit as it is; larger than PROGRESS, so that limits come before the goal."""
+"""M_r, cost of a remaining violation of limits; larger than PROGRESS, so that limits have priority over the goal."""
 PROGRESS = 1.0e3
-"""M_p, the price of standing still; much larger than the terms of posture, so that the goal comes before comfort."""
+"""M_p, cost of no progress; much larger than the terms of the posture, so that the goal has priority over it."""
 COMFORT_WHEN_BLOCKED = 1.0e-5
-"""Weight of the posture where the motion slides along its limits: small, so that the nearest pose hardly moves."""
+"""Weight of the posture while the motion slides along its limits; small, so that the nearest pose hardly changes."""
 PRESSING = 1.0e-2
-"""Part of the largest multiplier from which on a limit counts as binding."""
+"""Fraction of the largest multiplier above which a limit counts as active."""
 NO_PRESSURE = 1.0e-8
-"""Multiplier below which nothing binds, whatever the largest one is."""
+"""Multiplier below which no limit counts as active, whatever the largest one is."""
 NO_VIOLATION = 1.0e-7
-"""Violation, as a part of a limit's scale, that is rounding and asks for no repair."""
+"""Violation relative to the scale of a limit that is rounding and needs no repair."""
 
 
 @dataclass(frozen=True, eq=False)
 class Posture:
-    """What the redundant tendons should keep.
+    """Preferred tensions and lengths of the redundant tendons.
 
     Attributes:
-        tensions: (a,) N and lengths: (a,) m, the preferred values of the actuated tendons.
-        tension_scale: N and length_scale: m, deviations that count as equally bad when length_weight is 1.
-        length_weight: how much keeping lengths counts against keeping tensions; above zero.
+        tensions: (a,) N, preferred tensions of the actuated tendons.
+        lengths: (a,) m, preferred rest lengths.
+        tension_scale: N and length_scale: m, deviations of equal cost if length_weight is 1.
+        length_weight: weight of lengths relative to tensions; above zero.
     """
 
     tensions: Array
@@ -74,10 +75,10 @@ class Step:
 
     Attributes:
         change: (a,) m.
-        progress: part of the pose error that the linear prediction removes; 1 for all of it.
+        progress: fraction of the pose error that the linear prediction removes; 1 for all of it.
         remaining: (p,) pose error that the linear prediction leaves.
-        rest: part of a present violation of limits that remains.
-        binding: rows of the limits that press against the motion.
+        rest: fraction of a present violation of limits that remains.
+        binding: rows of the active limits.
         confined: whether the radius limits the step.
         weighted: whether this is the least-squares step and not the straight one.
     """
@@ -111,11 +112,11 @@ def solve_step(
         values: (r,) present values of the limited rows, value_jacobian: (r, a).
         actuated: present tensions (a,) N, their Jacobian (a, a) N/m and present rest lengths (a,) m.
         radius: largest change of one rest length [m].
-        weights: (p,) W of the least squares; None asks for the straight line.
-        caution: extra cost of change itself, in units of the length weight; damps steps whose model is too optimistic.
+        weights: (p,) W of the least squares; None for the straight line.
+        caution: extra cost of change, in units of the length weight; damps steps with a too optimistic prediction.
 
     Raises:
-        TensegrityError: the solver failed, which means that a number is not finite or hopelessly scaled.
+        TensegrityError: the solver failed: a number is not finite or the scaling is extreme.
     """
     count = pose_jacobian.shape[1]
     scale = posture.length_scale
@@ -148,7 +149,7 @@ def solve_step(
         quadratic[count, count] = 1.0
     linear[-1] = quadratic[-1, -1] = REPAIR  # the square only makes the program definite
 
-    # Violations at the level of rounding are no violations, else they would only spoil the scaling.
+    # Violations at the level of rounding are ignored, since they would spoil the scaling.
     low, high = (limits.low - values) / limits.scale, (limits.high - values) / limits.scale
     low = np.where(low < NO_VIOLATION, np.minimum(low, 0.0), low)
     high = np.where(high > -NO_VIOLATION, np.maximum(high, 0.0), high)
@@ -170,7 +171,7 @@ def solve_step(
         )
     change = np.clip(result.x[:count] * scale, -radius, radius)
     if weights is None:
-        # The solver's tolerance is coarser than the pose error aimed at; this makes the equality exact.
+        # The tolerance of the solver is coarser than the desired pose error; this makes the equality exact.
         change += np.linalg.lstsq(pose_jacobian, result.x[count] * error - pose_jacobian @ change, rcond=1e-9)[0]
     pressure = np.abs(result.z)
     binding = np.flatnonzero(pressure > max(PRESSING * float(pressure.max(initial=0.0)), NO_PRESSURE))

@@ -1,4 +1,4 @@
-"""Limits of tensions and actuator positions as rows, with words for what binds."""
+"""Limits of tensions and actuator positions as rows, with texts that describe active limits."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ QUANTITIES = {
     "tension": ("N", "floor", "ceiling"), "rest length": ("m", "shortest", "longest"),
     "angle": ("rad", "lowest", "highest"), "position": ("m", "lowest", "highest"),
 }  # fmt: skip
-"""Unit and words for the two ends of what is limited."""
+"""Unit, and words for the lower and upper end of a limited quantity."""
 
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Rows with a lowest and a highest value, each with its words.
+    """Rows with lower and upper limits and their descriptions.
 
     Attributes:
-        low, high: (r,) N or m; infinite where there is no limit.
-        scale: (r,) size of a typical value, to judge what counts as touching.
+        low, high: (r,) N, m or rad; infinite without a limit.
+        scale: (r,) typical size of a value, for tolerances.
         names: r member names.
         quantities: r of `QUANTITIES`.
-        usual: r, empty where all come from the robot: why a row's low end is what it is where no file says so.
+        usual: r texts, or empty if all limits come from the robot file: reason of a lower limit that no file contains.
     """
 
     low: Array
@@ -41,7 +41,7 @@ class Limits:
     usual: tuple[str, ...] = ()
 
     def violation(self, values: Array) -> float:
-        """Largest excess over a limit, in units of the rows' scale; zero or negative inside."""
+        """Largest excess over a limit, relative to the scale of the rows; zero or negative inside."""
         return float(np.max(np.maximum(self.low - values, values - self.high) / self.scale, initial=-np.inf))
 
     def touched(self, values: Array, tolerance: float) -> list[int]:
@@ -50,7 +50,7 @@ class Limits:
         return [int(row) for row in np.flatnonzero(distance < tolerance)]
 
     def describe_all(self, rows: Sequence[int], values: Array) -> str:
-        """What binds, each limit once: 'draw_1, draw_3: tension 4.45 N at its floor of 4.45 N; ...'."""
+        """Active limits, each once: 'draw_1, draw_3: tension 4.45 N at its floor of 4.45 N; ...'."""
         names: dict[str, list[str]] = {}
         for row in rows:
             name, _, text = self.describe(row, values[row]).partition(": ")
@@ -58,7 +58,7 @@ class Limits:
         return "; ".join(f"{', '.join(those)}: {text}" for text, those in names.items())
 
     def describe(self, row: int, value: float) -> str:
-        """What binds and with which value, as in 'draw_3: tension 4.45 N at its floor of 4.45 N'."""
+        """Active limit with its value: 'draw_3: tension 4.45 N at its floor of 4.45 N'."""
         at_low = value - self.low[row] < self.high[row] - value
         bound = self.low[row] if at_low else self.high[row]
         unit, lowest, highest = QUANTITIES[self.quantities[row]]
@@ -78,12 +78,16 @@ def unreachable_goal(
     reachable: bool = False,
     rest_lengths: Mapping[str, float] | None = None,
 ) -> UnreachableGoalError:
-    """The error for a goal out of reach.
+    """Error for an unreachable goal.
 
     Args:
-        nearest: equilibrium that is offered instead. reachable: whether a goal there was tried.
-        values: (r,) of the limits where the motion stopped; rows: of those that stop it.
-        trouble: why steps were refused, where no limit binds.
+        goal: the goal.
+        nearest: equilibrium that is proposed instead.
+        limits: limits of the robot.
+        values: (r,) values of the limited quantities where the motion stopped.
+        rows: rows of the active limits.
+        trouble: why steps were rejected, used if no limit is active.
+        reachable: whether the proposed pose was confirmed as a goal.
         rest_lengths: m of the nearest equilibrium, by tendon.
     """
     axes = [AXES[row] for row in goal.output.rows]

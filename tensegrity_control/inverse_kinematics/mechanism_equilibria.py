@@ -1,4 +1,5 @@
-"""Equilibria of a mechanism by its actuators' positions, with poses, tensions and how both answer to the actuators."""
+"""Equilibria of a mechanism for given actuator positions, with poses, tensions and derivatives by the actuator
+positions."""
 
 from __future__ import annotations
 
@@ -31,11 +32,13 @@ from .equilibrium_map import EquilibriumMap, equilibrium_map
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PathEquilibrium(ShortRepr):
-    """An equilibrium with the actuators at some positions.
+    """An equilibrium at given actuator positions.
 
     Attributes:
-        positions: (a,) rad or m of the actuators. pose: of the output. tensions: (c,) N of the cables.
-        statics: the equilibrium of the whole mechanism.
+        positions: (a,) rad or m of the actuators.
+        pose: pose of the output.
+        tensions: (c,) N of the cables.
+        statics: equilibrium of the whole mechanism.
     """
 
     positions: Array
@@ -45,22 +48,25 @@ class PathEquilibrium(ShortRepr):
 
     @property
     def q(self) -> Array:
-        """(nq,) position of the mechanism."""
+        """(nq,) configuration of the mechanism."""
         return self.statics.q
 
     @property
     def effort(self) -> Array:
-        """(nv,) N or N m that hold it."""
+        """(nv,) N or N m that hold the mechanism."""
         return self.statics.effort
 
 
 @dataclass(frozen=True, eq=False)
 class PathSensitivity:
-    """What an equilibrium does per rad or m of the actuators.
+    """Derivatives of an equilibrium by the actuator positions [rad or m].
 
     Attributes:
-        pose: (6, a) m and rad of the output. tensions: (c, a) N. slowest_period: s, of small oscillations.
-        inertia, stretch: see `EquilibriumMap.tension_dynamics`. motion: (nv, a) of all coordinates.
+        pose: (6, a) m and rad of the output.
+        tensions: (c, a) N.
+        slowest_period: s, of small oscillations.
+        inertia, stretch: see `EquilibriumMap.tension_dynamics`.
+        motion: (nv, a) of all coordinates.
     """
 
     pose: Array
@@ -72,32 +78,33 @@ class PathSensitivity:
 
 
 NO_STIFFNESS = 1e-6
-"""N m/rad or N/m, rounding of the stiffness of a motion that nothing resists."""
+"""N m/rad or N/m, stiffness below which it is rounding and a motion counts as free."""
 MOVES = 1e-6
-"""m or rad of the output per rad or m of a motion that nothing resists; more is no rounding."""
+"""m or rad of the output per rad or m of a free motion, above which the output counts as moved by it."""
 STRAND_STEP = 1e-6
-"""rad or m of the largest coordinate, of differences of strands' tensions."""
+"""rad or m of the largest coordinate, step of the finite differences of strand tensions."""
 FORESEEN = 0.3
-"""rad or m of a coordinate up to which derivatives foresee the next equilibrium well enough to start from there."""
+"""rad or m of a coordinate, largest step for which derivatives predict a good start for the next equilibrium."""
 
 
 class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
-    """See `EquilibriumMap`; every thread has its own arrays.
+    """Equilibria of a mechanism, see `EquilibriumMap`; every thread has its own arrays.
 
     Args:
         robot: a mechanism with actuators and an output.
-        shapes_only: no plan is made. Block cables may be rigid, and shapes are those that a straight path from the
-            start of the file leads to, with friction. Plans let routed cables slide freely over guides: with friction
-            shapes are a set about that one (`FrictionBand`), and which of them it comes to depends on how it came.
+        shapes_only: whether only `solve` is used and no plan is made. Block cables may then be rigid, and equilibria
+            are those on a straight path of the actuators from the start of the file, including friction. In plans
+            routed cables slide over guides without friction: with friction the equilibria form a set around that one
+            (`FrictionBand`), and the actual one depends on the history.
 
     Attributes:
         joints: (a,) names of the actuated joints.
-        strand_floors: N by routed cable that actuators with a `minimum_tension` wind, raised by friction
-            (`sliding_floors`); plans keep all strands of these above.
+        strand_floors: N by routed cable whose actuator has a `minimum_tension`, increased for friction
+            (`sliding_floors`); plans keep all strands of these cables above.
 
     Raises:
-        TensegrityError: it has none, or no stable equilibrium with its actuators at their start, or cables that no plan
-            can be made for.
+        TensegrityError: the robot has no actuators, no stable equilibrium with its actuators at their start, or cables
+            for which no plan can be made.
     """
 
     def __init__(self, robot: Robot, *, shapes_only: bool = False) -> None:
@@ -133,7 +140,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         return self.home if equilibrium is None else equilibrium
 
     def solve(self, positions: Array, start: PathEquilibrium | Array) -> PathEquilibrium:
-        """The stable equilibrium near another one, or near q (nq,), for positions (a,) rad or m.
+        """Stable equilibrium near another one, or near q (nq,), for positions (a,) rad or m.
 
         Raises:
             TensegrityError: there is none.
@@ -157,7 +164,8 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         return PathEquilibrium(np.array(positions, dtype=np.float64), pose, statics.tension, statics)
 
     def tensions_of(self, equilibrium: PathEquilibrium, names: Sequence[str]) -> list[float]:
-        """N of cables with blocks, and of strands of routed ones, `rope`, or `rope[1]` where there are several."""
+        """N of cables with blocks, and of the strands of routed cables, named `rope`, or `rope[1]` if there are
+        several."""
         cables = self.model.mechanism.cables
         found = {cable.name: float(pull) for cable, pull in zip(cables, equilibrium.tensions, strict=True)}
         for name, reading in equilibrium.statics.routes.items():
@@ -171,7 +179,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         return np.array([pull for name in self.strand_floors for pull in routes[name].tensions])
 
     def strand_slopes(self, equilibrium: PathEquilibrium, motion: Array) -> Array:
-        """(s, a) how these change along motions (nv, a), by differences."""
+        """(s, a) derivatives of `strand_tensions` along motions (nv, a), by finite differences."""
         solver, slopes = self._solver, np.zeros((self.strand_tensions(equilibrium).size, motion.shape[1]))
         if not slopes.size:
             return slopes
@@ -185,7 +193,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         return slopes
 
     def _refuse_drift(self, statics: MechanismEquilibrium) -> None:
-        """Raise TensegrityError where the output takes part in a motion that nothing resists."""
+        """Raise TensegrityError if the output moves in a free motion."""
         if not statics.idle.shape[1]:
             return
         moves = wrench_jacobian(self.model.mechanism, statics.q, self.output.body, self.output.frame.origin)
@@ -199,9 +207,10 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
     def _from_foreseen(
         self, start: PathEquilibrium | Array, positions: Array, by_joint: dict[str, float]
     ) -> MechanismEquilibrium | None:
-        """The equilibrium near what the derivatives at the start foresee, where they are known; None without success.
+        """Equilibrium found from the prediction by the derivatives at the start, if these are available; None without
+        success.
 
-        It is the same that a search from the start itself finds, in half as many steps.
+        It is the one that a search from the start itself finds, in half the number of steps.
         """
         if not isinstance(start, PathEquilibrium) or start not in self._sensitivities:
             return None
@@ -266,7 +275,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         return float(self.sensitivity(equilibrium).slowest_period)
 
     def cable_of(self, actuator: int) -> int:
-        """Index among the elastic cables of the one that an actuator winds; -1 where it drives another joint."""
+        """Index among the elastic cables of the one that an actuator winds; -1 if it drives another joint."""
         names = [cable.name for cable in self.model.mechanism.cables]
         driven = self.robot.actuators[actuator].drives
         return names.index(driven) if driven in names else -1

@@ -1,8 +1,8 @@
 """Inverse kinematics of elastic and of rigid mechanisms: a path to a pose through equilibria.
 
-Every step solves the quadratic program of `ik_step` for a change of the actuators' positions: the pose error shrinks
-along a straight line, positions and tensions keep their limits, and what is left free keeps the tensions at home. The
-equilibrium is then solved anew, so the pose at the end is one of equilibrium and not of a linear prediction.
+Every step solves the quadratic program of `ik_step` for a change of the actuator positions: the pose error decreases
+along a straight line, positions and tensions keep their limits, and the remaining freedom keeps the tensions at home.
+The equilibrium is then solved again, so that the final pose is that of an equilibrium and not of a linear prediction.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from .pose_goal import PoseGoal
 
 @dataclass(frozen=True)
 class StepSettings:
-    """How a path is stepped along.
+    """Step control along a path.
 
     Attributes:
-        largest_step: m (rad for rotations) of the pose in one step. Smaller gives a denser path for more time.
-        radius: rad or m that one actuator may change in one step.
-        tolerance_arrival: m and rad of the pose error that counts as none.
-        tolerance_blocked: part of the error that a straight step must remove; below, it slides along the limits.
+        largest_step: m (rad for rotations) of the pose in one step. Smaller: a denser path, more computing time.
+        radius: rad or m, largest change of one actuator in one step.
+        tolerance_arrival: m and rad, pose error at arrival.
+        tolerance_blocked: fraction of the error that a straight step must remove; below it the motion slides along the
+            limits.
         tolerance_limits: overshoot of a limit in one step, in units of its scale; the next step repairs it.
-        max_steps: steps before it gives up. max_stalled_steps: of them without progress.
-        max_halvings: times that a step is halved until there is an equilibrium.
+        max_steps: largest number of steps.
+        max_stalled_steps: largest number of steps without progress.
+        max_halvings: number of times that a step is halved until there is an equilibrium.
     """
 
     largest_step: float = 0.02
@@ -57,8 +59,8 @@ def plan_mechanism_path(
     """Actuator positions for a goal pose and the equilibria on the path, at most `largest_step` apart; see `plan_path`.
 
     Raises:
-        UnreachableGoalError: limits stop the path; the nearest equilibrium and what binds are named.
-        TensegrityError: an option is for structures alone.
+        UnreachableGoalError: limits stop the path; the message names the nearest equilibrium and the active limits.
+        TensegrityError: an option is for structures only.
     """
     asked = options or InverseKinematicsOptions()
     if (
@@ -166,7 +168,7 @@ def make_limits(equilibria: MechanismEquilibriumMap) -> Limits:
 def limited(
     equilibria: MechanismEquilibriumMap, equilibrium: PathEquilibrium, slopes: PathSensitivity | None
 ) -> tuple[Array, Array]:
-    """Values of what is limited, and their derivatives (r, a); zeros without slopes."""
+    """Values of the limited quantities, and their derivatives (r, a); zeros without derivatives."""
     count = len(equilibria.robot.actuators)
     rows = [equilibria.cable_of(k) for k in range(count) if equilibria.cable_of(k) >= 0]
     strands = equilibria.strand_tensions(equilibrium)
@@ -202,7 +204,7 @@ def _posture(equilibria: MechanismEquilibriumMap) -> Posture:
 def _moved(
     equilibria: MechanismEquilibriumMap, equilibrium: PathEquilibrium, change: Array, limits: Limits
 ) -> tuple[PathEquilibrium | None, int]:
-    """The equilibrium after a change, or part of it, None where there is none within the limits; and how many tries."""
+    """Equilibrium after a change or a part of it, None if there is none within the limits; and the number of trials."""
     allowed = max(limits.violation(limited(equilibria, equilibrium, None)[0]), 1e-6) + SETTINGS.tolerance_limits
     for halvings in range(SETTINGS.max_halvings):
         try:
@@ -215,7 +217,7 @@ def _moved(
 
 
 def _thinned(path: list[PathEquilibrium]) -> list[PathEquilibrium]:
-    """Without the last small corrections, which are no part of the path."""
+    """The path without the small corrections at its end."""
     kept = [path[0]]
     for equilibrium in path[1:-1]:
         near_last = np.max(np.abs(equilibrium.positions - path[-1].positions)) < 1e-3

@@ -1,6 +1,6 @@
-"""Whether a pose can be reached, for many poses in a row: from a neighbour first, else from home.
+"""Reachability of many poses in a row: searched from a neighbour first, then from home.
 
-The nearest pose of an unreachable goal, which `plan_path` looks for to explain it, is not looked for here.
+The nearest pose to an unreachable goal, which `plan_path` searches for its message, is not searched here.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .structure_equilibria import StructureEquilibriumMap
 def reach(
     equilibria: EquilibriumMap[Any], near: Any, home: Any, goal: PoseGoal, options: InverseKinematicsOptions
 ) -> tuple[Any, str]:
-    """The equilibrium at a goal, or None with what stops the motion.
+    """Equilibrium at a goal, or None with the reason.
 
     Args:
-        near: an equilibrium near to the goal, such as that of the pose before. home: where every search may begin; the
-            goal counts as out of reach where neither leads to it.
+        near: an equilibrium near the goal, such as that of the previous pose.
+        home: default start of a search; the goal counts as unreachable if neither start leads to it.
     """
     why = ""
     for start in (near,) if near is home else (near, home):

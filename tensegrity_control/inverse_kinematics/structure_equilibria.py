@@ -1,4 +1,4 @@
-"""Equilibria of a structure by the rest lengths of its actuated tendons."""
+"""Equilibria of a structure for given rest lengths of its actuated tendons."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .structure_jacobian import Sensitivity, compliance, inertial_tensions, long
 
 
 class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
-    """See `EquilibriumMap`; its equilibria report the robot's output frame.
+    """Equilibria of a structure, see `EquilibriumMap`; they contain the output frame of the robot.
 
     Args:
-        robot: with actuated tendons.
-        rigid_bars: bars keep exactly their rest length instead of yielding by their stiffness.
+        robot: robot with actuated tendons.
+        rigid_bars: whether bars keep exactly their rest length instead of being elastic.
 
     Attributes:
         members: (a,) indices of the actuated tendons.
@@ -48,7 +48,7 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
 
     @property
     def solver(self) -> StructureEquilibriumSolver:
-        """This thread's own."""
+        """Solver of this thread."""
 
         def make() -> StructureEquilibriumSolver:
             robot = self.robot
@@ -66,13 +66,14 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
         return np.asarray(equilibrium.rest_lengths[self.members])
 
     def rest_lengths(self, positions: Array, others: StructureEquilibrium) -> Array:
-        """(m,) m of all members: the actuated ones at `positions` (a,), the others as in an equilibrium."""
+        """(m,) m, rest lengths of all members: `positions` (a,) of the actuated ones, the others as in an
+        equilibrium."""
         lengths = np.array(others.rest_lengths)
         lengths[self.members] = positions
         return lengths
 
     def solve_lengths(self, lengths: Array, start: StructureEquilibrium | Array | None = None) -> StructureEquilibrium:
-        """The equilibrium for rest lengths (m,) m of all members, stable or not.
+        """Equilibrium for rest lengths (m,) m of all members, stable or not.
 
         Raises:
             NoEquilibriumError: there is none near the start.
@@ -83,10 +84,11 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
         return equilibrium
 
     def start(self, equilibrium: StructureEquilibrium | None = None) -> StructureEquilibrium:
-        """A stable equilibrium of the robot with every actuated tendon tight.
+        """Stable equilibrium of the robot with every actuated tendon tight.
 
         Raises:
-            TensegrityError: there is no actuator, no equilibrium, no stability, or an actuated tendon is slack.
+            TensegrityError: there is no actuator or no equilibrium, the equilibrium is not stable, or an actuated
+                tendon is slack.
         """
         robot, structure = self.robot, self.robot.structure
         if not robot.actuators:
@@ -124,7 +126,7 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
             )
 
     def solve(self, positions: Array, start: StructureEquilibrium) -> StructureEquilibrium:
-        """The equilibrium near another one for rest lengths (a,) m; stable, and what was tight there is tight here.
+        """Stable equilibrium for rest lengths (a,) m near another one; members that are tight there must be tight here.
 
         Raises:
             TensegrityError: there is none.
@@ -149,10 +151,11 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
             return None
 
     def force_capacity(self, equilibrium: StructureEquilibrium) -> float:
-        """N that the output can take along each controlled axis of its position, either way, its nodes where they are.
+        """N, force on the output in both directions of each controlled position axis that can be carried with the nodes
+        fixed.
 
-        Driven tendons between minimum tension and effort, bars any force, all others as they are: a linear programme
-        for each direction, over A t = w + s J' direction.
+        Actuated tendons are between minimum tension and effort, bars carry any force, all others keep their tensions. A
+        linear program for each direction over A t = w + s J' direction.
         """
         from scipy.optimize import linprog  # here, so that importing the package stays quick
 
@@ -166,7 +169,7 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
         high = np.where(structure.unilateral, equilibrium.tensions, np.inf)
         for actuator, k in zip(self.robot.actuators, self.members, strict=True):
             low[k], high[k] = actuator.minimum_tension, actuator.effort
-        loads = balance @ equilibrium.tensions[moving]  # what is carried now, weight and ground
+        loads = balance @ equilibrium.tensions[moving]  # present loads: weight and ground reactions
         pushes = output.jacobian(equilibrium.nodes)[:3, structure.free]
         unit = max(float(np.abs(equilibrium.tensions).max()), 1e-300)
         bounds = [*zip(low[moving] / unit, high[moving] / unit, strict=True), (0.0, None)]

@@ -1,14 +1,14 @@
-"""How nodes, tensions and pose answer to the rest lengths: exact, by implicit differentiation of equilibrium.
+"""Derivatives of nodes, tensions and pose by the rest lengths: exact, by implicit differentiation of the equilibrium.
 
-At a shape the gradient of the energy vanishes, g(x, d) = A t - f = 0, with A (f, m) the directions dl/dx of the members
-and t = K (l - d). Differentiating along the equilibrium gives, with K_t the tangent stiffness,
+At an equilibrium the gradient of the energy vanishes, g(x, d) = A t - f = 0, with A (f, m) the directions dl/dx of the
+members and t = K (l - d). Differentiation gives, with the tangent stiffness K_t,
 
     elastic bars:  K_t dx = A K dd                  dt = K (A' dx - dd)
     rigid bars:    N' H N z = N' (A_c K dd_c - H y)  dx = y + N z,  A_b' y = dd_b,  A_b' N = 0
 
-where b are the bars and c the tight tendons and springs, H leaves the bars' own stiffness out, and the multipliers dt_b
-of the bars follow from A_b dt_b = A_c K dd_c - H dx. One factorisation serves all rest lengths; document 001
-(section 6) runs one forward kinematics per column instead.
+with b the bars and c the tight tendons and springs. H is the tangent stiffness without the bars' own stiffness, and the
+multipliers dt_b of the bars follow from A_b dt_b = A_c K dd_c - H dx. One factorisation is enough for all rest lengths;
+document 001 (section 6) solves the forward kinematics once per column instead.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tensegrity_dynamics.structures.structure import Structure
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """Derivatives of a shape with respect to the rest lengths of some members, in the order asked for.
+    """Derivatives of an equilibrium by the rest lengths of some members, in the requested order.
 
     Attributes:
-        members: (a,) indices of those members.
+        members: (a,) indices of these members.
         nodes: (3 n, a) m/m, motion of the nodes (x, y, z of the first node first); zero rows for fixed nodes.
         tensions: (m, a) N/m.
-        pose: (6, a) m/m and rad/m of the output frame about world axes, or None where the shape has no output.
+        pose: (6, a) m/m and rad/m of the output frame about world axes, or None without an output.
     """
 
     members: NDArray[np.int64]
@@ -47,15 +47,16 @@ class Sensitivity:
 def sensitivity(
     shape: StructureEquilibrium, members: NDArray[np.int64] | None = None, *, rigid_bars: bool = False
 ) -> Sensitivity:
-    """Differentiate a shape with respect to rest lengths.
+    """Differentiate an equilibrium by rest lengths.
 
     Args:
         shape: a stable equilibrium.
-        members: (a,) indices of the members whose rest length varies; all of them by default.
-        rigid_bars: bars keep their rest length exactly and carry what the constraint needs.
+        members: (a,) indices of the members with variable rest length; None for all.
+        rigid_bars: whether bars keep exactly their rest length and carry the constraint forces.
 
     Raises:
-        TensegrityError: the shape is not a strict minimum of the energy, so that it does not follow its rest lengths.
+        TensegrityError: the equilibrium is not a strict minimum of the energy, so that it does not follow its rest
+            lengths.
     """
     structure = shape.structure
     columns = np.arange(len(structure.member_names)) if members is None else np.asarray(members, dtype=np.int64)
@@ -79,10 +80,10 @@ def sensitivity(
 
 
 def longest_period(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> float:
-    """Period [s] of the slowest small oscillation about a stable shape, from its stiffness and masses.
+    """Period [s] of the slowest small oscillation about a stable equilibrium, from its stiffness and masses.
 
     Raises:
-        TensegrityError: the shape is not stable.
+        TensegrityError: the equilibrium is not stable.
     """
     structure = shape.structure
     stiffness = _tangent(shape, rigid_bars)
@@ -90,7 +91,7 @@ def longest_period(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> 
     if rigid_bars:
         allowed = _rigid_motions(shape)
         stiffness, masses = allowed.T @ stiffness @ allowed, allowed.T @ masses @ allowed
-    # Inverse squares of the frequencies, so that nodes without mass do no harm.
+    # Inverse squares of the frequencies are finite for nodes without mass.
     try:
         squares = eigh(masses, stiffness, eigvals_only=True)
     except LinAlgError:
@@ -99,10 +100,10 @@ def longest_period(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> 
 
 
 def compliance(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> Array:
-    """(6, 6) m and rad of the output per N and N m on it, rest lengths held.
+    """(6, 6) m and rad of the output per N and N m on it, with constant rest lengths.
 
     Raises:
-        TensegrityError: the shape is not stable, or has no output.
+        TensegrityError: the equilibrium is not stable, or has no output.
     """
     if shape.output is None:
         raise TensegrityError("this shape has no output frame, so no stiffness of it.")
@@ -115,13 +116,13 @@ def compliance(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> Arra
 
 
 def inertial_tensions(shape: StructureEquilibrium, slopes: Sensitivity, *, rigid_bars: bool = False) -> Array:
-    """(m, a) N that the masses add to the tensions per m/s^2 of the rest lengths that `slopes` is for.
+    """(m, a) N, change of the tensions by inertia per m/s^2 of the rest lengths of `slopes`.
 
-    The nodes follow the equilibria with the accelerations dx/dd dd''; what that takes, K_t dx = -M dx/dd dd'', comes
-    from a further displacement.
+    The nodes follow the equilibria with accelerations dx/dd dd''. The inertial load is carried by an additional
+    displacement, K_t dx = -M dx/dd dd''.
 
     Raises:
-        TensegrityError: the shape is not stable.
+        TensegrityError: the equilibrium is not stable.
     """
     structure = shape.structure
     allowed = _rigid_motions(shape) if rigid_bars else np.eye(structure.free.size)
@@ -137,7 +138,7 @@ def _masses(structure: Structure) -> Array:
 
 
 def _rigid_motions(shape: StructureEquilibrium) -> Array:
-    """(f, k) orthonormal motions of the free coordinates that keep all bars' lengths."""
+    """(f, k) orthonormal motions of the free coordinates that keep the lengths of all bars."""
     left, singular, _ = np.linalg.svd(_directions(shape)[:, ~shape.structure.unilateral])
     return left[:, int(np.count_nonzero(singular > 1e-10)) :]
 
@@ -155,7 +156,7 @@ def _tangent(shape: StructureEquilibrium, rigid_bars: bool) -> Array:
 
 
 def _directions(shape: StructureEquilibrium) -> Array:
-    """A, (f, m): how fast each member grows with each free coordinate."""
+    """A, (f, m): derivative of the length of each member by each free coordinate."""
     structure = shape.structure
     first, second = structure.members.T
     unit = (shape.nodes[first] - shape.nodes[second]) / shape.lengths[:, None]
@@ -174,7 +175,7 @@ def _rigid(
     bars: NDArray[np.bool_],
     shape: StructureEquilibrium,
 ) -> tuple[Array, Array]:
-    """Motion (f, a) and tensions (m, a) with bars that keep their length; dependent bars are allowed."""
+    """Motion (f, a) and tensions (m, a) with bars of constant length; dependent bars are allowed."""
     held = directions[:, bars]
     left, singular, right = np.linalg.svd(held)
     rank = int(np.count_nonzero(singular > 1e-10))

@@ -1,4 +1,4 @@
-"""What a plan must respect: tension floors and ceilings, springs that stay tight, rest lengths within their limits."""
+"""Limits of a plan: tension floors and ceilings, springs that stay tight, rest lengths within their limits."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ from .limits import Limits
 from .structure_jacobian import Sensitivity
 
 PASSIVE_FLOOR = 0.01
-"""Of the mean tension, that every tendon keeps."""
+"""Fraction of the mean tension that every tendon keeps."""
 PASSIVE_REASON = f"{PASSIVE_FLOOR:.0%} of the mean tension: plans keep every tendon and spring tight"
 TOLERANCE = 1e-6
-"""By which limits may be overrun, in parts of the mean tension and of half the mean travel."""
+"""Tolerance of limits, as a fraction of the mean tension and of half the mean travel."""
 
 
 class TendonGuard:
     """Limits of one robot as rows over tensions and rest lengths.
 
-    Actuated tendons keep their tension between a floor and the actuator's effort, and their rest length within the
-    actuator's position limits. Springs and unactuated tendons that are tight at the reference stay tight: at
-    least 1 % of the mean tension there, which is also the least that an actuated tendon keeps, since a slack tendon no
-    longer answers to its actuator. Limits are drawn in by twice the tolerance of the planner, so that what the
-    planner accepts respects them strictly.
+    Actuated tendons keep their tension between a floor and the effort limit of the actuator, and their rest length
+    within the position limits of the actuator. Springs and unactuated tendons that are tight at the reference stay
+    tight: their floor is 1 % of the mean tension there. This is also the smallest floor of an actuated tendon, since a
+    slack tendon no longer responds to its actuator. Limits are tightened by twice the tolerance of the planner, so that
+    accepted plans keep the original limits strictly.
 
     Args:
-        robot: whose actuators set the limits.
-        reference: the equilibrium that says which members are tight and what a usual tension is.
-        tension_floor: N for every actuated tendon, or by actuator name; None takes each actuator's minimum tension.
+        robot: robot with the limits of its actuators.
+        reference: equilibrium that defines tight members and the mean tension.
+        tension_floor: N for every actuated tendon, or by actuator name; None: the minimum tension of each actuator.
+
+    Raises:
+        TensegrityError: a tension floor is out of range, or an actuator is unknown.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class TendonGuard:
         structure = robot.structure
         self.members = robot.actuated_members()
         floors = _floors(robot, tension_floor)
-        # A member between two fixed nodes answers to nothing.
+        # The tension of a member between two fixed nodes cannot be changed by others.
         movable = ~np.all(structure.fixed[structure.members], axis=1)
         tight = structure.unilateral & movable & (reference.tensions > 0.0)
         self.tension_scale = float(np.mean(reference.tensions[tight])) if np.any(tight) else 1.0
@@ -81,11 +84,11 @@ class TendonGuard:
         )
 
     def values(self, equilibrium: StructureEquilibrium) -> Array:
-        """(r,) N and m: what the limits bound, at an equilibrium."""
+        """(r,) N and m, limited quantities at an equilibrium."""
         return np.concatenate((equilibrium.tensions[self.guarded], equilibrium.rest_lengths[self.members]))
 
     def jacobian(self, slopes: Sensitivity) -> Array:
-        """(r, a): how the bounded values answer to the actuated rest lengths."""
+        """(r, a) derivatives of the limited quantities by the actuated rest lengths."""
         return np.vstack((slopes.tensions[self.guarded], np.eye(self.members.size)))
 
     def slackened(self, equilibrium: StructureEquilibrium) -> tuple[str, ...]:

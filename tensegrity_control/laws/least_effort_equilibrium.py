@@ -1,8 +1,9 @@
-"""Rest with the least efforts and every cable at or above its floor: where a law that knows no other aim begins.
+"""Equilibrium with the smallest efforts and every cable at or above its floor: a start for laws without another
+criterion.
 
     min |u|^2   s.t.   w''(w, u) = 0,   p(w) = goal,   strain >= floor
 
-solved by a sequence of quadratic programs around the last w and u, with w'' linearised exactly and steps kept short.
+solved by sequential quadratic programming around the last w and u, with w'' linearised exactly and a limited step size.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from ..optimization.solvers import DEFAULT_SOLVER
 
 STEPS = 100
 LONGEST = 0.05
-"""rad, m and strain of one step."""
+"""rad, m and strain, largest step."""
 AT_REST = 1e-9
-"""Change of a coordinate that counts as none."""
+"""Change of a coordinate at convergence."""
 TOWARDS = 1e-6
-"""Cost of moving on, in parts of that of efforts: of shapes alike the nearest."""
+"""Cost of a step relative to that of efforts: among equal equilibria the nearest one is chosen."""
 
 
 def least_effort_equilibrium(
@@ -35,13 +36,15 @@ def least_effort_equilibrium(
     strains: NDArray[np.int64],
     floor: ArrayLike,
 ) -> tuple[Array, Array]:
-    """Position (nq,) and efforts (u,) of the equilibrium near a start.
+    """Configuration (nq,) and efforts (u,) of the equilibrium near a start.
 
     Args:
-        model: with the cables' strains among its coordinates.
-        start: (nq,). effort: (u,) N m or N there.
-        goal: of the output's controlled coordinates (k,), m and rad.
-        strains: which of the model's coordinates w are strains. floor: the least of these, one or one each.
+        model: model with the strains of the cables among its coordinates.
+        start: (nq,) initial configuration.
+        effort: (u,) N m or N at the start.
+        goal: (k,) controlled coordinates of the output, m and rad.
+        strains: indices of the strains among the coordinates w of the model.
+        floor: smallest strain, one value or one per strain.
 
     Raises:
         InfeasibleControlError: there is no such equilibrium near the start.

@@ -1,20 +1,20 @@
-"""The document's law for mechanisms with free motions (000, section 5.4).
+"""The law of document 000, section 5.4, for mechanisms with free motions.
 
-The accelerations of the coordinates that are neither cables nor drives join the unknowns, and the output's desired
-acceleration is a constraint on them:
+The accelerations of the coordinates that are neither cables nor drives are additional unknowns, and the desired
+acceleration of the output is a constraint on them:
 
     min |u|^2   s.t.   B u - A_s ds - M_y y'' = c - p,   J y'' + J' y' = P'',   strain_min <= strain + ds
 
-(5.4.2 to 5.4.5). Nothing in it says what the free accelerations should be, and without feedback it leaves its path.
-What it decides does not depend on which independent coordinates y are taken beside the strains: the accelerations
-without strain accelerations are the same ones. Others are taken where those become poor (`rechosen`), so that it can be
-computed.
+(5.4.2 to 5.4.5). The law does not determine the free accelerations otherwise, and without feedback it leaves its path.
+Its result does not depend on the choice of the independent coordinates y beside the strains, since the accelerations
+without strain accelerations are the same. If the coordinates come near a singularity, others are chosen for numerical
+reasons (`rechosen`).
 
-`damping` d gives the free motions an aim that the document does not have: with z some coordinates that move with them,
+`damping` d adds a goal for the free motions that the document does not contain: with coordinates z that move with them,
 
     min |u|^2 + weight |z'' + d z'|^2.
 
-It stands here to be compared with, see `output_planner` and the controller `qp` for what works.
+This law is for comparison only; `output_planner` and the controller `qp` are the working methods.
 """
 
 from __future__ import annotations
@@ -37,18 +37,19 @@ from ..optimization.solvers import DEFAULT_SOLVER
 
 
 class ExtendedNearRigidLaw:
-    """See the module.
+    """Law of the document; see the module.
 
     Args:
-        robot: see `NearRigidModel`. coordinates: names of all independent coordinates but the strains.
-        floor: strain (one, or one per cable) that stays the least.
-        rechosen: whether others than `coordinates` are taken where these near a singularity of theirs.
-        damping: d [1/s] of the motions z, which are those of `coordinates`; 0: none, the printed law.
-        weight: of that, N^2 m^2 s^4 per rad^2.
-        solver: of `optimization.solvers`.
+        robot: see `NearRigidModel`.
+        coordinates: names of all independent coordinates except the strains.
+        floor: smallest strain (one value, or one per cable).
+        rechosen: whether other coordinates are chosen when `coordinates` come near a singularity.
+        damping: d [1/s] of the motions z, which are those of `coordinates`; 0: none, the law as printed.
+        weight: weight of the damping term, N^2 m^2 s^4 per rad^2.
+        solver: name in `optimization.solvers`.
 
     Attributes:
-        changes: how often other coordinates were taken.
+        changes: number of changes of the coordinates.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class ExtendedNearRigidLaw:
         return arrays.position[self.rows], arrays.velocity[self.rows]
 
     def _task(self, basis: Array) -> tuple[Array, Array]:
-        """Jacobian (k, n) of the output, and the part (k,) m/s^2 of its acceleration that velocities make.
+        """Jacobian (k, n) of the output, and the part (k,) m/s^2 of its acceleration due to velocities.
 
         At the state of the last `NearRigidModel.reduced`.
         """

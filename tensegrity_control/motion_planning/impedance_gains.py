@@ -1,15 +1,16 @@
 """Stiffness and damping of the actuators' own loops, from the model of the robot and the rate of these loops.
 
-A pulley is held as much stiffer than the cable that it winds as `CABLE_SHARE` says, so that most of the compliance
-stays the cable's and a shape that is stable with its pulleys locked is stable on them; a joint without a cable is held
-as stiff as its inertia allows at the loop's rate:
+The stiffness of a pulley is `CABLE_SHARE` times that of its cable, so that most of the compliance remains in the cable,
+and a configuration that is stable with locked pulleys is stable with these loops. The stiffness of a joint without a
+cable is as large as its inertia allows at the rate of the loop:
 
     k_p = CABLE_SHARE r^2 E A / l_0,   or   k_p = m (RATE_SHARE / h)^2
 
-with m = 1 / (P (G' M G)^-1 P')_ii, the inertia that the actuator feels, and h the period of its loop. The damping is
-the one, of c sqrt(k m), with which the slowest vibration of the whole robot dies out fastest while the sampled loop of
-all actuators stays stable with `DELAY_MARGIN` periods h of delay on top of its own sampling. Where there is none the
-stiffness is lowered. What is left holds the shape on its own, with no feedback from outside; else it is refused.
+with m = 1 / (P (G' M G)^-1 P')_ii, the inertia at the actuator, and h the period of its loop. The damping is c sqrt(k
+m), with that factor c for which the slowest vibration of the whole robot decays fastest, as long as the sampled loop of
+all actuators is stable with up to `DELAY_MARGIN` periods h of additional delay. If there is no such factor, the
+stiffness is reduced. The resulting gains hold the configuration without external feedback; if there are none, an error
+is raised.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from tensegrity_dynamics.numerics.types import Array
 from .lqr import discretized
 
 INNER_PERIOD = 1e-3
-"""s of the loop at the actuator: a step of the simulation, a cycle in the servo."""
+"""s, period of the loop at the actuator: a step of the simulation, a cycle of the servo."""
 CABLE_SHARE = 2.0
-"""Stiffness of a pulley over that of its cable."""
+"""Ratio of the stiffness of a pulley to that of its cable."""
 RATE_SHARE = 0.05
-"""Bandwidth of a joint without a cable times the period of its loop."""
+"""Bandwidth of a joint without a cable, times the period of its loop."""
 DELAY_MARGIN = 2
-"""Periods of the inner loop by which its torques may come late."""
+"""Largest delay of torques in periods of the inner loop."""
 DAMPING_FACTORS = np.geomspace(0.25, 16.0, 13)
-LOWERED = 0.8  # factor on the stiffness in each try, until the loop is stable
-MOST_LOWERED = 20  # tries
+LOWERED = 0.8  # factor of the square root of the stiffness per trial, until the loop is stable
+MOST_LOWERED = 20  # trials
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +49,11 @@ class ImpedanceGains:
     """Gains of the actuators' loops.
 
     Attributes:
-        stiffness: (a,) N m/rad or N/m. damping: (a,) N m s/rad or N s/m.
-        delay: periods of the inner loop by which torques may come late. period: s of the inner loop.
-        decay: 1/s, of the robot's slowest vibration with these gains.
+        stiffness: (a,) N m/rad or N/m.
+        damping: (a,) N m s/rad or N s/m.
+        delay: tolerated delay of torques in periods of the inner loop.
+        period: s of the inner loop.
+        decay: 1/s, of the slowest vibration of the robot with these gains.
     """
 
     stiffness: Array
@@ -64,11 +67,13 @@ def impedance_gains(model: ReducedModel, q: Array, effort: Array, *, period: flo
     """Gains for a robot near an equilibrium; see the module.
 
     Args:
-        model: of the robot, in any independent coordinates. q: (nq,), effort: (a,) N m or N, an equilibrium.
+        model: model of the robot, in any independent coordinates.
+        q: (nq,) equilibrium configuration.
+        effort: (a,) N m or N at this equilibrium.
         period: s of the loop at the actuators.
 
     Raises:
-        InfeasibleControlError: no gains hold the shape at this rate.
+        InfeasibleControlError: no gains hold the configuration at this rate.
         TensegrityError: the period is out of range.
     """
     if not (np.isfinite(period) and period > 0.0):
@@ -85,7 +90,7 @@ def impedance_gains(model: ReducedModel, q: Array, effort: Array, *, period: flo
         critical = np.sqrt((stiffness + cables) * inertia)
         tried = DAMPING_FACTORS[:, None] * critical
         decays = _decays(dynamics, push, rows, stiffness, tried)
-        for k in np.argsort(-decays, kind="stable"):  # the first that the sampled loop allows is the best
+        for k in np.argsort(-decays, kind="stable"):  # the first one with a stable sampled loop is the best
             if not decays[k] > 0.0:
                 break
             if _sampled_radius(ahead, moved, rows, stiffness, tried[k], DELAY_MARGIN) < 1.0:
@@ -98,7 +103,7 @@ def impedance_gains(model: ReducedModel, q: Array, effort: Array, *, period: flo
 
 
 def driven_rows(model: ReducedModel, q: Array) -> tuple[Array, Array]:
-    """P (a, n), velocities of the actuators per w', and (a,) the inertia that each feels with all else free."""
+    """P (a, n), velocities of the actuators per w', and the inertia (a,) at each actuator with all others free."""
     count = model.index.size
     rows = np.array([model.velocity(q, unit) for unit in np.eye(count)]).T[model.drives]
     mobility = np.einsum("an,na->a", rows, np.linalg.solve(model.mass(q), rows.T))
@@ -106,7 +111,7 @@ def driven_rows(model: ReducedModel, q: Array) -> tuple[Array, Array]:
 
 
 def cable_stiffness(model: ReducedModel, q: Array) -> Array:
-    """(a,) N m/rad of the cables that each actuator winds, the sum of r^2 E A / l_0; 0 where it winds none."""
+    """(a,) N m/rad of the cables that each actuator winds, the sum of r^2 E A / l_0; 0 without cables."""
     mechanism_model = model.robot.model_as(MechanismModel)
     mechanism = model.mechanism
     cables, entries = (
@@ -125,7 +130,7 @@ def cable_stiffness(model: ReducedModel, q: Array) -> Array:
 
 
 def _routed_stiffness(mechanism: Mechanism, q: Array, drives: NDArray[np.int64]) -> Array:
-    """(a,) N m/rad of the strands of routed cables beside the joints of the actuators, all else standing still."""
+    """(a,) N m/rad of the strands of routed cables next to the joints of the actuators, with all else fixed."""
     result = np.zeros(mechanism.velocity_count)
     if mechanism.routes:
         work = make_workspace(mechanism.flat)
@@ -143,7 +148,7 @@ def _routed_stiffness(mechanism: Mechanism, q: Array, drives: NDArray[np.int64])
 
 
 def closed_loop(dynamics: Array, push: Array, rows: Array, stiffness: Array, damping: Array) -> Array:
-    """(..., 2n, 2n) dynamics of (w, w') with the impedances, damping (..., a), closed without delay."""
+    """(..., 2n, 2n) dynamics of (w, w') with the impedances closed without delay, for damping (..., a)."""
     count = rows.shape[1]
     result = np.broadcast_to(dynamics, (*damping.shape[:-1], *dynamics.shape)).copy()
     result[..., :count] -= push @ (stiffness[:, None] * rows)
@@ -152,21 +157,21 @@ def closed_loop(dynamics: Array, push: Array, rows: Array, stiffness: Array, dam
 
 
 def _decays(dynamics: Array, push: Array, rows: Array, stiffness: Array, damping: Array) -> Array:
-    """(k,) 1/s, of the slowest vibration with damping (k, a)."""
+    """(k,) 1/s, decay of the slowest vibration with damping (k, a)."""
     values = np.linalg.eigvals(closed_loop(dynamics, push, rows, stiffness, damping))
     return np.asarray(-np.max(values.real, axis=-1))
 
 
 def _sampled_radius(ahead: Array, moved: Array, rows: Array, stiffness: Array, damping: Array, delay: int) -> float:
-    """Spectral radius of the loop with torques held over a period and late by 0 to `delay` periods, the worst; or the
-    first that is not stable.
+    """Largest spectral radius of the loop with torques held over a period and delayed by 0 to `delay` periods; the
+    search ends at the first unstable delay.
 
     Args:
         ahead, moved: dynamics and inputs over one period.
     """
     gain = np.hstack((stiffness[:, None] * rows, damping[:, None] * rows))
     size, inputs, worst = ahead.shape[0], moved.shape[1], 0.0
-    for late in range(delay, -1, -1):  # the most delay is the likeliest not to be
+    for late in range(delay, -1, -1):  # the largest delay is the most likely to be unstable
         whole = np.zeros((size + late * inputs, size + late * inputs))
         whole[:size, :size] = ahead
         if late == 0:

@@ -1,7 +1,7 @@
-"""Linear quadratic regulators of sampled systems, x_k+1 = A x_k + B u_k: the gain K of u = -K x with the least cost.
+"""Linear quadratic regulators of sampled systems, x_k+1 = A x_k + B u_k: gain K of u = -K x with minimum cost.
 
-`regulator` is the one over an infinite time, `RiccatiSweep` the one along a trajectory of finitely many steps. All that
-is said of a matrix here holds for stacks of them, which are computed at once.
+`regulator` is the one for infinite time, `RiccatiSweep` the one along a trajectory with a finite number of steps. Every
+matrix argument may also be a stack of matrices, which are processed at once.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from tensegrity_dynamics.numerics.types import Array
 from ..cancellation import checkpoint
 
 DOUBLINGS = 60
-"""At most, of a time over which a regulator looks ahead."""
+"""Largest number of doublings of the horizon of a regulator."""
 OUT_OF_RANGE = "the costs of a regulator along this motion leave the range of numbers; take less extreme weights."
 SOLVED = 1e-9
-"""Error of a Riccati equation in parts of its solution that is left as it is."""
+"""Relative error of the solution of a Riccati equation that is accepted."""
 
 
 def discretized(matrix: Array, inputs: Array, period: float) -> tuple[Array, Array]:
@@ -31,7 +31,8 @@ def discretized(matrix: Array, inputs: Array, period: float) -> tuple[Array, Arr
 
 
 def discretized_with_drift(matrix: Array, inputs: Array, period: float) -> tuple[Array, Array, Array]:
-    """A, B, and D (n, n) of x_k+1 = A x_k + B u_k + D c for x' = matrix x + inputs u + c, where c is held, too.
+    """A, B, and D (n, n) of x_k+1 = A x_k + B u_k + D c for x' = matrix x + inputs u + c, with u and c constant over a
+    period.
 
     D / period = p1 of `exponential_sums`.
     """
@@ -41,16 +42,17 @@ def discretized_with_drift(matrix: Array, inputs: Array, period: float) -> tuple
 
 
 def regulator(ahead: Array, push: Array, state_cost: Array, input_cost: Array) -> tuple[Array, Array]:
-    """Cost matrix (n, n) and gain (u, n) of the regulator over an infinite time.
+    """Cost matrix (n, n) and gain (u, n) of the regulator for infinite time.
 
-    By structured doubling (Chu, Fan, Lin, Wang, 2004), whose every step doubles the time that it looks ahead; where
-    that does not solve the equation, by the eigenvectors of the pencil.
+    Computed by structured doubling (Chu, Fan, Lin, Wang, 2004), in which every step doubles the horizon; if that does
+    not solve the equation, by the eigenvectors of the pencil.
 
     Args:
-        ahead, push: A (n, n) and B (n, u). state_cost, input_cost: (n, n) and (u, u) of the quadratic cost per step.
+        ahead, push: A (n, n) and B (n, u).
+        state_cost, input_cost: (n, n) and (u, u) of the quadratic cost per step.
 
     Raises:
-        InfeasibleControlError: there is none with these costs.
+        InfeasibleControlError: there is no regulator with these costs.
     """
     value = _doubled(ahead, push, state_cost, input_cost)
     gain = _gain(value, ahead, push, input_cost)
@@ -64,7 +66,7 @@ def regulator(ahead: Array, push: Array, state_cost: Array, input_cost: Array) -
         each = [regulator(a, b, cost, input_cost) for a, b, cost in zip(ahead, push, costs, strict=True)]
         return np.array([value for value, _ in each]), np.array([gain for _, gain in each])
     try:
-        # coordinates in which the dynamics are balanced: light bodies on stiff cables lie orders beside heavy ones
+        # balanced coordinates: light bodies on stiff cables and heavy bodies differ by orders of magnitude
         scale = np.diagonal(matrix_balance(ahead, permute=False)[1])
         scales = np.outer(scale, scale)
         value = solve_discrete_are(
@@ -88,7 +90,7 @@ def _gain(value: Array, ahead: Array, push: Array, input_cost: Array) -> Array:
 
 
 def _doubled(ahead: Array, push: Array, state_cost: Array, input_cost: Array) -> Array:
-    """The cost matrix (n, n) by doubling; not finite, or no solution, where that fails."""
+    """Cost matrix (n, n) by doubling; not finite, or no solution, if the method fails."""
     step, identity = np.asarray(ahead), np.eye(ahead.shape[-1])
     scale = np.sqrt(np.maximum(np.diagonal(np.broadcast_to(state_cost, step.shape), axis1=-2, axis2=-1), 1e-300))
     step = scale[..., :, None] * step / scale[..., None, :]  # so that states cost about one
@@ -115,10 +117,11 @@ def _doubled(ahead: Array, push: Array, state_cost: Array, input_cost: Array) ->
 
 @dataclass(frozen=True, eq=False)
 class LinearPieces:
-    """A trajectory's linear dynamics x_k+1 = ahead x_k + push u_k + defect and output jacobian x_k + error.
+    """Linear dynamics x_k+1 = ahead x_k + push u_k + defect and output jacobian x_k + error along a trajectory.
 
     Attributes:
-        ahead, push: (k - 1, n, n) and (k - 1, n, u). jacobian: (k, p, n).
+        ahead, push: (k - 1, n, n) and (k - 1, n, u).
+        jacobian: (k, p, n).
     """
 
     ahead: Array
@@ -127,15 +130,19 @@ class LinearPieces:
 
 
 class RiccatiSweep:
-    """Inputs u_k = -step_k - gain_k x_k with the least cost of states, inputs and |(jacobian x + error) / output|^2.
+    """Inputs u_k = -step_k - gain_k x_k that minimise the cost of states, inputs and |(jacobian x + error) / output|^2.
 
     Args:
-        state_cost, input_cost: (n, n) and (u, u). output: m, deviation that costs 1. Beyond the end all stays as there.
-        end: `end` of another sweep that ends in the same state; found here without.
-        last: cost matrix (n, n) of the last state, where the motion goes on after it; `end` without.
+        pieces: linear dynamics along the trajectory.
+        state_cost, input_cost: (n, n) and (u, u).
+        output: m, deviation with cost 1. After the end the cost continues with the last values.
+        end: `end` of another sweep with the same final state; None to compute it.
+        last: cost matrix (n, n) of the last state if the motion continues after it; None for that of `end`.
 
     Attributes:
-        gains: (k, u, n). values: (k, n, n) cost matrices. end: cost matrix (n, n) and gain (u, n) beyond the end.
+        gains: (k, u, n).
+        values: (k, n, n) cost matrices.
+        end: cost matrix (n, n) and gain (u, n) after the end.
 
     Raises:
         InfeasibleControlError: see `regulator`.
@@ -150,7 +157,7 @@ class RiccatiSweep:
         end: tuple[Array, Array] | None = None,
         last: Array | None = None,
     ) -> None:
-        from scipy.linalg.lapack import dposv  # a wrapper of no cost, unlike numpy's for matrices as small as these
+        from scipy.linalg.lapack import dposv  # little overhead, unlike numpy's solver for small matrices
 
         self.pieces, self._output = pieces, output
         count, drives = len(pieces.jacobian), input_cost.shape[0]
@@ -180,10 +187,10 @@ class RiccatiSweep:
     def deviations(
         self, defect: Array, error: Array, start: Array | None = None, last: Array | None = None
     ) -> tuple[Array, Array]:
-        """States x (k, n), from `start` (n,) or none, and inputs u (k, u) for defects (k - 1, n) and errors (k, p) m.
+        """States x (k, n), from `start` (n,) or zero, and inputs u (k, u) for defects (k - 1, n) and errors (k, p) m.
 
         Args:
-            last: (n,) slope of the cost of the last state; that of its error without.
+            last: (n,) gradient of the cost of the last state; None for that of its error.
         """
         pieces, count = self.pieces, len(self.gains)
         slopes = (_turned(pieces.jacobian) @ error[..., None])[..., 0] / self._output**2

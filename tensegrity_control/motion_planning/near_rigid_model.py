@@ -1,12 +1,13 @@
 """Equations of a cable-driven mechanism in tracked coordinates and cable strains (000, sections 3.2 and 5.3).
 
-The independent coordinates are w = (y, strains): y those that shall follow a path, one strain per cable. With the
-tensions T of the cables the reduced equations (000, 1.2.35) read
+The independent coordinates are w = (y, strains): tracked coordinates y, and one strain per cable. With the tensions T
+of the cables the reduced equations (000, 1.2.35) are
 
     M w'' + c = S T + B u,   S = -G' (r strain on the unwound angle, r angle on the strain)
 
-linear in T, because the efforts of a cable are its tension times fixed geometry (000, 3.1.16). Where N' B = 0, N says
-what the drives cannot do at once: N' (M w'' + c) = N' S T must come from the tensions.
+They are linear in T, because the generalised forces of a cable are its tension times a geometric factor (000, 3.1.16).
+With N' B = 0, N spans the loads that the drives cannot apply immediately: N' (M w'' + c) = N' S T must come from the
+tensions.
 """
 
 from __future__ import annotations
@@ -28,11 +29,16 @@ from tensegrity_dynamics.robots.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """The equations at one state; see the module.
+    """Equations at one state; see the module.
 
     Attributes:
-        mass: M (n, n). bias: c (n,), with what resists joints, without the cables. cables: S (n, c), per N. passive:
-            (n,) S times the tensions that the state has. inputs: B (n, u). basis: G (nv, n). velocity: (nv,).
+        mass: M (n, n).
+        bias: c (n,), including resistance in the joints, without the cables.
+        cables: S (n, c), per N.
+        passive: (n,) S times the tensions of the state.
+        inputs: B (n, u).
+        basis: G (nv, n).
+        velocity: (nv,).
     """
 
     mass: Array
@@ -45,10 +51,12 @@ class Reduced:
 
 
 class PlannedStiffness:
-    """How far tensions are from giving the output a stiffness in one direction.
+    """Difference between the stiffness of the output under given tensions and a desired one, in one direction.
 
     Args:
-        robot: as for `NearRigidModel`. direction: (3,) in the world. stiffness: N/m.
+        robot: as for `NearRigidModel`.
+        direction: (3,) in the world frame.
+        stiffness: N/m.
 
     Raises:
         TensegrityError: a number is out of range, or a cable has no actuator.
@@ -64,9 +72,9 @@ class PlannedStiffness:
         self._order = [entries.index(name) for name in self._model.cables]
 
     def excess(self, q: Array, tension: Array) -> float:
-        """s / s* - 1 at rest at q (nq,) with the tensions in balance that are nearest to (c,) N.
+        """s / s* - 1 at rest at q (nq,), with the balanced tensions nearest to (c,) N.
 
-        -1 where there is no stiffness at all. What accelerates a robot is no part of its stiffness.
+        -1 if there is no stiffness. The tensions that accelerate a robot do not contribute to its stiffness.
         """
         try:
             balanced = self._model.self_stresses(q, tension[self._order])[0]
@@ -79,18 +87,19 @@ class NearRigidModel(ReducedModel):
     """Equations of one robot in tracked coordinates and strains; see `ReducedModel`.
 
     Args:
-        robot: a mechanism whose cables all have the `epsilon` variant.
-        tracked: names of the coordinates that follow a path (`Mechanism.coordinate_names`), of joints with
-            quaternions all or none. With the strains they must be all degrees of freedom. None: those that carry the
-            most mass.
+        robot: a mechanism with cables of the `epsilon` variant only.
+        tracked: names of the coordinates that follow a path (`Mechanism.coordinate_names`); of joints with quaternions
+            all or none. Together with the strains they must be all degrees of freedom. None: the coordinates with the
+            largest inertia.
 
     Attributes:
-        tension_ceiling: (c,) N that plans keep below, infinite without. tension_level: N that plans keep tensions near
-            to, or None for the least. held_stiffness: of the output, that plans hold, or None. idle_count: of motions
-            that nothing drives back and no input reaches, which are left to themselves.
+        tension_ceiling: (c,) N, upper bound of tensions in plans, infinite without a bound.
+        tension_level: N, desired tensions in plans; None for the smallest ones.
+        held_stiffness: stiffness of the output that plans hold, or None.
+        idle_count: number of motions without a restoring force and without an input; they are not controlled.
 
     Raises:
-        TensegrityError: a cable has another variant, a name is unknown, or degrees of freedom are left over.
+        TensegrityError: a cable has another variant, a name is unknown, or degrees of freedom are missing.
     """
 
     def __init__(self, robot: Robot, tracked: Sequence[str] | None = None) -> None:
@@ -109,7 +118,7 @@ class NearRigidModel(ReducedModel):
         if tracked is None:
             strains = [mechanism.velocities_of(entry.joints[2]).start + 1 for entry in model.entries]
             names = mechanism.coordinate_names()
-            # what a cable turns depends on its tension, and equilibria with other tensions are at the same position
+            # angles of cable joints depend on tensions; the tracked coordinates must be equal for all tensions
             turned = {name for entry in model.entries for name in entry.joints}
             chosen = choose_independent(robot, strains, alike=True, unranked=turned)
             tracked = [names[k] for k in chosen if k not in strains]
@@ -134,7 +143,7 @@ class NearRigidModel(ReducedModel):
         self.idle_count = int(MechanismEquilibriumSolver(mechanism, joints).solve(model.start).idle.shape[1])
 
     def take_coordinates(self, index: ArrayLike, centre: Array) -> None:
-        """As the base class; those that are no strains are tracked from now on."""
+        """As the base class; coordinates that are no strains become the tracked ones."""
         self.y = [int(k) for k in np.asarray(index) if int(k) not in self.strains]
         super().take_coordinates(self.y + self.strains, centre)
         self.tracked = self.names[: len(self.y)]
@@ -146,14 +155,15 @@ class NearRigidModel(ReducedModel):
         return np.concatenate((found[~np.isin(found, self.strains)], self.strains))
 
     def tracked_at(self, q: Array) -> Array:
-        """(y,) the tracked coordinates at a position (nq,)."""
+        """(y,) tracked coordinates at a configuration (nq,)."""
         return self.coordinates_at(q)[: len(self.y)]
 
     def idle_motions(self, q: Array, matrix: Array, push: Array) -> tuple[Array, Array]:
         return self.left_alone(q)
 
     def left_alone(self, q: Array) -> tuple[Array, Array]:
-        """As `idle_motions` at any position, moving or not: the motions at which neither cables nor drives do work."""
+        """As `idle_motions` at any configuration, also in motion: the motions in which neither cables nor drives do
+        work."""
         if not self.idle_count:
             return np.zeros((self.index.size, 0)), np.zeros((0, self.index.size))
         reduced = self.reduced(q, np.zeros(self.index.size))
@@ -165,7 +175,8 @@ class NearRigidModel(ReducedModel):
         return motions, np.asarray(np.linalg.solve(weighed @ motions, weighed))
 
     def reduced(self, q: Array, rate: Array, velocity: Array | None = None) -> Reduced:
-        """The equations at position q (nq,) and rates w' (n,); velocities (nv,) that go with these spare half of it."""
+        """Equations at configuration q (nq,) and rates w' (n,); passing the corresponding velocities (nv,) halves the
+        work."""
         work, reduction = self._work, self._reduction
         if velocity is None:
             velocity = self._basis(q, np.zeros(self.mechanism.velocity_count)) @ rate

@@ -27,17 +27,19 @@ from .trajectory_tracking import LinearFeedbackTracker, TrackingPlan
 
 @dataclass(frozen=True)
 class NearRigidWeights:
-    """Scales of the quadratic cost (Bryson's rule): deviations that cost the same. Turning one up tolerates more of it.
+    """Scales of the quadratic cost (Bryson's rule): deviations of equal cost. A larger value tolerates a larger
+    deviation.
 
     Args:
-        position: rad or m of the tracked coordinates. Smaller follows more closely with stiffer feedback.
-        rate: per s, of the same. Smaller damps more.
-        strain: of the cables, in parts of the floor's strain. Smaller holds the tensions more tightly.
-        strain_rate: parts per s. Smaller damps the cables more.
-        effort: N m or N of the inputs. Larger allows stronger feedback.
+        position: rad or m, deviation of the tracked coordinates. Smaller: closer tracking with stiffer feedback.
+        rate: rad/s or m/s, deviation of their rates. Smaller: more damping.
+        strain: deviation of the strains of the cables, relative to the strain at the floor. Smaller: tensions are held
+            more tightly.
+        strain_rate: deviation of the strain rates, 1/s, relative in the same way. Smaller: more damping of the cables.
+        effort: N m or N, deviation of the inputs. Larger: stronger feedback.
 
     Raises:
-        TensegrityError: one is not from 1e-9 to 1e9.
+        TensegrityError: a value is outside 1e-9 to 1e9.
     """
 
     position: float = 1e-5
@@ -56,19 +58,23 @@ class NearRigidTracker(LinearFeedbackTracker):
     """Follows a path of the tracked coordinates with tight cables; see the module.
 
     Args:
-        robot: see `NearRigidModel`. tracked: names of the tracked coordinates.
-        trajectory: their path; its times count from its start. period: s, of the control; inputs are held in between.
-        floor: tension [N] of every cable that the plan keeps (one, or one per cable).
-        smoothing: s over which jumps of the path's acceleration are spread; 16 periods, or 6 where they are longer
-            than 2 ms.
-        weights: of the regulator. spacing: s between two linearisations along the path.
-        model: of the robot, where there is one already. start: (nq,) near the path's start; the robot's own without.
+        robot: see `NearRigidModel`.
+        tracked: names of the tracked coordinates.
+        trajectory: their path; times count from its start.
+        period: s, control period, with constant inputs.
+        floor: tension floor [N] of the cables (one value, or one per cable).
+        smoothing: s over which jumps of the acceleration of the path are smoothed; default 16 periods, or 6 for periods
+            above 2 ms.
+        weights: weights of the regulator.
+        spacing: s between two linearisations along the path.
+        model: model of the robot; None to create it.
+        start: (nq,) near the start of the path; None for the initial configuration of the robot.
 
     Attributes:
         strains: the planned motion on its own, finer grid.
 
     Raises:
-        InfeasibleControlError, TensegrityError: no such motion, see `plan_strains`.
+        InfeasibleControlError, TensegrityError: there is no such motion, see `plan_strains`.
     """
 
     model: NearRigidModel
@@ -112,14 +118,14 @@ class NearRigidTracker(LinearFeedbackTracker):
         self.period = period
 
     def reweigh(self, weights: NearRigidWeights) -> None:
-        """Take other weights for the rest of the path. Raises InfeasibleControlError; nothing changes then."""
+        """Use other weights for the rest of the path. Raises InfeasibleControlError without a change."""
         if weights == self.weights:
             return
         gains = self._regulator(self.model, weights, self.period)
         self.plan, self.weights = replace(self.plan, gains=gains), weights
 
     def _means(self) -> Array:
-        """(k, u) means over the periods: what a changing input would do."""
+        """(k, u) mean inputs over the periods, with the same effect as the varying inputs."""
         inputs, last = self.strains.inputs, len(self.strains.inputs) - 1
         sums = np.cumsum(np.vstack((np.zeros(inputs.shape[1]), 0.5 * (inputs[1:] + inputs[:-1]))), 0)
         ends = np.minimum(self._grid + self._parts, last)
@@ -139,7 +145,7 @@ class NearRigidTracker(LinearFeedbackTracker):
         return _between(knots, np.array(coordinates), self._grid), _between(knots, np.array(inputs), self._grid)
 
     def _regulator(self, model: NearRigidModel, weights: NearRigidWeights, period: float) -> Array:
-        """Gains (k, u, 2n), made every `spacing` seconds."""
+        """Gains (k, u, 2n), computed every `spacing` s and interpolated."""
         plan = self.strains
         knots = np.arange(0, len(plan.times), self._every)
         checkpoint()
@@ -152,14 +158,14 @@ class NearRigidTracker(LinearFeedbackTracker):
 def regulator_gain(
     model: NearRigidModel, q: Array, rate: Array, effort: Array, weights: NearRigidWeights, floor: Array, period: float
 ) -> Array:
-    """(u, 2n) gain of the linear quadratic regulator around a state, for inputs held over `period` s."""
+    """(u, 2n) gain of the linear quadratic regulator at a state, for inputs that are constant over `period` s."""
     return regulator_gains(model, q[None], rate[None], effort[None], weights, floor, period)[0]
 
 
 def regulator_gains(
     model: NearRigidModel, q: Array, rate: Array, effort: Array, weights: NearRigidWeights, floor: Array, period: float
 ) -> Array:
-    """(k, u, 2n) of `regulator_gain` around states: positions (k, nq), rates (k, n) and inputs (k, u)."""
+    """(k, u, 2n) gains of `regulator_gain` at configurations (k, nq), rates (k, n) and inputs (k, u)."""
     tracked, cables, unit = len(model.tracked), model.radii.size, float(np.mean(floor / model.stiffness))
     scale = np.concatenate((
         np.full(tracked, weights.position), np.full(cables, weights.strain * unit),
@@ -174,7 +180,7 @@ def regulator_gains(
 
 
 def _between(knots: NDArray[np.int64], values: Array, grid: NDArray[np.int64]) -> Array:
-    """Values (m, ...) at knots, linear in between, at the points of a grid; beyond the last knot they stay."""
+    """Values (m, ...) at knots, interpolated linearly at the points of a grid; constant after the last knot."""
     row = np.interp(grid, knots, np.arange(len(knots)))
     low = np.minimum(row.astype(np.int64), max(len(knots) - 2, 0))
     share = (row - low).reshape(-1, *([1] * (values.ndim - 1)))

@@ -1,7 +1,7 @@
-"""A mechanism in independent coordinates w with the pose of its output, p = f(w): what output plans rest on.
+"""A mechanism in independent coordinates w with the pose of its output, p = f(w): the model of output plans.
 
-Of outputs that turn, p is the position and the rotation vector from the orientation at the start, R = exp(r) R_0; what
-is off a path is the rotation vector of R R_d' and so about world axes, as the Jacobian counts it.
+For outputs with rotations, p contains the position and the rotation vector from the orientation at the start, R =
+exp(r) R_0. The error from a path is the rotation vector of R R_d', about world axes like the Jacobian.
 """
 
 from __future__ import annotations
@@ -29,22 +29,21 @@ from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 from tensegrity_dynamics.robots.robot import Robot
 
 MOST_TURN = 3.0
-"""rad from the start; at half a turn the rotation vector changes its sign."""
+"""rad, largest rotation from the start; at half a turn the rotation vector changes its sign."""
 
 
 class OutputModel(ReducedModel):
-    """See `ReducedModel`.
+    """Reduced model with the output, see `ReducedModel`.
 
     Args:
-        robot: a mechanism with actuators and an output of which positions, all rotations or both are controlled; some
-            rotations alone where it turns about no other axes.
-        coordinates: names of all independent coordinates, of joints with quaternions all or none. Without it: the
-            driven joints, and of the others those that carry the most mass, as far as they are independent at the
-            start.
+        robot: a mechanism with actuators and an output that controls positions, all rotations, or both; some rotations
+            only if it turns about no other axes.
+        coordinates: names of all independent coordinates, of joints with quaternions all or none. None: the driven
+            joints, and of the others those with the largest inertia, as far as they are independent at the start.
 
     Raises:
-        TensegrityError: a name is unknown, the coordinates are not independent or not all, or the output controls some
-            rotations and turns otherwise, too.
+        TensegrityError: a name is unknown, coordinates are dependent or missing, or the output controls some rotations
+            but turns about other axes as well.
     """
 
     def __init__(self, robot: Robot, coordinates: Sequence[str] | None = None) -> None:
@@ -60,7 +59,7 @@ class OutputModel(ReducedModel):
             self._check_plane(start)
 
     def _check_plane(self, q: Array) -> None:
-        """Raise TensegrityError where the output turns about axes that it does not control."""
+        """Raise TensegrityError if the output turns about axes that it does not control."""
         free = np.setdiff1d(np.arange(3), self.rows[self.turning] - 3)
         basis = self._basis(q, np.zeros(self._held.size))
         moves = wrench_jacobian(self.mechanism, q, self.output.body)[free] @ basis
@@ -71,7 +70,8 @@ class OutputModel(ReducedModel):
             )
 
     def coordinates(self, pose: Pose) -> Array:
-        """(k,) m and rad of a pose of the output. Raises TensegrityError: it is turned too far from the start."""
+        """(k,) m and rad of a pose of the output. Raises TensegrityError if its rotation from the start exceeds
+        `MOST_TURN`."""
         if not self.turning.size:
             return np.asarray(pose[0])[self.rows]
         turn = rotation_vector(matrix_from_quaternion(pose[1]) @ self._origin.T)
@@ -84,7 +84,7 @@ class OutputModel(ReducedModel):
         return np.asarray(np.concatenate((pose[0], turn))[self.rows])
 
     def pose_at(self, values: Array, near: Pose) -> Pose:
-        """The pose with these coordinates (k,); what is not controlled is that of `near`."""
+        """Pose with coordinates (k,); components that are not controlled are those of `near`."""
         both = np.concatenate((near[0], np.zeros(3)))
         both[self.rows] = values
         if not self.turning.size:
@@ -92,7 +92,7 @@ class OutputModel(ReducedModel):
         return both[:3], quaternion_from_matrix(matrix_from_vector(both[3:]) @ self._origin)
 
     def outputs_along(self, start: Array, states: Array, efforts: Array) -> MovingStates:
-        """`states_along` for states (k, 2n) under efforts (k, u), with the output's controlled axes."""
+        """`states_along` for states (k, 2n) under efforts (k, u), with the controlled axes of the output."""
         count = self.index.size
         body = int(self.mechanism.body_index[self.output.body])
         return self.states_along(
@@ -100,7 +100,7 @@ class OutputModel(ReducedModel):
         )
 
     def errors_along(self, moved: MovingStates, values: Array) -> Array:
-        """`output_error` (k, p) of states from outputs with coordinates (k, p)."""
+        """`output_error` (k, p) of states relative to outputs with coordinates (k, p)."""
         if not self.turning.size:
             return np.asarray(moved.outputs - values)
         poses = [self._poses.update(q).output(self.output)[0] for q in moved.positions]
@@ -117,7 +117,7 @@ class OutputModel(ReducedModel):
         return self.coordinates(self._poses.update(q).output(self.output)[0])
 
     def output_error(self, q: Array, values: Array) -> Array:
-        """(k,) m and rad about world axes, by which the output is off the pose with coordinates (k,)."""
+        """(k,) m and rad about world axes, error of the output relative to the pose with coordinates (k,)."""
         pose = self._poses.update(q).output(self.output)[0]
         if not self.turning.size:
             return np.asarray(pose[0][self.rows] - values)

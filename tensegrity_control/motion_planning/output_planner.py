@@ -1,14 +1,15 @@
-"""A motion of an elastic mechanism whose output follows a path, planned over its whole length at once.
+"""Motions of an elastic mechanism whose output follows a path, planned over the whole path at once.
 
-The guess is the path of equilibria: it has the output on the path and every cable tight, but leaves out the
-inertia. Around it the dynamics are linear, x_k+1 = A x_k + B n_k + d with d what the guess misses, and
+The guess is the path of equilibria: its output is on the path and every cable is tight, but it neglects inertia. Around
+the guess the dynamics are linear, x_k+1 = A x_k + B n_k + d with the defect d of the guess, and the problem
 
     min  sum |(J x + e) / p|^2 + |x / s|^2 + |n / r|^2
 
-over deviations x of the state and n of the inputs has one answer, by a Riccati sweep back in time and a sweep forth
-(e: what the output of the guess misses; p, s, r: `OutputWeights`). Taken as the next guess it converges like Newton's
-method. Free motions need no task of their own: they cost as any deviation does, and singular configurations need no
-care, because nothing is inverted. The gains of the last sweep are the feedback that belongs to the plan.
+over deviations x of the state and n of the inputs has a unique solution, computed by a backward Riccati sweep and a
+forward sweep (e: error of the guess in the output; p, s, r: `OutputWeights`). With the solution as the next guess, the
+iteration converges like Newton's method. Free motions need no extra treatment, since their deviations have a cost as
+well. Singular configurations need none either, since nothing is inverted. The gains of the last sweep are the feedback
+of the plan.
 """
 
 from __future__ import annotations
@@ -37,41 +38,44 @@ from .trajectory_tracking import TrackingPlan
 Path = Callable[[Any], Array]
 
 EQUILIBRIUM_SPACING = 0.1
-"""s between two equilibria along a path; shorter makes the guess better and takes more time."""
+"""s between two equilibria along a path; a smaller spacing gives a better guess and takes more time."""
 LINE_SPACING = 0.02
-"""m between two equilibria along a straight line of the output, of which there are at least MIN_PIECES pieces."""
+"""m between two equilibria along a straight line of the output, which has at least MIN_PIECES intervals."""
 LINE_TURN = 0.05
-"""rad, the same of turns."""
+"""rad between two equilibria along a line with rotations."""
 MIN_PIECES = 3
 GUESS_MISS = 1e-5
-"""m and rad that interpolated equilibria may be off the line between two; else they are taken twice as dense."""
+"""m and rad, allowed deviation of interpolated equilibria from the line; above it their number is doubled."""
 MOST_PIECES = 64
 LINEARIZATION_SPACING, LINEARIZATIONS = 0.12, 8
-"""s between two linearizations along the path, and at least how many pieces that makes; twice as many are taken until
-what they leave between them is `LEFT`."""
+"""s between two linearisations along the path, and smallest number of intervals. The number is doubled until the defect
+between linearisations is below `LEFT`."""
 LEFT = 1e-5
-"""rad, m and per s of a defect that interpolated matrices may leave."""
+"""rad, m, rad/s and m/s, allowed defect due to interpolated matrices."""
 DEFECT_SAMPLES = 4
-"""Pieces of a plan that are looked at for what its interpolated matrices leave."""
+"""Number of points of a plan at which the defect due to interpolation is checked."""
 MAX_SWEEPS = 5
-"""Newton steps. From the second on matrices stay as long as each step leaves less than SLOW of the defect before."""
+"""Largest number of Newton steps. From the second step on, the matrices are kept as long as each step reduces the
+defect to less than SLOW of the one before."""
 SLOW = 0.2
 SETTLED = 1e-7
-"""rad, m and per s of a defect that counts as none."""
+"""rad, m, rad/s and m/s, defect at convergence."""
 
 
 @dataclass(frozen=True)
 class OutputWeights:
-    """Scales of the quadratic cost (Bryson's rule): deviations that cost the same. Turning one up tolerates more of it.
+    """Scales of the quadratic cost (Bryson's rule): deviations of equal cost. A larger value tolerates a larger
+    deviation.
 
     Args:
-        output: m and rad, of the output from its path. Smaller follows more closely with stiffer feedback.
-        position: rad or m, of coordinates from the equilibria along the path. Smaller leaves less freedom to them.
-        rate: per s, of the same. Smaller damps more.
-        effort: N m or N, of the inputs. Larger allows stronger feedback.
+        output: m and rad, deviation of the output from its path. Smaller: closer tracking with stiffer feedback.
+        position: rad or m, deviation of the coordinates from the equilibria along the path. Smaller: less freedom for
+            them.
+        rate: rad/s or m/s, deviation of their rates. Smaller: more damping.
+        effort: N m or N, deviation of the inputs. Larger: stronger feedback.
 
     Raises:
-        TensegrityError: one is not from 1e-9 to 1e9.
+        TensegrityError: a value is outside 1e-9 to 1e9.
     """
 
     output: float = 1e-5
@@ -87,13 +91,15 @@ class OutputWeights:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OutputPlan(ShortRepr, TrackingPlan):
-    """A motion whose output follows a path.
+    """Motion whose output follows a path.
 
     Attributes:
-        end: equilibrium at which the path ends. miss: m and rad, largest distance of the planned output from the path.
-        defect: largest jump between two pieces of the planned motion [rad, m, and per s].
-        sweep: the last one, with its linear pieces. drifts: (k - 1, 2n, 2n), see `discretized_with_drift`.
-        targets: (k, p) of the output's controlled coordinates.
+        end: equilibrium at the end of the path.
+        miss: m and rad, largest distance of the planned output from the path.
+        defect: largest jump between two intervals of the planned motion [rad, m, rad/s, m/s].
+        sweep: last Riccati sweep, with its linear models.
+        drifts: (k - 1, 2n, 2n), see `discretized_with_drift`.
+        targets: (k, p), controlled coordinates of the output.
     """
 
     end: PathEquilibrium
@@ -115,21 +121,23 @@ def plan_output(
     equilibrium_map: MechanismEquilibriumMap | None = None,
     line: Sequence[PathEquilibrium] = (),
 ) -> OutputPlan:
-    """Plan a motion whose output follows a path from rest to rest.
+    """Plan a motion from rest to rest whose output follows a path.
 
     Args:
-        path: the output's controlled coordinates (k,) m, rad (`OutputModel.coordinates`) over time [s], at rest at 0
+        path: controlled coordinates (k,) m, rad of the output (`OutputModel.coordinates`) over time [s], at rest at 0
             and at the end.
-        duration: s. period: s, over which inputs are held.
-        start: equilibrium from which the motion begins; None for the one at the path's start that is nearest to
-            that at home. equilibrium_map: of the robot, where there is one already.
-        line: of a path that is straight, the equilibria on it (`equilibria_on_line`), which it is planned on;
-            without them they are searched along the path.
+        duration: s.
+        period: s, with constant inputs.
+        weights: scales of the cost; None for the defaults.
+        start: equilibrium from which the motion starts; None for the one at the start of the path that is nearest to
+            the equilibrium at home.
+        equilibrium_map: equilibria of the robot; None to create them.
+        line: equilibria on a straight path (`equilibria_on_line`); if empty, they are searched along the path.
 
     Raises:
         UnreachableGoalError: a point of the path has no equilibrium within the limits.
-        InfeasibleControlError: the plan needs more than an actuator's effort; it is named.
-        TensegrityError: numbers are out of range, or the coordinates stop being independent on the path.
+        InfeasibleControlError: the plan exceeds the effort limit of an actuator, which the message names.
+        TensegrityError: numbers are out of range, or the coordinates become dependent on the path.
     """
     if not (np.isfinite(duration) and np.isfinite(period) and 0.0 < 10.0 * period <= duration):
         raise TensegrityError(f"a path of {duration} s needs a control period above 0 and at most a tenth of it.")
@@ -146,7 +154,7 @@ def plan_output(
     rest_coordinates, rest_inputs = states[:, : model.index.size].copy(), inputs.copy()
     state_cost, effort_cost = costs_of(scale, model.index.size, inputs.shape[1])
     moved, remaining, is_fresh = model.outputs_along(first, states, inputs), np.inf, False
-    end = None  # which is at rest, and so the same for all sweeps
+    end = None  # regulator at the end, where the robot rests; the same for all sweeps
     parts = min(max(LINEARIZATIONS, int(np.ceil(duration / LINEARIZATION_SPACING))), count - 1)
     for number in range(MAX_SWEEPS):
         if not is_fresh:
@@ -160,7 +168,7 @@ def plan_output(
         states, inputs = states + deviations, inputs + changes
         moved = model.outputs_along(first, states, inputs)
         before, remaining = remaining, float(np.max(np.abs(defects_of(moved, states, drifts))))
-        # the matrices of the guess leave inertia out, and drifts are exact where the motion is that of their matrices
+        # the matrices of the guess neglect inertia, and drifts are exact only for the motion of their matrices
         is_fresh = number > 0 and remaining < max(SLOW * before, SETTLED)
         if is_fresh and remaining < SETTLED:
             between = _defect_between(model, moved, states, inputs, period, at)
@@ -185,7 +193,7 @@ def plan_output(
 
 
 def rest_gain(model: OutputModel, q: Array, effort: Array, weights: OutputWeights, period: float) -> Array:
-    """(u, 2n) feedback that holds an equilibrium, for inputs held over `period` s."""
+    """(u, 2n) feedback gain that holds an equilibrium, for inputs that are constant over `period` s."""
     count = model.index.size
     costs = costs_of(weights, count, effort.size)
     return _regulator_at(model, q, effort, model.output_jacobian(q), *costs, weights, period)[1]
@@ -195,7 +203,7 @@ def _regulator_at(
     model: OutputModel, q: Array, effort: Array, jacobian: Array, state_cost: Array, effort_cost: Array,
     weights: OutputWeights, period: float,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """`regulator` at an equilibrium, J (p, n) there."""
+    """Result of `regulator` at an equilibrium with output Jacobian J (p, n)."""
     count = model.index.size
     matrix, push, _ = model.linearised(q, np.zeros(count), effort)
     ahead, moved = discretized(model.steadied(q, matrix, push), push, period)
@@ -204,7 +212,7 @@ def _regulator_at(
 
 
 def costs_of(weights: OutputWeights, count: int, inputs: int) -> tuple[Array, Array]:
-    """What deviations of state and inputs cost, as matrices."""
+    """Cost matrices of deviations of the state and of the inputs."""
     scale = np.concatenate((np.full(count, weights.position), np.full(count, weights.rate)))
     return np.diag(scale**-2.0), np.eye(inputs) / weights.effort**2
 
@@ -212,7 +220,8 @@ def costs_of(weights: OutputWeights, count: int, inputs: int) -> tuple[Array, Ar
 def equilibria_on_line(
     model: OutputModel, equilibria: MechanismEquilibriumMap, start: PathEquilibrium, goal: PoseGoal
 ) -> tuple[PathEquilibrium, ...]:
-    """Equilibria whose outputs divide the straight line of the model's coordinates from a start to a goal evenly.
+    """Equilibria whose outputs divide the straight line from a start to a goal, in the model's coordinates, into equal
+    parts.
 
     Raises UnreachableGoalError.
     """
@@ -232,7 +241,8 @@ def equilibria_on_line(
 
 
 def _miss_between(model: OutputModel, line: Sequence[PathEquilibrium], first: Array, offset: Array) -> float:
-    """m and rad by which the output of interpolated equilibria is off a line midway between those on it."""
+    """m and rad, largest deviation of the output of interpolated equilibria from a line, midway between the
+    equilibria."""
     knots = np.linspace(0.0, 1.0, len(line))
     middles = 0.5 * (knots[1:] + knots[:-1])
     coordinates, efforts = _interpolated(model, line, knots, middles)
@@ -243,14 +253,15 @@ def _miss_between(model: OutputModel, line: Sequence[PathEquilibrium], first: Ar
 def _interpolated(
     model: OutputModel, line: Sequence[PathEquilibrium], knots: Array, points: Array
 ) -> tuple[Array, Array]:
-    """Coordinates (k, n) and efforts (k, u) at points between equilibria at knots."""
+    """Coordinates (k, n) and efforts (k, u) at points, interpolated between equilibria at knots."""
     rows = np.array([np.concatenate((model.coordinates_at(each.q), each.effort[model.drives])) for each in line])
     values = make_interp_spline(knots, rows, k=min(5, len(line) - 1))(points)
     return values[:, : model.index.size], np.ascontiguousarray(values[:, model.index.size :])
 
 
 def _along_line(model: OutputModel, line: Sequence[PathEquilibrium], targets: Array) -> tuple[Array, Array]:
-    """Parameters of equilibria on a line and of the points of a path (k, p) along it: 0 at its start, 1 at its end."""
+    """Path parameters of the equilibria on a line and of the points (k, p) of a path along it: 0 at its start, 1 at its
+    end."""
     outputs = np.array([model.coordinates(each.pose) for each in line])
     offset = outputs[-1] - outputs[0]
     length = float(offset @ offset)
@@ -262,7 +273,7 @@ def _along_line(model: OutputModel, line: Sequence[PathEquilibrium], targets: Ar
 def _along_path(
     model: OutputModel, path: Path, times: Array, equilibria: MechanismEquilibriumMap, start: PathEquilibrium
 ) -> tuple[Array, Array, list[PathEquilibrium]]:
-    """Parameters, the times [s], of the equilibria along a path and of its points, and those equilibria."""
+    """Times [s] of the equilibria along a path, times of its points, and those equilibria."""
     knots = np.linspace(0.0, times[-1], max(MIN_PIECES + 1, int(np.ceil(times[-1] / EQUILIBRIUM_SPACING)) + 1))
     passed = [start]
     for time in knots:
@@ -274,7 +285,7 @@ def _along_path(
 def _guess(
     model: OutputModel, line: Sequence[PathEquilibrium], knots: Array, points: Array, times: Array
 ) -> tuple[Array, Array, Array]:
-    """Position at the start, states (k, 2n) and inputs (k, u) of the equilibria along the path."""
+    """Configuration at the start, states (k, 2n) and inputs (k, u) of the equilibria along the path."""
     coordinates, efforts = _interpolated(model, line, knots, points)
     rates = make_interp_spline(times, coordinates, k=5)(times, 1)
     return line[0].q, np.hstack((coordinates, rates)), efforts
@@ -283,7 +294,8 @@ def _guess(
 def pieces_at(
     model: OutputModel, moved: MovingStates, states: Array, inputs: Array, period: float, knots: NDArray[np.int64]
 ) -> tuple[Array, LinearPieces]:
-    """How accelerations move the states ahead, (k - 1, 2n, 2n), and the pieces: at knots, and smooth in between."""
+    """Effect of accelerations on the next states, (k - 1, 2n, 2n), and linear models: evaluated at knots, interpolated
+    between."""
     count, size = states.shape[0], model.index.size
     checkpoint()
     matrices, push, _ = model.linearised_along(moved.positions[knots], states[knots, size:], inputs[knots])
@@ -297,8 +309,8 @@ def pieces_at(
 
 
 def _between(knots: NDArray[np.int64], count: int) -> Array:
-    """(count, k) weights by which values at knots are interpolated at whole numbers: of a quintic spline, or what few
-    knots allow."""
+    """(count, k) weights that interpolate values at knots to whole numbers, by a quintic spline or a lower degree with
+    few knots."""
     if len(knots) == 1:
         return np.ones((count, 1))
     degree = min(5, (len(knots) - 2) // 2 * 2 + 1)
@@ -306,7 +318,7 @@ def _between(knots: NDArray[np.int64], count: int) -> Array:
 
 
 def defects_of(moved: MovingStates, states: Array, drifts: Array) -> Array:
-    """(k - 1, 2n) jumps between a state's motion over a period and the next state."""
+    """(k - 1, 2n) defects: state after a period of motion minus the next state."""
     slopes = np.hstack((states[:, states.shape[1] // 2 :], moved.accelerations))[:-1]
     return np.asarray(states[:-1] + (drifts @ slopes[..., None])[..., 0] - states[1:])
 
@@ -314,7 +326,7 @@ def defects_of(moved: MovingStates, states: Array, drifts: Array) -> Array:
 def _defect_between(
     model: OutputModel, moved: MovingStates, states: Array, inputs: Array, period: float, knots: NDArray[np.int64]
 ) -> float:
-    """Largest jump midway between some knots, with matrices of their own: what interpolation leaves."""
+    """Largest defect midway between some knots, computed with exact matrices there: the error due to interpolation."""
     size, middles = model.index.size, (knots[1:] + knots[:-1]) // 2
     at = np.unique(middles[np.linspace(0, middles.size - 1, min(DEFECT_SAMPLES, middles.size)).astype(np.int64)])
     matrices, push, _ = model.linearised_along(moved.positions[at], states[at, size:], inputs[at])

@@ -1,23 +1,23 @@
-"""A motion that is planned anew while it runs: from the state that is seen, over a limited time ahead.
+"""Receding-horizon planning: a motion is planned again while it runs, from the measured state over a limited horizon.
 
-The plan that was made before the motion is the first guess, and every new plan that of the next: over `horizon` s from
-where the robot will be when the new plan is ready, one Newton step of `output_planner` (linearised along the guess,
-Riccati sweep back and forth) with
+The plan made before the motion is the first guess, and each new plan is the guess of the next one. A new plan is one
+Newton step of `output_planner` (linearised along the guess, Riccati sweep backward and forward) over `horizon` s,
+starting from the predicted state at the time when the new plan is ready, with
 
-    x_0 = what is seen off the guess,   x_k+1 = A x_k + B n_k + d_k + D f
+    x_0 = deviation of that state from the guess,   x_k+1 = A x_k + B n_k + d_k + D f
 
-and, for what lies beyond the horizon, the value matrix of the plan before the motion. f (n,) are accelerations that the
-model does not know (pushes, loads, other masses), learned from how rates changed against how they should have. Without
-f the new plans are, near the guess, what the feedback of the plan does anyway: u = u_plan - K x is the answer to the
-same quadratic program. What they add is f, and the equations where the robot is.
+and the value matrix of the plan before the motion as the cost beyond the horizon. f (n,) are accelerations that the
+model does not contain (disturbances, loads, other masses), learned from the difference between measured and expected
+changes of the rates. Without f the new plans do near the guess what the feedback of the plan does anyway: u = u_plan -
+K x solves the same quadratic program. New plans add f and equations at the actual state.
 
-Where the actuators close impedances of their own, nothing else acts between two plans: deviations go by the equations
-with these loops closed, and a new plan is their new positions, rates and efforts: a slow feedback on a loop that no
-late computer upsets.
+With impedance actuators nothing else acts between two plans. Deviations follow the equations with these loops closed,
+and a new plan consists of new positions, rates and efforts for the actuators. This is a slow feedback around a fast
+loop, so that a late computer does no harm.
 
-A new plan begins with a jolt on the cables, for a push that is gone again as well. Of what it changes that part is
-taken, of `PARTS`, the largest with which floors of tensions are kept; if there is none, that with which the least
-tension is the highest. Looked at is where the robot will be, off its plan by what pushes it, and not where the plan is.
+A new plan changes the tensions abruptly, also for a disturbance that is over already. So only a fraction of its
+changes, one of `PARTS`, is applied: the largest one that keeps the tension floors, or else the one with the highest
+minimum tension. Tensions are evaluated at the predicted states of the robot, not at those of the plan.
 """
 
 from __future__ import annotations
@@ -38,34 +38,38 @@ from .output_planner import OutputPlan, OutputWeights, costs_of, defects_of, pie
 from .trajectory_tracking import TrackingPlan
 
 LEAD = 2
-"""Periods that a new plan may take; it begins that much after the state that it answers."""
+"""Number of periods from the state that a new plan answers to the start of the plan; the time for planning."""
 LINEARIZATIONS = 4
-"""Pieces between linearisations over the horizon."""
+"""Number of intervals between linearisations over the horizon."""
 LEARNED = 0.1
-"""Part of what rates were off in a period by which unknown accelerations are changed."""
+"""Fraction of the error of the unknown accelerations that is corrected per period."""
 PARTS = (1.0, 0.5, 0.25, 0.125, 0.0)
-"""Of what a new plan changes, which are looked at."""
+"""Fractions of the changes of a new plan that are tried."""
 JOLT = 6
-"""Periods after its beginning in which tensions are looked at, and again after as many."""
+"""Number of periods after the start of a plan in which tensions are checked, and spacing of later checks in periods."""
 FORESEEN = 0.5
-"""Part of what a new plan does to tensions that is foreseen at least."""
+"""Smallest fraction of the effect of a new plan on the tensions that the prediction contains."""
 LEAST_ROWS = 8
-"""Periods of the plan that must be left to plan them anew."""
+"""Smallest number of remaining periods for which a new plan is made."""
 
 
 class RecedingHorizon:
     """New plans for one motion; see the module.
 
     Args:
-        model: of the robot, with arrays that nobody else uses. plan: made before the motion, with its sweep.
-        targets: (k, p) of the output at the times of the plan. weights: of the plan. horizon: s, at least some periods.
-        impedance: of the actuators' own loops; None where efforts are sent, with the feedback of the plan.
+        model: model of the robot for this object alone, since its arrays are overwritten.
+        plan: plan made before the motion, with its sweep.
+        targets: (k, p) targets of the output at the times of the plan.
+        weights: weights of the plan.
+        horizon: s, at least `LEAST_ROWS` periods.
+        impedance: gains of the actuators' own loops; None if efforts are commanded, with the feedback of the plan.
 
     Attributes:
-        unknown: f (n,) rad/s^2 or m/s^2. times: s of processor time that each new plan took.
+        unknown: f (n,) rad/s^2 or m/s^2.
+        times: s of processor time of each new plan.
 
     Raises:
-        TensegrityError: the horizon is no time, or shorter than `LEAST_ROWS` periods.
+        TensegrityError: the horizon is not finite or shorter than `LEAST_ROWS` periods.
     """
 
     def __init__(
@@ -85,18 +89,18 @@ class RecedingHorizon:
         self._impedance = impedance
         self._floors = model.robot.model.tension_floors(model.robot.actuators)
         self._with_loops: tuple[Array, Array] | None = None
-        self._reckoned: list[tuple[TrackingPlan, Array]] = []  # the last plans, and f in each
+        self._reckoned: list[tuple[TrackingPlan, Array]] = []  # the last plans and the f of each
 
     def _closed(self, row: int, plan: TrackingPlan) -> tuple[Array, Array] | None:
-        """How deviations go on from a row of a plan to the next, and what accelerations do meanwhile (2n, 2n); None
-        before the loops of impedances were closed for the first time."""
+        """Transition matrix (2n, 2n) of deviations from a row of a plan to the next one, and the effect (2n, 2n) of
+        accelerations; None before the loops of impedances were closed for the first time."""
         if self._impedance is not None:
             return self._with_loops
         pieces = self.first.sweep.pieces
         return pieces.ahead[row] - pieces.push[row] @ plan.gains[row], self.first.drifts[row]
 
     def _reckons(self, plan: TrackingPlan) -> Array:
-        """f (n,) that a plan was made with."""
+        """f (n,) with which a plan was made."""
         return next((unknown for made, unknown in self._reckoned if made is plan), np.zeros(self.model.index.size))
 
     def _close_loops(self, row: int, plan: TrackingPlan) -> None:
@@ -110,7 +114,7 @@ class RecedingHorizon:
         self._with_loops = ahead, drift
 
     def see(self, row: int, state: Array, plan: TrackingPlan) -> None:
-        """Learn from a state (2n,) at a row of the plan, one period after the last one."""
+        """Learn f from a state (2n,) at a row of the plan, one period after the last one."""
         before, self._seen = self._seen, (row, state - plan.states[row])
         if before is None or before[0] != row - 1 or row >= len(plan.times):
             return
@@ -122,13 +126,15 @@ class RecedingHorizon:
         self.unknown, self._newest = self.unknown + LEARNED * (found - self.unknown), found
 
     def replanned(self, row: int, state: Array, plan: TrackingPlan, lead: int = LEAD) -> TrackingPlan | None:
-        """The plan with new states, inputs and gains for a horizon from `lead` periods after a row on; None at its end.
+        """Plan with new states, inputs and gains over a horizon that starts `lead` periods after a row; None near its
+        end.
 
         Args:
-            row: of the plan, at which state (2n,) is seen. lead: periods, commands that come late included.
+            row: row of the plan at which the state (2n,) was measured.
+            lead: number of periods, including the lateness of commands.
 
         Raises:
-            TensegrityError: the guess leaves what the model can do.
+            TensegrityError: the guess leaves the range of the model.
         """
         began = process_time()
         first, last = row + lead, min(row + lead + self._rows, len(plan.times) - 1)
@@ -173,8 +179,8 @@ class RecedingHorizon:
         return made
 
     def _left(self, first: int, last: int, plan: TrackingPlan, start: Array, news: Array) -> Array:
-        """(k, 2n) by which the robot will be off rows of the plan before, if that goes on, from `start` (2n,): by the
-        accelerations that were missed last, of which a push that has just begun is not learned yet."""
+        """(k, 2n) predicted deviations from the rows of the present plan if it continues, from `start` (2n,), under the
+        accelerations that were missing in the last period, since f has not learned a new disturbance yet."""
         found = np.empty((last - first + 1, start.size))
         found[0] = start
         for k in range(first, last):
@@ -184,12 +190,12 @@ class RecedingHorizon:
         return found
 
     def _kept_part(self, q: Array, states: Array, deviations: Array, left: Array) -> float:
-        """The part of deviations (k, 2n) from states (k, 2n), near q (nq,), with which floors are kept; see the
-        module.
+        """Largest fraction of deviations (k, 2n) from states (k, 2n), near q (nq,), that keeps the tension floors; see
+        the module.
 
         Args:
-            left: (k, 2n) by which the robot will be off these states without a new plan. With a part p of the new one
-                it will be off by left + p (deviations - left), as far as all is linear.
+            left: (k, 2n) predicted deviations of the robot from these states without a new plan. With a fraction p of
+                the new plan they are left + p (deviations - left), in linear approximation.
         """
         at, best = np.append(np.arange(min(JOLT, len(states))), np.arange(2 * JOLT, len(states), JOLT)), (-np.inf, 0.0)
         robot, change = (states + left)[at], (deviations - left)[at]
@@ -201,7 +207,7 @@ class RecedingHorizon:
         return best[1]
 
     def _least(self, q: Array, states: Array) -> float:
-        """N by which the least tension at states (k, 2n), near q (nq,), is above its floor."""
+        """N, smallest distance of a tension from its floor at states (k, 2n), near q (nq,)."""
         count = self.model.index.size
         tensions = [self.model.least_tensions(q, each[:count], each[count:]) for each in states]
         above = [pull - self._floors.get(name, 0.0) for each in tensions for name, pull in each.items()]

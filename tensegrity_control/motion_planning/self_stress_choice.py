@@ -1,13 +1,13 @@
-"""Which of several self-stresses a robot on cables takes: within floor and ceiling, smoothly along a path.
+"""Choice among several self-stresses of a robot on cables: within floor and ceiling, smooth along a path.
 
-What the forces leave open of the tensions is T = T_0 + N z. Of these is taken the minimum of
+The balance of forces leaves the tensions T = T_0 + N z undetermined. The choice minimises
 
     sum_c (T_c - f_c) / s  - 1/k sum_c log (T_c - f_c) / s  - 1/k sum_c log (t_c - T_c) / s        (least tension)
 
-with floors f, ceilings t and s their mean floor; with a desired level l the first sum is 1/2 sum_c ((T_c - l) / s)^2.
-It is strictly convex and analytic inside the limits (an interior point of the program of 000, 3.2), so that the
-tensions are as smooth as what they follow from, and never on a limit. Where the output shall have a stiffness s*, those
-nearest to it with s(T) = s* are taken: s is linearised again until they stay, in steps that lessen an exact penalty.
+with floors f, ceilings t, and the mean floor s. With a desired level l the first sum is 1/2 sum_c ((T_c - l) / s)^2.
+The cost is strictly convex and analytic inside the limits (an interior point of the program of 000, 3.2), so that the
+tensions are as smooth as the data and never at a limit. For a desired stiffness s* of the output, the choice is the
+nearest one with s(T) = s*: s is linearised repeatedly until convergence, in steps that decrease an exact penalty.
 """
 
 from __future__ import annotations
@@ -21,27 +21,32 @@ from tensegrity_dynamics.errors import InfeasibleControlError
 from tensegrity_dynamics.numerics.types import Array
 
 SHARPNESS = 30.0
-"""k: tensions lie above their floor by about the mean floor over k. More lies nearer and bends more sharply."""
+"""k: tensions are above their floor by about the mean floor over k. With a larger k they are nearer and change more
+sharply."""
 MAX_STEPS = 80
-"""Newton steps; ten are usual."""
+"""Largest number of Newton steps; ten are typical."""
 SOLVED = 1e-12
-"""Newton decrement of a solved program."""
+"""Newton decrement at convergence."""
 STIFF, STEP, MISSED = 1e8, 1e-3, 0.01
-"""Weight of the stiffness, step of its differences in parts of the mean floor, and part of it that may be missing."""
+"""Weight of the stiffness, step of its finite differences as a fraction of the mean floor, and its tolerated relative
+error."""
 MAX_ROUNDS = 40
-"""Linearisations of the stiffness; four are usual."""
+"""Largest number of linearisations of the stiffness; four are typical."""
 
 
 def choose_tensions(
     particular: Array, stress: Array, floor: Array, ceiling: Array, level: float | None, start: Array | None = None,
     excess: Callable[[Array], float] | None = None,
 ) -> Array:  # fmt: skip
-    """(c,) N, see the module.
+    """(c,) N, chosen tensions; see the module.
 
     Args:
-        particular: T_0 (c,) N. stress: N (s, c), rows orthonormal. floor, ceiling: (c,) N. level: N, or None for the
-            least tensions. start: (c,) N near the solution, such as those an instant before. excess: s / s* - 1 of
-            tensions (c,) N, where a stiffness is asked for.
+        particular: T_0 (c,) N.
+        stress: N (s, c), rows orthonormal.
+        floor, ceiling: (c,) N.
+        level: N, or None for the smallest tensions.
+        start: (c,) N near the solution, such as the tensions an instant before.
+        excess: function s / s* - 1 of tensions (c,) N, if a stiffness is desired.
 
     Raises:
         InfeasibleControlError: no self-stress brings all tensions between floor and ceiling, or gives the stiffness.
@@ -60,7 +65,7 @@ def choose_tensions(
         slope = np.array([excess(tension + step * each) - value for each in stress]) / step
         offset = value - float(slope @ z)
         ahead = program.solve(z, slope, offset)
-        price = 10.0 + 10.0 * STIFF * abs(float(slope @ ahead + offset))  # of the stiffness beside the cost
+        price = 10.0 + 10.0 * STIFF * abs(float(slope @ ahead + offset))  # penalty of the stiffness
         merit, share = program.cost(z) + price * abs(value), 1.0
         while share > 1e-3:
             trial = z + share * (ahead - z)
@@ -81,7 +86,7 @@ def choose_tensions(
 
 
 class _Program:
-    """The minimum of the module over z, beside STIFF / 2 (slope z + offset)^2."""
+    """Minimisation of the cost of the module plus STIFF / 2 (slope z + offset)^2 over z."""
 
     def __init__(
         self, particular: Array, stress: Array, floor: Array, ceiling: Array, level: float | Array | None
@@ -90,7 +95,7 @@ class _Program:
         self.unit = float(np.mean(floor))
 
     def cost(self, z: Array) -> float:
-        """Of the module at z (s,); infinite where a tension is on a limit or beyond."""
+        """Cost of the module at z (s,); infinite if a tension is at a limit or beyond."""
         particular, stress, floor, ceiling, level = self._limits
         unit, tension = self.unit, particular + z @ stress
         if not _inside(tension, floor, ceiling):
@@ -101,7 +106,7 @@ class _Program:
         return float(np.sum(asked - logs / SHARPNESS))
 
     def solve(self, z: Array, slope: Array | None = None, offset: float = 0.0) -> Array:
-        """From z (s,) inside the limits."""
+        """Minimise, from z (s,) inside the limits."""
         particular, stress, floor, ceiling, level = self._limits
         unit = self.unit
         slope = np.zeros(stress.shape[0]) if slope is None else slope
@@ -139,7 +144,8 @@ def _inside(tension: Array, floor: Array, ceiling: Array) -> bool:
 
 
 def deepest(particular: Array, stress: Array, floor: Array, ceiling: Array) -> tuple[Array, float]:
-    """z (s,) with the tensions as far from their limits as can be, at most a floor's mean; and how far [N].
+    """z (s,) with the largest distance of all tensions from their limits, at most the mean floor; and this distance
+    [N].
 
     Raises:
         InfeasibleControlError: no self-stress brings all tensions between floor and ceiling.
@@ -153,7 +159,8 @@ def deepest(particular: Array, stress: Array, floor: Array, ceiling: Array) -> t
 def farthest(
     particular: Array, stress: Array, floor: Array, ceiling: Array, most: float | None = None
 ) -> tuple[Array, float]:
-    """As `deepest`, with a margin below zero [N] where none does, and at most `most` N."""
+    """As `deepest`, but with a negative distance [N] if there is no such self-stress, and with an upper bound of `most`
+    N."""
     count = stress.shape[0]
     high = np.isfinite(ceiling)
     rows = np.vstack(

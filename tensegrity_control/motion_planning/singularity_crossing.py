@@ -1,12 +1,13 @@
-"""Type 2 singularities on a path: watched, refused, or crossed as 002, chapter 4 says.
+"""Type 2 singularities on a path: detected, refused, or crossed as in 002, chapter 4.
 
-There the output moves along a free motion v0 while all active joints stand. What they give does no work on it, so
+At a Type 2 singularity the output can move along a free motion v0 while all active joints are at rest. Active joints do
+no work on it, so the criterion
 
     v0' (M a + c - p) = 0
 
-must hold of itself; for a moving point mass this is (002, 4.2). All accelerations a follow from the output's, p'',
-since only the map from the active joints is singular; so the criterion is one linear condition on p''. A path that
-crosses without it asks for unbounded efforts beside the singularity.
+must hold without them; for a moving point mass it is (002, 4.2). All accelerations a follow from that of the output,
+p'', since only the map from the active joints is singular. So the criterion is one linear condition on p''. A path that
+crosses without satisfying it needs unbounded efforts near the singularity.
 """
 
 from __future__ import annotations
@@ -27,16 +28,18 @@ from ..cancellation import checkpoint
 from ..trajectories.splines import PiecewisePolynomial, Trajectory
 
 SAMPLES = 201
-"""Times along a path at which singularities are looked for."""
+"""Number of times along a path at which singularities are searched."""
 TOLERANCE = 1e-6
-"""Part of the largest term of the criterion that counts as none."""
+"""Tolerance of the criterion relative to its largest term."""
 
 
 class SingularPathError(TensegrityError):
     """A path crosses a Type 2 singularity without satisfying the criterion.
 
     Attributes:
-        time: s. position: (n,) of the output. force: N, what would have to act along the free motion and cannot.
+        time: s.
+        position: (n,) of the output.
+        force: N, force along the free motion that would be necessary and that no active joint can apply.
     """
 
     def __init__(self, message: str, time: float, position: Array, force: float) -> None:
@@ -46,11 +49,13 @@ class SingularPathError(TensegrityError):
 
 @dataclass(frozen=True, eq=False)
 class Crossing:
-    """A point where a path meets a Type 2 singularity.
+    """A point at which a path crosses a Type 2 singularity.
 
     Attributes:
-        time: s. position: (n,) of the output. force: v0' (M a + c - p), N for v0 that moves the output by length one.
-        scale: the largest of its terms.
+        time: s.
+        position: (n,) of the output.
+        force: v0' (M a + c - p), in N for v0 scaled to a unit motion of the output.
+        scale: its largest term.
     """
 
     time: float
@@ -65,10 +70,10 @@ class Crossing:
 
 
 def distances(kinematics: LoopKinematics, path: Trajectory, start: Array) -> tuple[Array, Array]:
-    """Times (k,) s along a path, and det dq_active/dp there: its zeros are Type 2 singularities.
+    """Times (k,) s along a path, and det dq_active/dp at them, whose zeros are Type 2 singularities.
 
     Raises:
-        UnreachableGoalError: the path leaves the reach of the working mode of `start`.
+        UnreachableGoalError: the path leaves the workspace of the working mode of `start`.
     """
     times, q = np.linspace(path.start, path.end, SAMPLES), np.array(start, dtype=np.float64)
     signs = []
@@ -80,7 +85,7 @@ def distances(kinematics: LoopKinematics, path: Trajectory, start: Array) -> tup
 
 
 def crossings(kinematics: LoopKinematics, path: Trajectory, start: Array) -> tuple[Crossing, ...]:
-    """Where a path crosses Type 2 singularities, and how it satisfies the criterion there. Raises as `distances`."""
+    """Crossings of Type 2 singularities along a path, with their criteria. Raises as `distances`."""
     times, signs = distances(kinematics, path, start)
     met = []
     for k in range(SAMPLES - 1):
@@ -88,7 +93,7 @@ def crossings(kinematics: LoopKinematics, path: Trajectory, start: Array) -> tup
             low, high = times[k], times[k + 1]
             q = kinematics.inverse(path.value(float(low)), start)
             sign = np.sign(signs[k])
-            for _ in range(60):  # to the last bit: beside the singularity the criterion means nothing
+            for _ in range(60):  # to the last bit: the criterion is meaningful only on the singularity
                 middle = 0.5 * (low + high)
                 q = kinematics.inverse(path.value(float(middle)), q)
                 if kinematics.free_motion(q)[1] * sign > 0.0:
@@ -103,7 +108,8 @@ def crossings(kinematics: LoopKinematics, path: Trajectory, start: Array) -> tup
 
 
 def criterion(kinematics: LoopKinematics, q: Array, rate: Array, acceleration: Array) -> tuple[float, float]:
-    """v0' (M a + c - p) at a position (nq,) for velocity and acceleration (n,) of the output, and its largest term."""
+    """v0' (M a + c - p) at a configuration (nq,) for velocity and acceleration (n,) of the output, and its largest
+    term."""
     free, _ = kinematics.free_motion(q)
     size = float(np.linalg.norm(kinematics.first_order(q).output @ free))
     v, a = kinematics.from_output(q, rate, acceleration)
@@ -113,10 +119,12 @@ def criterion(kinematics: LoopKinematics, q: Array, rate: Array, acceleration: A
 
 
 def check_path(kinematics: LoopKinematics, path: Trajectory, start: Array) -> tuple[Crossing, ...]:
-    """Crossings of a path; one that crosses a Type 2 singularity without satisfying the criterion is refused.
+    """Crossings of a path, if all of them satisfy the criterion.
 
     Raises:
-        SingularPathError: with time, position and the force that is missing. UnreachableGoalError: as `distances`.
+        SingularPathError: the path crosses a Type 2 singularity without satisfying the criterion; contains time,
+            position and missing force.
+        UnreachableGoalError: as `distances`.
     """
     met = crossings(kinematics, path, start)
     for crossing in met:
@@ -139,22 +147,23 @@ def crossing_trajectory(
     rate: ArrayLike | None = None,
     acceleration: ArrayLike | None = None,
 ) -> PiecewisePolynomial:
-    """A path from rest through a Type 2 singularity to rest that satisfies the criterion where it crosses.
+    """Path from rest through a Type 2 singularity to rest that satisfies the criterion at the crossing.
 
-    It is C3: beside the singularity efforts are the quotient of two numbers that both go to zero, so that at the
-    crossing they hang on the jerk, and would jump with it.
+    The path is C3. Near the singularity efforts are the quotient of two numbers that both approach zero, so that at the
+    crossing they depend on the jerk, and would jump with it.
 
     Args:
-        positions: (3, n) of the output: start, one on the singularity, end. times: (3,) s.
-        start: (nq,), whose working mode is kept.
-        rate: (n,) velocity at the crossing; that of the straight line from start to end without.
-        acceleration: (n,) at the crossing, of which the nearest one that satisfies the criterion is taken. Without, it
-            is the one that would reach `rate` from rest in the shorter of the two parts: the path crosses in motion,
-            not in a moment without forces.
+        positions: (3, n) of the output: start, a point on the singularity, end.
+        times: (3,) s.
+        start: (nq,), defines the working mode.
+        rate: (n,) velocity at the crossing; None for that of the straight line from start to end.
+        acceleration: (n,) desired at the crossing; the nearest one that satisfies the criterion is used. None: the one
+            that would reach `rate` from rest in the shorter of the two parts, so that the path crosses in motion and
+            with forces.
 
     Raises:
-        TensegrityError: the middle position is on no singularity, the criterion does not depend on the acceleration, or
-            shapes or numbers are wrong.
+        TensegrityError: the middle position is not on a singularity, the criterion does not depend on the acceleration,
+            or shapes or numbers are invalid.
     """
     points, instants = np.array(positions, dtype=np.float64), np.array(times, dtype=np.float64)
     count = len(kinematics.active)
@@ -182,12 +191,15 @@ def crossing_trajectory(
 
 
 def smooth_crossing(times: Array, points: Array, rate: ArrayLike, acceleration: ArrayLike) -> PiecewisePolynomial:
-    """C3 path from rest through a point with given velocity and acceleration to rest, with the least integral of jerk.
+    """C3 path from rest through a point with given velocity and acceleration to rest, with the least integral of
+    squared jerk.
 
-    Two pieces of degree seven, at whose outer ends velocity, acceleration and jerk are zero.
+    It consists of two polynomials of degree seven with zero velocity, acceleration and jerk at the outer ends.
 
     Args:
-        times: (3,) s, increasing. points: (3, n). rate, acceleration: (n,) at the middle one.
+        times: (3,) s, increasing.
+        points: (3, n).
+        rate, acceleration: (n,) at the middle point.
     """
     still = np.zeros_like(np.asarray(rate, dtype=np.float64))
 

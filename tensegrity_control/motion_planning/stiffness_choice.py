@@ -1,12 +1,12 @@
-"""The tensions that give the output a stiffness in one direction, by choice of self-stress.
+"""Choice of self-stress that gives the output a desired stiffness in one direction.
 
-Among the tensions T + N z that hold a pose, between floor and ceiling, those are taken that are nearest to a desired
-level and make s(T) the stiffness asked for:
+Of the tensions T + N z that hold a pose, between floor and ceiling, the choice is nearest to a desired level and has
+the stiffness s(T) = s*:
 
     min |T - T_level|^2   s.t.   s + ds/dz (z - z_0) = s*,   T_low <= T <= T_high
 
-one Newton step a call, so that a robot that moves is followed from call to call. Where no self-stress within the limits
-gives s*, the nearest one does, and what pressed is named.
+Each call makes one Newton step, so that successive calls follow a moving robot. If no self-stress within the limits
+gives s*, the nearest one is chosen, and the active limits are named.
 """
 
 from __future__ import annotations
@@ -25,28 +25,30 @@ from ..optimization.quadratic_program import SOLVED, QPSolver, QuadraticProgram,
 from ..optimization.solvers import DEFAULT_SOLVER, make_solver
 
 STEP = 1e-3
-"""Of the differences along a self-stress, in parts of the mean tension."""
+"""Step of the finite differences along a self-stress, as a fraction of the mean tension."""
 HEAVY = 1e6
-"""Weight of the stiffness beside that of the level."""
+"""Weight of the stiffness relative to that of the level."""
 TOLERANCE = 0.01
-"""Part of the stiffness by which it may be off before it is said to yield."""
+"""Relative error of the stiffness above which it is reported."""
 WALKS = 8
-"""Linear programs until the end of the range is found; two are usual."""
+"""Largest number of linear programs to find an end of the range; two are typical."""
 SMOOTHING = 0.1
-"""s in which tensions go over to others, so that a stiffness that is asked for anew does not come as a jerk."""
+"""s, time constant of the transition between tensions, so that a new desired stiffness causes no jerk."""
 STEPS_AT_REST = 12
-"""Newton steps until the tensions of a pose at rest are found."""
+"""Largest number of Newton steps for the tensions of a pose at rest."""
 
 
 class StiffnessChoice:
-    """See the module.
+    """Choice of self-stress; see the module.
 
     Args:
-        robot: a mechanism with driven cables. direction: (3,) in the world. stiffness: s* [N/m].
+        robot: a mechanism with driven cables.
+        direction: (3,) in the world frame.
+        stiffness: s* [N/m].
 
     Attributes:
-        missing: part of the stiffness that is missing (+) or too much (-) at the last choice; pressing: names of
-            floors and ceilings that were reached then, where it is.
+        missing: relative deficit (+) or excess (-) of the stiffness at the last choice.
+        pressing: names of the floors and ceilings that were active then, if there is a deficit or excess.
 
     Raises:
         TensegrityError: a number is out of range, or the robot has no such cables.
@@ -61,10 +63,10 @@ class StiffnessChoice:
         self._size = 0
 
     def choose(self, q: Array, tension: Array, level: Array, low: Array, high: Array) -> Array:
-        """(c,) N to go to at q (nq,), from `tension` (c,), which need not be in balance.
+        """(c,) N, new tensions at q (nq,), from `tension` (c,), which need not be in balance.
 
         Args:
-            level, low, high: (c,) N. low <= high.
+            level, low, high: (c,) N, low <= high.
         """
         steps = self.steps(q, tension, level, low, high)
         while True:
@@ -74,7 +76,8 @@ class StiffnessChoice:
                 return np.asarray(end.value)
 
     def steps(self, q: Array, tension: Array, level: Array, low: Array, high: Array) -> Generator[None, None, Array]:
-        """What `choose` does in parts of about a millisecond, so that a control period has to do one alone."""
+        """Generator of `choose` in parts of about a millisecond, so that a control period has to run only one of
+        them."""
         here, stress = self.model.self_stresses(q, tension)
         yield
         value, step = self.model.value(q, here), self._step(here)
@@ -93,7 +96,11 @@ class StiffnessChoice:
         return np.asarray(chosen)
 
     def settle(self, q: Array, tension: Array, level: Array, low: Array, high: Array) -> Array:
-        """As `choose`, until it stays: for a robot at rest. Raises TensegrityError as `check`."""
+        """As `choose`, repeated until it converges, for a robot at rest.
+
+        Raises:
+            TensegrityError: the stiffness is outside the range of the self-stress within the limits.
+        """
         for _ in range(STEPS_AT_REST):
             before = tension
             tension = self.choose(q, tension, level, low, high)
@@ -114,7 +121,7 @@ class StiffnessChoice:
         )
 
     def range(self, q: Array, tension: Array, low: Array, high: Array) -> tuple[float, float]:
-        """Least and largest stiffness [N/m] between floors and ceilings at q (nq,)."""
+        """Smallest and largest stiffness [N/m] between floors and ceilings at q (nq,)."""
         high = np.minimum(high, self.model.ceiling)
         start, stress = self.model.self_stresses(q, tension)
         rows, right = np.vstack((stress, -stress)), np.concatenate((high - start, start - low))
@@ -123,7 +130,7 @@ class StiffnessChoice:
             found = linprog(slope, A_ub=rows, b_ub=right, bounds=(None, None))
             return np.asarray(start + stress @ found.x) if found.status == 0 else None
 
-        # where the robot is symmetric the stiffness may be stationary: the ends of each self-stress are tried, too
+        # in symmetric robots the stiffness may be stationary: the ends of each self-stress are tried as well
         corners = [farthest(sign * each) for each in np.eye(stress.shape[1]) for sign in (1.0, -1.0)]
         begins = [start, *(each for each in corners if each is not None)]
         values = [self.model.value(q, each) for each in begins]
@@ -149,7 +156,7 @@ class StiffnessChoice:
         return value, (np.array(beside) - value) / step
 
     def _step(self, tension: Array) -> float:
-        """N, of the differences."""
+        """N, step of the finite differences."""
         return STEP * max(1e-3, float(np.mean(np.abs(tension))))
 
     def _nearest(
@@ -170,10 +177,10 @@ class StiffnessChoice:
         result = self._solver.solve(program)
         if result.status == SOLVED:
             return np.asarray(result.x)
-        return np.asarray(stress.T @ (level - here))  # nothing is between floor and ceiling; `qp` says what yields
+        return np.asarray(stress.T @ (level - here))  # the limits are infeasible; `qp` reports what is relaxed
 
     def _judge(self, value: float, tension: Array, low: Array, high: Array) -> None:
-        """Keep what is missing, and what pressed."""
+        """Store the deficit and the active limits."""
         self.missing = 1.0 - value / self.stiffness
         high = np.minimum(high, self.model.ceiling)
         near = 1e-3 * np.maximum(1.0, np.abs(tension))
@@ -188,9 +195,9 @@ class StiffnessChoice:
 
 
 class HeldStiffness:
-    """A choice that goes along with a robot that moves: a part of it in every period, straight on in between.
+    """A choice for a moving robot: one part of it in every period, with linear transitions in between.
 
-    Args: as `StiffnessChoice`. Raises: as it.
+    Args and errors: see `StiffnessChoice`.
     """
 
     def __init__(self, robot: Robot, direction: Array, stiffness: float) -> None:
@@ -201,16 +208,16 @@ class HeldStiffness:
         self._steps: Generator[None, None, Array] | None = None
 
     def begin(self, q: Array, now: Array, level: Array, low: Array, high: Array) -> None:
-        """Start at q (nq,) from tensions `now`, with `level` desired otherwise, (c,) N.
+        """Start at q (nq,) with present tensions `now` and desired tensions `level`, (c,) N.
 
-        Raises TensegrityError: the stiffness is out of reach.
+        Raises TensegrityError if the stiffness is out of reach.
         """
         self._level, self._steps, self._lasts = np.array(level), None, 0.0
         self._from = self._to = self.choice.settle(q, self._level, self._level, low, high)
         self._offset, self._time = now - self._to, -np.inf
 
     def tensions(self, time: float, q: Array, low: Array, high: Array) -> Array:
-        """(c,) N at a time [s] at q (nq,)."""
+        """(c,) N, tensions at a time [s] at q (nq,)."""
         if self._steps is None:
             self._begun = time
             self._steps = self.choice.steps(np.array(q), self._to, self._level, low.copy(), high.copy())
@@ -219,8 +226,8 @@ class HeldStiffness:
         except StopIteration as end:
             now = self._at(time)
             self._from, self._to, self._steps = now, np.asarray(end.value), None
-            self._began, self._lasts = time, time - self._begun  # over as long as it took to find
-        except TensegrityError:  # no stiffness to be had at this configuration: the tensions stay
+            self._began, self._lasts = time, time - self._begun  # the transition takes as long as the search
+        except TensegrityError:  # no finite stiffness at this configuration: the tensions are kept
             self._steps, self.choice.missing, self.choice.pressing = None, 1.0, ("no finite one here",)
         if not np.isfinite(self._time):
             self._time = time
@@ -231,7 +238,7 @@ class HeldStiffness:
         return np.asarray(self._from + share * (self._to - self._from))
 
     def relaxed(self) -> list[str]:
-        """What is missing of the stiffness, by name; empty where nothing is."""
+        """Message about the error of the stiffness; empty within the tolerance."""
         missing = self.choice.missing
         if abs(missing) <= TOLERANCE:
             return []

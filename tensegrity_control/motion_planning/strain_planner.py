@@ -1,13 +1,15 @@
-"""Strains of the cables along a path, planned with a view ahead, and the inputs that go with them.
+"""Plans of the strains of all cables along a path, over its whole length, and of the inputs that belong to them.
 
-What the drives cannot do, N' (M w'' + c) = N' S T, must come from the tensions T. Along the null space of N' S they
-are lifted until all are above their floor; the maximum over the cables is taken smoothly (log-sum-exp), so that T is
-as smooth as the path. Where there are several such self-stresses, or a level is desired, `self_stress_choice` takes
-one. Then each cable's own law, T = E A (strain + mu/E strain'), is solved for the strain: a filter that is run
-forward in time and never falls below a floor that its input keeps. With w and its derivatives for all times the
-inputs are B u = M w'' + c - S T, and nothing is neglected: where 000 (3.2.3) drops M_s strain'' at the instant, a
-plan over time has it. The equations are looked at in nodes, which are halved where a quintic spline through them does
-not foresee what is between (`KEPT`): as dense as the grid where a path begins or turns sharply, and far apart else.
+Loads that the drives cannot apply, N' (M w'' + c) = N' S T with N' B = 0, must come from the tensions T. T is raised
+along the null space of N' S until all tensions are above their floors. A smooth maximum over the cables (log-sum-exp)
+keeps T as smooth as the path. If there are several self-stresses, or a desired tension level, `self_stress_choice`
+selects one. Then the law of each cable, T = E A (strain + mu/E strain'), is solved for the strain. This is a filter
+forward in time, and its output stays above any floor that its input keeps.
+
+With w and its derivatives at all times the inputs follow from B u = M w'' + c - S T without approximation: document 000
+(3.2.3) neglects M_s strain'' at each instant, a plan over time contains it. The equations are evaluated at nodes.
+Intervals between nodes are halved until a quintic spline through the nodes is accurate (`KEPT`), so that nodes are as
+dense as the grid at the begin and at sharp turns of a path, and sparse elsewhere.
 """
 
 from __future__ import annotations
@@ -33,25 +35,28 @@ from .near_rigid_model import NearRigidModel, Reduced
 from .self_stress_choice import choose_tensions, farthest
 
 SHARPNESS = 30.0
-"""Of the smooth maximum: it lies above the true one by at most log(cables) / SHARPNESS of the floor."""
+"""Sharpness of the smooth maximum: it exceeds the true maximum by at most log(cables) / SHARPNESS of the floor."""
 COARSE = 16
-"""Pieces of a path between whose ends the equations are looked at first."""
+"""Number of initial intervals between nodes of a path."""
 KEPT = 1e-4
-"""Of the floors, and of the largest load, by which what is interpolated may be off; else there are more nodes."""
+"""Allowed interpolation error, as a fraction of the floors and of the largest load; above it, nodes are added."""
 NO_PULL = 1e-10
-"""Of the largest singular value of what cables pull at, which is rounding."""
+"""Fraction of the largest singular value of the cable forces below which a singular value is rounding."""
 SAMPLES = 4
-"""Points between nodes at which it is looked at what the inputs leave."""
+"""Number of points between nodes at which the residual is evaluated."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StrainPlan(ShortRepr):
-    """A motion of a near-rigid mechanism on a grid of times.
+    """Motion of a near-rigid mechanism on a grid of times.
 
     Attributes:
-        times: (k,) s, evenly spaced. coordinates, rates: (k, n), w and w'. inputs: (k, u).
-        positions: (k, nq). tensions: (k, c) N.
-        residual: largest part of the equations of motion that the inputs leave [N m or N].
+        times: (k,) s, equally spaced.
+        coordinates, rates: (k, n), w and w'.
+        inputs: (k, u) N m or N.
+        positions: (k, nq).
+        tensions: (k, c) N.
+        residual: largest residual of the equations of motion [N m or N].
     """
 
     times: Array
@@ -74,12 +79,14 @@ def plan_strains(
     """Strains, tensions and inputs for tracked coordinates along a trajectory.
 
     Args:
-        trajectory: (y,) values over time; made smooth first (`smoothing.smoothed`).
-        step: s, of the grid. floor: (c,) tension [N] that every cable keeps, above zero.
-        smoothing: s, width of the kernel; at least some steps. start: (nq,) near the path's start; else the robot's.
+        trajectory: (y,) values over time; smoothed first (`smoothing.smoothed`).
+        step: s, of the grid.
+        floor: (c,) tension [N] that every cable keeps, above zero.
+        smoothing: s, width of the smoothing kernel, at least four grid steps.
+        start: (nq,) configuration near the start of the path; None for the initial configuration of the robot.
 
     Raises:
-        InfeasibleControlError: no self-stress lifts all cables above the floor, or the equations cannot be met.
+        InfeasibleControlError: no self-stress raises all cables above the floor, or the equations cannot be satisfied.
         TensegrityError: the loops cannot close on the path.
     """
     if not (step > 0.0 and smoothing >= 4.0 * step):
@@ -99,7 +106,7 @@ def plan_strains(
         floor,
         np.array(model.robot.model.initial_configuration if start is None else start),
     )
-    # The first pass has no strain rates; they hardly enter what the drives cannot do, so few nodes do for it.
+    # The first pass has no strain rates. They hardly change the loads of the cables, so few nodes are enough for it.
     bends = (np.asarray(trajectory.knots)[:, None] + smoothing * np.array([-0.5, 0.0, 0.5]) - trajectory.start) / step
     at = np.append(np.linspace(0, count - 1, COARSE + 1), bends).round().astype(np.int64)
     nodes = path.nodes(np.unique(np.clip(at, 0, count - 1)))
@@ -117,14 +124,14 @@ def plan_strains(
 
 
 def rest_at(model: NearRigidModel, q: Array, floor: Array) -> tuple[Array, Array]:
-    """w (n,) at rest with the tracked coordinates as at q (nq,) and tensions on their floor, and inputs (u,) for it.
+    """w (n,) at rest with the tracked coordinates of q (nq,) and tensions at their floor, and the inputs (u,) for it.
 
     Raises:
         InfeasibleControlError: as `plan_strains`.
     """
     still = np.zeros(model.index.size)
     tensions = np.zeros(model.radii.size)
-    for _ in range(2):  # the strains move the bodies, which hardly changes the forces
+    for _ in range(2):  # strains displace the bodies, which hardly changes the forces
         reduced = model.reduced(q, still)
         tensions = _tensions(model, q, reduced, reduced.bias, floor, 0.0, tensions if tensions.any() else None)
         q = model.closed_configuration(q, np.concatenate((model.tracked_at(q), tensions / model.stiffness)))
@@ -134,10 +141,10 @@ def rest_at(model: NearRigidModel, q: Array, floor: Array) -> tuple[Array, Array
 
 
 def own_floor(model: NearRigidModel, q: Array, usual: Array, least: Array) -> Array:
-    """(c,) N: `usual` where self-stress alone lifts all cables, so that they can be kept at any pose, else `least`.
+    """(c,) N: `usual` if a self-stress raises all cables, so that this floor can be kept at any pose; else `least`.
 
     Raises:
-        TensegrityError: the cables cannot keep these at q (nq,) either, or one is not above zero.
+        TensegrityError: the cables cannot keep `least` at q (nq,) either, or an entry of it is not above zero.
     """
     reduced = model.reduced(q, np.zeros(model.index.size))
     particular, stress = _open_tensions(model, reduced, reduced.bias, 0.0)
@@ -156,7 +163,7 @@ def own_floor(model: NearRigidModel, q: Array, usual: Array, least: Array) -> Ar
 
 
 def _open_tensions(model: NearRigidModel, reduced: Reduced, load: Array, time: float) -> tuple[Array, Array]:
-    """Tensions (c,) N that give what the inputs cannot, and (s, c) those that do nothing, rows orthonormal."""
+    """Tensions (c,) N for the loads that the inputs cannot apply, and self-stresses (s, c) with orthonormal rows."""
     inputs, cables = reduced.inputs, reduced.cables
     size = inputs.shape[1]
     passive = np.linalg.qr(inputs, mode="complete")[0][:, size:]
@@ -165,7 +172,7 @@ def _open_tensions(model: NearRigidModel, reduced: Reduced, load: Array, time: f
     rank = int(np.count_nonzero(values > NO_PULL * values[0])) if values.size else 0
     particular = right[:rank].T @ ((left[:, :rank].T @ needed) / values[:rank])
     left_over = needed - pull @ particular
-    if left.shape[1] - rank == model.idle_count:  # what turns by itself, as far as its inertia has it
+    if left.shape[1] - rank == model.idle_count:  # idle rotations: their inertia carries this part
         left_over = left_over - left[:, rank:] @ (left[:, rank:].T @ left_over)
     if np.max(np.abs(left_over), initial=0.0) > 1e-6 * (1.0 + np.max(np.abs(needed), initial=0.0)):
         raise InfeasibleControlError(f"at {time:.4g} s the cables cannot give the force that the path needs.")
@@ -176,8 +183,8 @@ def _tensions(
     model: NearRigidModel, q: Array, reduced: Reduced, load: Array, floor: Array, time: float,
     before: Array | None = None,
 ) -> Array:  # fmt: skip
-    """(c,) N that give what the inputs cannot: the least that keep the floor, or those nearest to the model's level,
-    with the stiffness that the model holds."""
+    """(c,) N for the loads that the inputs cannot apply: the smallest above the floor, or those nearest to the desired
+    level of the model, with the stiffness that the model holds."""
     particular, stress = _open_tensions(model, reduced, load, time)
     held = model.held_stiffness
     tightens = stress.shape[0] == 1 and (np.all(stress[0] > 1e-9) or np.all(stress[0] < -1e-9))
@@ -201,7 +208,7 @@ def _tensions(
 
 @dataclass(frozen=True, eq=False)
 class _Path:
-    """What nodes of a plan have in common: its grid of times, floors (c,) N, and a position (nq,) near its start."""
+    """Data that all nodes of a plan share: grid of times, floors (c,) N, and a configuration (nq,) near the start."""
 
     model: NearRigidModel
     times: Array
@@ -213,22 +220,23 @@ class _Path:
 
 
 class _Nodes:
-    """Points of the grid at which the equations are looked at; all between them is interpolated.
+    """Grid points at which the equations are evaluated; between them everything is interpolated.
 
     Args:
-        at: indices of the first ones, increasing, with both ends of the grid.
+        at: indices of the initial nodes, increasing, including both ends of the grid.
 
     Attributes:
-        at: (m,) those of now. tensions: (m, c) N of the last pass.
+        at: (m,) indices of the present nodes.
+        tensions: (m, c) N of the last pass.
     """
 
     def __init__(self, path: _Path, at: NDArray[np.int64]) -> None:
         self._path, self.at = path, at
         self.tensions = np.zeros((0, path.floor.size))
-        self._seen: dict[int, tuple[Array, Array, Reduced, Array]] = {}  # position, tensions, equations, loads
+        self._seen: dict[int, tuple[Array, Array, Reduced, Array]] = {}  # configuration, tensions, equations, loads
 
     def pass_through(self, coordinates: Array, rates: Array, accelerations: Array, *, refine: bool) -> None:
-        """Choose tensions for a motion (k, n); where `refine`, between nodes as well, until they are met there."""
+        """Choose tensions for a motion (k, n); with `refine`, add nodes until the interpolation is accurate."""
         self._seen.clear()
         for k in self.at.tolist():
             self._look(k, coordinates, rates, accelerations)
@@ -250,11 +258,11 @@ class _Nodes:
         self.tensions = np.array([self._seen[k][1] for k in self.at.tolist()])
 
     def between(self, values: Array) -> Array:
-        """(k, ...) on the whole grid, of values (m, ...) at the nodes."""
+        """(k, ...) values on the whole grid, interpolated from values (m, ...) at the nodes."""
         return np.ascontiguousarray(_spline(self.at, values)(np.arange(self._path.times.size)))
 
     def inputs_for(self, positions: Array, rates: Array, accelerations: Array) -> Array:
-        """(k, u) for a motion on the grid: what its accelerations are multiplied by is interpolated, not these."""
+        """(k, u) inputs for a motion on the grid. The factors of the accelerations are interpolated, not the inputs."""
         rows: list[NDArray[Any]] = []
         model = self._path.model
         for k in self.at.tolist():
@@ -277,17 +285,17 @@ class _Nodes:
         self._seen[k] = q, tensions, reduced, load - reduced.cables @ tensions
 
     def _rows(self, at: NDArray[np.int64]) -> Array:
-        """(m, c + n) tensions and what is left to the inputs at nodes."""
+        """(m, c + n) tensions and loads left to the inputs, at the nodes."""
         return np.array([np.concatenate((self._seen[k][1], self._seen[k][3])) for k in at.tolist()])
 
 
 def _spline(at: NDArray[np.int64], values: Array) -> BSpline:
-    """Through values (m, ...) at indices (m,) of a grid, quintic or what few of them allow."""
+    """Spline through values (m, ...) at indices (m,) of a grid; quintic, or of lower degree with few nodes."""
     return make_interp_spline(at, values, k=min(5, (len(at) - 1) // 2 * 2 - 1) if len(at) > 2 else 1)
 
 
 def _residual(model: NearRigidModel, plan: StrainPlan, accelerations: Array, at: NDArray[np.int64]) -> float:
-    """What the inputs leave of the equations, midway between some nodes [N m or N]."""
+    """Largest residual of the equations midway between some nodes [N m or N]."""
     middles, worst = (at[1:] + at[:-1]) // 2, 0.0
     for k in middles[np.unique(np.linspace(0, middles.size - 1, SAMPLES).round().astype(np.int64))].tolist():
         reduced = model.reduced(plan.positions[k], plan.rates[k])
@@ -297,7 +305,8 @@ def _residual(model: NearRigidModel, plan: StrainPlan, accelerations: Array, at:
 
 
 def _strains(elastic: Array, damping_time: Array, step: float) -> Array:
-    """Strains (k, c) with strain + damping_time strain' = elastic (k, c), exact for linear pieces, started at rest."""
+    """Strains (k, c) with strain + damping_time strain' = elastic (k, c), from rest; exact for piecewise linear
+    input."""
     strains = elastic.copy()
     for c, time in enumerate(damping_time.tolist()):
         if time <= 0.0:

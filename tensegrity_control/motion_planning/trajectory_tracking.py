@@ -1,14 +1,14 @@
-"""Feedback on a planned motion: inputs of the plan, and gains on what the measured state is away from it.
+"""Feedback on a planned motion: inputs of the plan, plus gains times the deviation of the measured state from it.
 
     u = u_plan + K (x_plan - x),   x = (w, w')
 
-A motion that is braked goes through the same configurations at a pace s' below 1. What inertia asks for shrinks
-with s'^2, so plan and inputs go over into the equilibria along the path, (w_0, u_0), which every plan holds:
+A braked motion passes the same configurations at a pace s' below 1. Inertial loads are proportional to s'^2, so plan
+and inputs change into the equilibria along the path, (w_0, u_0), which every plan contains:
 
     x_plan = (w_0 + s'^2 (w - w_0), s' w'),   u_plan = u_0 + s'^2 (u - u_0)
 
-Where the actuators close impedances of their own, they get the same plan as their positions, rates and efforts, without
-K: nothing that a late state could upset.
+Impedance actuators receive the same plan as positions, rates and efforts, without K, so that a late state has no
+effect.
 """
 
 from __future__ import annotations
@@ -28,16 +28,20 @@ from ..trajectories.time_scaling import Progress
 from .impedance_gains import ImpedanceGains
 
 MAX_DEVIATION = 0.3
-"""rad or m of a coordinate between robot and plan beyond which the linear feedback would do more harm than good."""
+"""rad or m, largest deviation of a coordinate from the plan for which the linear feedback is valid."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrackingPlan:
-    """A motion on a grid of times that begin at 0, one control period apart, with its feedback.
+    """A motion with feedback on a grid of times that begins at 0, with steps of one control period.
 
     Attributes:
-        times: (k,) s. states: (k, 2n) w and w'. inputs: (k, u) N m or N, held until the next time. gains: (k, u, 2n).
-        rest_coordinates, rest_inputs: (k, n) and (k, u), w of the equilibrium there, and what holds it.
+        times: (k,) s.
+        states: (k, 2n) w and w'.
+        inputs: (k, u) N m or N, constant until the next time.
+        gains: (k, u, 2n).
+        rest_coordinates, rest_inputs: (k, n) and (k, u), w of the equilibrium at that point and the inputs that hold
+            it.
         positions: (k, nq) of the whole mechanism.
     """
 
@@ -51,20 +55,21 @@ class TrackingPlan:
 
     @property
     def position(self) -> Array:
-        """(nq,) at the start."""
+        """(nq,) configuration at the start."""
         return np.asarray(self.positions[0])
 
 
 class LinearFeedbackTracker:
-    """Follows a plan, and holds its end.
+    """Follows a plan and holds its end.
 
     Args:
-        model: the model that was planned with. plan: the motion.
+        model: model with which the plan was made.
+        plan: the motion.
 
     Attributes:
-        end: equilibrium in which the plan ends, where it is the map's own; else None.
-        loads: that were announced, and that the plan knows; see `controllers.known_loads`.
-        impedance: gains of the actuators' own loops, where they have some.
+        end: equilibrium at the end of the plan, if the equilibrium map computed it; else None.
+        loads: announced loads that the plan contains; see `controllers.known_loads`.
+        impedance: gains of the actuators' own loops, if they have some.
     """
 
     def __init__(self, model: ReducedModel, plan: TrackingPlan) -> None:
@@ -80,19 +85,19 @@ class LinearFeedbackTracker:
 
     @property
     def duration(self) -> float:
-        """s of the plan."""
+        """s, duration of the plan."""
         return float(self.plan.times[-1])
 
     def command(
         self, progress: Progress, state: RobotState | None = None, shift: tuple[Array, Array] | None = None
     ) -> Array:
-        """(u,) N m or N: the plan's inputs, with feedback where there is a state.
+        """(u,) N m or N: inputs of the plan, with feedback if there is a state.
 
         Args:
-            shift: (2n,) and (u,) on top of the plan's states and inputs.
+            shift: (2n,) and (u,), added to the states and inputs of the plan.
 
         Raises:
-            InfeasibleControlError: the robot is further from its plan than the feedback was made for.
+            InfeasibleControlError: the deviation from the plan exceeds `MAX_DEVIATION`.
         """
         if state is None:
             effort = self.feed_forward(progress.time, progress.pace)
@@ -109,10 +114,13 @@ class LinearFeedbackTracker:
     def effort(
         self, time: float, q: Array, v: Array, pace: float = 1.0, shift: tuple[Array, Array] | None = None
     ) -> Array:
-        """(u,) N m or N within the actuators' limits, to be held for one period.
+        """(u,) N m or N within the limits of the actuators, for one period.
 
         Args:
-            time: s, of the plan. q, v: measured. pace: at which the plan's time runs. shift: see `command`.
+            time: s, of the plan.
+            q, v: measured.
+            pace: rate of the time of the plan.
+            shift: see `command`.
         """
         state, inputs, gain = self._at(time, pace)
         if shift is not None:
@@ -120,16 +128,20 @@ class LinearFeedbackTracker:
         return np.clip(inputs - gain @ (self.model.state(q, v) - state), -self.limits, self.limits)
 
     def distance(self, time: float, q: Array, pace: float = 1.0) -> float:
-        """rad or m, the largest deviation of a coordinate from the plan at a time [s]."""
+        """rad or m, largest deviation of a coordinate from the plan at a time [s]."""
         count = self.model.index.size
         return float(np.max(np.abs(self.model.coordinates_at(q) - self._at(time, pace)[0][:count]), initial=0.0))
 
     def feed_forward(self, time: float, pace: float = 1.0) -> Array:
-        """(u,) N m or N of the plan alone, within the limits: for a period without a state."""
+        """(u,) N m or N of the plan alone, within the limits, for a period without a state."""
         return np.minimum(np.maximum(self._at(time, pace)[1], -self.limits), self.limits)
 
     def prepare(self, gains: ImpedanceGains) -> None:
-        """Be ready for `set_points`, with gains of the actuators' loops. Raises TensegrityError."""
+        """Prepare `set_points`, for gains of the actuators' loops.
+
+        Raises:
+            TensegrityError: the loops of the mechanism cannot close on the plan.
+        """
         plan, model = self.plan, self.model
         index = model.q_drives
         columns = {int(k): n for n, k in enumerate(model.index)}
@@ -145,8 +157,8 @@ class LinearFeedbackTracker:
     def set_points(self, time: float, pace: float = 1.0, age: float = 0.0) -> tuple[Array, Array, Array]:
         """Positions and rates of the actuators (a,) at a time of the plan [s], and efforts (u,), for one period.
 
-        They are for the period that begins when the command acts, `age` s later: positions that move on from here with
-        these rates are where the plan is at its beginning and at its end, whatever it does until then.
+        The period begins when the command acts, `age` s later. Positions that move at these rates from now on agree
+        with the plan at the beginning and at the end of that period.
         """
         begin = time + pace * age
         here = self._at_drives(begin, pace)
@@ -155,13 +167,14 @@ class LinearFeedbackTracker:
         return here - age * rates, rates, self.feed_forward(begin, pace)
 
     def accelerations(self, time: float, pace: float = 1.0) -> Array:
-        """(a,) rad/s² or m/s² of the actuators at a time of the plan [s], as its grid has them; `prepare` first."""
+        """(a,) rad/s² or m/s² of the actuators at a time of the plan [s], by differences on its grid; call `prepare`
+        first."""
         step = self.period
         before, here, after = (self._at_drives(time + each, pace) for each in (-step, 0.0, step))
         return np.asarray(pace**2 * (before - 2.0 * here + after) / step**2)
 
     def _at_drives(self, time: float, pace: float) -> Array:
-        """(a,) rad or m of the plan; `prepare` first."""
+        """(a,) rad or m, actuator positions of the plan; call `prepare` first."""
         assert self._drives is not None
         positions, rest = self._drives
         row = min(max(time / self.period, 0.0), float(len(positions) - 1))
@@ -175,7 +188,7 @@ class LinearFeedbackTracker:
         return np.asarray(result)
 
     def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
-        """Position (nq,) and velocity (nv,) of the mechanism on the plan."""
+        """Configuration (nq,) and velocity (nv,) of the mechanism on the plan."""
         state, _, _ = self._at(time, pace)
         count, last = self.model.index.size, self.plan.times.size - 1
         near = self.plan.positions[min(max(round(time / self.period), 0), last)]
@@ -188,7 +201,7 @@ class LinearFeedbackTracker:
         return self.motion(time, pace)[0][self.model.q_drives], state[: self.model.index.size], inputs
 
     def fade_from(self, q: Array, effort: Array, duration: float) -> None:
-        """Begin at an equilibrium q (nq,) that `effort` (u,) holds, and go over to the plan in `duration` s."""
+        """Start at an equilibrium q (nq,) that `effort` (u,) holds, and change to the plan within `duration` s."""
         self._fade_drives = q[self.model.q_drives]
         offset = self.model.coordinates_at(q) - self.plan.rest_coordinates[0]
         self._fade = (np.concatenate((offset, np.zeros(offset.size))), effort - self.plan.rest_inputs[0], duration)
@@ -220,6 +233,6 @@ class LinearFeedbackTracker:
         return state, inputs, between(plan.gains)
 
     def _fade_left(self, time: float) -> float:
-        """Part of the start that is left at a time [s] of the plan, from 1 to 0."""
+        """Remaining fraction of the initial difference at a time [s] of the plan, from 1 to 0."""
         assert self._fade is not None
         return remaining(time / self._fade[2])

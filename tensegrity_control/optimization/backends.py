@@ -1,7 +1,8 @@
-"""Solvers of others behind the face of `QPSolver`.
+"""External solvers with the interface of `QPSolver`.
 
-`piqp` (proximal interior point) and `osqp` (operator splitting) are sharpened by solving the conditions of optimality
-of the active rows that they found exactly; this is accepted only where it moves the answer little and keeps all signs.
+The results of `piqp` (proximal interior point) and `osqp` (operator splitting) are refined: the optimality conditions
+are solved exactly for the active rows that the solver found. The refined result is accepted only if it is close to the
+original one and all signs are correct.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from .quadratic_program import (
 )
 
 FLOAT = np.dtype(np.float64)
-NOTHING = 1e-9  # below which a violation or a force is rounding
-NEAR = 1e-4  # how far sharpening may move the unknowns, in parts of the largest
+NOTHING = 1e-9  # violation or multiplier below which it is rounding
+NEAR = 1e-4  # largest change of the unknowns by the refinement, relative to the largest unknown
 CORRECTIONS = 10
-EMPTY_ROW = 1e-9  # by which the bounds of a row without entries may exclude zero
-TIED = "tied"  # a quadratic form that leaves the solution open
+EMPTY_ROW = 1e-9  # tolerance of the bounds of a row without entries, which must contain zero
+TIED = "tied"  # the solution is not unique
 DAQP_EQUATION = 5
 DAQP_FLAGS = {1: SOLVED, -1: INFEASIBLE, -2: ITERATION_LIMIT, -4: ITERATION_LIMIT, -5: TIED}
-DAQP_ACCURATE = 1e-11  # error of the condition of optimality, in parts of its terms, that is left as it is
+DAQP_ACCURATE = 1e-11  # relative error of the optimality condition above which a result is refined
 DAQP_SETTINGS = {"primal_tol": 1e-12, "sing_tol": 1e-13, "zero_tol": 1e-13, "eps_prox": 0.0}
 
 
 class _Scaled(NamedTuple):
-    """Arrays of a program in the form of daqp, with columns and rows of size one; bounds of x stand before the rows."""
+    """Arrays of a program in the form of daqp, with columns and rows of norm one; bounds of x come before the rows."""
 
     H: Array  # (n, n)
     f: Array  # (n,)
@@ -46,8 +47,8 @@ class _Scaled(NamedTuple):
     low: Array  # (n + p + r,)
     high: Array  # (n + p + r,)
     column: Array  # (n,) unknowns per scaled unknown
-    row: Array  # (p + r,) size of a row
-    weight: Array  # (p,) of the squared equations in the objective
+    row: Array  # (p + r,) norm of a row
+    weight: Array  # (p,) weights of the squared equations in the objective
 
     @classmethod
     def of(cls, sizes: Sizes) -> _Scaled:
@@ -58,10 +59,10 @@ class _Scaled(NamedTuple):
 
 @allocation_free
 def scale_program(program, kept):  # type: ignore[no-untyped-def]
-    """Write a program into what is `kept`, a `_Scaled`; returns whether all of it is finite (bounds aside).
+    """Write a program into `kept`, a `_Scaled`; returns whether all of it is finite (bounds aside).
 
-    The squared equations join the objective, 1/2 (A x - b)'R (A x - b), which changes no solution and makes the
-    quadratic form definite wherever the solution is unique.
+    The squared equations are added to the objective, 1/2 (A x - b)'R (A x - b). This changes no solution and makes the
+    quadratic form definite if the solution is unique.
     """
     ((H, f, rows, low, high, column, row, weight),) = taken(kept)
     n, p, r = program.q.shape[0], program.b.shape[0], program.c_low.shape[0]
@@ -110,9 +111,10 @@ def scale_program(program, kept):  # type: ignore[no-untyped-def]
 
 @allocation_free
 def unscale_result(program, kept, solution, multipliers, x, y, z, w):  # type: ignore[no-untyped-def]
-    """Unknowns and multipliers of the program from those of the scaled one, whose multipliers have the other sign.
+    """Compute unknowns and multipliers of the program from those of the scaled one, whose multipliers have the opposite
+    sign.
 
-    Returns the largest entry of P x + q - A'y - C'z - w, in parts of the largest term, both of the scaled program.
+    Returns the largest entry of P x + q - A'y - C'z - w relative to its largest term, both of the scaled program.
     """
     n, p, r = x.shape[0], y.shape[0], z.shape[0]
     (scaled,) = taken(kept)
@@ -145,17 +147,18 @@ def unscale_result(program, kept, solution, multipliers, x, y, z, w):  # type: i
     return worst / largest if worst > 0.0 else 0.0
 
 
-# for all solvers: the types of their arrays are the same whatever the sizes, and looking takes longer than solving
+# shared by all solvers: array types do not depend on the sizes, and a lookup takes longer than a solution
 _scale, _unscale = QuickCall(scale_program), QuickCall(unscale_result)
 
 
 class Daqp:
-    """The dual active-set method of `daqp` (Arnstroem, Bemporad, Axehill, 2022), for a few dozen unknowns.
+    """The dual active-set method `daqp` (Arnstroem, Bemporad, Axehill, 2022), for a few dozen unknowns.
 
     Exact up to rounding. Every program starts cold, so a result does not depend on the programs before it.
 
     Args:
-        sizes: of the programs. iteration_limit: changes of the active set before it gives up.
+        sizes: sizes of the programs.
+        iteration_limit: largest number of changes of the active set.
     """
 
     def __init__(self, sizes: Sizes, iteration_limit: int = 1000) -> None:
@@ -167,10 +170,10 @@ class Daqp:
         self._settings = {**DAQP_SETTINGS, "iter_limit": iteration_limit}
         self._sense = np.array([0] * n + [DAQP_EQUATION] * p + [0] * r, dtype=np.intc)
         self._unsolved = np.full(n, np.nan)
-        self._checked: QuadraticProgram | None = None  # nearly always the same arrays, filled anew
+        self._checked: QuadraticProgram | None = None  # nearly always the same arrays with new values
 
     def solve(self, program: QuadraticProgram) -> QPResult:
-        """See `QPSolver`. Where there are many solutions, that of `without_ties`."""
+        """See `QPSolver`. If the solution is not unique, that of `without_ties`."""
         result = self._solve(program)
         if result.status == TIED:
             result = self._solve(without_ties(program))._replace(tie_broken=True)
@@ -197,11 +200,13 @@ class Daqp:
 
 
 class Piqp:
-    """The proximal interior-point solver `piqp`, sharpened; its set-up is kept from program to program.
+    """The proximal interior-point solver `piqp`, with refinement; its set-up is kept between programs.
 
     Args:
-        sizes: of the programs. iteration_limit: iterations before it gives up. sharpen: else its own accuracy of
-            1e-10 has to do, which spares an inverse of the size of the program.
+        sizes: sizes of the programs.
+        iteration_limit: largest number of iterations.
+        sharpen: whether results are refined. Without refinement the accuracy is 1e-10, and an inverse of the size of
+            the program is saved.
     """
 
     def __init__(self, sizes: Sizes, iteration_limit: int = 250, *, sharpen: bool = True) -> None:
@@ -241,10 +246,11 @@ class Piqp:
 
 
 class Osqp:
-    """The operator-splitting solver `osqp`, sharpened; its set-up and last solution are kept.
+    """The operator-splitting solver `osqp`, with refinement; its set-up and last solution are kept.
 
     Args:
-        sizes: of the programs. iteration_limit: iterations before it gives up.
+        sizes: sizes of the programs.
+        iteration_limit: largest number of iterations.
     """
 
     def __init__(self, sizes: Sizes, iteration_limit: int = 50_000) -> None:
@@ -292,10 +298,11 @@ class Osqp:
 
 
 def sharpened(program: QuadraticProgram, raw: QPResult) -> QPResult:
-    """The exact solution for the rows that a solver found active, where it is close and keeps all signs; else `raw`.
+    """Refined result: exact solution for the active rows of a solver, if it is close and all signs are correct; else
+    `raw`.
 
-    Rows that press weakly are hard to tell from rows that are near; a few are put right by their signs. A solver that
-    ran out of iterations close to the solution has solved the program as well.
+    Rows with small multipliers are hard to distinguish from inactive rows near their bounds; a few of them are
+    corrected by their signs. A solver that reached its iteration limit close to the solution counts as successful.
     """
     n, _, r = program.sizes
     rows, forces = np.concatenate((program.C, np.eye(n))), np.concatenate((raw.z, raw.w))
@@ -321,14 +328,14 @@ def sharpened(program: QuadraticProgram, raw: QPResult) -> QPResult:
 def _exact(
     program: QuadraticProgram, rows: Array, bounds: Array, active: NDArray[np.intp], raw: QPResult
 ) -> tuple[Array, Array, Array]:
-    """Unknowns, forces of the equations and of all rows where the active ones are at their bounds."""
+    """Unknowns, multipliers of the equations and of all rows, with the active rows at their bounds."""
     n, p, _ = program.sizes
     border = np.concatenate((program.A, rows[active]))
     system = np.zeros((n + border.shape[0],) * 2)
     system[:n, :n], system[:n, n:], system[n:, :n] = program.P, -border.T, border
     right = np.concatenate((-program.q, program.b, bounds[active]))
     guess = np.concatenate((raw.x, raw.y, np.zeros(active.size)))
-    # A shift makes the inverse exist where rows depend on each other; refinement takes its effect away.
+    # A shift makes the matrix regular if rows are dependent; iterative refinement removes its effect.
     inverse = np.linalg.inv(system + 1e-9 * max(1.0, float(np.max(np.abs(program.P)))) * np.eye(guess.size))
     for _ in range(CORRECTIONS):
         guess = guess + inverse @ (right - system @ guess)

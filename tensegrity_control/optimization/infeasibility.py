@@ -1,12 +1,13 @@
-"""Whether a program really has no solution: a proof, the names of the conditions that clash, or a second opinion.
+"""Check whether a program is infeasible: a proof, the names of the conflicting conditions, or the result of other
+solvers.
 
-By the lemma of Farkas the conditions have no common point exactly where multipliers of their signs exist with
+By Farkas' lemma the conditions have no common point if and only if multipliers with the right signs exist such that
 
     A'y + C'z + w = 0    and    b'y + (bounds of C)'z + (bounds of x)'w > 0.
 
-In the null space of the equations z and w are the solution of a non-negative least squares problem (Lawson and Hanson,
-Solving Least Squares Problems, 1974, chapter 23). It has as few of them as possible: without any one of the
-inequalities that it weighs, the other conditions have a common point.
+In the null space of the equations z and w solve a non-negative least-squares problem (Lawson and Hanson, Solving Least
+Squares Problems, 1974, chapter 23). The number of non-zero multipliers is minimal: without any one of the inequalities
+with a multiplier, the other conditions have a common point.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ROUNDING = 1e-9  # part of the largest weight that counts as none
 
 
 class Infeasibility(NamedTuple):
-    """Multipliers y (p,), z (r,), w (n,) of conditions that clash; zero for those that take no part."""
+    """Multipliers y (p,), z (r,), w (n,) of conflicting conditions; zero for all others."""
 
     y: Array
     z: Array
@@ -38,7 +39,7 @@ class Infeasibility(NamedTuple):
 
 
 def prove_infeasible(program: QuadraticProgram) -> Infeasibility | None:
-    """Multipliers that prove that a program has no solution; None where there are none."""
+    """Multipliers that prove that a program is infeasible; None if there are none."""
     n, p, r = program.sizes
     reduction = Reduction(program.sizes)
     y = np.zeros(p)
@@ -55,7 +56,8 @@ def prove_infeasible(program: QuadraticProgram) -> Infeasibility | None:
 
 
 def second_opinion(program: QuadraticProgram) -> QPResult | None:
-    """Solution by other methods, for a program that a solver failed at without a proof; None where they fail, too."""
+    """Solution by other methods, for a program that a solver failed to solve without a proof; None if they fail as
+    well."""
     for solver in (NullSpaceSolver(DEFAULT_SOLVER, program.sizes), make_solver("piqp", program.sizes)):
         result = solver.solve(program)
         if result.status == SOLVED and equation_error(program, result.x)[1] <= FEASIBLE:
@@ -64,19 +66,22 @@ def second_opinion(program: QuadraticProgram) -> QPResult | None:
 
 
 class CheckedSolver:
-    """Solver by name whose failures are checked: a program is infeasible where that is proved, else solved otherwise.
+    """Solver by name with checked failures: a program is infeasible only with a proof; otherwise other solvers are
+    tried.
 
-    daqp takes programs for infeasible whose conditions leave hardly more than a point.
+    daqp reports programs as infeasible if their feasible set is hardly more than a point.
 
     Args:
-        name: one of `solvers.SOLVERS`. sizes: of the programs. stock: of solvers to take it from.
+        name: one of `solvers.SOLVERS`.
+        sizes: sizes of the programs.
+        stock: stock of solvers from which it is taken.
     """
 
     def __init__(self, name: str, sizes: Sizes, stock: SolverStock | None = None) -> None:
         self._solver = (stock or SolverStock()).solver(name, sizes)
 
     def solve(self, program: QuadraticProgram) -> QPResult:
-        """See `QPSolver`; "infeasible" is proved."""
+        """See `QPSolver`; the status "infeasible" is proved."""
         result = self._solver.solve(program)
         if result.status == SOLVED:
             return result
@@ -89,7 +94,8 @@ class CheckedSolver:
 
 
 def _contradiction(rows: Array, low: Array, high: Array) -> Array | None:
-    """Forces (m,) of rows (m, k) that add up to nothing, while their bounds so weighed ask for more; None without."""
+    """Multipliers (m,) of rows (m, k) whose weighted sum is zero while the weighted bounds are positive; None
+    without."""
     sides, per_side = np.empty(2 * low.size, dtype=np.int64), np.empty(2 * low.size)
     system = np.zeros((rows.shape[1] + 1, 2 * low.size))
     count, largest, finite = contradiction_system(rows, low, high, system, sides, per_side)
@@ -111,7 +117,7 @@ def _contradiction(rows: Array, low: Array, high: Array) -> Array | None:
 
 @compiled
 def contradiction_system(rows, low, high, system, sides, per_side):  # type: ignore[no-untyped-def]
-    """Write the bounded sides of rows made unit into columns (k + 1,), bounds last.
+    """Write the bounded sides of normalised rows into columns (k + 1,), bounds last.
 
     Returns their number, the largest bound, and whether all is finite.
     """
@@ -135,7 +141,8 @@ def contradiction_system(rows, low, high, system, sides, per_side):  # type: ign
 
 
 def clashing_names(problem: InputProblem, proof: Infeasibility) -> tuple[str, ...]:
-    """Names of the unknowns, rows and tracked directions that a proof weighs; rounding weighs nothing."""
+    """Names of the unknowns, rows and tracked directions with multipliers in a proof; multipliers by rounding are
+    ignored."""
     unknowns = [name for name, weight in zip(problem.all_names, proof.w, strict=True) if weight]
     rows = [name for name, weight in zip(problem.row_names, proof.z, strict=True) if weight]
     directions = np.asarray(problem.tracking_directions)

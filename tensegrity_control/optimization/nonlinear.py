@@ -1,4 +1,4 @@
-"""Inputs of least objective where the objective is not quadratic (000 section 2.2.1), by SciPy."""
+"""Inputs that minimise an objective that is not quadratic (000, section 2.2.1), by SciPy."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .input_optimizer import InputOptimizer
 from .quadratic_program import ITERATION_LIMIT, NUMERICAL, SOLVED, equation_error
 
 TOLERANCES = {"SLSQP": (1e-14, 1e-11, 1e-8), "trust-constr": (1e-12,)}
-"""Tolerances by method, tried one after the other from the point reached: where rounding hides a further descent, SLSQP
-fails at a fine tolerance although it stands at the optimum, and a coarser one then confirms it."""
+"""Tolerances by method, tried in order from the point reached so far. With a fine tolerance SLSQP may fail at the
+optimum, when rounding hides further descent; a coarser tolerance then confirms the optimum."""
 MAX_ITERATIONS = 1000
 METHODS = tuple(TOLERANCES)
 
@@ -27,18 +27,19 @@ def solve_nonlinear(
     start: Array | None = None,
     method: str = "SLSQP",
 ) -> InputSolution:
-    """Inputs of least objective under the conditions of a problem: 000 (2.2.1)-(2.2.3), the general form.
+    """Inputs that minimise an objective under the conditions of a problem: 000 (2.2.1)-(2.2.3), the general form.
 
     Works in the null space of the equations, which therefore hold exactly.
 
     Args:
-        objective: of all unknowns (n,), inputs first; the problem's own objective is left aside.
-        gradient: (n,) of it; differences where None.
-        start: (n,) unknowns to start from; the solution of the problem itself where None.
+        objective: function of all unknowns (n,), inputs first; the problem's own objective is ignored.
+        gradient: its gradient (n,); None for finite differences.
+        start: (n,) initial unknowns; None for the solution of the problem itself.
         method: "SLSQP" or "trust-constr" of scipy.optimize.minimize.
 
     Raises:
-        TensegrityError: an unknown method. InfeasibleControlError: see `InputOptimizer`.
+        TensegrityError: the method is unknown.
+        InfeasibleControlError: see `InputOptimizer`.
     """
     from scipy.linalg import null_space
     from scipy.optimize import LinearConstraint, minimize

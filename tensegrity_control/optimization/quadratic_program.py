@@ -57,7 +57,7 @@ class Sizes(NamedTuple):
 
 
 class QuadraticProgram(NamedTuple):
-    """The arrays of a program, C-contiguous. Bounds may be infinite; everything else is finite."""
+    """Arrays of a program, C-contiguous. Bounds may be infinite; all other entries are finite."""
 
     P: Array
     q: Array
@@ -74,7 +74,7 @@ class QuadraticProgram(NamedTuple):
         cls, objective: Objective, equations: Equations | None = None, rows: Rows | None = None,
         bounds: Bounds | None = None,
     ) -> QuadraticProgram:  # fmt: skip
-        """The program of an objective and of those conditions that there are."""
+        """Program of an objective and optional conditions."""
         n = objective.q.size
         equations = equations or Equations(np.zeros((0, n)), np.zeros(0))
         rows = rows or Rows(np.zeros((0, n)), np.zeros(0), np.zeros(0))
@@ -90,7 +90,7 @@ class QuadraticProgram(NamedTuple):
 class QPResult(NamedTuple):
     """Result of a solver: status (see `SOLVED`), unknowns x (n,), multipliers y (p,), z (r,), w (n,), iterations.
 
-    Where `tie_broken`, the program has many solutions; x is the one with the smallest unknowns (`without_ties`).
+    With `tie_broken` the program has many solutions; x is the one with the smallest unknowns (`without_ties`).
     """
 
     status: str
@@ -106,11 +106,11 @@ class QPSolver(Protocol):
     """Solver of programs of one size."""
 
     def solve(self, program: QuadraticProgram) -> QPResult:
-        """Result for a program of the solver's sizes; its arrays belong to the caller."""
+        """Result for a program of the sizes of the solver; the caller owns its arrays."""
 
 
 def without_ties(program: QuadraticProgram) -> QuadraticProgram:
-    """The program with a slight cost of large unknowns, each in the unit in which the equations feel it."""
+    """The program with a small cost of large unknowns, each scaled by its effect in the equations."""
     P = program.P.copy()
     add_tie_weights(program.A, P)
     return program._replace(P=P)
@@ -118,7 +118,7 @@ def without_ties(program: QuadraticProgram) -> QuadraticProgram:
 
 @compiled
 def add_tie_weights(A, P):  # type: ignore[no-untyped-def]
-    """Add TIE_WEIGHT, in parts of the largest entry of P's diagonal, to the diagonal of P."""
+    """Add TIE_WEIGHT times the largest diagonal entry of P to the diagonal of P."""
     p, n = A.shape
     heaviest, felt = 0.0, np.zeros(n)
     for i in range(n):
@@ -136,7 +136,7 @@ def add_tie_weights(A, P):  # type: ignore[no-untyped-def]
 
 @compiled
 def equation_error(program, x):  # type: ignore[no-untyped-def]
-    """Largest error |A x - b| of an equation, and the largest in parts of the equation's largest term."""
+    """Largest error |A x - b| of an equation, and the largest error relative to the largest term of its equation."""
     absolute, relative = 0.0, 0.0
     for i in range(x.shape[0]):
         if not np.isfinite(x[i]):

@@ -1,12 +1,12 @@
-"""Relaxation of control problems without a solution, by priority.
+"""Relaxation of infeasible control problems, by priority.
 
-Tracking is given up first, as little as possible along its directions T,
+Tracking is relaxed first, as little as possible along its directions T,
 
     min 1/2 |V t|^2    s.t.    A x = b + T t,  floors and limits
 
-and where that is not enough, the floors are lowered first, as little as possible; limits are never broken. Where the
-directions T cannot restore the equations within the limits, the equations themselves are met in the sense of least
-squares.
+If that is not sufficient, the floors are first lowered as little as possible; limits are never violated. If the
+directions T cannot restore the equations within the limits, the equations themselves are solved in the least-squares
+sense.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from .quadratic_program import (
 )
 from .solvers import DEFAULT_SOLVER, SolverStock
 
-EQUATION_WEIGHT = 1e3  # of an equation beside tracking, where neither can hold
-NEGLIGIBLE = 1e-9  # change of an equation, floor or tracked direction that counts as none, in their units
-PROXIMAL_WEIGHT = 10.0  # of a step beside the weight that breaks ties; more is steadier, and takes more steps
-PROXIMAL_STEPS = 4  # at most, until unknowns that nothing weighs stay where they are
+EQUATION_WEIGHT = 1e3  # weight of an equation relative to tracking, if both are relaxed
+NEGLIGIBLE = 1e-9  # negligible change of an equation, floor or tracked direction, in their units
+PROXIMAL_WEIGHT = 10.0  # weight of a step relative to the weight that breaks ties; a larger one needs more steps
+PROXIMAL_STEPS = 4  # largest number of steps until unknowns without a weight remain constant
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Unknowns x (n,) of a relaxed problem, what was given up, and the word for how."""
+    """Unknowns x (n,) of a relaxed problem, the relaxed items, the kind of relaxation, and the largest residual."""
 
     x: Array
     relaxed: tuple[Relaxed, ...]
@@ -50,13 +50,13 @@ class Answer:
 
 
 def relax(problem: InputProblem, stock: SolverStock | None = None) -> Answer:
-    """The least relaxation of a problem that has no solution, in the order of the module.
+    """Smallest relaxation of an infeasible problem, in the order given in the module.
 
     Args:
-        stock: of solvers, where some are kept from one problem to the next.
+        stock: stock of solvers that are kept between problems.
 
     Raises:
-        InfeasibleControlError: rows of priority "limit" contradict the limits of the inputs; names them.
+        InfeasibleControlError: rows of priority "limit" contradict the limits of the inputs; the message names them.
     """
     program, stock = problem.program, stock or SolverStock()
     for T, V in _directions(problem):
@@ -77,7 +77,7 @@ def relax(problem: InputProblem, stock: SolverStock | None = None) -> Answer:
 
 
 def _directions(problem: InputProblem) -> Iterator[tuple[Array, Array]]:
-    """Directions T and weights V of what may be given up: tracking alone, then the equations as well."""
+    """Directions T and weights V of the possible relaxations: tracking alone, then the equations as well."""
     T, V = np.asarray(problem.tracking_directions), np.asarray(problem.tracking_weights)
     yield T, V
     size = np.linalg.norm(problem.program.A, axis=1)
@@ -86,7 +86,7 @@ def _directions(problem: InputProblem) -> Iterator[tuple[Array, Array]]:
 
 
 def hold(problem: InputProblem) -> Answer:
-    """The preferred inputs within their limits; tracking is lost as far as it must be."""
+    """The preferred inputs within their limits; tracking is relaxed as far as necessary."""
     program, T = problem.program, np.asarray(problem.tracking_directions)
     free = () if problem.free is None else np.asarray(problem.free.preferred)
     x = np.clip(np.concatenate((np.asarray(problem.preferred), free)), program.x_low, program.x_high)
@@ -95,13 +95,13 @@ def hold(problem: InputProblem) -> Answer:
 
 
 def _least_loss(program: QuadraticProgram, T: Array, V: Array, stock: SolverStock) -> tuple[Array, Array] | None:
-    """The best unknowns x (n,) at the least loss of tracking t; None where no loss of tracking is enough."""
+    """The best unknowns x (n,) with the smallest loss of tracking t; None if no loss of tracking is sufficient."""
     n = program.q.size
     result = _settled(_with_losses(program, T, V), stock)
     if result.status != SOLVED:
         return None
     x, loss = result.x[:n], result.x[n:]
-    # A solution is possible by definition, else rounding would forbid the second step on the edge of the possible.
+    # x is defined as feasible; otherwise rounding could make the second step infeasible at the border.
     rows = program.C @ x
     possible = program._replace(
         b=program.A @ x, c_low=np.minimum(program.c_low, rows), c_high=np.maximum(program.c_high, rows)
@@ -111,7 +111,7 @@ def _least_loss(program: QuadraticProgram, T: Array, V: Array, stock: SolverStoc
 
 
 def _settled(program: QuadraticProgram, stock: SolverStock) -> QPResult:
-    """Solution of a program that leaves unknowns open, by proximal steps that let these hardly move."""
+    """Solution of a program with undetermined unknowns, by proximal steps that keep these nearly constant."""
     solver = CheckedSolver(DEFAULT_SOLVER, program.sizes, stock)
     light = PROXIMAL_WEIGHT * np.diag(without_ties(program).P - program.P)
     eased, x = program._replace(P=program.P + np.diag(light)), np.zeros(program.q.size)
@@ -124,9 +124,10 @@ def _settled(program: QuadraticProgram, stock: SolverStock) -> QPResult:
 
 
 def _restored(problem: InputProblem, T: Array, x: Array, loss: Array) -> tuple[Array, Array]:
-    """Equations met to rounding by the least change of free unknowns and losses; the inputs keep their limits.
+    """Satisfy the equations to rounding by the smallest change of free unknowns and losses; the inputs keep their
+    limits.
 
-    Where floors were lowered to the very edge of what is possible, the active rows are all but dependent.
+    If floors were lowered to the border of feasibility, the active rows are almost dependent.
     """
     program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
     error = program.b + T @ loss - program.A @ x
@@ -141,7 +142,7 @@ def _restored(problem: InputProblem, T: Array, x: Array, loss: Array) -> tuple[A
 
 
 def _with_losses(program: QuadraticProgram, T: Array, V: Array) -> QuadraticProgram:
-    """The program with the losses t of tracking as further unknowns, whose squares alone count."""
+    """The program with the losses t of tracking as additional unknowns; the objective contains only their squares."""
     n, p, r = program.sizes
     wide = n + V.size
     P, A, C = np.zeros((wide, wide)), np.empty((p, wide)), np.zeros((r, wide))
@@ -152,20 +153,20 @@ def _with_losses(program: QuadraticProgram, T: Array, V: Array) -> QuadraticProg
 
 
 def _wider(bounds: Bounds, more: int) -> Bounds:
-    """Bounds with further unknowns that have none."""
+    """Bounds with additional unknowns that are unbounded."""
     return Bounds(
         np.concatenate((bounds.lower, np.full(more, -np.inf))), np.concatenate((bounds.upper, np.full(more, np.inf)))
     )
 
 
 def _with_lowered_floors(problem: InputProblem, T: Array, V: Array, stock: SolverStock) -> QuadraticProgram | None:
-    """The program with its floors lowered as little as possible, in parts of their size; None without any floor."""
+    """The program with its floors lowered as little as possible, relative to their size; None without floors."""
     program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
     n = program.q.size
     of_rows = problem.rows is not None and problem.rows.priority == "floor"
     of_free = problem.free is not None and problem.free.priority == "floor"
     r = program.c_low.size if of_rows else 0
-    first = inputs if of_free else n  # of the unknowns whose bounds are floors
+    first = inputs if of_free else n  # first unknown with floors as bounds
     floors = Rows(
         np.vstack((program.C[:r], np.eye(n)[first:])),
         np.concatenate((program.c_low[:r], program.x_low[first:])),
@@ -207,14 +208,14 @@ def _with_lowered_floors(problem: InputProblem, T: Array, V: Array, stock: Solve
 
 
 def _unit(lower: Array, upper: Array) -> Array:
-    """Size of the bounds of each row; one where they are zero or infinite."""
+    """Size of the bounds of each row; one if they are zero or infinite."""
     bounds = np.abs(np.stack((lower, upper)))
     size = np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0)
     return np.where(size > 0.0, size, 1.0)
 
 
 def _report(problem: InputProblem, x: Array, moved: Array, loss: Array) -> Answer:
-    """What is given up at x, where the equations' right sides moved by `moved`, compared with the problem as asked."""
+    """Relaxed items at x, with right sides of the equations changed by `moved`, compared with the original problem."""
     program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
     tracked = tuple(problem.tracked)  # type: ignore[arg-type]
     lost = zip(tracked, loss, strict=False)

@@ -1,12 +1,15 @@
-"""A smooth path through the equilibria of the inverse kinematics, with the pose of every point on it.
+"""A smooth path through the equilibria of the inverse kinematics, with the pose at every point.
 
-Actuator positions follow a monotone cubic (C1, no overshoot between two equilibria, so limits kept there are kept in
-between) over the path parameter, which runs from 0 to 1 in proportion to the time that the slowest actuator needs at
-its full rate. Poses follow cubic Hermite pieces from the poses at the equilibria and their exact rates J dd/ds; each
-rotation piece runs in the rotation vector from its own start, r, with dr/ds = J_l(r)^-1 w. Where that differs from the
-equilibrium in the middle of a piece by more than the map's `path_tolerance`, the piece is halved. Where a tendon would
-go slack or below its minimum tension, because the cubic leaves the straight line between two equilibria, the cubic gets
-further equilibria on that line.
+Actuator positions are a monotone cubic (C1, without overshoot between two equilibria, so that limits kept at equilibria
+are kept in between) of the path parameter. The parameter runs from 0 to 1 in proportion to the time that the slowest
+actuator needs at its rate limit.
+
+Poses are cubic Hermite pieces from the poses at the equilibria and their exact derivatives J dd/ds. Each rotation piece
+interpolates the rotation vector r from its own start, with dr/ds = J_l(r)^-1 w. If a piece differs from the equilibrium
+at its middle by more than the `path_tolerance` of the map, it is halved.
+
+Between two equilibria the cubic deviates from the straight line. If a tendon would become slack or fall below its
+minimum tension there, equilibria on that line are added.
 """
 
 from __future__ import annotations
@@ -36,27 +39,27 @@ from ..tension_floor import TOLERANCE as FLOOR_TOLERANCE
 from ..trajectories.splines import PiecewisePolynomial
 
 SPACING = 0.02
-"""Of the path parameter; equilibria closer to a neighbour are left out, those to keep excepted."""
+"""Smallest distance of equilibria in the path parameter; nearer ones are left out, except those to keep."""
 SMALLEST_PIECE = 1e-3
-"""Of the path parameter; shorter pieces are not halved any more."""
+"""Length in the path parameter below which pieces are not halved any more."""
 
 
 class EquilibriumPath:
     """Actuator positions and poses along a path of equilibria.
 
     Args:
-        equilibria: map that made the path.
+        equilibria: map that computed the path.
         path: at least one equilibrium; the path passes exactly through the first, the last and those to keep.
-        keep: indices of equilibria to pass through, in order.
+        keep: indices of equilibria through which the path passes, in order.
 
     Attributes:
-        span: s, the time that the path takes when the slowest actuator always runs at its full rate.
-        parameters: (k,) path parameter of the equilibria that have been solved, `equilibria_on_it`.
+        span: s, duration of the path with the slowest actuator always at its rate limit.
+        parameters: (k,) path parameters of the solved equilibria, `equilibria_on_it`.
         parameters_of_path: parameter of each equilibrium of the argument `path`.
 
     Raises:
-        TensegrityError: a point between two equilibria has no stable one, or a tendon goes slack there, or below its
-            minimum tension, although the interpolation was refined.
+        TensegrityError: a point between two equilibria has no stable equilibrium, or a tendon is slack or below its
+            minimum tension there in spite of refinement.
     """
 
     def __init__(self, equilibria: EquilibriumMap[Any], path: Sequence[Any], keep: Sequence[int] = ()) -> None:
@@ -79,7 +82,7 @@ class EquilibriumPath:
     # -- values ---------------------------------------------------------------------------------------------------
 
     def positions(self, parameter: float) -> Array:
-        """(a,) m or rad; at 0 and 1 bit for bit those of the first and the last equilibrium."""
+        """(a,) m or rad; at 0 and 1 exactly those of the first and the last equilibrium."""
         if self._is_end(parameter):
             return self._ends[0] if parameter < 1.0 else self._ends[1]
         return self._positions.sample(parameter)[0]
@@ -102,12 +105,12 @@ class EquilibriumPath:
         if self.span <= 0.0:
             return np.zeros(6)
         value, slope, _ = self._poses.sample(min(max(parameter, 0.0), 1.0))
-        # The left Jacobian is the inverse of the matrix that takes w to dr; the pieces are short, so it always exists.
+        # The left Jacobian is the inverse of the matrix from w to dr; it exists, since the pieces are short.
         slope[3:] = np.linalg.solve(rotation_error_rate(-value[3:]), slope[3:])
         return slope
 
     def position_slopes(self, parameters: Array) -> tuple[Array, Array]:
-        """(k, a) m or rad per unit of the path parameter, and per square of it, at parameters (k,)."""
+        """(k, a) first and second derivative of the positions [m or rad] by the path parameter, at parameters (k,)."""
         if self.span <= 0.0:
             none = np.zeros((len(parameters), self._rates.size))
             return none, none
@@ -115,7 +118,8 @@ class EquilibriumPath:
         return self._positions.value(inside, 1), self._positions.value(inside, 2)
 
     def largest_rate(self, parameters: Array, rates: Array) -> tuple[float, int]:
-        """Largest actuator speed over its limit, for path parameters and their rates (k,) 1/s; and the actuator."""
+        """Largest ratio of an actuator speed to its limit, for path parameters and their rates (k,) 1/s; and the
+        actuator."""
         if self.span <= 0.0:
             return 0.0, 0
         slopes = self._positions.value(np.clip(parameters, 0.0, 1.0), 1)
@@ -124,7 +128,8 @@ class EquilibriumPath:
         return float(used[:, worst].max()), worst
 
     def motor_use(self, parameters: Array, rates: Array) -> MotorUse:
-        """What path parameters and their rates (k,) 1/s ask of the motors, which hold the equilibria meanwhile."""
+        """Use of the motors for path parameters and their rates (k,) 1/s, including the efforts that hold the
+        equilibria."""
         limits = MotorLimits(self.robot.actuators)
         if self.span <= 0.0 or not limits.any_motor:
             return limits.use(np.zeros((1, self._rates.size)))
@@ -134,11 +139,11 @@ class EquilibriumPath:
         return limits.use(self._positions.value(inside, 1) * np.asarray(rates)[:, None], efforts)
 
     def slowest_period(self) -> float:
-        """s, of the small oscillations about the equilibria at both ends."""
+        """s, slowest period of small oscillations about the equilibria at both ends."""
         return max(self.equilibria.slowest_period(each) for each in (self.first, self.last))
 
     def equilibrium(self, parameter: float) -> Any:
-        """The equilibrium for exactly `positions(parameter)`, solved anew between those of the path."""
+        """Equilibrium for exactly `positions(parameter)`; solved if it is between those of the path."""
         if self._is_end(parameter):
             return self.first if parameter < 1.0 else self.last
         nearest = self.equilibria_on_it[int(np.argmin(np.abs(self.parameters - parameter)))]
@@ -157,7 +162,8 @@ class EquilibriumPath:
         return self._turns[min(max(bisect_right(self._knots, parameter) - 1, 0), len(self._turns) - 1)]
 
     def _spaced(self, anchors: list[int]) -> list[int]:
-        """Indices of the equilibria that the path passes through: the anchors, and others with space around them."""
+        """Indices of the equilibria on the path: the anchors, and others with sufficient distance from their
+        neighbours."""
         parameters, kept = self.parameters_of_path, [0]
         for begin, end in pairwise(anchors):
             for k in range(begin + 1, end):
@@ -194,9 +200,9 @@ class EquilibriumPath:
     def _with_middles(
         self, parameters: Array, positions: Array, path: list[Any], pieces: list[int]
     ) -> tuple[Array, Array, list[Any]]:
-        """The same knots with one more in the middle of some pieces, on the straight line between its two equilibria.
+        """The same knots with one more in the middle of some pieces, on the straight line between the two equilibria.
 
-        The cubic is too far from that line there: its tendons would go slack, or below their floor.
+        The cubic is too far from that line there: tendons would become slack, or fall below their floors.
         """
         ends = np.array(pieces) + 1
         middles = 0.5 * (positions[ends - 1] + positions[ends])
@@ -207,11 +213,12 @@ class EquilibriumPath:
         return np.insert(parameters, ends, halfway), np.insert(positions, ends, middles, axis=0), path
 
     def _motion(self, parameter: float, equilibrium: Any) -> Array:
-        """(6,) rate of the pose per unit of the path parameter."""
+        """(6,) derivative of the pose by the path parameter."""
         return np.asarray(self.equilibria.pose_jacobian(equilibrium) @ self.position_rates(parameter))
 
     def _halved(self, before: tuple[Any, ...], after: tuple[Any, ...]) -> list[tuple[Any, Any, Array]]:
-        """Pieces between two knots (parameter, equilibrium, motion) whose poses are near those of equilibria."""
+        """Pieces between two knots (parameter, equilibrium, motion) whose poses agree with equilibria within the
+        tolerance."""
         piece, tolerance = _pose_piece(before, after), self.equilibria.path_tolerance
         if tolerance is None:
             return [(before, after, piece)]
@@ -222,13 +229,13 @@ class EquilibriumPath:
         value = np.array([(middle - before[0]) ** k for k in (3, 2, 1, 0)]) @ piece
         turn = matrix_from_vector(value[3:]) @ matrix_from_quaternion(before[1].pose[1])
         error = pose_error((value[:3], quaternion_from_matrix(turn)), equilibrium.pose)
-        # the error of a cubic falls with the fourth power of its length
+        # the error of a cubic is proportional to the fourth power of its length
         if np.max(np.abs(error)) <= 2.0**4 * tolerance or after[0] - before[0] < SMALLEST_PIECE:
             return [(before, knot, _pose_piece(before, knot)), (knot, after, _pose_piece(knot, after))]
         return self._halved(before, knot) + self._halved(knot, after)
 
     def _check_floors(self, equilibrium: Any, before: Any, after: Any) -> None:
-        """Raise TensegrityError where a tendon falls below its floor between two equilibria that keep it."""
+        """Raise TensegrityError if a tendon falls below its floor between two equilibria that keep it."""
         floors = self._floors
         if not any(floors.values()):
             return
@@ -243,7 +250,7 @@ class EquilibriumPath:
 
 
 def _pose_piece(before: tuple[Any, ...], after: tuple[Any, ...]) -> Array:
-    """(4, 6) coefficients, the cube first, of position and rotation vector between two knots."""
+    """(4, 6) coefficients of position and rotation vector between two knots, the cubic ones first."""
     (begin, first, first_motion), (end, last, last_motion) = before, after
     turn = rotation_vector(matrix_from_quaternion(last.pose[1]) @ matrix_from_quaternion(first.pose[1]).T)
     values = np.concatenate((first.pose[0], np.zeros(3))), np.concatenate((last.pose[0], turn))

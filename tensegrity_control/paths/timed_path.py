@@ -1,4 +1,4 @@
-"""A path of equilibria walked in time: the plan of controllers by actuator positions."""
+"""A path of equilibria with a time law: the plan of controllers by actuator positions."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ from ..trajectories.time_scaling import Progress, TimeLaw, Waypoints
 from .equilibrium_path import EquilibriumPath
 
 SAMPLES = 201
-"""Points of a time law at which rates and tensions are compared with their limits."""
+"""Number of points of a time law at which rates and tensions are compared with their limits."""
 VIBRATION, BRAKED = 2.0, 4.0
-"""How much more than at rest a load does that comes at once, and one that comes and goes at once."""
+"""Dynamic load factors: of a load that is applied suddenly, and of a load that is applied and removed suddenly."""
 LEAST_MARGIN = 0.05
-"""Part of a tension by which it may fall where it rests at its floor already."""
+"""Fraction of a tension by which it may fall if it is at its floor at rest."""
 
 
 class TimedPath:
     """A path with a time law; it is followed without feedback.
 
     Args:
-        path: of equilibria. law: path parameter over time.
+        path: path of equilibria.
+        law: path parameter over time.
 
     Attributes:
-        duration: s. loads: that were announced, and that it knows; see `controllers.known_loads`.
+        duration: s.
+        loads: announced loads that the path contains; see `controllers.known_loads`.
     """
 
     def __init__(self, path: EquilibriumPath, law: TimeLaw) -> None:
@@ -47,12 +49,12 @@ class TimedPath:
         return parameter, progress.pace * rate
 
     def reference(self, progress: Progress) -> Reference:
-        """Pose and twist of the output."""
+        """Pose and twist of the output at the progress of a clock."""
         parameter, rate = self.at(progress)
         return Reference(self.path.pose(parameter), rate * self.path.pose_rates(parameter))
 
     def command(self, progress: Progress, state: RobotState | None = None) -> Array:
-        """(a,) m or rad."""
+        """(a,) m or rad, positions of the actuators."""
         return self.path.positions(self.at(progress)[0])
 
     def rates(self, progress: Progress) -> Array:
@@ -61,17 +63,17 @@ class TimedPath:
         return np.asarray(rate * self.path.position_rates(parameter))
 
     def equilibrium(self, time: float) -> Any:
-        """The equilibrium at a time [s] of the law, solved anew between those of the path."""
+        """Equilibrium at a time [s] of the law; solved if it is between those of the path."""
         return self.path.equilibrium(self.law.at(time)[0])
 
 
 def shortest_duration(path: EquilibriumPath, law: type[Any]) -> tuple[float, int]:
-    """Shortest duration [s] of a time law that keeps all rate limits, and the index of the actuator that sets it."""
+    """Shortest duration [s] of a time law that keeps all rate limits, and the index of the limiting actuator."""
     return path.largest_rate(*_of_one_second(law))
 
 
 def motor_duration(path: EquilibriumPath, law: type[Any]) -> MotorUse:
-    """The motor that sets the shortest duration [s] of a time law, its `factor`.
+    """The motor that limits the duration of a time law; its `factor` is the shortest duration [s].
 
     Raises:
         InfeasibleControlError: a motor stalls.
@@ -89,11 +91,14 @@ def _of_one_second(law: type[Any]) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class TensionMargin:
-    """What a motion along a path may do to tensions.
+    """Effect of a motion along a path on the tensions.
 
     Attributes:
-        stretch: factor by which its duration must grow so that no tension falls below its floor; 1 or less: enough.
-        tendon: that needs it. lowest: N that this one may fall to as the motion is. floor: N.
+        stretch: factor by which the duration must increase so that no tension falls below its floor; 1 or less: the
+            duration is sufficient.
+        tendon: tendon that determines the factor.
+        lowest: N, bound of its lowest tension with the present duration.
+        floor: N, its tension floor.
     """
 
     stretch: float
@@ -103,10 +108,12 @@ class TensionMargin:
 
 
 class Passed:
-    """Equilibria that a motion passes, with the actuators' positions in between, for `tension_margin`.
+    """Equilibria along a motion, with interpolated actuator positions, for `tension_margin`.
 
     Args:
-        equilibria: map that made them. passed: two or more. parameters: (k,) of them, increasing from 0 to 1.
+        equilibria: map that solved them.
+        passed: two or more equilibria.
+        parameters: (k,) path parameters of them, increasing from 0 to 1.
     """
 
     def __init__(self, equilibria: EquilibriumMap[Any], passed: Sequence[Any], parameters: Array) -> None:
@@ -115,27 +122,32 @@ class Passed:
         self._positions = PchipInterpolator(parameters, [equilibria.positions(each) for each in passed])
 
     def position_slopes(self, parameters: Array) -> tuple[Array, Array]:
-        """(k, a) m or rad per unit of the parameter, and per square of it."""
+        """(k, a) first and second derivative of the actuator positions [m or rad] by the path parameter."""
         return np.asarray(self._positions(parameters, 1)), np.asarray(self._positions(parameters, 2))
 
 
 def tension_margin(
     path: EquilibriumPath | Passed, law: TimeLaw, period: float, lead: float, timing: float = 0.0
 ) -> TensionMargin:
-    """What a motion does to the tensions of the equilibria that it passes.
+    """Bound of the effect of a motion on the tensions of the equilibria along it.
 
-    Two things take from them. The masses have to be carried along, which takes a = dT/dp'' (p_s s'' + p_ss s'^2), and
-    the vibration that this excites as much again: a load that comes at once does to an undamped oscillator twice what
-    it does at rest. And commands may be late. Actuators that stay where they are commanded go on in steps of p' T,
-    which the tendons feel before the masses follow, b = |dT/dp| p' T; those that move on by themselves brake at last,
-    which begins and ends at once, b = 4 |dT/dp''| p' / (2 lead). The larger one counts. Set points that are made for
-    the time at which they act, and move on at their rate, are p'' d^2 / 2 off where that time is d off, which the
-    tendons feel before the masses follow, too: a grows by |dT/dp p''| d^2 / 2. With a duration that is f times as long
-    it is a / f^2 + b / f.
+    Two effects reduce tensions: inertia and late commands.
+
+    Inertia of the moving masses changes tensions by dT/dp'' (p_s s'' + p_ss s'^2). The vibration that this excites
+    doubles the change, since a sudden load on an undamped oscillator has twice its static effect; the sum is a.
+
+    With late commands there are two cases, and the larger effect counts as b. Actuators that keep the commanded
+    position move in steps of p' T, which the tendons feel before the masses follow, b = |dT/dp| p' T. Actuators that
+    move on by themselves brake in the end, and the brake begins and ends suddenly, b = 4 |dT/dp''| p' / (2 lead).
+
+    A set point is computed for the time at which it acts, and moves on at its rate. If that time differs by d, it is
+    off by p'' d^2 / 2, which the tendons also feel before the masses follow: a increases by |dT/dp p''| d^2 / 2. With a
+    duration f times as long the effect is a / f^2 + b / f.
 
     Args:
-        period: s for which a command is held. lead: s for which actuators move on by themselves (`impedance`).
-        timing: d, s by which the time at which a set point acts is uncertain.
+        period: s for which a command is constant.
+        lead: s for which actuators move on by themselves (`impedance`).
+        timing: d [s], uncertainty of the time at which a set point acts.
     """
     names, floors = list(path.equilibria.tension_floors), np.array(list(path.equilibria.tension_floors.values()))
     if path.span <= 0.0 or not names:
@@ -163,7 +175,11 @@ def tension_margin(
 
 
 def through(path: EquilibriumPath, times: list[float], parameters: Array) -> TimeLaw:
-    """A time law through path parameters at times [s]. Raises InfeasibleControlError where an actuator is too slow."""
+    """Time law through path parameters at times [s].
+
+    Raises:
+        InfeasibleControlError: an actuator or its motor is too slow.
+    """
     law = Waypoints(times, parameters)
     instants = np.linspace(0.0, law.duration, max(SAMPLES, 20 * len(times)))
     parameters, rates = np.array([law.at(float(time)) for time in instants]).T

@@ -1,9 +1,9 @@
-"""One roll of a free structure: a cable is wound in until the structure tips, let out again, and rest is waited for.
+"""One roll of a free structure: wind a cable in until the structure tips, let the cable out again, wait for rest.
 
-A winding cable moves the centre of mass across an edge of the face that the structure stands on. Once it is outside
-nothing is wound any more, and some time after another node has come down the cable goes back to where it was, so that
-every roll begins with the same rest lengths. The same code runs on the robot and in the model that predicts what a
-cable does (`roll_map`).
+Winding a cable moves the centre of mass across an edge of the face on which the structure stands. As soon as the centre
+of mass is outside, winding stops. When another node has touched down and the time of a fall has passed, the cable
+returns to its initial rest length, so that every roll starts with the same rest lengths. The same code runs on the
+robot and in the simulation that predicts the result of a cable (`roll_map`).
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from tensegrity_dynamics.structures.structure import Structure
 
 WIND, RELEASE, SETTLE, DONE = "wind", "release", "settle", "done"
 FALL = 3.0
-"""Times sqrt(size / g), which a fall over an edge takes at most, but for its very beginning."""
+"""Upper bound of the duration of a fall over an edge, in sqrt(size / g), without the very beginning of the fall."""
 
 
 @dataclass(frozen=True)
 class GaitSettings:
-    """How rolls are made.
+    """Settings of rolls.
 
     Attributes:
-        rate_margin: part of the actuators' rate limits that is used.
-        patience: s, for which a cable that is wound in as far as it goes is kept there before the roll is given up.
-        window: s, for which nothing may move by more than `stillness` before the structure counts as resting.
-        stillness: in parts of the structure's size; a shift as a whole does not count, for friction creeps.
-        settling: s, after which it counts as resting in any case.
+        rate_margin: fraction of the rate limits of the actuators that is used.
+        patience: s, time at the shortest rest length of a cable after which the roll is given up.
+        window: s, time during which no node may move by more than `stillness` before the structure counts as resting.
+        stillness: displacement as a fraction of the size of the structure; a common translation does not count, since
+            friction creeps.
+        settling: s, time after which the structure counts as resting in any case.
     """
 
     rate_margin: float = 0.9
@@ -44,18 +45,20 @@ class GaitSettings:
 
 
 class RollingBody:
-    """What rolling needs to know of a robot.
+    """Data of a robot that rolls need.
 
     Args:
         robot: a structure that is free on its ground, with actuators.
 
     Attributes:
-        reader: of its footings. fall: s, a fall takes; an estimate that knows shapes at rest alone is ahead by it.
-        neutral, low, high, rate: (a,) m and m/s of the actuators; neutral is what the robot file says, where every roll
-        begins and ends.
+        reader: reads the footing from the nodes.
+        fall: s, duration of a fall. An estimator that has shapes at rest only is ahead by this time.
+        neutral: (a,) m, rest lengths of the robot file, with which every roll starts and ends.
+        low, high: (a,) m, position limits of the actuators.
+        rate: (a,) m/s, their rate limits.
 
     Raises:
-        TensegrityError: it is no structure, has no ground, a fixed node or no actuators.
+        TensegrityError: the robot is no structure, or has no ground, a fixed node or no actuators.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -74,12 +77,12 @@ class RollingBody:
         self.neutral = np.clip(structure.rest_lengths[robot.actuated_members()], self.low, self.high)
 
     def position(self, nodes: Array) -> Array:
-        """(2,) m: where it is in the plane: x and y of its output, or of its centre of mass without one."""
+        """(2,) m, x and y of the output, or of the centre of mass if the robot has no output."""
         position = self.robot.output_pose(nodes)[0] if self.robot.outputs else self.reader.centre(nodes)
         return np.asarray(position[:2])
 
     def face_words(self, feet: tuple[int, ...]) -> str:
-        """A face for people: "n1-n5-n9"."""
+        """Name of a face for messages: "n1-n5-n9"."""
         return "-".join(self.structure.node_names[i] for i in feet) or "nothing"
 
 
@@ -87,16 +90,22 @@ class Roll:
     """One roll, step by step.
 
     Args:
-        body: what rolls. cable: index of the actuator that tips it; None only returns to the neutral rest lengths and
-            waits for rest. settings: how.
-        time: s. nodes: (n, 3) m, at rest. positions: (a,) m, the rest lengths that were commanded last.
+        body: the body that rolls.
+        cable: index of the actuator that tips the structure. None: only return to the neutral rest lengths and wait for
+            rest.
+        settings: settings of the gait.
+        time: s.
+        nodes: (n, 3) m, at rest.
+        positions: (a,) m, last commanded rest lengths.
 
     Attributes:
-        phase: wind, release, settle, done. tipped: whether it has left its face. late: whether it did not rest in time.
-        start: the face it stood on.
+        phase: wind, release, settle or done.
+        tipped: whether the structure has left its face.
+        late: whether it did not rest in time.
+        start: face at the start.
     """
 
-    _face: tuple[int, ...]  # that it is tipped from
+    _face: tuple[int, ...]  # from which it tips
 
     def __init__(
         self, body: RollingBody, cable: int | None, settings: GaitSettings, time: float, nodes: Array, positions: Array
@@ -109,7 +118,7 @@ class Roll:
         self._watch = RestWatch(settings.window, settings.stillness * body.reader.size)
 
     def command(self, time: float, nodes: Array) -> Array:
-        """(a,) m, rest lengths for a time [s] at which the nodes are (n, 3) m."""
+        """(a,) m, rest lengths at a time [s] with the nodes at (n, 3) m."""
         step, self._time = max(0.0, time - self._time), time
         body, settings = self._body, self._settings
         most = settings.rate_margin * body.rate * step
@@ -139,7 +148,7 @@ class Roll:
         return self._positions.copy()
 
     def _winds(self, time: float, nodes: Array, step: float) -> bool:
-        """Wind for a step [s]; False where nothing is left to wind."""
+        """Wind for a step [s]; False if the cable is at its limit."""
         k, body = self.cable, self._body
         assert k is not None
         if self._positions[k] <= body.low[k]:
@@ -149,14 +158,14 @@ class Roll:
         return True
 
     def _falls(self, step: float) -> None:
-        """While it falls, for a step [s]: nothing is wound."""
+        """Called for each step [s] of a fall; winds nothing."""
 
     def _fallen(self, time: float, nodes: Array, step: float) -> None:
-        """What comes after a fall."""
+        """Called when the fall is over."""
         self._enter(RELEASE, time)
 
     def give_up(self, time: float) -> None:
-        """Wind no further: let out and wait for rest."""
+        """Stop winding; let the cable out and wait for rest."""
         if self.phase == WIND:
             self._enter(RELEASE, time)
 

@@ -1,16 +1,16 @@
-"""Rolls over a height field: what level ground makes of them, judged by the ground in their path, then by the model.
+"""Rolls over a height field: guessed from level ground, checked against the ground along their path, then simulated.
 
-No two stands on hills are alike, and what every cable does on each of them is too much to ask the model. So a roll is
-first taken as on level ground (`RollMap`, with its symmetries) and laid onto the field: raised by the planes through
-the feet before and after. It is left out where that says no,
+No two stands on hills are alike, and simulating every cable on each of them takes too long. So the first guess of a
+roll is the roll on level ground (`RollMap`, with its symmetries), laid onto the field: its path is raised by the planes
+through the feet before and after the roll. The guess is discarded if
 
-* the ground stands above a node or a bar on the path by more than `CLEARANCE` sizes,
-* the feet at the end lie on a plane steeper than friction holds, or on which it tips on by itself,
-* it ends beyond the field,
+* the ground is higher than a node or bar of the path by more than `CLEARANCE` times the size of the structure,
+* the feet at the end are on a plane steeper than friction holds, or on which the structure tips by itself, or
+* the roll ends outside the field.
 
-and counts as a guess else. A plan of guesses is tried in the model, from the beginning and from the shape at rest that
-each roll leads to (`roll_search`): what the model says takes the place of the guess. Where it does not tip uphill on
-even ground, no roll of its kind is guessed any more that rises as much.
+A plan of guesses is simulated roll by roll from its start, each roll from the shape at rest after the roll before
+(`roll_search`). The simulated result replaces the guess. If the simulation does not tip uphill on even ground, rolls of
+the same kind with the same or a larger rise are not guessed any more.
 """
 
 from __future__ import annotations
@@ -31,30 +31,31 @@ from .gait import GaitSettings, Roll, RollingBody
 from .roll_map import Outcome, RollMap, Stand
 
 CLEARANCE = 0.3
-"""Of the structure's size, that the ground may stand above a body laid onto it: feet, bars and cables yield, and it
-rolls differently from what level ground makes of it."""
+"""Height by which the ground may exceed a body laid onto it, as a fraction of the size of the structure. The tolerance
+is wide because feet, bars and cables yield and the roll differs from the one on level ground."""
 EVEN = 0.25
-"""Part of the clearance up to which ground counts as even."""
+"""Fraction of the clearance up to which ground counts as even."""
 LEAST_RISE = 0.05
-"""Slope up to which a roll that fails is not put down to the slope."""
+"""Slope up to which a failed roll is not attributed to the slope."""
 BAR_STEP = 0.1
-"""Of the structure's size, between the points of a bar that are looked at."""
+"""Distance between the points of a bar that are checked, as a fraction of the size of the structure."""
 POSITION_STEP, TURN_STEP = 0.02, np.radians(2.0)
-"""m and rad, within which stands on the same face count as one in the model."""
+"""m and rad, size of the cells within which stands on the same face share one simulation."""
 FINEST = 1
-"""Levels of cells in which stands are distinguished where all are looked at: guesses are good for no more."""
+"""Number of cell sizes with which stands are distinguished; guesses are not accurate enough for more."""
 MOST_JUDGED = 200_000
-"""Rolls whose judgement is kept."""
+"""Number of rolls for which the check against the ground is cached."""
 
 
 class HillMap(RollMap):
     """Rolls of one robot over its height field.
 
     Args:
-        robot, settings, rigid_bars, tipped_by: as `RollMap`.
+        robot, settings, rigid_bars, tipped_by: as in `RollMap`.
 
     Attributes:
-        level: the rolls on level ground. runs: how often the model was rolled over the hills.
+        level: rolls on level ground.
+        runs: number of simulations over the hills so far.
     """
 
     def __init__(
@@ -89,14 +90,14 @@ class HillMap(RollMap):
         return replace(super().stand(nodes), nodes=nodes)
 
     def standing(self, stand: Stand) -> Array | None:
-        """(n, 3) m: the shape at rest there, where it is known."""
+        """(n, 3) m: shape at rest on the stand, or None if it is not available."""
         return stand.nodes
 
     def note_rest(self, nodes: Array) -> None:
-        """Stands on hills carry their nodes."""
+        """Without effect: stands on hills contain their nodes."""
 
     def outcome(self, stand: Stand, cable: int) -> Outcome | None:
-        """What a cable does there in the model; None where nobody knows how it rests there."""
+        """Simulated result of winding a cable; None if the shape at rest on the stand is not available."""
         if stand.nodes is None:
             return None
         key = (*self._key(stand), cable)
@@ -107,7 +108,7 @@ class HillMap(RollMap):
         return self._tried[key]
 
     def try_roll(self, stand: Stand, roll: Outcome) -> None:
-        """Let the model say what becomes of a guess, from a stand whose nodes are known."""
+        """Simulate a guessed roll from a stand with nodes."""
         found = self.outcome(stand, roll.cable)
         if found is None or found.feet != stand.feet:
             return
@@ -116,10 +117,10 @@ class HillMap(RollMap):
             self._too_steep[roll.kind] = min(rise, self._too_steep.get(roll.kind, np.inf))
 
     def rolls(self, stand: Stand, thorough: bool = False) -> Iterator[Outcome | None]:
-        """The rolls that leave a face, guesses where the model was not asked; None after each run of a model.
+        """The rolls that leave a face, as guesses unless they were simulated; yields None after each simulation.
 
-        Where nothing is left of what level ground knows, the model says it for all cables, if the shape at rest there
-        is known.
+        If no roll of level ground remains, all cables are simulated, provided that the shape at rest on the stand is
+        available.
         """
         left = False
         for guess in self.level.rolls(Stand(stand.feet, stand.heading, stand.position), thorough):
@@ -167,7 +168,7 @@ class HillMap(RollMap):
         return (stand.feet, round(stand.heading / TURN_STEP) % round(2.0 * np.pi / TURN_STEP), *cell)
 
     def _hinders(self, stand: Stand, guess: Outcome) -> str:
-        """Why a roll is left out, in words; "" where it is not."""
+        """Text that says why a roll is discarded; "" if it is not."""
         steep = self._too_steep.get(guess.kind, np.inf)
         if steep < np.inf and (rise := self._rise(stand, guess)) >= steep:
             return (
@@ -211,7 +212,8 @@ class HillMap(RollMap):
         return ""
 
     def _laid(self, stand: Stand, guess: Outcome) -> tuple[Array, float, Array]:
-        """The path (k, n, 3) m of a roll laid onto the field, how far the ground stands above it at most, and where."""
+        """Path (k, n, 3) m of a roll laid onto the field, largest height [m] of the ground above it, and the point (2,)
+        m there."""
         assert guess.path is not None
         path = guess.path.copy()
         cosine, sine = np.cos(stand.heading), np.sin(stand.heading)
@@ -227,7 +229,8 @@ class HillMap(RollMap):
         return path, above, where
 
     def _rise(self, stand: Stand, guess: Outcome) -> float:
-        """Slope along a roll of the planes through the feet before and after, the greater; below zero downhill."""
+        """Slope in the direction of a roll: the larger of the slopes of the planes through the feet before and after
+        it; negative downhill."""
         assert guess.path is not None
         cosine, sine = np.cos(stand.heading), np.sin(stand.heading)
         own = np.array([[cosine, sine], [-sine, cosine]])
@@ -238,7 +241,7 @@ class HillMap(RollMap):
         )  # fmt: skip
 
     def _plane(self, points: Array) -> tuple[float, Array]:
-        """Height [m] at x = y = 0 and slope (2,) of the plane through the field at points (m, 2) m."""
+        """Height [m] at x = y = 0 and slope (2,) of the plane fitted to the field at points (m, 2) m."""
         heights = np.empty(len(points))
         field_heights(self._ground, np.ascontiguousarray(points), heights)
         middle, height = points.mean(axis=0), heights.mean()
@@ -251,7 +254,7 @@ def make_roll_map(
     robot: Robot, settings: GaitSettings | None = None, *, rigid_bars: bool = True,
     tipped_by: Callable[[RollingBody, int, Array, Array], Roll] | None = None,
 ) -> RollMap:  # fmt: skip
-    """The rolls of a robot on its ground, see `RollMap` and `HillMap`; raises as they do."""
+    """Map of the rolls of a robot on its ground, a `RollMap` or a `HillMap`; raises the errors of these."""
     model = robot.model
     on_hills = isinstance(model, Structure) and model.ground is not None and model.ground.hills is not None
     return (HillMap if on_hills else RollMap)(robot, settings, rigid_bars=rigid_bars, tipped_by=tipped_by)

@@ -1,9 +1,10 @@
-"""What every cable does to a structure that stands on a face, found by rolling its model; nothing is entered by hand.
+"""Map of rolls: the result of winding each cable of a structure that stands on a face, computed by simulation.
 
-On level ground a roll does not depend on where the structure stands and how it is turned, so that one run of the model
-for each face and cable says all. On a slope the heading counts, in steps of `HEADING_STEP`; hills are in `hill_map`.
-Where the structure has symmetries (`symmetry`), one run says it for all faces and cables that they make of each other.
-Shapes at rest repeat, because every roll begins and ends with the same rest lengths.
+On level ground a roll depends neither on the position nor on the heading, so that one simulation for each pair of face
+and cable is enough. On a slope the heading matters; it is rounded to `HEADING_STEP`. `hill_map` treats height fields.
+
+If the structure has symmetries (`symmetry`), one simulation covers all pairs of face and cable that a symmetry maps
+onto each other. Equilibria on a face repeat as well, since every roll starts and ends with the same rest lengths.
 """
 
 from __future__ import annotations
@@ -25,19 +26,20 @@ from .gait import DONE, RELEASE, GaitSettings, Roll, RollingBody
 from .symmetry import Symmetry, find_symmetries
 
 MODEL_PERIOD = 0.05
-"""s between two looks at the model."""
+"""s, period at which the simulation is sampled and commanded."""
 HEADING_STEP = np.radians(15.0)
 FINEST = 4
-"""Levels of cells, see `RollMap.finest`."""
+"""Number of cell sizes, see `RollMap.finest`."""
 PATH_STEP = 0.1
-"""Of the structure's size, that a node moves at least between two shapes of a path."""
+"""Smallest displacement of a node between two shapes of a stored path, as a fraction of the size of the structure."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stand:
-    """A stand: the face (ascending node indices), the heading [rad] and the position (2,) m of the output.
+    """Structure at rest on a face: the face (ascending node indices), the heading [rad] and the position (2,) m of the
+    output.
 
-    On hills also the nodes (n, 3) m, where it is known how they rest there.
+    On hills also the nodes (n, 3) m, if the shape at rest there is available.
     """
 
     feet: tuple[int, ...]
@@ -48,17 +50,22 @@ class Stand:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What winding one cable came to.
+    """Result of winding one cable.
 
     Attributes:
-        cable: index of the actuator. feet: the face it stands on afterwards; the same as before where it does not tip.
-        shift: (2,) m, of the position, in axes turned by the heading before. turn: rad, change of the heading.
-        duration: s, until it rests. shortest: m, rest length at which it tipped, or the least that was tried.
-        peak, least: N, largest and lowest tension of the driven tendons meanwhile.
-        rests: whether it came to rest in time.
-        kind: the same for all that symmetries make of it. path: (k, n, 3) m, nodes on the way, from the position and in
-            axes turned by the heading before; none where it does not tip.
-        is_guess: on hills, where it is what level ground makes of it. end: (n, 3) m, nodes at the end, on hills.
+        cable: index of the actuator.
+        feet: face on which the structure stands afterwards; the same face as before if it does not tip.
+        shift: (2,) m, displacement, in axes turned by the heading before the roll.
+        turn: rad, change of the heading.
+        duration: s, until the structure rests.
+        shortest: m, shortest rest length of the cable during the roll, also if the structure does not tip.
+        peak, least: N, largest and smallest tension of the actuated tendons during the roll.
+        rests: whether the structure came to rest in time.
+        kind: key that is equal for all rolls that a symmetry maps onto each other.
+        path: (k, n, 3) m, nodes along the roll, relative to the position before the roll and in axes turned by the
+            heading before it; None if the structure does not tip.
+        is_guess: on hills: whether the result is that of level ground and the simulation has not confirmed it.
+        end: (n, 3) m, nodes at the end; on hills only.
     """
 
     cable: int
@@ -78,7 +85,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """One run of the model: nodes (n, 3) m before and after, and some on the way; the rest as `Outcome` has it."""
+    """One simulation: nodes (n, 3) m before and after it, and some along it; for the other fields see `Outcome`."""
 
     before: Array
     after: Array
@@ -91,15 +98,19 @@ class _Run:
 
 
 class RollMap:
-    """Rolls of one robot by the face it stands on, computed when they are asked for and kept.
+    """Rolls of one robot from each face, simulated on demand and cached.
 
     Args:
-        robot: see `RollingBody`. settings: of the gait. rigid_bars: as simulated.
-        tipped_by: makes the roll that is done in place of that of one cable, of the body, the cable, the nodes (n, 3) m
-            before and those that the cable alone leads to; without it that one counts.
+        robot: see `RollingBody`.
+        settings: settings of the gait.
+        rigid_bars: whether the simulation keeps the bars at constant length.
+        tipped_by: returns the roll to simulate instead of a roll by one cable. Its arguments are the body, the cable,
+            the nodes (n, 3) m before the roll and the nodes after the roll by that cable alone. None: rolls by one
+            cable.
 
     Attributes:
-        runs: how often the model was rolled. symmetries: of the shape; the first changes nothing.
+        runs: number of simulations so far.
+        symmetries: symmetries of the structure; the first one is the identity.
 
     Raises:
         TensegrityError: the robot cannot roll, see `RollingBody`.
@@ -119,16 +130,16 @@ class RollMap:
         try:
             home = StructureEquilibriumSolver(structure, rigid_bars=rigid_bars).solve().nodes
         except NoEquilibriumError:
-            pass  # it rolls away from where the file puts it; the shape will do
+            pass  # the structure does not stay in the pose of the file; its shape is good enough
         self.home = home
-        bare = replace(robot, outputs=())  # nobody asks for its pose
+        bare = replace(robot, outputs=())  # the pose is not needed
         natural = Simulation(bare, integrator="rattle", rigid_bars=rigid_bars, start=home)
         self._steps = max(1, int(np.ceil(MODEL_PERIOD / natural.time_step - 1e-9)))
         step = MODEL_PERIOD / self._steps
         self._simulation = Simulation(bare, step, integrator="rattle", rigid_bars=rigid_bars, start=home)
-        self._lock = Lock()  # one model for plans in their own thread and for the control
+        self._lock = Lock()  # planning thread and control share one simulation
         self.symmetries = find_symmetries(self.body, (structure.nodes, home))
-        # a mirror has to hold gravity and the ground's normal
+        # the mirror plane must contain gravity and the normal of the ground
         across = np.cross(gravity, ground.normal)
         size = float(np.linalg.norm(across))
         if size <= 1e-12 * float(np.linalg.norm(gravity)):
@@ -145,27 +156,27 @@ class RollMap:
         self._tipping_cables: dict[tuple[int, ...], set[int]] = {}
 
     def stand(self, nodes: Array) -> Stand:
-        """Where nodes (n, 3) m stand."""
+        """Stand of nodes (n, 3) m at rest."""
         feet = self.body.reader.touching(nodes)
         return Stand(feet, self.body.reader.heading(nodes, feet), self.body.position(nodes))
 
     def faces(self) -> list[tuple[int, ...]]:
-        """All faces of the shape at rest, whether it can stand on them or not."""
+        """All faces of the shape at rest, including faces on which it cannot stand."""
         return self.body.reader.faces(self.home)
 
     def standing(self, stand: Stand) -> Array | None:
-        """(n, 3) m: the shape at rest on a face, or None where it does not stay there."""
+        """(n, 3) m: shape at rest on a face, or None if the structure does not stay on it."""
         by, image = self._images(stand)[0]
         nodes = self._rest(image)
         return None if nodes is None else by.back(nodes, self._mirror)
 
     def note_rest(self, nodes: Array) -> None:
-        """Nodes (n, 3) m that rest: where a shape that is put down does not stay, one that rolled there may."""
+        """Store nodes (n, 3) m at rest after a roll, for faces on which a structure that is put down does not stay."""
         by, image = self._images(self.stand(nodes))[0]
         self._arrived[self._key(image)] = by.moved(nodes, self._mirror)
 
     def outcome(self, stand: Stand, cable: int) -> Outcome | None:
-        """What a cable does there; None where the structure does not stay on that face before anything is wound."""
+        """Result of winding a cable; None if the structure does not stay on that face even before a cable is wound."""
         own = (*self._key(stand), cable)
         if own not in self._outcomes:
             by, image = min(self._images(stand), key=lambda each: (self._key(each[1]), int(each[0].cables[cable])))
@@ -177,15 +188,15 @@ class RollMap:
                 self._made[key] = self._rolled(nodes, int(by.cables[cable]))
             found = self._outcomes[own] = self._seen_by(by, self._made[key], cable, key)
             if found.feet != stand.feet:
-                for each in self.symmetries:  # what tips this face tips all that it becomes, by the cables' partners
+                for each in self.symmetries:  # the images of the cable tip the images of the face
                     self._tipping_cables.setdefault(each.face(stand.feet), set()).add(int(each.cables[cable]))
         return self._outcomes[own]
 
     def rolls(self, stand: Stand, thorough: bool = False) -> Iterator[Outcome | None]:
-        """The rolls that leave a face, one by one; None after each run of the model, so that a caller may pause.
+        """The rolls that leave a face, one by one; yields None after each simulation, so that a caller may pause.
 
-        Where the heading counts, cables that have tipped this face before are tried first, and the others only where
-        none of them does, or if it shall be thorough. On level ground all are tried, once.
+        If the heading matters, cables that have tipped this face before are tried first. The others are tried only if
+        none of them tips it, or if `thorough`. On level ground all cables are tried, once.
         """
         everything = range(len(self.body.names))
         first = sorted(self._tipping_cables.get(stand.feet, ())) if self._turns and not thorough else []
@@ -205,16 +216,17 @@ class RollMap:
                 return
 
     def try_roll(self, stand: Stand, roll: Outcome) -> None:
-        """Let the model make a roll that is a guess; on planes none is."""
+        """Simulate a roll whose result is a guess; without effect on planes, where no result is a guess."""
 
     def hindrance(self, stand: Stand) -> str:
-        """What of the ground keeps it from rolling on from there, in words; nothing does on a plane."""
+        """Text that says how the ground blocks further rolls from a stand; empty on a plane."""
         return ""
 
     def alike(self, stand: Stand, turns: int) -> Stand:
-        """One stand for all that symmetries make of each other on the spot, of headings in so many parts of a turn.
+        """One representative of all stands that symmetries map onto each other on the spot; `turns` cells of heading
+        per turn.
 
-        Rolls lead from all of them to the same positions, by other cables. Mirrored ones are not among them.
+        Rolls lead from all these stands to the same positions, by other cables. Mirrored stands are not among them.
         """
         if len(self.symmetries) == 1 or self._turns:
             return stand
@@ -229,22 +241,23 @@ class RollMap:
 
     @property
     def finest(self) -> int:
-        """Levels of cells in which stands are distinguished, each a quarter of the one before."""
+        """Number of cell sizes with which stands are distinguished; each size is a quarter of the one before."""
         return FINEST
 
     @property
     def is_partial(self) -> bool:
-        """Whether `rolls` leaves out cables unless it shall be thorough."""
+        """Whether `rolls` may leave out cables unless it is called with `thorough`."""
         return self._turns
 
     def learn_failure(self, stand: Stand, cable: int) -> None:
-        """What the robot did counts more than what its model says: from there the cable does not tip it."""
+        """Store that the cable does not tip the robot from this stand; the observed result replaces the simulated
+        one."""
         failed = Outcome(cable, stand.feet, np.zeros(2), 0.0, 0.0, np.inf, -np.inf, np.inf, True)
         key = (*self._key(stand), cable)
         self._outcomes[key] = failed
 
     def after(self, stand: Stand, roll: Outcome) -> Stand:
-        """Where a roll from a stand ends."""
+        """Stand at the end of a roll from a stand."""
         cosine, sine = np.cos(stand.heading), np.sin(stand.heading)
         shift = np.array([cosine * roll.shift[0] - sine * roll.shift[1], sine * roll.shift[0] + cosine * roll.shift[1]])
         return Stand(roll.feet, _wrapped(stand.heading + roll.turn), stand.position + shift)
@@ -262,7 +275,7 @@ class RollMap:
         return Stand(stand.feet, heading, np.zeros(2))
 
     def _images(self, stand: Stand) -> list[tuple[Symmetry, Stand]]:
-        """What the symmetries make of a stand, the one that counts for all of them first."""
+        """The images of a stand under all symmetries; the representative of all of them first."""
         if len(self.symmetries) == 1:
             return [(self.symmetries[0], stand)]
         found = []
@@ -273,7 +286,8 @@ class RollMap:
         return sorted(found, key=lambda each: self._key(each[1]))
 
     def _offset(self, k: int, feet: tuple[int, ...]) -> float:
-        """rad, that a symmetry changes the heading on a face by: the first foot that is counted from is another."""
+        """rad, change of the heading on a face by a symmetry, which may change the first foot, from which the heading
+        counts."""
         if (k, feet) not in self._offsets:
             each, put = self.symmetries[k], self.body.reader.put_down(self.home, feet, 0.0, np.zeros(2))
             own = self.body.reader.heading(put, feet)
@@ -282,7 +296,7 @@ class RollMap:
         return self._offsets[k, feet]
 
     def _seen_by(self, by: Symmetry, run: _Run, cable: int, kind: tuple[object, ...]) -> Outcome:
-        """A run as it is for the cable that a symmetry makes the run's own of."""
+        """Result for a cable from a run for the cable that is its image under the symmetry `by`."""
         before, after = (self.stand(by.back(nodes, self._mirror)) for nodes in (run.before, run.after))
         cosine, sine = np.cos(before.heading), np.sin(before.heading)
         own = np.array([[cosine, -sine], [sine, cosine]])  # turned by the heading
@@ -294,7 +308,7 @@ class RollMap:
         )  # fmt: skip
 
     def _rest(self, image: Stand) -> Array | None:
-        """(n, 3) m at rest on a stand that counts for all that symmetries make of it."""
+        """(n, 3) m, shape at rest on a stand that represents all its images under the symmetries."""
         key = self._key(image)
         if key not in self._rests:
             self._rests[key] = self._settled(self._rounded(image))
@@ -318,7 +332,7 @@ class RollMap:
         self._simulation.set_state(nodes)
 
     def _run(self, roll: Roll) -> tuple[list[Array], float, float, float]:
-        """Nodes from beginning to end, shortest rest length of its cable, largest and lowest tension on the way."""
+        """Nodes along the run, shortest rest length of its cable, largest and smallest tension during the run."""
         checkpoint()
         self.runs += 1
         body, simulation, names = self.body, self._simulation, self.body.names
@@ -332,7 +346,7 @@ class RollMap:
             if roll.cable is not None:
                 shortest = min(shortest, float(positions[roll.cable]))
                 if roll.phase == RELEASE and not roll.tipped:
-                    break  # it stays where it is
+                    break  # it does not tip
             changed = np.flatnonzero(positions != last)
             simulation.command("position", {names[k]: float(positions[k]) for k in changed})
             simulation.advance(self._steps)
@@ -355,7 +369,7 @@ class RollMap:
         self._begin(nodes)
         try:
             path, shortest, peak, least = self._run(roll)
-        except TensegrityError:  # the model came apart: no roll to rely on
+        except TensegrityError:  # the simulation failed: no reliable roll
             return _Run(nodes, nodes, np.inf, np.inf, np.inf, -np.inf, False)
         if not roll.tipped:
             return _Run(nodes, nodes, self._simulation.time, shortest, peak, least, True)

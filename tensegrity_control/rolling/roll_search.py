@@ -1,13 +1,13 @@
-"""Which rolls lead to a position: the fewest, of those the ones that end nearest (A*; Hart, Nilsson and Raphael 1968).
+"""Search for the rolls that lead to a position: fewest rolls, then nearest end (A*; Hart, Nilsson and Raphael 1968).
 
-Which positions can be reached depends on the structure: where headings turn by odd angles they lie ever denser the more
-rolls are made, where faces repeat like those of a regular body they are a pattern with holes. Six bars roll over a
-honeycomb, whose holes are a whole roll from the nearest position. So what is asked for is a position within a
-tolerance; by default within half a roll, and where no reasonable detour leads so near, the nearest one within a whole
-roll.
+The reachable positions depend on the structure. If headings change by angles that are no fraction of a turn, more rolls
+reach ever denser positions. If faces repeat like those of a regular body, the positions form a pattern with holes:
+six-bar structures roll over a honeycomb, and the centre of a hole is a whole roll away from the nearest position. So a
+goal is a position with a tolerance. The default tolerance is half a roll; if no reasonable detour leads so near, the
+nearest position within a whole roll is taken.
 
-On hills rolls are guesses until the model has made them (`hill_map`): the plan that guesses lead to is tried in the
-model roll by roll, and sought anew after each roll that it has not made yet.
+On hills rolls are guesses until they are simulated (`hill_map`). The rolls of a plan are simulated one by one, and
+after each new simulation the search starts again.
 """
 
 from __future__ import annotations
@@ -26,23 +26,25 @@ from ..cancellation import checkpoint
 from .roll_map import Outcome, RollMap, Stand
 
 MAX_STANDS = 20_000
-"""Stands that are looked at before a goal counts as out of reach."""
+"""Number of stands after which a search fails."""
 MAX_RUNS = 100
-"""Runs of the model over hills after which it does, too."""
+"""Number of simulations over hills after which a search fails."""
 AT_A_TIME = 20
-"""Stands after which a caller may pause."""
+"""Number of stands between two pauses for the caller."""
 DETOUR, EXTRA = 1.5, 6
-"""Rolls that are made to come within half a roll rather than a whole one: so many times the fewest, and some more."""
+"""Largest number of rolls to end within half a roll instead of a whole one: this factor times distance / roll, plus
+extra ones."""
 MORE_ROLLS = 1
-"""Rolls beyond the fewest among which the nearest end is sought."""
+"""Number of rolls beyond the fewest among which the nearest end is searched."""
 WORTH = 0.1
-"""Of a roll: how much nearer to the goal each roll must lead, where half a roll cannot be reached."""
+"""Decrease of the distance to the goal that each roll must bring if half a roll cannot be reached, as a fraction of a
+roll."""
 CELL, TURN = 0.25, np.radians(10.0)
-"""Positions nearer to each other than this part of a roll (and of the tolerance, where that is below half a roll), on
-the same face turned alike, count as one at first; by a quarter each time that nothing is found."""
+"""Initial size of the cells: fraction of a roll (at most half the tolerance) for positions, rad for headings. Two
+stands on the same face and in the same cell count as one. If nothing is found, cells shrink by `FINER`."""
 FINER = 0.25
 SAME = 0.02
-"""Of a roll, and rad, below which two sequences of rolls lead to the same stand: as exact as rolls repeat."""
+"""Fraction of a roll, and rad, below which two stands are identical; rolls repeat with this accuracy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +52,11 @@ class RollPlan:
     """Rolls from a stand towards a position.
 
     Attributes:
-        rolls: one after the other; none where it is there already. end: where the last one leads. distance: m, from
-            there to the goal. duration: s. is_short: whether it ends farther away than was asked for.
+        rolls: the rolls in order; empty if the structure is at the goal already.
+        end: stand after the last roll.
+        distance: m, from that stand to the goal.
+        duration: s, of all rolls.
+        is_short: whether the plan ends outside the tolerance.
     """
 
     rolls: tuple[Outcome, ...]
@@ -63,7 +68,7 @@ class RollPlan:
 
 @dataclass(frozen=True, eq=False)
 class NearestStand:
-    """Where rolls would lead at best, of a goal that they do not reach."""
+    """Pose nearest to a goal that rolls do not reach."""
 
     pose: Pose
 
@@ -71,15 +76,17 @@ class NearestStand:
 def search_rolls(
     rolls: RollMap, start: Stand, goal: Array, tolerance: float | None = None
 ) -> Iterator[RollPlan | None]:
-    """Search: yields None after every run of the model and now and then, for a caller to pause, and the plan at last.
+    """Search the rolls to a goal: yields None after every simulation and at intervals, for a caller to pause, and the
+    plan last.
 
     Args:
-        goal: (2,) m. tolerance: m; None for half a roll, the shortest there is from where it stands, or else the
-            nearest position within a whole one.
+        goal: (2,) m.
+        tolerance: m; None for half of the shortest roll from the start, or else the nearest position within a whole
+            roll.
 
     Raises:
-        UnreachableGoalError: no cable tips the face, or no rolls lead to the goal; the nearest position is named, and
-            what of the ground blocks the path.
+        UnreachableGoalError: no cable tips the face, or no rolls lead to the goal. The message contains the nearest
+            position and what of the ground blocks the path.
     """
     last_run = rolls.runs + MAX_RUNS
     while True:
@@ -106,7 +113,7 @@ def search_rolls(
 
 
 def _search_once(rolls: RollMap, start: Stand, goal: Array, tolerance: float | None) -> Iterator[RollPlan | None]:
-    """As `search_rolls`, with what is known of the rolls now."""
+    """As `search_rolls`, with the results of rolls that are available now."""
     words = rolls.body.face_words
     first: list[Outcome] = []
     for found in rolls.rolls(start):
@@ -156,9 +163,13 @@ class _Search:
     """One search with cells of one size.
 
     Attributes:
-        plan: what was found. count: stands that were looked at. merged: whether two stands counted as one that are
-            not the same. bounded: whether paths were left out that take too many rolls. queue: what was not looked at.
-        nearest: rolls to the stand that is nearest to the goal. worth: the same, if each roll counts for a part of it.
+        plan: the plan, or None.
+        count: number of stands examined.
+        merged: whether two stands that differ were treated as one.
+        bounded: whether paths with too many rolls were discarded.
+        queue: stands that were not examined yet.
+        nearest: rolls to the stand nearest to the goal.
+        worth: the same if each roll costs a fraction of its length, see `WORTH`.
     """
 
     def __init__(
@@ -179,12 +190,12 @@ class _Search:
 
     @property
     def stands(self) -> list[Stand]:
-        """All that were looked at, the nearest to the goal first."""
+        """All stands examined, the nearest to the goal first."""
         stands = (stand for _, stand in self._seen.values())
         return sorted(stands, key=lambda each: float(np.linalg.norm(each.position - self._goal)))
 
     def run(self) -> Iterator[None]:
-        """Look until the fewest rolls are found, or nothing is left; pauses after runs of the model and in between."""
+        """Search until the fewest rolls are found or no stand is left; pauses after simulations and at intervals."""
         away, queue = self.nearest.distance, self.queue
         heapq.heappush(queue, (away / self._stride, away, 0, 0, self._start, ()))
         seen, order = self._seen, 0
@@ -234,7 +245,7 @@ class _Search:
 
 
 def _effort(plan: RollPlan, stride: float) -> float:
-    """m: what is left to the goal, and what its rolls must be worth."""
+    """m: distance left to the goal plus the cost of the rolls."""
     return plan.distance + WORTH * stride * len(plan.rolls)
 
 
@@ -243,7 +254,7 @@ def _nearest_pose(stand: Stand) -> NearestStand:
 
 
 def _blocked_by(rolls: RollMap, stands: list[Stand]) -> str:
-    """What the ground does to a roll from the first of the stands where it does anything, as the end of a sentence."""
+    """What of the ground blocks a roll from the first stand at which it blocks any, as the end of a sentence."""
     for stand in stands:
         words = rolls.hindrance(stand)
         if words:

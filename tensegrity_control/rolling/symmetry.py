@@ -1,8 +1,9 @@
-"""Symmetries of a structure: which nodes may change their parts so that nothing but the names differs.
+"""Symmetries of a structure: permutations of its nodes under which shape and properties stay the same.
 
-What a cable does on one face it does on every face that a symmetry makes of it, so that the model is rolled once for
-all of them. A symmetry holds for shape, members with all their properties, node masses and actuators alike; what
-differs by more than rounding in a robot file is no symmetry. Mirrored ones count: point masses know no handedness.
+The result of a cable on one face holds for every image of the pair under a symmetry, so that one simulation covers them
+all. A symmetry keeps the shape, the members with all their properties, the node masses and the actuators. Properties in
+a robot file that differ by more than rounding break it. Mirror symmetries count as well: the mechanics of point masses
+are the same in a mirror.
 """
 
 from __future__ import annotations
@@ -18,38 +19,40 @@ from tensegrity_dynamics.numerics.types import Array
 from .gait import RollingBody
 
 SHAPE, VALUES = 0.1, 1e-6
-"""How far a node may lie from its partner, in parts of the structure's size (it sags on its feet, which tells faces
-apart that are alike), and by which part properties may differ. The properties decide, the shape only proposes."""
+"""Tolerances: distance between a node and its image as a fraction of the size of the structure, and relative difference
+of properties. The first is wide because a structure sags on its feet, so that equal faces differ. The shape only
+proposes symmetries; the properties decide."""
 MOST_NODES = 150
-"""Beyond, symmetries are not sought: the search grows with the cube of the nodes."""
+"""Number of nodes above which symmetries are not searched; the search grows with the cube of this number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Symmetry:
-    """Node i plays the part of node `nodes[i]` (n,), actuator k that of `cables[k]` (a,); mirrored or turned."""
+    """Symmetry that maps node i to node `nodes[i]` (n,) and actuator k to `cables[k]` (a,); a mirror symmetry or a
+    rotation."""
 
     nodes: NDArray[np.int64]
     cables: NDArray[np.int64]
     mirrored: bool
 
     def face(self, feet: tuple[int, ...]) -> tuple[int, ...]:
-        """The face that feet become, ascending."""
+        """Image of a face, ascending."""
         return tuple(sorted(self.nodes[list(feet)].tolist()))
 
     def moved(self, nodes: Array, mirror: Array) -> Array:
-        """(n, 3) m: the same shape with changed parts, mirrored by (3, 3) where that belongs to it."""
+        """(n, 3) m: image of a shape; mirror symmetries use the reflection (3, 3)."""
         renamed = np.empty_like(nodes)
         renamed[self.nodes] = nodes @ mirror if self.mirrored else nodes
         return renamed
 
     def back(self, nodes: Array, mirror: Array) -> Array:
-        """(n, 3) m: what `moved` makes these nodes of."""
+        """(n, 3) m: shape whose image under `moved` is `nodes`."""
         own = nodes[self.nodes]
         return np.asarray(own @ mirror if self.mirrored else own)
 
 
 def find_symmetries(body: RollingBody, shapes: Sequence[Array]) -> list[Symmetry]:
-    """All symmetries, the one that changes nothing first; each of the shapes (n, 3) m may propose some."""
+    """All symmetries, the identity first; candidates come from each of the shapes (n, 3) m."""
     structure, count = body.structure, len(body.structure.nodes)
     found = [Symmetry(np.arange(count), np.arange(len(body.names)), False)]
     if 4 <= count <= MOST_NODES and not structure.loads.any():
@@ -63,7 +66,7 @@ def _add_symmetries(found: list[Symmetry], body: RollingBody, nodes: Array) -> N
     points = nodes - nodes.mean(axis=0)
     away = np.linalg.norm(points, axis=1)
     gaps = np.linalg.norm(points[:, None] - points[None], axis=2)
-    # three nodes that span a triangle with the middle say all; few others lie like them
+    # the images of two nodes and the centre fix a symmetry; few other pairs have the same distances
     first = int(np.argmax(away))
     second = int(np.argmax(np.linalg.norm(np.cross(points, points[first]), axis=1)))
     across = np.cross(points[first], points[second])
@@ -86,7 +89,7 @@ def _add_symmetries(found: list[Symmetry], body: RollingBody, nodes: Array) -> N
 
 
 def _partners(turned: Array, points: Array, reach: float) -> NDArray[np.int64] | None:
-    """(n,) which point each turned one lies on, or None where one lies on none."""
+    """(n,) index of the point nearest to each turned point, or None if one is too far from all points."""
     gaps = np.linalg.norm(turned[:, None] - points[None], axis=2)
     nearest = gaps.argmin(axis=1)
     if gaps.min(axis=1).max() > reach or len(set(nearest.tolist())) < len(points):
@@ -95,7 +98,7 @@ def _partners(turned: Array, points: Array, reach: float) -> NDArray[np.int64] |
 
 
 def _same_parts(body: RollingBody, order: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """(a,) which actuator plays the part of which, or None where nodes, members or actuators are not alike."""
+    """(a,) image of each actuator, or None if nodes, members or actuators differ from their images."""
     structure, actuators = body.structure, body.robot.actuators
     if not np.allclose(structure.node_masses[order], structure.node_masses, rtol=VALUES, atol=0.0):
         return None
@@ -103,7 +106,7 @@ def _same_parts(body: RollingBody, order: NDArray[np.int64]) -> NDArray[np.int64
     for row, (i, j) in enumerate(structure.members.tolist()):
         rows.setdefault((min(i, j), max(i, j)), []).append(row)
     if any(len(each) > 1 for each in rows.values()):
-        return None  # members side by side: which is whose partner does not follow from their nodes
+        return None  # parallel members between the same nodes: their images are ambiguous
     partner = np.empty(len(structure.members), dtype=np.int64)
     for row, (i, j) in enumerate(order[structure.members].tolist()):
         other = rows.get((min(i, j), max(i, j)))

@@ -1,15 +1,16 @@
-"""Model predictive control of tipping: rates of all cables that carry the centre of mass over an edge of the face.
+"""Model predictive control of tipping: rates of all cables that move the centre of mass over an edge of the face.
 
-At every sampling time the structure is linearised where it is and moves (`linear_models`, exact A and B of nodes,
-velocities and rest lengths), and discretised by the matrix exponential. Over the horizon, with inputs held in blocks,
+At every sampling time the structure is linearised at its present state (`linear_models`; exact A and B for nodes,
+velocities and rest lengths) and discretised by the matrix exponential. Over the horizon, with inputs constant over
+blocks,
 
     min  sum_j ((s_j - r_j) / a)^2 + w_u |u_j / u_max|^2 + w_l |(L_j - L_0) / size|^2
     s.t. |u_j| <= u_max,  L_low <= L_j <= L_high,  T_floor <= T_j <= T_limit
 
-with s the distance of the centre of mass from the edge, seen along gravity, r its reference (steady outward motion), L
-the rest lengths and T the tensions of the driven cables. A bound on tensions that the structure breaks by itself, with
-all cables at rest, counts from there on, so that resting is always allowed and the program has a solution. Slack
-cables are predicted as tight ones: what matters is that they are to be tight again.
+with s the distance of the centre of mass from the edge, seen along gravity, r its reference (constant outward rate), L
+the rest lengths and T the tensions of the actuated cables. If the predicted tension with all cables at rest violates a
+bound, that tension replaces the bound, so that zero rates are always feasible. Slack cables are predicted as tight
+ones, since the bounds shall make them tight again.
 """
 
 from __future__ import annotations
@@ -30,19 +31,23 @@ from ..optimization.solvers import make_solver
 from .gait import GaitSettings, Roll, RollingBody
 
 ITERATIONS = {"piqp": 60, "osqp": 10_000, "daqp": 1000}
-"""What each solver may take for one horizon, where nobody says anything else; another solver has its own limit."""
+"""Default iteration limits of the solvers for one horizon; other solvers use limits of their own."""
 
 
 @dataclass(frozen=True)
 class HorizonSettings:
-    """How far ahead, and how.
+    """Settings of the horizon.
 
     Attributes:
-        blocks: inputs are held in so many blocks. block: s each. period: s between two horizons.
-        solver: of quadratic programs, by name. iteration_limit: of the solver; beyond, the horizon is not solved in
-            time, on any machine alike; 0 for that of `ITERATIONS`. time_limit: s of the machine's time for a
-            horizon, 0 for none.
-        speed: of the reference, sizes of the structure a second. accuracy: a in the module's formula, in sizes.
+        blocks: number of blocks with constant inputs.
+        block: s, duration of a block.
+        period: s, between two horizons.
+        solver: name of the solver of quadratic programs.
+        iteration_limit: iteration limit of the solver; a horizon that needs more counts as not solved, on every machine
+            alike. 0 for the limit in `ITERATIONS`.
+        time_limit: s, wall-clock time for a horizon; 0 for no limit.
+        speed: rate of the reference, in sizes of the structure per second.
+        accuracy: a in the formula of the module, in sizes of the structure.
         effort, shape: w_u and w_l.
         stall: s within which the centre of mass must come nearer to the edge by a hundredth of the size.
     """
@@ -73,12 +78,15 @@ class HorizonSettings:
 
 @dataclass(frozen=True, eq=False)
 class Horizon:
-    """What one horizon came to.
+    """Result of one horizon.
 
     Attributes:
-        rates: (a,) m/s to wind with now; None where it was not solved in time. why: then the reason.
-        margins: (blocks,) m, predicted. tensions: (blocks, a) N, predicted. iterations: of the solver. seconds: of
-            the machine's time.
+        rates: (a,) m/s, rates of the rest lengths now; None if the horizon was not solved in time.
+        why: reason if it was not solved.
+        margins: (blocks,) m, predicted distances from the edge.
+        tensions: (blocks, a) N, predicted.
+        iterations: iterations of the solver.
+        seconds: wall-clock time.
     """
 
     rates: Array | None
@@ -90,11 +98,13 @@ class Horizon:
 
 
 class TippingMPC:
-    """Horizons of one structure; everything that repeats is made once.
+    """Horizons of one structure; matrices that do not change are computed once.
 
     Args:
-        body: what rolls. settings: how. rate_margin: part of the actuators' rates that is used. rigid_bars: as
-            simulated.
+        body: the body that rolls.
+        settings: settings of the horizon.
+        rate_margin: fraction of the rate limits of the actuators that is used.
+        rigid_bars: whether the simulation keeps the bars at constant length.
     """
 
     def __init__(
@@ -111,19 +121,21 @@ class TippingMPC:
         self._limit = np.array([each.effort for each in actuators])
         self._ends, self._pull = structure.members[self._rows], structure.stiffness[self._rows]
         self._sizes = Sizes(a * blocks, 0, 2 * a * blocks)
-        # rates of cables need no more than an interior point's own accuracy
+        # the accuracy of the interior-point solver is enough for rates of cables
         options = {"sharpen": False} if settings.solver == "piqp" else {}
         limit = settings.iteration_limit or ITERATIONS.get(settings.solver)
         self._solver: QPSolver = make_solver(settings.solver, self._sizes, limit, **options)
-        # lengths at the end of block j: those of now and all blocks until then
+        # changes of length until the end of block j: sum over all blocks up to it
         self._sums = np.kron(np.tril(np.ones((blocks, blocks))), settings.block * np.eye(a))
         self._by_shape = self._sums / body.reader.size
         self._shape_cost = self._by_shape.T @ self._by_shape
 
     def solve(self, nodes: Array, positions: Array, edge: tuple[int, int], velocities: Array | None = None) -> Horizon:
-        """The horizon from nodes (n, 3) m and rest lengths (a,) m over an edge, which runs with the face on its left.
+        """Solve the horizon from nodes (n, 3) m and rest lengths (a,) m over an edge.
 
-        velocities: (n, 3) m/s, without them it is at rest.
+        Args:
+            edge: indices of its two nodes, with the face on the left seen from above.
+            velocities: (n, 3) m/s; None for rest.
 
         Raises:
             TensegrityError: rigid bars depend on each other.
@@ -198,9 +210,10 @@ class TippingMPC:
 
 
 def margin_over(body: RollingBody, nodes: Array, edge: tuple[int, int]) -> tuple[float, Array]:
-    """m, how far the centre of mass is inside an edge of the face, seen along gravity, and its slope by nodes (n, 3).
+    """m, distance of the centre of mass inside an edge of the face, seen along gravity, and its gradient by nodes (n,
+    3).
 
-    The edge runs from its first to its second node with the face on its left, seen from above.
+    The edge leads from its first to its second node with the face on its left, seen from above.
     """
     up, masses = body.reader.up, body.reader.masses / body.reader.masses.sum()
     first, second = nodes[edge[0]], nodes[edge[1]]
@@ -211,14 +224,14 @@ def margin_over(body: RollingBody, nodes: Array, edge: tuple[int, int]) -> tuple
     arm = masses @ nodes - first
     margin, part = float(arm @ inward), float(arm @ along) / length**2
     slope = masses[:, None] * inward
-    # the line through both feet: what the centre stands beside moves with them in proportion
+    # the edge moves with both feet, in proportion to the position of the centre of mass along it
     slope[edge[0]] -= (1.0 - part) * inward
     slope[edge[1]] -= part * inward
     return margin, slope
 
 
 def edge_towards(body: RollingBody, nodes: Array, feet: tuple[int, ...], toward: Array) -> tuple[int, int] | None:
-    """The edge of a face over which a displacement (2,) m leads, with the face on its left; None without a polygon."""
+    """Edge of a face that a displacement (2,) m crosses first, with the face on its left; None without a polygon."""
     up, centre = body.reader.up, body.reader.centre(nodes)
     best, found = -np.inf, None
     for i in feet:
@@ -231,21 +244,23 @@ def edge_towards(body: RollingBody, nodes: Array, feet: tuple[int, ...], toward:
             if any((nodes[k] - nodes[i]) @ inward < -1e-6 * body.reader.size for k in feet):
                 continue
             distance = max(float((centre - nodes[i]) @ inward), 1e-9)
-            rate = -float(inward[:2] @ toward) / distance  # how soon the path crosses it
+            rate = -float(inward[:2] @ toward) / distance  # inverse of the time at which the path crosses the edge
             if rate > best:
                 best, found = rate, (i, j)
     return found if best > 0.0 else None
 
 
 class PredictedRoll(Roll):
-    """A roll whose cables all wind by horizons; where one is not solved in time, its one cable goes on as the gait.
+    """Roll by horizons that wind all cables. If a horizon is not solved in time, one cable continues as in the gait.
 
-    A face on the way to the one that the roll shall end on is tipped as soon as the fall onto it is over, without
-    waiting for rest: one cable carries the structure over both edges, too.
+    If the structure falls onto a face on the way to the final one, the next tip starts as soon as the fall is over,
+    without waiting for rest: one cable alone moves the structure over both edges as well.
 
     Args:
-        mpc: of the structure. onto: the face that the roll shall end on. end: (2,) m, the position there. report: is
-            called with the result of every horizon.
+        mpc: horizons of the structure.
+        onto: final face of the roll.
+        end: (2,) m, position at the end.
+        report: callback for the result of every horizon.
     """
 
     def __init__(
@@ -297,14 +312,15 @@ class PredictedRoll(Roll):
         return True
 
     def _falls(self, step: float) -> None:
-        """Back to the neutral lengths already while it falls: many cables wound would carry it over the next face."""
+        """Return to the neutral lengths already during the fall: with many cables wound in, the fall would continue
+        over the next face."""
         if self.why:
             return
         most = self._settings.rate_margin * self._body.rate * step
         self._positions += np.clip(self._body.neutral - self._positions, -most, most)
 
     def _fallen(self, time: float, nodes: Array, step: float) -> None:
-        """Tip the face that it has fallen onto, where that is nearer to the end without being the last one."""
+        """Tip the face after the fall, if it is nearer to the end and not the final face."""
         reader = self._body.reader
         feet = reader.touching(nodes)
         nearer = np.linalg.norm(self._end - self._body.position(nodes)) < self._left

@@ -1,7 +1,8 @@
-"""Trajectories of actuators by action: `follow_actuators`, and `~/follow_joint_trajectory` where control_msgs is there.
+"""Actions for trajectories of actuators: `follow_actuators`, and `~/follow_joint_trajectory` if control_msgs is
+installed.
 
-They go around the controller: while one runs the node sends its set points, and the controller takes over from where
-the robot is when it ends. `ControllerNode` owns the server and calls it.
+These motions bypass the controller: while one runs, the node sends its set points, and at its end the controller takes
+over from the present state of the robot. `ControllerNode` owns the server and calls it.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ except ImportError:
     FollowJointTrajectory = None
 NO_CONTROL_MSGS = "not offered: control_msgs is not installed; follow_actuators does the same"
 TOLERANCE = 1e-3
-"""m or rad within which an actuator has arrived, where nothing else is asked."""
+"""m or rad, default tolerance for the arrival of an actuator."""
 SETTLING = 1.0
-"""s after the end in which actuators may still arrive."""
+"""s after the end within which actuators may still arrive."""
 BRAKE_TIME = 0.3
-"""s in which a motion is broken off."""
+"""s, duration of the brake when a motion is aborted."""
 INVALID_GOAL, PATH_VIOLATED, GOAL_VIOLATED = -1, -4, -5
 """Error codes of control_msgs/FollowJointTrajectory."""
 
 
 class MotionEnded(TensegrityError):
-    """Why a motion of actuators did not succeed, with its error code."""
+    """Reason why a motion of actuators failed, with its error code."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -48,7 +49,7 @@ class MotionEnded(TensegrityError):
 def motion_of(
     message: JointTrajectory, robot: Robot, now: float, positions: Array, rates: Array | None
 ) -> ActuatorMotion:
-    """The motion that a message asks for, from set points (a,) and their rates. Raises TensegrityError: it is none."""
+    """Motion for a message, from set points (a,) and their rates. Raises TensegrityError if the message is invalid."""
     columns: dict[str, list[Any]] = {name: [] for name in ("positions", "velocities", "accelerations")}
     times = []
     for number, point in enumerate(message.points):
@@ -73,20 +74,20 @@ def motion_of(
 
 
 def asked_by(handle: Any) -> str:
-    """The action of a goal handle, as `Goal.asked_by` names it."""
+    """Action of a goal handle, in the format of `Goal.asked_by`."""
     name = "follow_actuators" if isinstance(handle.request, FollowActuators.Goal) else "follow_joint_trajectory"
     return f"action {name}"
 
 
 class ActuatorMotionServer:
-    """See the module.
+    """Server of both actions; see the module.
 
     Args:
-        node: the controller's.
-        robot: that it controls.
+        node: controller node.
+        robot: controlled robot.
 
     Attributes:
-        motion: the one that runs, or None.
+        motion: running motion, or None.
     """
 
     def __init__(self, node: Any, robot: Robot) -> None:
@@ -120,15 +121,15 @@ class ActuatorMotionServer:
         return self.motion is not None
 
     def status(self, now: float) -> Status:
-        """Of the motion that runs."""
+        """Status of the running motion."""
         assert self.motion is not None
         return Status("moving", self.motion.progress(now), self.motion.end, None)
 
     def command(self, now: float, positions: Mapping[str, float]) -> Command | None:
-        """Set points at a time [s]; None once the motion has ended and the controller is to take over.
+        """Set points at a time [s]; None when the motion has ended and the controller takes over.
 
         Args:
-            positions: of the actuators, as they are.
+            positions: measured positions by actuator.
         """
         motion = self.motion
         assert motion is not None
@@ -139,7 +140,7 @@ class ActuatorMotionServer:
         if self._over is None and beyond.size and now < motion.end:
             name, off = motion.names[beyond[0]], self._error[beyond[0]]
             self.break_off(now, f"{name} is {off:.3g} beside its path", PATH_VIOLATED)
-        if now >= motion.end and self._sent_end is not motion:  # the last set point has still to be sent
+        if now >= motion.end and self._sent_end is not motion:  # the last set point must still be sent
             self._sent_end = motion
         elif now >= motion.end:
             missed = np.flatnonzero(~(np.abs(actual - motion.goal) <= self._goal_tolerance))
@@ -153,7 +154,7 @@ class ActuatorMotionServer:
         return motion.command(now)
 
     def publish_feedback(self, now: float) -> None:
-        """Tell whoever asked where the motion is."""
+        """Publish feedback of the running motion to its action client."""
         motion, handle = self.motion, self._handle
         if motion is None or handle is None or self._ended is None or self._ended.done():
             return
@@ -168,17 +169,17 @@ class ActuatorMotionServer:
         feedback = FollowJointTrajectory.Feedback(joint_names=list(motion.names))
         feedback.desired.positions, feedback.desired.velocities = points[motion.rows], rates[motion.rows]
         feedback.actual.positions = points[motion.rows] + self._error
-        feedback.error.positions = -self._error  # desired minus actual, as there
+        feedback.error.positions = -self._error  # desired minus actual, as in control_msgs
         handle.publish_feedback(feedback)
 
     def break_off(self, now: float, reason: str, code: int = 0) -> None:
-        """Brake the motion; whoever asked gets the reason once it rests."""
+        """Brake the motion; its action client receives the reason when it rests."""
         if self.motion is not None and self._over is None:
             self._over = MotionEnded(reason, code)
             self.motion.brake(now, BRAKE_TIME)
 
     def forget(self, reason: str) -> None:
-        """The motion is over at once."""
+        """End the motion at once, without a brake."""
         self._finish(MotionEnded(reason, 0))
 
     def _finish(self, problem: MotionEnded | None) -> None:
@@ -189,7 +190,7 @@ class ActuatorMotionServer:
     # -- the actions ----------------------------------------------------------------------------------------------
 
     def begin(self, trajectory: JointTrajectory) -> ActuatorMotion:
-        """Begin what a message asks for, in place of a motion of actuators under way. Raises TensegrityError."""
+        """Start the motion of a message; it replaces a running motion of actuators. Raises TensegrityError."""
         now, positions, rates = self._node.set_points()
         motion = motion_of(trajectory, self._robot, now, positions, rates)
         self._finish(MotionEnded("a new trajectory replaced it", 0))
@@ -210,7 +211,7 @@ class ActuatorMotionServer:
         goal, path = np.full(len(names), TOLERANCE), np.full(len(names), np.inf)
         for given, kept in ((request.goal_tolerance, goal), (request.path_tolerance, path)):
             for each in given:
-                if each.name in names and each.position != 0.0:  # below zero: none
+                if each.name in names and each.position != 0.0:  # negative: no tolerance is checked
                     kept[names.index(each.name)] = each.position if each.position > 0.0 else np.inf
         settling = request.goal_time_tolerance.sec + 1e-9 * request.goal_time_tolerance.nanosec
         problem = await self._run(handle, goal, path, settling or SETTLING)
@@ -218,17 +219,17 @@ class ActuatorMotionServer:
         return FollowJointTrajectory.Result(error_code=code, error_string=text)
 
     async def _run(self, handle: Any, goal: Array, path: Array, settling: float) -> MotionEnded | None:
-        """Begin, wait for the end, and end the action; gives what went wrong."""
+        """Start a motion, wait for its end, and finish the action; returns the failure, or None."""
         trajectory, problem = handle.request.trajectory, None
         tightest = float(goal.min()) if goal.size else 0.0
         self._error = np.zeros(0)
         try:
-            if handle.is_cancel_requested:  # before its turn came
+            if handle.is_cancel_requested:  # before the motion started
                 raise TensegrityError("the trajectory was cancelled")
             if not np.all(goal > 0.0):
                 raise TensegrityError("the tolerance must be above zero, or zero for the usual one.")
             motion = self.begin(trajectory)
-        except Exception as error:  # numbers that nobody foresaw are refused, too
+        except Exception as error:  # unexpected errors refuse the goal as well
             problem = MotionEnded(str(error) or type(error).__name__, INVALID_GOAL)
             self._node.announce_actuators(asked_by(handle), trajectory, tightest, str(problem))
         else:

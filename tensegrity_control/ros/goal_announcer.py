@@ -1,7 +1,7 @@
-"""The latched topic `goal`: what was asked of the controller and what it answered, one message per request.
+"""The latched topic `goal`: requests to the controller with its answers, one message per request.
 
-Goals come by services and an action, which nobody else sees; the topic shows them, and a recording of it lets a replay
-ask the same again at the same states.
+Goals arrive by services and an action, which other nodes cannot observe. The topic publishes them, and a replay of its
+recording can repeat the same requests at the same states.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class GoalAnnouncer:
     """Publishes requests with their answers.
 
     Args:
-        node: the controller's. stamp: the time [ns] of the state that the controller has answered last, or None.
+        node: controller node.
+        stamp: returns the time [ns] of the state that the controller answered last, or None.
     """
 
     def __init__(self, node: Any, stamp: Callable[[], int | None]) -> None:
@@ -32,7 +33,7 @@ class GoalAnnouncer:
     def announced(
         self, answer: Callable[[Any, Any], Awaitable[SetGoalPose.Response]]
     ) -> Callable[..., Awaitable[SetGoalPose.Response]]:
-        """A callback of set_goal_pose that announces what another one answers; its third argument is `asked_by`."""
+        """Wrap a callback of set_goal_pose so that its answers are published; the third argument is `asked_by`."""
 
         async def announce(
             request: SetGoalPose.Request, response: SetGoalPose.Response, asked_by: str = "service set_goal_pose"
@@ -50,7 +51,7 @@ class GoalAnnouncer:
         return announce
 
     def trajectory(self, request: Any, refused: str | None, arrival: float = 0.0) -> None:
-        """A goal of follow_trajectory: refused with a reason, or (None) accepted with its arrival [s]."""
+        """Publish a goal of follow_trajectory: refused with a reason, or (None) accepted with its arrival [s]."""
         message = Goal(
             request=Goal.TRAJECTORY, asked_by="action follow_trajectory",
             waypoint=request.waypoint, time_from_start=request.time_from_start,
@@ -61,7 +62,7 @@ class GoalAnnouncer:
         self._publish(message, request.header.frame_id)
 
     def actuators(self, asked_by: str, trajectory: Any, tolerance: float, refused: str | None, arrival: float) -> None:
-        """A trajectory of actuators: refused with a reason, or (None) accepted with its arrival [s]."""
+        """Publish a trajectory of actuators: refused with a reason, or (None) accepted with its arrival [s]."""
         message = Goal(
             request=Goal.ACTUATORS, asked_by=asked_by, trajectory=trajectory,
             accepted=refused is None, reason=refused or "", position_tolerance=tolerance,
@@ -70,7 +71,7 @@ class GoalAnnouncer:
         self._publish(message, trajectory.header.frame_id)
 
     def trigger(self, request: int, asked_by: str, accepted: bool, reason: str) -> None:
-        """`Goal.HOLD`, `Goal.STOP` or `Goal.CANCEL`."""
+        """Publish `Goal.HOLD`, `Goal.STOP` or `Goal.CANCEL`."""
         self._publish(Goal(request=request, asked_by=asked_by, accepted=accepted, reason=reason), "")
 
     def _publish(self, message: Goal, frame: str) -> None:

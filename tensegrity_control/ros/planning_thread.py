@@ -1,11 +1,11 @@
-"""Plans for the controller node, made in a thread beside the control, whatever the controller.
+"""Planning for the controller node in a thread beside the control, for all controllers.
 
-By the clock the control goes on meanwhile. In lock-step the time stands still: the state that comes meanwhile is
-answered once the plan has begun, so that every run gives the same numbers. In both cases the node answers its services,
-and a plan can be called off.
+In real time the control continues while a plan is computed. In lock-step the time stands still: a state that arrives in
+the meantime is answered after the plan has begun, so that every run gives the same numbers. In both cases the node
+answers its services, and a plan can be cancelled.
 
-The kernels release the interpreter lock; what the plan does in Python itself gives it up after `TURN` at most, for
-which the control may have to wait.
+Compiled kernels release the interpreter lock. Python code of a plan releases it after `TURN` at most, which the control
+may have to wait.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from ..controllers.goal_taker import GoalTaker, PlannedMotion
 from ..inverse_kinematics.pose_goal import PoseGoal
 
 TURN = 0.0005
-"""s for which the plan may keep the interpreter lock while the control waits for it."""
+"""s, longest time for which a plan keeps the interpreter lock while the control waits for it."""
 
 
 class PlanningThread:
     """Plans one motion at a time.
 
     Args:
-        node: with the time (`now`) and the executor. lockstep: the time stands still meanwhile.
+        node: node with the time (`now`) and the executor.
+        lockstep: whether the time stands still during planning.
 
     Attributes:
-        busy: a plan is being made for somebody.
+        busy: whether a plan is being computed.
     """
 
     def __init__(self, node: Any, lockstep: bool) -> None:
@@ -51,18 +52,18 @@ class PlanningThread:
 
     @property
     def withholds(self) -> bool:
-        """Whether states must wait for their answer until the plan is made."""
+        """Whether states must wait for their answer until the plan is finished."""
         return self._lockstep and self.busy
 
     def close(self) -> None:
-        """Take no more results; a plan that is being made is given up."""
+        """Accept no more results; a plan in progress is cancelled."""
         with self._lock:
             self._closed = True
         self._cancellation.cancel("the node ends")
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def cancel(self, reason: str) -> None:
-        """Give up the plan that is being made; whoever asked for it is answered at once, the thread ends soon."""
+        """Cancel the plan in progress. Its caller is answered at once; the thread ends soon after."""
         self._cancellation.cancel(reason)
         done = self._done
         if done is not None and not done.done():
@@ -74,14 +75,15 @@ class PlanningThread:
 
     @property
     def rests(self) -> bool:
-        """Whether the thread has left the arrays that it shares with the controller, cancelled plans included."""
+        """Whether the thread no longer uses the arrays that it shares with the controller; false during a cancelled
+        plan."""
         return self._running is None or self._running.done()
 
     async def goal(self, controller: GoalTaker, goal: PoseGoal, duration: float, profile: str) -> Accepted:
-        """Go to a pose. Raises what `GoalTaker.plan_goal` and `begin` raise, PlanCancelledError.
+        """Go to a pose. Raises the errors of `GoalTaker.plan_goal` and `begin`, and PlanCancelledError.
 
-        A controller that takes streams of goals goes there from whatever it is doing: nothing has to brake, and all
-        that may take long is finding equilibria.
+        A controller that accepts streams of goals moves there from its present motion without a brake. Only the search
+        of equilibria may take long.
         """
         controller.check_goal(duration, profile)
         if controller.streams_goals:
@@ -99,7 +101,7 @@ class PlanningThread:
     async def through(
         self, controller: GoalTaker, waypoints: Sequence[tuple[float, PoseGoal]], interpolation: str
     ) -> Accepted:
-        """Pass through poses at times [s]. Raises as `goal` and `GoalTaker.plan_through`."""
+        """Pass through poses at times [s]. Raises the errors of `goal` and `GoalTaker.plan_through`."""
         controller.check_waypoints([time for time, _ in waypoints], interpolation)
 
         def plan(now: float, rest: Any) -> PlannedMotion:
@@ -108,7 +110,8 @@ class PlanningThread:
         return await self._begin(controller, plan)
 
     async def _begin(self, controller: GoalTaker, plan: Callable[[float, Any], PlannedMotion]) -> Accepted:
-        """Plan and begin; by the clock a motion under way is braked first, so that the plan's start is certain."""
+        """Plan and begin a motion. In real time a running motion is braked first, so that the start of the plan is
+        known."""
         self._refuse_busy()
         now = self._node.now
         if not self._lockstep and controller.status(now).phase == "moving":
@@ -123,10 +126,10 @@ class PlanningThread:
             raise TensegrityError("another motion is being planned; wait for its answer, or call hold.")
 
     async def _beside(self, plan: Callable[[], Any]) -> Any:
-        """What a function returns in the thread. Raises what it raises, PlanCancelledError."""
+        """Result of a function that runs in the thread. Raises its errors and PlanCancelledError."""
         self._refuse_busy()
         done = self._done = Future(executor=self._node.executor)
-        done.add_done_callback(lambda _: None)  # an executor that waits is woken by callbacks alone
+        done.add_done_callback(lambda _: None)  # only callbacks wake a waiting executor
         cancellation = self._cancellation = Cancellation()
         self.busy = True
 
@@ -136,7 +139,7 @@ class PlanningThread:
 
         def hand_over(plan_made: futures.Future[Any]) -> None:
             with self._lock:
-                if not self._closed and not done.done():  # else the executor that would take it is gone
+                if not self._closed and not done.done():  # otherwise the executor no longer exists
                     done.set_result(plan_made)
 
         self._running = self._thread.submit(work)

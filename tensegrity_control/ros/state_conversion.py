@@ -1,4 +1,5 @@
-"""From messages to what controllers learn of a robot (positions, shape, pose, velocity), and commands to messages."""
+"""Conversion of messages to states for controllers (positions, configuration, pose, velocity), and of commands to
+messages."""
 
 from __future__ import annotations
 
@@ -25,11 +26,13 @@ MODES = {each.value: getattr(ActuatorCommand, each.name) for each in Mode}
 
 
 def command_message(command: Command, source: str, session: int, period: float, stamp: Time) -> ActuatorCommand:
-    """A command as the simulator and the driver take it.
+    """Message of a command for the simulator and the driver.
 
     Args:
-        source: who commands. session: of the source. period: s between two commands, or 0. stamp: of the state that it
-            answers.
+        source: name of the sender.
+        session: session of the source.
+        period: s between two commands, or 0.
+        stamp: stamp of the state that the command answers.
     """
     values = {"effort" if command.mode == "impedance" else "value": command.values}
     if command.mode == "impedance":
@@ -46,7 +49,7 @@ class StateReader:
     """Reads the state of one robot.
 
     Args:
-        robot: whose shape and actuators they are.
+        robot: robot with this configuration and these actuators.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -54,7 +57,7 @@ class StateReader:
         self._actuators = [each.name for each in robot.actuators]
 
     def check(self, state: Any) -> None:
-        """Raises TensegrityError where a StructureState is of another robot's layout."""
+        """Raise TensegrityError if a StructureState has the layout of another robot."""
         record, layout = record_of(state), self._codec.layout
         if record is None or not record.layout or layout is None:
             state_names(state, layout)
@@ -62,7 +65,8 @@ class StateReader:
             layout.check(record.layout)
 
     def read(self, state: Any, joints: Any) -> RobotState:
-        """From a StructureState and the JointState of the same time. Raises TensegrityError where a part is missing."""
+        """State from a StructureState and the JointState of the same time. Raises TensegrityError if a part is
+        missing."""
         positions, seen = self.positions(joints), self.observe(state)
         configuration = self._codec.decode(state_record(state, self._codec.layout)).configuration
         if len(state.q) or state.coordinate_name:
@@ -70,8 +74,8 @@ class StateReader:
         return replace(seen, positions=positions, nodes=configuration)
 
     def observe(self, state: Any) -> RobotState:
-        """What feedback needs of a StructureState: pose, and nodes, or q and v of robots with coordinates; empty where
-        unsure."""
+        """State for feedback from a StructureState: pose, and nodes, or q and v of robots with coordinates; empty if
+        the estimate has not converged."""
         if not state.converged:
             return RobotState()
         inside = record_of(state)
@@ -82,7 +86,7 @@ class StateReader:
             return RobotState(pose=pose, q=decoded.configuration.copy(), v=decoded.velocity.copy())
         pose = state_pose(state)
         if not (len(state.q) or state.coordinate_name):
-            with suppress(TensegrityError):  # the pose alone will do for most
+            with suppress(TensegrityError):  # the pose alone is enough for most controllers
                 record = state_record(state, self._codec.layout)
                 return RobotState(pose=pose, nodes=self._codec.decode(record).configuration)
             return RobotState(pose=pose)
@@ -90,7 +94,7 @@ class StateReader:
         return RobotState(pose=pose, q=decoded.configuration, v=decoded.velocity)
 
     def positions(self, joints: Any) -> np.ndarray:
-        """(a,) of the actuators in the robot's order. Raises TensegrityError where one is missing."""
+        """(a,) of the actuators in the order of the robot. Raises TensegrityError if one is missing."""
         positions = {} if joints is None else dict(zip(joints.name, joints.position, strict=False))
         missing = [name for name in self._actuators if name not in positions]
         if missing:

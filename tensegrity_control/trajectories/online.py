@@ -1,9 +1,10 @@
-"""Motions that begin at once, from whatever the reference is doing: one quintic to rest at a goal, within limits.
+"""Motions that start at once from the present motion of the reference: one quintic to rest at a goal, within limits.
 
-    y(t): value, rate and acceleration of now at its begin, the goal at rest at its end
+    y(t): present value, rate and acceleration at its begin, rest at the goal at its end
 
-Every goal of a stream makes a new one, from where the last has come to, so that the reference is C2 whatever comes. The
-duration is the shortest of a geometric row with which rate and acceleration keep their limits.
+Every goal of a stream starts a new motion from the present point of the last one, so that the reference is C2 for any
+sequence of goals. The duration is the shortest one of a geometric series with which rate and acceleration keep their
+limits.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from .quintic import QUINTIC
 from .splines import PiecewisePolynomial
 
 SAMPLES = 24
-"""Instants of a motion at which its limits are looked at."""
+"""Number of times of a motion at which its limits are checked."""
 GROWTH, STEPS = 1.08, 120
-"""Of the row of durations: from the shortest that could be to some ten thousand times as long."""
+"""Series of durations, relative to the shortest possible one; up to about ten thousand times as long."""
 
 
 @compiled_part
@@ -52,14 +53,14 @@ def largest_rates(start, goal, duration, table):
 
 @compiled
 def shortest_duration(start, goal, rate_limit, acceleration_limit, least, table):
-    """s of the shortest motion of the row that keeps the limits; else of the one that breaks them least."""
+    """s, shortest duration of the series that keeps the limits, or else the one with the smallest violation."""
     distance, speed, bend = 0.0, 0.0, 0.0
     for k in range(goal.shape[0]):
         distance += (goal[k] - start[0, k]) ** 2
         speed += start[1, k] ** 2
         bend += start[2, k] ** 2
     distance, speed, bend = np.sqrt(distance), np.sqrt(speed), np.sqrt(bend)
-    # what the motion has already cannot be undone at once
+    # the present rate and acceleration cannot be removed at once
     rates, accelerations = max(rate_limit, 1.001 * speed), max(acceleration_limit, 1.001 * bend)
     duration = max(least, 0.5 * distance / rates)
     best, excess = duration, np.inf
@@ -75,17 +76,20 @@ def shortest_duration(start, goal, rate_limit, acceleration_limit, least, table)
 
 
 class OnlineMotion(PiecewisePolynomial):
-    """See the module; its times count from its begin.
+    """Motion to a goal, see the module; its times count from its begin.
 
     Args:
-        start: (3, k) value, rate and acceleration. goal: (k,). rate, acceleration: limits of their norms.
-        duration: s; longer where the limits ask for it. least: s that it takes at least.
+        start: (3, k) value, rate and acceleration.
+        goal: (k,).
+        rate, acceleration: limits of their norms.
+        duration: s; longer if the limits require it.
+        least: s, smallest duration.
 
     Attributes:
-        asked_too_short: whether `duration` had to be lengthened.
+        asked_too_short: whether `duration` was extended.
 
     Raises:
-        TensegrityError: a number is not finite, or a limit not above zero.
+        TensegrityError: a number is not finite, or a limit is not above zero.
     """
 
     def __init__(

@@ -1,18 +1,18 @@
-"""Time laws: how far along a path a motion is at a time, and how fast; and the clock by which every motion is braked.
+"""Time laws, which give path parameter and rate of a motion over time, and the clock with which every motion is braked.
 
     minimum jerk  s = 10 u^3 - 15 u^4 + 6 u^5     largest rate 15/8 per duration, acceleration zero at both ends
     cubic         s = 3 u^2 - 2 u^3               largest rate 3/2 per duration, acceleration jumps at both ends
     waypoints     monotone cubic through times, at rest at both ends
 
-with u = t / duration. A plan has a time of its own, tau, which runs with the clock and slows down to rest where the
-motion is braked. While it is over T from t0, with x = (t - t0) / T,
+with u = t / duration. A plan has its own time tau, which runs with the clock and slows down to rest when the motion is
+braked. During a brake over T from t0, with x = (t - t0) / T,
 
     tau' = 1 - (10 x^3 - 15 x^4 + 6 x^5),   tau = tau0 + T (x - (5/2 x^4 - 3 x^5 + x^6))
 
-so that position, pace and its change are continuous and the brake takes half of T of the plan's time.
+so that position, pace and rate of the pace are continuous, and the brake takes T / 2 of the time of the plan.
 
-A motion that waits for its robot (`PathClock.wait`) runs at a pace that whoever follows it sets again and again; what
-it says of its rate is then the rate at which it moves.
+A motion that waits for its robot (`PathClock.wait`) runs at a pace that its controller sets repeatedly; its rate is
+then that of the actual motion.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ class TimeLaw(ABC):
 
     @abstractmethod
     def at(self, time: float) -> tuple[float, float]:
-        """Path parameter s in [0, 1] and its rate [1/s] at a time [s], which is clipped to the motion."""
+        """Path parameter s in [0, 1] and its rate [1/s] at a time [s], which is clipped to the duration."""
 
     def remapped(self, before: ArrayLike, after: ArrayLike) -> TimeLaw:
-        """The law of a path whose points have parameters `after` (k,) instead of `before`, both from 0 to 1."""
+        """The same law for a path on which points have parameters `after` (k,) instead of `before`, both from 0 to
+        1."""
         return self
 
 
 @dataclass(frozen=True)
 class MinimumJerk(TimeLaw):
-    """From rest at 0 to rest at 1 with the least integral of squared jerk."""
+    """From rest at 0 to rest at 1 with the minimum integral of the squared jerk."""
 
     duration: float
     peak = 1.875
@@ -59,7 +60,7 @@ class MinimumJerk(TimeLaw):
 
 @dataclass(frozen=True)
 class Cubic(TimeLaw):
-    """From rest at 0 to rest at 1 with the least integral of squared acceleration."""
+    """From rest at 0 to rest at 1 with the minimum integral of the squared acceleration."""
 
     duration: float
     peak = 1.5
@@ -72,11 +73,14 @@ class Cubic(TimeLaw):
 
 
 class Waypoints(TimeLaw):
-    """Through path parameters at times, at rest at the first and at the last.
+    """Through path parameters at given times, at rest at the first and the last one.
 
     Args:
         times: (w,) s, increasing, the first is 0.
         parameters: (w,) path parameter s at these times, from 0 to 1, not decreasing.
+
+    Raises:
+        TensegrityError: times are not finite or not increasing.
     """
 
     def __init__(self, times: ArrayLike, parameters: ArrayLike) -> None:
@@ -84,7 +88,7 @@ class Waypoints(TimeLaw):
         if knots.ndim != 1 or knots.size < 2 or not np.all(np.isfinite(knots)) or np.any(np.diff(knots) <= 0.0):
             raise TensegrityError(f"waypoint times {knots.tolist()} must be finite and increase from one to the next.")
         self.duration, self._times, self._values = float(knots[-1]), knots, values
-        # A still point before and after makes the one-sided slopes at the ends zero.
+        # An additional point at rest at each end makes the slopes at the ends zero.
         knots = np.concatenate(([-1.0], knots, [knots[-1] + 1.0]))
         values = np.concatenate(([0.0], values, [values[-1]]))
         self._parameter = PchipInterpolator(knots, values)
@@ -104,7 +108,7 @@ PROFILES: dict[str, type[MinimumJerk] | type[Cubic]] = {"minimum_jerk": MinimumJ
 
 
 def profile_named(name: str) -> type[MinimumJerk] | type[Cubic]:
-    """The time law called `name`. Raises TensegrityError that names those there are."""
+    """Time law called `name`. Raises TensegrityError with the available names."""
     try:
         return PROFILES[name]
     except KeyError:
@@ -112,11 +116,11 @@ def profile_named(name: str) -> type[MinimumJerk] | type[Cubic]:
 
 
 PEAK = 1.875
-"""Of the quintic from rest to rest: its largest rate over its mean one."""
+"""Ratio of the largest to the mean rate of the quintic from rest to rest."""
 
 
 class Progress(NamedTuple):
-    """Where a plan is: its time tau [s], the pace tau' (1 on schedule, 0 at rest) and tau'' [1/s]."""
+    """Progress of a plan: its time tau [s], the pace tau' (1 on schedule, 0 at rest) and tau'' [1/s]."""
 
     time: float
     pace: float
@@ -124,19 +128,19 @@ class Progress(NamedTuple):
 
 
 class PathClock:
-    """Runs a plan of `duration` s that begins at `begin` [s]."""
+    """Clock of a plan of `duration` s that begins at `begin` [s]."""
 
     def __init__(self, begin: float, duration: float) -> None:
         self.begin, self.duration = begin, duration
         self._lost = 0.0
-        self._ramp: tuple[float, float, float, float] | None = None  # begin, length, the plan's time and the pace there
+        self._ramp: tuple[float, float, float, float] | None = None  # begin, length, plan time and pace at begin
         self._brake: tuple[float, float, float, float] | None = None  # the same
-        self._wait: tuple[float, float, float, float, float] | None = None  # the same, pace desired, change of pace
-        self._settle: tuple[float, float, float, float, float] | None = None  # the same, the plan's time at rest
+        self._wait: tuple[float, float, float, float, float] | None = None  # the same, desired pace, rate of pace
+        self._settle: tuple[float, float, float, float, float] | None = None  # the same, plan time at rest
 
     @property
     def end(self) -> float:
-        """Time [s] at which the motion is over."""
+        """Time [s] at which the motion ends."""
         if self._settle is not None:
             return self._settle[0] + self._settle[1]
         return self.begin + self._lost + self.duration if self._brake is None else self._brake[0] + self._brake[1]
@@ -148,7 +152,7 @@ class PathClock:
 
     @property
     def last(self) -> float:
-        """The plan's time [s] at which it will rest."""
+        """Time of the plan [s] at which it will rest."""
         if self._settle is not None:
             return self._settle[4]
         if self._brake is None:
@@ -202,10 +206,11 @@ class PathClock:
         return Progress(passed, 1.0, 0.0)
 
     def resume(self, now: float, before: float, pace: float, longest: float) -> None:
-        """Go on at `now` from the plan's time `before` [s] and the pace there, at full pace within `longest` s.
+        """Continue at `now` from time `before` [s] of the plan and the pace there; full pace is reached within
+        `longest` s.
 
-        For a motion that slowed down without having been braked, because nobody was there to command it. The time
-        that was lost comes on top of its duration. A motion that brakes, rests or has not begun goes on as it was.
+        For a motion that slowed down without a brake because commands were missing. The lost time is added to its
+        duration. A motion that brakes, rests or has not begun is not changed.
         """
         if self._brake is not None or now < self.begin or before >= self.duration:
             return
@@ -215,19 +220,20 @@ class PathClock:
         self._lost = now + 0.5 * (1.0 - pace) * length - before - self.begin
 
     def settle(self, now: float, before: float, pace: float, within: float) -> None:
-        """Go from the plan's time `before` [s], and the pace there, to where the brake was to end, and rest.
+        """Move from time `before` [s] of the plan, and the pace there, to the time at which the brake was to end, and
+        rest.
 
-        For a motion that should have braked, and slowed down or stopped elsewhere because nobody was there to command
-        it. It takes `within` s, or so long that it is no faster than the plan; where it went too far it goes back.
+        For a motion that should have braked and stopped elsewhere because commands were missing. It takes `within` s,
+        or longer if the pace would exceed 1; after an overshoot it returns.
         """
         rest = self.last
         self._wait = self._ramp = None
         self._settle = (now, max(within, PEAK * abs(rest - before)), before, pace, rest)
 
     def wait(self, now: float, pace: float, within: float) -> None:
-        """Go over to a pace from 0 to 1 within `within` s per whole change of pace, until this is called again.
+        """Change the pace to a value from 0 to 1, at a rate of 1 / `within` [1/s], until the next call.
 
-        The time that is lost comes on top of the duration. A motion that brakes, or does not run, goes on as it was.
+        The lost time is added to the duration. A motion that brakes or does not run is not changed.
         """
         if self._brake is not None or now < self.begin or (self._wait is None and (pace >= 1.0 or now >= self.end)):
             return
@@ -239,7 +245,7 @@ class PathClock:
             self._wait = (now, progress.time, progress.pace, target, change)
 
     def brake(self, now: float, longest: float) -> None:
-        """Come to rest within `longest` s from now; a motion that brakes, rests, or ends before that goes on."""
+        """Come to rest within `longest` s from now; a motion that brakes, rests, or ends earlier is not changed."""
         if self._brake is None and self.begin <= now < self.end and now + longest < self.end + 0.5 * longest:
             progress = self.at(now)
             self._wait = None

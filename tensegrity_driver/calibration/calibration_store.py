@@ -1,6 +1,6 @@
-"""Calibration of one robot on one open bus: where it is loaded from, where it is saved to, how one sensor replaces it.
+"""Store of the calibration of one robot on one open bus: loading, saving, and replacing the calibration of one sensor.
 
-The driver and the servo commands use the same store, so that a file that one of them writes is read by the other.
+The driver and the servo commands use the same store, so that each of them can read files written by the other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from .turn_counter import renew_turns
 
 
 def timestamp() -> str:
-    """Present date and time in UTC as calibrations carry it (ISO 8601), no two have the same."""
+    """Present date and time in UTC in the format of calibrations (ISO 8601), with microseconds, so that all are
+    different."""
     return datetime.now(timezone.utc).isoformat(timespec="microseconds")
 
 
@@ -36,12 +37,13 @@ class CalibrationStore:
     """Loads and saves the calibration of one robot on one bus.
 
     Args:
-        robot: with servos. identity: of the open bus.
-        path: of the calibration file; None: nothing can be saved.
+        robot: robot with servos.
+        identity: identity of the open bus.
+        path: path of the calibration file; None if nothing can be saved.
         exact: calibration of simulated spools, used instead of the file; None: the file is loaded.
 
     Attributes:
-        read: reads the servos, so that the turns of a spool that is calibrated are known; by default they are not.
+        read: function that reads the servos, for the turns of a calibrated spool; by default it returns nothing.
     """
 
     def __init__(
@@ -56,11 +58,11 @@ class CalibrationStore:
         return self.exact is not None or (self.path is not None and self.path.exists())
 
     def load(self) -> RobotCalibration:
-        """The calibration of this robot and this bus.
+        """Calibration of this robot on this bus.
 
         Raises:
-            CalibrationError: no file, a damaged one, one for another robot, wiring or bus, or with lines that it
-                cannot have.
+            CalibrationError: there is no file, or it is damaged, belongs to another robot, wiring or bus, or contains
+                impossible lines.
         """
         if self.exact is not None:
             return self.exact
@@ -75,17 +77,17 @@ class CalibrationStore:
         return loaded
 
     def empty(self, revision: int = 0) -> RobotCalibration:
-        """Calibration without any sensor; `revision` is that of the file which it is to replace."""
+        """Calibration without any sensor; `revision` is the revision of the file to be replaced."""
         hardware = hardware_fingerprint(self.robot.servos)
         return RobotCalibration(self.robot.name, hardware, self.identity, {}, timestamp(), revision)
 
     def save(self, calibration: RobotCalibration) -> RobotCalibration:
         """Save a calibration to the file; returns it with its new revision.
 
-        What is known of the turns of the servos goes on to the new revision, but for spools that were calibrated.
+        The saved turns of the servos are kept for the new revision, except for spools that were calibrated.
 
         Raises:
-            CalibrationError: no file to save to, or it could not be written.
+            CalibrationError: there is no file to save to, or it could not be written.
         """
         if self.path is None:
             raise self._no_file()

@@ -1,10 +1,11 @@
-"""Turn counts of multi-turn servos across power cycles: saved when a driver ends, compared when the next one begins.
+"""Turn counts of multi-turn servos across power cycles: saved at the end of a driver, compared at the start of the next
+one.
 
-A servo without supply loses all but a part of one turn, and no register shows how many. Encoder position and length of
-every spool are therefore saved beside the calibration file, for one revision of it. From the moment in which a driver
-begins, before torque comes on, until it has ended they are void, and those of a spool whose tendon is tight stay void:
-without supply it runs out. What is void is refused once its servo has been switched off. Homing and calibrating a spool
-save where it stands then, and its neighbours stay in the file as they are.
+A servo without supply loses all whole turns, and no register shows how many. So encoder position and length of every
+spool are saved in a file beside the calibration file, for one revision of it. From the start of a driver, before torque
+is switched on, until its end the saved values are void. Those of a spool with a tight tendon remain void at the end,
+since it unwinds without supply. If a saved value is void and its servo was switched off, the spool is refused. Homing
+or calibrating a spool saves its present position and leaves those of the other spools unchanged.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ from .calibration_file import RobotCalibration, save_atomically
 from .line_fit import CalibrationError
 
 SAME_POSITION_TURNS = 0.02
-"""Largest distance from the saved length at which a spool counts as unmoved [turn]."""
+"""Largest distance from the saved length for an unmoved spool [turn]."""
 SAME_LENGTH = 1e-9
-"""Between a saved length and that which the encoder measures at the saved position [m]: rounding."""
+"""Largest rounding difference between a saved length and the length measured at the saved position [m]."""
 MAX_FILE_BYTES = 1_000_000
 MAX_LOOSE_TENSION = 0.02
-"""Largest tension at which a spool without supply stays where it is, as a fraction of the effort of its actuator."""
+"""Largest tension for a spool to keep its position without supply, as a fraction of the effort of its actuator."""
 MAX_TURN_REMAINDER = 0.25
 """Largest deviation from a whole number of lost turns that still identifies the number [turn]."""
 
 
 @dataclass(frozen=True)
 class SavedPosition:
-    """Position of one spool when a driver ended: encoder [rad] and rest length [m]."""
+    """Position of one spool at the end of a driver: encoder [rad] and rest length [m]."""
 
     position: float
     length: float
 
 
 def turns_path(calibration: Path) -> Path:
-    """Path of the turn counts that belong to a calibration file."""
+    """Path of the file of turn counts for a calibration file."""
     return calibration.with_name(calibration.name + ".turns")
 
 
@@ -51,13 +52,15 @@ def _counts_turns(spool: Spool) -> bool:
 
 
 def void_turns(path: Path, calibration: RobotCalibration, spools: Mapping[str, Spool]) -> None:
-    """Mark the positions of all spools with multi-turn servos as not known; without such spools nothing is written.
+    """Mark the positions of all spools with multi-turn servos as void; without such spools nothing is written.
 
     Args:
-        path: of the calibration file. calibration: its revision is saved along. spools: by actuator.
+        path: path of the calibration file.
+        calibration: calibration; its revision is saved as well.
+        spools: spools by actuator.
 
     Raises:
-        CalibrationError: the file could not be written; without it lost turns would not be noticed.
+        CalibrationError: the file could not be written; without it lost turns would remain undetected.
     """
     _save(path, calibration.revision, {name: None for name, spool in spools.items() if _counts_turns(spool)})
 
@@ -72,8 +75,10 @@ def save_turns(
     """Save the positions of spools with multi-turn servos; without such spools no file is written.
 
     Args:
-        path: of the calibration file. calibration: its revision is saved along. spools, readings: by actuator.
-        doubtful: actuators whose lengths are in doubt. They stay void, as do those whose tendons are tight.
+        path: path of the calibration file.
+        calibration: calibration; its revision is saved as well.
+        spools, readings: spools and readings by actuator.
+        doubtful: actuators with doubtful lengths. They remain void, like those with tight tendons.
 
     Raises:
         CalibrationError: the file could not be written.
@@ -87,7 +92,7 @@ def save_turns(
 
 
 def _saved_position(spool: Spool, encoder: Line | None, reading: ServoReading | None) -> SavedPosition | None:
-    """Where a spool stands, if it will be there without supply, too."""
+    """Position of a spool, if it will keep it without supply; else None."""
     if reading is None or encoder is None or reading.age > 0 or not finite(reading.position):
         return None
     loose = spool.tension(reading) <= MAX_LOOSE_TENSION * spool.actuator.effort
@@ -102,11 +107,15 @@ def renew_turns(
     spools: Mapping[str, Spool],
     readings: Mapping[str, ServoReading],
 ) -> None:
-    """Save where the spools stand that are calibrated between two revisions; the others stay as they are, void or not.
+    """Save the positions of the spools that were calibrated between two revisions; the others remain unchanged, void or
+    not.
 
     Args:
-        path: of the calibration file. before: what is in it, None: nothing. saved: what will be in it.
-        spools: by actuator, by any calibration. readings: of the servos at present; without them these are void.
+        path: path of the calibration file.
+        before: present content of the file; None if there is none.
+        saved: future content of the file.
+        spools: spools by actuator, with any calibration.
+        readings: present readings of the servos; spools without a reading become void.
 
     Raises:
         CalibrationError: the file could not be written.
@@ -114,7 +123,7 @@ def renew_turns(
     old = {} if before is None else before.sensors
     try:
         kept = {} if before is None else load_turns(path, before)
-    except CalibrationError:  # nothing is known of any, and this is how it is mended
+    except CalibrationError:  # all positions are unknown; calibrating repairs the file
         kept = dict.fromkeys(spools)
     positions: dict[str, SavedPosition | None] = {}
     for name, spool in spools.items():
@@ -124,7 +133,7 @@ def renew_turns(
         if old.get(name) != saved.sensors.get(name):
             reading = readings.get(name)
             if reading is not None and reading.torque_on is False:
-                reading = replace(reading, load=0.0, current=0.0)  # it was measured as it stands without torque
+                reading = replace(reading, load=0.0, current=0.0)  # the reading was taken without torque
             positions[name] = _saved_position(spool, encoder.line, reading)
         elif name in kept:
             positions[name] = kept[name]
@@ -138,7 +147,7 @@ def _save(path: Path, revision: int, positions: Mapping[str, SavedPosition | Non
 
 
 def load_turns(path: Path, calibration: RobotCalibration) -> dict[str, SavedPosition | None]:
-    """Saved positions by actuator, None for void ones, as are those of another revision; empty without a file.
+    """Saved positions by actuator; None for void ones and for those of another revision; empty without a file.
 
     Raises:
         CalibrationError: the file cannot be read, or is damaged.
@@ -197,10 +206,12 @@ def check_turns(
     """Compare servos that were switched off with their saved positions.
 
     Args:
-        names: actuators whose servos were switched off. saved: by the last driver; others are not checked.
+        names: actuators with servos that were switched off.
+        spools, readings: spools and readings by actuator.
+        saved: positions saved by the last driver; actuators without an entry are not checked.
 
     Raises:
-        CommandRefused: a spool reads another position, so that turns may be lost; names the one to home.
+        CommandRefused: a spool reads another position, so that turns may be lost; the message names the tendon to home.
     """
     errors = []
     for name in names:
@@ -219,24 +230,25 @@ def check_turns(
         except CommandRefused as error:
             errors.append(str(error))
             continue
-        if line != spool.encoder:  # the potentiometer shows that turns are lost, and how many
+        if line != spool.encoder:  # the potentiometer shows the number of lost turns
             errors.append(f"{name} has lost turns while it was switched off; home it again.")
     if errors:
         raise CommandRefused(" ".join(errors))
 
 
 def recover_turns(spool: Spool, saved: SavedPosition | None, reading: ServoReading) -> Line:
-    """Calibration of an encoder after a power cycle, in which a servo loses all but a part of one turn.
+    """Calibration of an encoder after a power cycle, in which a servo loses all whole turns.
 
-    Only a potentiometer shows the number of lost turns; without one an unchanged position is accepted alone.
+    Only a potentiometer shows the number of lost turns; without it only an unchanged position is accepted.
 
     Args:
-        spool: with a calibrated encoder that counts turns.
+        spool: spool with a calibrated multi-turn encoder.
         saved: position before the power cycle, or None.
-        reading: of the present.
+        reading: present reading.
 
     Raises:
-        CalibrationError: no encoder; CommandRefused: the number of turns is ambiguous; home the tendon again.
+        CalibrationError: there is no such encoder.
+        CommandRefused: the number of turns is ambiguous; home the tendon again.
     """
     if spool.encoder is None or spool.encoder_turn:
         raise CalibrationError(f"{spool.name} has no encoder that counts turns; there is nothing to recover.")
@@ -247,7 +259,7 @@ def recover_turns(spool: Spool, saved: SavedPosition | None, reading: ServoReadi
     if spool.potentiometer is not None and finite(spool.potentiometer(reading.sensor)):
         reference = spool.potentiometer(reading.sensor)
     elif saved is not None and abs(now - saved.length) <= SAME_POSITION_TURNS * turn:
-        return spool.encoder  # nothing was lost and nothing has moved
+        return spool.encoder  # no turns were lost and the spool has not moved
     else:
         raise CommandRefused(
             f"{spool.name} lost power and may have lost turns: {now * 1e3:.1f} mm now"

@@ -1,12 +1,12 @@
-"""The hardware of a robot, emulated: servos and potentiometer board behind pseudo-terminals, and a simulated body.
+"""Emulated hardware of a robot: servos and potentiometer board behind pseudo-terminals, and a simulated body.
 
-Its time advances by `advance(seconds)`, for tests that count cycles, or with the clock (`realtime=True`): a thread
-brings it up to date now and then, and so does whoever is about to read or write, so that an instruction acts at the
-instant at which it arrives, whichever thread had its turn last. In either case another thread answers on the ports as
-soon as bytes arrive. One lock guards bytes, time and faults.
+Its time advances by `advance(seconds)`, for tests that count cycles, or with the clock (`realtime=True`). In real time
+a thread advances it regularly, and so does every read or write, so that an instruction acts at its time of arrival,
+independently of the scheduling of threads. In both cases another thread answers on the ports as soon as bytes arrive.
+One lock protects bytes, time and faults.
 
-By default it starts as a driver leaves it: at rest under tension, torque on, servos configured for the driver (wheel
-mode; current-based position; extended position for servos without current sensor).
+By default it starts in the state in which a driver leaves it: at rest under tension, torque on, servos configured for
+the driver (wheel mode; current-based position; extended position for servos without current sensor).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from .wire_delay import WireDelay, WireSettings
 STEP_S = 0.005
 """Period at which the servos read their loads [s]."""
 MEASURING_STEP_S = 1e-6
-"""Step of the first measurement, before any time has passed [s]."""
+"""Step of the first measurement, before time starts [s]."""
 BYTES_PATIENCE_S = 0.001
-"""Time to wait for bytes under way before `advance` [s]."""
+"""Time to wait for arriving bytes before `advance` [s]."""
 MAX_CATCH_UP_S = 0.4
-"""Longest time that is caught up at once in real time [s], below the silence after which servos stop by themselves: on
-a machine that is slower than that the emulated time falls behind."""
+"""Longest time that is caught up at once in real time [s]; shorter than the silence after which servos stop by
+themselves. On a slower machine the emulated time falls behind."""
 MakeBoard = Callable[[Mapping[int, Potentiometer], ServoChain], PotentiometerBoard]
 _log = logging.getLogger(__name__)
 
@@ -67,22 +67,27 @@ class EmulatedRobot:
 
     Args:
         robot: a structure with servos.
-        directory: of the ports `servos` and `potentiometers`; None: a temporary one.
-        realtime: time advances with the clock. step: period of the servos [s], see `STEP_S`.
-        wire: delays on the servo bus. seed: of noise, damage and collisions.
+        directory: directory of the ports `servos` and `potentiometers`; None: a temporary one.
+        realtime: whether time advances with the clock.
+        step: period of the servos [s], see `STEP_S`.
+        wire: delays on the servo bus.
+        seed: seed of noise, damage and collisions.
         start: initial configuration, see `Simulation`.
         potentiometers: (counts at the start, direction +1 or -1) by actuator; others start near the middle.
-        prepared: servos are configured for the driver; else all but id and baud rate have the values of the factory.
-        make_board: the board of these potentiometers, with the servos at its own bus; None: one that closes the
-            position loops where the robot file says so, else one that only measures.
-        torque_on: torque is on at the start. droop: of servos in wheel mode under load, see `ServoPhysics`.
-        waits: its time follows the clock for `MAX_CATCH_UP_S` after the last bytes, for a driver in this process.
+        prepared: whether servos are configured for the driver; else all settings but id and baud rate are the factory
+            ones.
+        make_board: creates the board from these potentiometers, with the servos on its own bus. None: a board that
+            closes the position loops if the robot file says so, else one that only measures.
+        torque_on: whether torque is on at the start.
+        droop: droop of servos in wheel mode under load, see `ServoPhysics`.
+        waits: whether time stops `MAX_CATCH_UP_S` after the last bytes, for a driver in this process.
 
     Attributes:
         faults: injects faults into this robot.
 
     Raises:
-        BusError: a mechanism, no servos, an unknown model, servos of another protocol than the bus.
+        BusError: the robot is a mechanism or has no servos, a model is unknown, or a servo has another protocol than
+            the bus.
     """
 
     def __init__(
@@ -103,11 +108,11 @@ class EmulatedRobot:
         waits: bool = False,
     ) -> None:
         self.robot, self._step, self._waits = robot, step, waits
-        self._alone = 0.0  # s that its time went on since bytes last arrived
+        self._alone = 0.0  # s of its time since the last bytes
         self._failure: TensegrityError | None = None
         self._time_left = 0.0
         self._closing = threading.Event()
-        self._present = time.monotonic()  # of the clock, up to which the time has been brought
+        self._present = time.monotonic()  # clock time to which the emulation has advanced
         self._clock: threading.Thread | None = None
         self.protocol = int(robot.servos.get("protocol") or 2)
         body = SpooledRobot(robot, start)
@@ -175,7 +180,7 @@ class EmulatedRobot:
 
     @property
     def silence(self) -> float:
-        """Time since bytes last came to a port [s of the computer's clock]; inf where none have come."""
+        """Time since the last bytes at a port [s of the computer's clock]; inf before the first ones."""
         return time.monotonic() - max(each.last_bytes for each in self._parts.terminals.values())
 
     @property
@@ -202,7 +207,8 @@ class EmulatedRobot:
             return self._parts.winding(name).angle
 
     def lines(self, name: str) -> dict[str, Line]:
-        """Exact calibration of a spool by sensor at the present turn count (X series: valid until it reboots)."""
+        """Exact calibration of a spool by sensor at the present turn count (X series: valid until the servo
+        reboots)."""
         with self._parts.lock:
             winding, servo = self._parts.winding(name), self._parts.servos[name]
             slope = -winding.direction * winding.radius
@@ -229,7 +235,8 @@ class EmulatedRobot:
             seconds: s.
 
         Raises:
-            BusError: its time follows the clock. TensegrityError: the simulation diverged.
+            BusError: the time follows the clock.
+            TensegrityError: the simulation diverged.
         """
         if self._clock is not None:
             raise BusError("this emulated robot moves with the clock; make it with realtime=False to move it by hand.")
@@ -240,11 +247,11 @@ class EmulatedRobot:
             self._move(seconds)
 
     def execute_pending(self) -> None:
-        """Execute all instructions sent so far and send their answers, without waiting for the thread that does so."""
+        """Execute all instructions sent so far and send their answers, without waiting for the serving thread."""
         self._parts.server.receive_pending(BYTES_PATIENCE_S)
 
     def check(self) -> None:
-        """Raise the error that ended the thread of the time or that of the ports, if any."""
+        """Raise the error that ended the thread of the time or of the ports, if any."""
         if self._failure is not None:
             raise self._failure
         if self._parts.server.failure is not None:
@@ -268,7 +275,7 @@ class EmulatedRobot:
     # -- time ------------------------------------------------------------------------------------------------------
 
     def _move(self, seconds: float) -> None:
-        """Advance by whole steps of the simulation and carry the rest over; the lock must be held."""
+        """Advance by whole steps of the simulation and keep the remainder; the lock must be held."""
         self._time_left += seconds
         inner = self._parts.body.simulation.time_step
         while self._time_left >= 0.5 * inner:
@@ -296,10 +303,10 @@ class EmulatedRobot:
                 second.motion.turned(second.motion.angle + step * second.motion.move(0.0, 0.0, step), step)
 
     def catch_up(self) -> None:
-        """Bring its time up to the present where it follows the clock.
+        """Advance to the present if the time follows the clock.
 
         Raises:
-            TensegrityError: the simulation diverged, or the thread that does this, or answers, has ended.
+            TensegrityError: the simulation diverged, or the thread of the time or of the ports has ended.
         """
         self.check()
         with self._parts.lock:
@@ -307,7 +314,7 @@ class EmulatedRobot:
         self.check()
 
     def _catch_up(self) -> None:
-        """The same under the lock; an error is kept, and the robot stands still from there on."""
+        """As `catch_up`, with the lock held; an error is stored, and the robot then stands still."""
         if self._clock is None or self._failure is not None:
             return
         now = time.monotonic()
@@ -320,7 +327,7 @@ class EmulatedRobot:
             self._failure = problem
             _log.error("the emulated robot stands still: %s", problem)
         done = time.monotonic()
-        if done - now > elapsed:  # too slow a machine: what it took is not caught up, which would take ever longer
+        if done - now > elapsed:  # slow machine: do not catch up the computing time, which would grow
             self._present = done
 
     def _run(self) -> None:
@@ -361,7 +368,7 @@ class EmulatedRobot:
 
 
 def _configure(servo: EmulatedServo, id_: int, baud_rate: int, prepared: bool) -> None:
-    """Set the EEPROM: id and baud rate, and with `prepared` everything that the driver sets."""
+    """Write the EEPROM: id and baud rate, and with `prepared` everything that the driver sets."""
     registers, model = servo.registers, servo.model
     raws = {rate: raw for raw, rate in model.baud_rates.items()}
     if baud_rate not in raws:

@@ -1,7 +1,7 @@
-"""Pseudo-terminals at fixed paths, and one thread that serves them without spinning.
+"""Pseudo-terminals at fixed paths, and one thread that serves them and sleeps in between.
 
-The path that users open is a symbolic link, which stays the same when the terminal behind it is removed and comes back,
-as with an unplugged adapter. The slave side stays open here, so that users may open and close it.
+Users open a symbolic link, which keeps its path when the terminal behind it is removed and returns, like an unplugged
+adapter. The slave side remains open here, so that users may open and close it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Delivery = list[tuple[float, bytes]]
 PAUSE_S = 0.1
 """Pause after which an incomplete packet is discarded [s]."""
 REFRESH_TIMEOUT_S = 10.0
-"""Time for the serving thread to notice that a terminal is gone [s]."""
+"""Longest time until the serving thread notices the removal of a terminal [s]."""
 _BAUD_RATES = {
     getattr(termios, name): int(name[1:]) for name in dir(termios) if name.startswith("B") and name[1:].isdigit()
 }
@@ -39,11 +39,13 @@ class PseudoTerminal:
     """Device side of a serial line.
 
     Args:
-        link: path for the users. receive: called with bytes from the user; returns the bytes to send back.
-        end_of_burst: called after a pause of `PAUSE_S` that follows some bytes.
+        link: path for the users.
+        receive: called with bytes from the user; returns the bytes to send back.
+        end_of_burst: called after a pause of `PAUSE_S` after some bytes.
 
     Attributes:
-        last_bytes: when bytes came last, by the monotonic clock [s]. lost: bytes dropped because nobody read them.
+        last_bytes: time of the last bytes, by the monotonic clock [s].
+        lost: number of bytes dropped because nobody read them.
     """
 
     def __init__(self, link: Path, receive: Callable[[bytes], Delivery], end_of_burst: Callable[[], Delivery]) -> None:
@@ -67,7 +69,7 @@ class PseudoTerminal:
         return None if self._slave is None else _BAUD_RATES.get(termios.tcgetattr(self._slave)[5])
 
     def plug(self) -> None:
-        """Create the terminal and its path. Raises BusError where the path is taken by something else."""
+        """Create the terminal and its path. Raises BusError if the path exists and is no symbolic link."""
         if self.plugged:
             return
         if self.link.exists() and not self.link.is_symlink():
@@ -102,7 +104,7 @@ class PseudoTerminal:
         except OSError as problem:
             if problem.errno != errno.EIO:
                 raise
-            return False  # nobody has it open
+            return False  # no user has opened it
         if not data:
             return False
         self._last_received = self.last_bytes = time.monotonic()
@@ -111,7 +113,7 @@ class PseudoTerminal:
         return True
 
     def send(self, data: bytes) -> None:
-        """Send bytes that answer nothing."""
+        """Send bytes that are no answer."""
         self._plan([(0.0, data)])
         self.send_due()
 
@@ -136,8 +138,8 @@ class PseudoTerminal:
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _end_exclusion(self) -> None:
-        """Let others open it: a user that was killed had it for itself, which ends with a device, but not here where
-        the slave side stays open."""
+        """End exclusive access: a user process that was killed may have set it. Closing a real device would end it, but
+        here the slave side remains open."""
         if self._slave is not None:
             with contextlib.suppress(OSError, termios.error):
                 fcntl.ioctl(self._slave, termios.TIOCNXCL)
@@ -164,7 +166,8 @@ class Server:
     """Thread that serves terminals and sleeps until bytes arrive or a delivery is due.
 
     Args:
-        terminals: to serve. lock: held during all access to them and behind them.
+        terminals: terminals to serve.
+        lock: held during all access to the terminals and the emulation.
 
     Attributes:
         failure: error that ended the thread, or None.
@@ -186,7 +189,7 @@ class Server:
             os.write(self._wake_write, b"w")
 
     def refresh(self) -> None:
-        """Wait until the thread uses the present terminals; it may be asleep on a removed one."""
+        """Wait until the thread uses the present terminals; it may be waiting on a removed one."""
         with self._round:
             before = self._rounds
             self.wake()
@@ -200,7 +203,7 @@ class Server:
             masters = self._masters()
             if not masters:
                 return
-            with contextlib.suppress(OSError, ValueError):  # a terminal may be removed meanwhile
+            with contextlib.suppress(OSError, ValueError):  # a terminal may have been removed
                 select.select(masters, [], [], patience)
             with self.lock:
                 if not [each for each in self.terminals if each.receive()]:
@@ -238,7 +241,7 @@ class Server:
         try:
             ready, _, _ = select.select([*masters, self._wake_read], [], [], min(waits, default=None))
         except (OSError, ValueError):
-            ready = []  # a terminal was removed meanwhile: try again
+            ready = []  # a terminal was removed: try again
         if self._wake_read in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wake_read, 4096)

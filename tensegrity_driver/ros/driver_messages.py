@@ -22,10 +22,10 @@ UNITS = {"temperature": "deg C", "voltage": "V", "current": "A", "load": "of sta
 
 
 class DriverMessages:
-    """Messages of one driver, with the last valid lengths where a sensor fails.
+    """Messages of one driver, with the last valid lengths if a sensor fails.
 
     Args:
-        driver: read after every cycle.
+        driver: driver; it is read after every cycle.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -51,7 +51,7 @@ class DriverMessages:
         self._bad_packets += readings.bus.bad_packets
 
     def joints(self, stamp: Time) -> JointState:
-        """Positions by actuator; the last valid one where a sensor fails, which is reported as a fault."""
+        """Positions by actuator; the last valid one if a sensor fails, which is reported as a fault."""
         message = JointState(name=[name for name in self._driver.spools if name in self._lengths])
         message.header.stamp = stamp  # of joints, which have no frame
         spools = self._driver.spools
@@ -61,9 +61,9 @@ class DriverMessages:
         return message
 
     def tendons(self, stamp: Time) -> TendonState:
-        """Lengths and estimated tensions; nan where load and current do not show the tension.
+        """Lengths and estimated tensions; nan if load and current do not indicate the tension.
 
-        Of the cables of a mechanism only tensions: how much lies on a pulley also depends on where the cable goes.
+        For cables of a mechanism only tensions: the length on a pulley also depends on the direction of the cable.
         """
         message = TendonState(layout=self._layout, estimated=True)
         message.header.stamp, message.header.frame_id = stamp, WORLD
@@ -122,7 +122,7 @@ class DriverMessages:
 
 
 def _status(name: str, faults: Sequence[Fault], quiet: str, level: bytes, **values: Any) -> DiagnosticStatus:
-    """Status with its faults, or the text `quiet` without any."""
+    """Status with its faults, or the text `quiet` without faults."""
     pairs = [KeyValue(key=key.replace("_", " "), value=str(value)) for key, value in values.items()]
     message = " | ".join(fault.line for fault in faults) or quiet
     return DiagnosticStatus(level=level if faults else OK, name=name, message=message, values=pairs)

@@ -1,11 +1,11 @@
-"""Node `driver`: drives the servos of a robot, with the topics of the simulator.
+"""Node `driver`: drives the servos of a robot, with the same topics as the simulator.
 
-A lifecycle node: configure opens the bus and checks every servo, activate starts from the measured lengths, deactivate
-holds (or switches torque off), cleanup closes the port. Every period it reads all servos, publishes their state and
-writes the last command after the limits of the safety layer. While it moves every spool a little to see that it is the
-one, it publishes no states: a controller that answered them would begin motions that nobody follows.
-In lock-step, with emulated servos in this process, each cycle waits for the command with the stamp of the last state,
-as in the simulator.
+It is a lifecycle node: configure opens the bus and checks every servo, activate starts from the measured lengths,
+deactivate holds (or switches torque off), cleanup closes the port. In every period it reads all servos, publishes their
+state and writes the last command within the limits of the safety layer. At the start it identifies every spool by a
+small motion. Meanwhile it publishes no states: a controller that received them would begin motions that the driver does
+not follow. In lock-step, with emulated servos in this process, each cycle waits for the command with the stamp of the
+last state, as in the simulator.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ from .driver_messages import DriverMessages
 
 DEACTIVATE = ("hold", "torque off")
 TRIES, BETWEEN = 5, 1.0
-"""How often a bus that refuses is asked when the node starts, and s of wall time in between: a supply may come up with
-the computer, and emulated servos share it with all that starts beside them."""
+"""Number of attempts to open the bus at the start of the node, and wall time [s] between them: the supply may be
+switched on with the computer, and emulated servos share the computer with all other processes that start."""
 LOOKS, LONGEST_WAIT = 0.2, 120.0
-"""How often a driver that waits for other nodes looks for them, and how long after the last one that came it begins
-without the rest, s of wall time: servos that nobody follows hold."""
+"""s of wall time: interval between two checks for nodes that the driver waits for, and longest wait after the last of
+them appeared. Then it starts without the missing ones; servos without commands hold."""
 Transition = Callable[["DriverNode", LifecycleState], TransitionCallbackReturn]
 SUCCESS, FAILURE, FAILED = (
     TransitionCallbackReturn.SUCCESS,
@@ -70,7 +70,7 @@ SUCCESS, FAILURE, FAILED = (
 
 
 def report_errors(transition: Transition) -> Transition:
-    """Transition whose unexpected errors are reported, as rclpy only marks it as failed."""
+    """Wrap a transition so that unexpected errors are reported, as rclpy only marks it as failed."""
 
     def run(node: DriverNode, state: LifecycleState) -> TransitionCallbackReturn:
         try:
@@ -83,7 +83,7 @@ def report_errors(transition: Transition) -> Transition:
 
 
 class DriverNode(LifecycleNodeMixin, RobotNode):
-    """Lifecycle node of the driver, see the module; its parameters carry descriptions.
+    """Lifecycle node of the driver, see the module; its parameters have descriptions.
 
     Args:
         choose: returns the hardware for the parameters.
@@ -141,7 +141,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             high=600.0,
         )
         self._hardware = choose(self._robot, port, board or None, own_time=self._lockstep, patience=timeout or None)
-        self._tries = TRIES if autostart else 0  # that are left
+        self._tries = TRIES if autostart else 0  # remaining attempts
         self._driver: Driver | None = None
         self._messages: DriverMessages | None = None
         self._timer: Any = None
@@ -152,7 +152,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._reactions: dict[str, Reaction] = {}
         self._ticks, self._tick = 0, 0  # cycles in lock-step so far, and ns of one
         self._published = self._answered = time.monotonic()
-        self._commanded = False  # in lock-step, since it was activated
+        self._commanded = False  # whether a command has arrived since activation, in lock-step
         self._robot_clock = RobotClock(lambda: int(self.get_clock().now().nanoseconds))
         self._last = steady_time()
         self._stamp = -1
@@ -162,7 +162,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._joint_states = self.create_publisher(JointState, "joint_states", sent)
         self._tendon_states = self.create_publisher(TendonState, "tendon_states", sent)
         self._timing = self.create_publisher(TimeReference, "command_timing", sent)
-        self._taken: TimeReference | None = None  # the newest command that has not been sent to the servos
+        self._taken: TimeReference | None = None  # newest command not yet sent to the servos
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", sent) if self._lockstep else None
         self._stop_publisher, self._published_stop = self.create_publisher(String, STOPPED, LATCHED), "?"
         self._publish_stop()
@@ -182,14 +182,14 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     # -- lifecycle ------------------------------------------------------------------------------------------------
 
     def _hear(self, message: DiagnosticArray) -> None:
-        """Note which of the nodes that it waits for are there."""
+        """Note which of the awaited nodes have appeared."""
         there = self._missing.intersection(each.name for each in message.status)
         if there:
             self._missing -= there
             self._heard_last = time.monotonic()
 
     def _waits(self) -> bool:
-        """Whether nodes that it waits for are still missing."""
+        """Whether awaited nodes are still missing."""
         if self._hears is None:
             return False
         missing = ", ".join(sorted(self._missing))
@@ -203,9 +203,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         return False
 
     def _start(self) -> None:
-        """Configure and activate, once those that it waits for are there; a bus that refuses is asked `TRIES` times."""
+        """Configure and activate when the awaited nodes have appeared; a bus that refuses is tried `TRIES` times."""
         self.destroy_timer(self._starter)
-        if not self._tries:  # somebody else has activated it meanwhile, or shut it down
+        if not self._tries:  # activated or shut down by a service call in the meantime
             return
         if self._driver is None and self._waits():
             self._starter = self.create_timer(LOOKS, self._start, clock=self.wall_clock)
@@ -217,7 +217,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             self._starter = self.create_timer(BETWEEN, self._start, clock=self.wall_clock)
 
     def _refuse(self, what: str, error: TensegrityError) -> TransitionCallbackReturn:
-        """Say why it is not configured or activated, and whether the bus is asked again."""
+        """Report why the node is not configured or activated, and whether there is another attempt."""
         if not isinstance(error, BusError):
             self._tries = 0
         if self._tries:
@@ -227,7 +227,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         return FAILURE
 
     def _change_state(self, change: Callable[..., Any], request: Any, response: Any) -> Any:
-        """As rclpy's, which leaves a transition without answer that there is not, or not in this state."""
+        """As in rclpy, which sends no answer for a transition that does not exist or is not allowed in this state."""
         with self.noting_refusal("transition"):
             try:
                 return change(request, response)
@@ -271,7 +271,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             driver.stop(self._stopped)
         self._active, self._failed = True, None
         self._answered, self._commanded = time.monotonic(), False
-        self._state = None  # one of before tells nothing
+        self._state = None  # an earlier state is outdated
         tick = 0.02 if self._lockstep else driver.period
         work = self._tick_lockstep if self._lockstep else self._cycle
         self._timer = self.create_timer(tick, work, clock=self.wall_clock)
@@ -281,7 +281,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         return SUCCESS
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Hold, or switch torque off by the parameter `deactivate`."""
+        """Hold, or switch torque off, depending on the parameter `deactivate`."""
         return FAILED if self._failed is not None or not self._end() else SUCCESS
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -347,7 +347,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         return self._robot_clock.now
 
     def _begins(self) -> float:
-        """The time [s] from which on the first cycle counts."""
+        """Time [s] at which the first cycle starts."""
         self._last = steady_time()
         return 1e-9 * (self._now if self._lockstep else self._robot_clock.at(self._last))
 
@@ -357,13 +357,13 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if not self._active or driver is None or messages is None:
             return
         try:
-            self._hardware.advance(driver.period)  # emulated servos are brought to the present before they are read
+            self._hardware.advance(driver.period)  # emulated servos advance to the present before a reading
             wall = steady_time()
             period, self._last = 1e-9 * (wall - self._last), wall
             if self._lockstep:
                 period = driver.period
                 self._ticks += 1
-            # one look at the clock for both: a process that stands still between two looks finds no jump of the clock
+            # one reading of the clock for both: a pause between two readings would look like a clock jump
             self._stamp = self._now if self._lockstep else self._robot_clock.at(wall)
             if not self._lockstep:
                 driver.see_publishers(self.command_publishers())
@@ -379,7 +379,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             self.trigger_deactivate()
             return
         if driver.identifying and all(self._harmless(each) for each in step.faults):
-            self._state = None  # states are published from when on commands are followed
+            self._state = None  # states are published as soon as commands are followed
             self._report_step(step)
             return
         messages.update(period)
@@ -400,12 +400,12 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._published = time.monotonic()
 
     def _tick_lockstep(self) -> None:
-        """Publish the state again where no command answers it, and report a longer silence."""
+        """Publish the state again if no command answers it, and report a longer silence."""
         wall = time.monotonic()
         if self._driver is not None:
             self._driver.see_publishers(self.command_publishers())
             if self._driver.identifying and self._state is None:
-                self._cycle()  # which nobody answers
+                self._cycle()  # no answer is expected
                 return
         if wall - self._published < self._patience:
             return
@@ -437,7 +437,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self.set_status(ERROR if serious else WARN, shown + more)
 
     def _clock_was_set(self) -> str:
-        """That somebody has set the computer's clock, which the robot does not follow; empty where nobody has."""
+        """Message that the computer's clock was set, which the robot does not follow; empty if it was not."""
         assert self._driver is not None
         seconds = 0.0 if self._lockstep else 1e-9 * self._robot_clock.set_by
         if abs(seconds) <= self._driver.settings.safety.clock_jump:
@@ -500,7 +500,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         return response
 
     def _publish_stop(self) -> None:
-        """Say, once, that nothing moves until a release: for an emergency stop, or a fault that stays."""
+        """Publish changes of the reason why the robot holds until a release: an emergency stop, or a latched fault."""
         driver, text = self._driver, stop_in_words("driver", self._stopped)
         if driver is not None and not text:
             safety = driver.settings.safety
@@ -521,7 +521,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         driver.release_stop(1e-9 * self._now)
         try:
             driver.recover()
-            self._cycle()  # the causes must be absent in a cycle of its own
+            self._cycle()  # the causes must be absent in a separate cycle
             cleared = driver.clear()
         except TensegrityError as error:
             response.message = str(error)

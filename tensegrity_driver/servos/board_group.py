@@ -1,8 +1,8 @@
 """Servos behind the potentiometer board, which closes their position loops: one `read` and one `write` per cycle.
 
-The board (`firmware/`) gets a set point per spool in every cycle and stops all servos where none comes for half a
-second, whatever holds up the host. It reads its servos one after the other; in each cycle the host asks it about one of
-them. Their encoders are not reported, as they would be too old to be compared with the potentiometers.
+The board (`firmware/`) receives a set point per spool in every cycle and stops all servos if none arrives for half a
+second, for whatever reason. It reads its servos one after the other; in each cycle the host requests the state of one
+of them. Encoder positions are not reported, since they would be too old for a comparison with the potentiometers.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from ..spools.spool import Spool
 from .servo import HARDWARE_ERRORS_1
 
 MODE_PATIENCE_S = 3.0
-"""Time for the board to arm or to release all its servos [s]; twelve of them take a tenth of a second."""
+"""Time for the board to arm or to release all its servos [s]; with twelve servos it takes a tenth of a second."""
 MAX_TRIES = 3
-"""Requests of the board before `check` reports it as silent, and before `prepare` or `torque_off` fail."""
+"""Number of requests to the board before `check` reports it as silent, and before `prepare` or `torque_off` fail."""
 
 
 class BoardGroup:
-    """Servos at a potentiometer board that drives them, as a `HardwareLink`.
+    """Servos driven by a potentiometer board, as a `HardwareLink`.
 
     Args:
-        rows: of the servo block of a robot file.
-        board: with at least the channels that they name.
+        rows: rows of the servo block of a robot file.
+        board: board with at least the channels in these rows.
 
     Attributes:
-        spools: by actuator, as calibrated; their limits become those of the board with `prepare`.
+        spools: calibrated spools by actuator; `prepare` passes their limits to the board.
     """
 
     switched_off: Sequence[str] = ()
@@ -65,7 +65,7 @@ class BoardGroup:
         self._mode, self._reason = BoardMode.IDLE, BoardReason.NONE
         self._prepared = False
         self._silence = 0  # cycles without any answer of the board
-        self._misses = dict.fromkeys(self._names, 0)  # questions that each servo left open, as the board reports
+        self._misses = dict.fromkeys(self._names, 0)  # unanswered requests per servo, as the board reports
         self._cycle = 0
         self._where: str | None = None
 
@@ -76,14 +76,14 @@ class BoardGroup:
         self.board.open()
 
     def close(self) -> None:
-        """Let the board stop its servos, and close the port."""
+        """Make the board stop its servos, and close the port."""
         if self._prepared and self._mode is BoardMode.ARMED:
             with contextlib.suppress(BusError):  # its watchdog does the same a little later
                 self.board.drive(BoardAction.STOP)
         self.board.close()
 
     def check(self) -> None:
-        """Check that the board answers, has the channels and can drive; nothing moves. Raises BusError."""
+        """Check that the board answers, has the channels and can drive, without motion. Raises BusError."""
         if not any(self.board.read() for _ in range(MAX_TRIES)):
             why = self.board.problem or "no whole answer came"
             raise BusError(
@@ -111,15 +111,15 @@ class BoardGroup:
         return ()
 
     def prepare(self, names: Iterable[str] | None = None) -> None:
-        """Set the board up and arm it: wheel mode, torque limits, torque on, every spool held where it stands.
+        """Configure the board and arm it: wheel mode, torque limits, torque on, every spool held at its position.
 
-        An armed board stays as it is.
+        An armed board is not changed.
 
         Args:
-            names: without effect, as the board stops all its servos or none.
+            names: without effect, since the board stops all its servos or none.
 
         Raises:
-            BusError: the board refuses, or a servo does; the board has stopped all of them then.
+            BusError: the board or a servo refuses; the board has then stopped all servos.
         """
         state = self._ask(self._channels[self._names[0]])
         if state.mode is not BoardMode.ARMED:
@@ -139,7 +139,7 @@ class BoardGroup:
         self._readings = {name: replace(each, torque_on=True, watchdog=True) for name, each in self._readings.items()}
 
     def _setup(self, name: str) -> ChannelSetup:
-        """Servo and limits of one spool, as calibrated."""
+        """Servo and limits of one calibrated spool."""
         if name not in self.spools:
             raise BusError(f"{name} is not calibrated, so that the board cannot know its limits; calibrate it.")
         spool, registers = self.spools[name], self._models[name].registers
@@ -162,10 +162,10 @@ class BoardGroup:
         )  # fmt: skip
 
     def torque_off(self) -> None:
-        """Switch the torque of all servos off; the board asks each of them until it confirms.
+        """Switch the torque of all servos off; the board repeats this until each of them confirms.
 
         Raises:
-            BusError: it has not confirmed for all of them.
+            BusError: not all of them have confirmed.
         """
         try:
             self._repeat(partial(self.board.drive, BoardAction.RELEASE))
@@ -176,15 +176,15 @@ class BoardGroup:
             raise BusError(f"torque may still be on ({error}). Switch the servo supply off.") from error
 
     def unprepared(self) -> tuple[str, ...]:
-        """All actuators while the board does not drive."""
+        """All actuators while the board does not drive; else none."""
         return self._names if self._prepared and self._mode is not BoardMode.ARMED else ()
 
     def stopped_by(self) -> str:
-        """Why the board stopped, with the actuator that was the reason."""
+        """Why the board stopped, with the actuator that caused it."""
         return self._reason.text if self._where is None else f"{self._where}: {self._reason.text}"
 
     def statistics(self) -> dict[str, object]:
-        """Counts since construction, and what the board does."""
+        """Counts since construction, and the mode of the board."""
         what = self._mode.name.lower()
         why = f", {self.stopped_by()}" if self._mode is BoardMode.STOPPED else ""
         return {"board": {**asdict(self.board.statistics), "mode": what + why}}
@@ -192,7 +192,7 @@ class BoardGroup:
     # -- cycles ------------------------------------------------------------------------------------------------------
 
     def read(self) -> tuple[Mapping[str, ServoReading], BusReading]:
-        """Read every potentiometer, and one of the servos; raises BusError while the port is gone."""
+        """Read every potentiometer and one of the servos; raises BusError while the port is missing."""
         state = self.board.read()
         if state is None and not self.board.port.is_open:
             self._missed()
@@ -212,10 +212,11 @@ class BoardGroup:
         return dict(self._readings), BusReading(packets=2, bad_packets=missing)
 
     def write(self, commands: Mapping[str, ServoCommand]) -> None:
-        """Send the set points; a spool without one keeps its own. Torque off reaches one servo, and stops the others.
+        """Send the set points; a spool without one keeps its last. Torque off releases one servo, and the board stops
+        the others.
 
         Raises:
-            BusError: the board did not take them, with the reason for which it stopped.
+            BusError: the board did not accept them; the message says why it stopped.
         """
         errors: list[str] = []
         released = [name for name, command in commands.items() if command.kind is Drive.TORQUE_OFF]
@@ -246,7 +247,7 @@ class BoardGroup:
         }
 
     def _take(self, state: BoardState | None, name: str, servo: BoardServo | None) -> None:
-        """Potentiometers of all spools, what the board does, and the state of one servo."""
+        """Store potentiometers of all spools, mode of the board, and state of one servo."""
         armed = self._mode is BoardMode.ARMED if self._prepared else None
         self._silence = 0
         if servo is not None:
@@ -278,7 +279,7 @@ class BoardGroup:
         )
 
     def _ask(self, channel: int) -> BoardServo:
-        """State of the board and of one servo; keeps what the board does."""
+        """State of the board and of one servo; stores mode and reason of the board."""
         servo = self.board.servo(channel)
         self._mode, self._reason = servo.mode, servo.reason
         names = {number: name for name, number in self._channels.items()}
@@ -300,7 +301,7 @@ class BoardGroup:
 
     @staticmethod
     def _repeat(request: Callable[[], None]) -> None:
-        """A request that may be sent twice, up to `MAX_TRIES` times; raises the last BusError."""
+        """Repeat an idempotent request up to `MAX_TRIES` times; raises the last BusError."""
         for left in reversed(range(MAX_TRIES)):
             try:
                 request()

@@ -5,8 +5,8 @@
     readings, bus_reading = group.read()             once per cycle
     group.write({name: ServoCommand(...), ...})
 
-A silent servo is read alone, one of them per cycle, so that it does not delay the others. A servo that may have
-rebooted receives no commands but torque off until `prepare` has set it up again.
+Silent servos are read separately, one per cycle, so that they do not delay the others. A servo that may have rebooted
+receives no commands except torque off until `prepare` has configured it again.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from .motors import MOTORS
 from .servo import Servo, Torque
 
 MAX_UNANSWERED = 2
-"""Acknowledged writes of one cycle that may stay without an answer; they bound its duration."""
+"""Largest number of acknowledged writes without an answer in one cycle; it limits the duration of the cycle."""
 SILENT_CYCLES = 3
-"""Cycles without an answer after which a servo is read alone, and may have rebooted."""
+"""Number of cycles without an answer after which a servo is read separately and may have rebooted."""
 MAX_BOARD_TRIES = 3
-"""Requests of the potentiometer board before `check` reports it as silent."""
+"""Number of requests to the potentiometer board before `check` reports it as silent."""
 Writes = dict[tuple[int, int, int], dict[int, bytes]]
 """Register contents to write, by stage, address and size, then by id."""
 CEILING_STAGE, REST_STAGE, TORQUE_STAGE, GOAL_STAGE = range(4)
-"""Order of the writes: ceilings, position or speed at which torque comes on, torque, goal."""
+"""Order of the writes: ceilings; position or speed at which torque is switched on; torque; goal."""
 
 
 class ServoGroup:
@@ -53,20 +53,20 @@ class ServoGroup:
 
     Args:
         servos: servo block of a robot file: protocol, and rows with actuator, id, model and potentiometer channel.
-        bus: with the same protocol.
-        board: of the potentiometers, or None.
-        state_period: cycles between two readings of the state of a servo; more cycles save wire time and delay the
-            detection of a servo that lost its torque.
+        bus: bus with the same protocol.
+        board: potentiometer board, or None.
+        state_period: number of cycles between two readings of the state of a servo; more cycles save wire time and
+            delay the detection of a servo that lost its torque.
         watchdog: time without a packet after which servos with a watchdog stop [s].
         return_delay: time that servos wait before they answer [s]; it adds to the cycle once per servo.
-        ceilings: first torque fraction and current, by actuator; others keep their last values.
+        ceilings: initial torque fraction and current by actuator; others keep their last values.
 
     Attributes:
-        identity_port: port whose adapter stands for this bus; that of the servos unless the board drives them.
-        switched_off: actuators of multi-turn servos that lost their supply since they were last driven; by `check`.
+        identity_port: port whose adapter identifies this bus: that of the servos unless the board drives them.
+        switched_off: actuators of multi-turn servos that lost their supply since they were last driven; set by `check`.
 
     Raises:
-        BusError: unknown models, a model of the other protocol, or settings out of range.
+        BusError: a model is unknown or has the other protocol, or a setting is out of range.
     """
 
     def __init__(
@@ -121,11 +121,11 @@ class ServoGroup:
             self.board.close()
 
     def check(self) -> None:
-        """Check every servo and the board; nothing moves.
+        """Check every servo and the board without motion.
 
         Raises:
-            BusError: lists everything that is wrong: servos that are missing, duplicate or of another model, a board
-                that does not answer or has too few channels.
+            BusError: lists all problems: servos that are missing, duplicate or of another model; a board that does not
+                answer or has too few channels.
         """
         errors: list[str] = []
         numbers: list[tuple[int, int]] = []
@@ -156,7 +156,7 @@ class ServoGroup:
         self._warnings = (*turn_warnings(without_supply), *latency_warnings(self.bus, self._order))
 
     def warnings(self) -> tuple[str, ...]:
-        """Results of `check`: servos whose turn counts are in doubt, and settings that cost time."""
+        """Warnings of `check`: servos with doubtful turn counts, and settings that cost time."""
         return self._warnings
 
     @property
@@ -167,7 +167,7 @@ class ServoGroup:
         return BusIdentity(port.adapter.serial_number or name, self._numbers)
 
     def prepare(self, names: Iterable[str] | None = None) -> None:
-        """Set servos up and switch torque on at their present positions; watchdogs are armed last.
+        """Configure servos and switch torque on at their present positions; watchdogs are armed last.
 
         Clears watchdog errors of X servos and overloads of AX-12A.
 
@@ -199,7 +199,7 @@ class ServoGroup:
         for servo in self._order:
             _add(writes, TORQUE_STAGE, servo, servo.model.register("torque_enable"), b"\0")
         for (_, address, size), values in writes.items():
-            with contextlib.suppress(BusError):  # each of them is reported by itself, too
+            with contextlib.suppress(BusError):  # each servo is reported separately below
                 self.bus.sync_write(address, size, values)
         doubtful = []
         for servo in self._order:
@@ -218,7 +218,7 @@ class ServoGroup:
         self.bus.reboot(servo.id)
 
     def unprepared(self) -> tuple[str, ...]:
-        """Actuators whose servos get no commands until they are prepared."""
+        """Actuators whose servos receive no commands until they are prepared."""
         return tuple(servo.name for servo in self._order if not servo.prepared)
 
     def statistics(self) -> dict[str, object]:
@@ -233,7 +233,7 @@ class ServoGroup:
     # -- cycles ------------------------------------------------------------------------------------------------------
 
     def read(self) -> tuple[Mapping[str, ServoReading], BusReading]:
-        """Read every servo and every potentiometer once; raises BusError while the port is gone."""
+        """Read every servo and every potentiometer once; raises BusError while the port is missing."""
         board = self.board
         requested = board is not None and board.request()
         try:
@@ -279,7 +279,7 @@ class ServoGroup:
                 status = None
                 if servo is tried:
                     status = self.bus.read_block(servo.id, servo.state.address, servo.state.size, retry=False)
-                    self._read_all = status is not None  # if one answers again, the others may, too
+                    self._read_all = status is not None  # if one answers again, the others may as well
                 self._take(servo, status, with_state=True)
 
     def _take(self, servo: Servo, status: Status | None, *, with_state: bool) -> None:
@@ -290,15 +290,15 @@ class ServoGroup:
             servo.take(status, with_state=with_state)
 
     def write(self, commands: Mapping[str, ServoCommand]) -> None:
-        """Send one command to every servo named; ceilings and torque only where they change.
+        """Send one command to every named servo; ceilings and torque only if they change.
 
         Raises:
-            BusError: the port is gone, or a command that a servo cannot follow; all others have been sent.
+            BusError: the port is missing, or a servo cannot follow a command; all other commands have been sent.
         """
         self._port_was_lost |= self.bus.open()
         errors: list[str] = []
         writes: Writes = {}
-        ordered_before = [  # that their torque shall go off, and it is still on
+        ordered_before = [  # servos with torque although torque off was sent before
             servo
             for servo in map(self._servo, (name for name, each in commands.items() if each.kind is Drive.TORQUE_OFF))
             if servo.torque is Torque.OFF and servo.reading.torque_on is not False
@@ -317,11 +317,11 @@ class ServoGroup:
             raise BusError(" ".join(errors))
 
     def _let_go_one_by_one(self, servos: list[Servo]) -> None:
-        """The second method for servos that have torque after a write to the group: one write to each, with answer."""
+        """Second method for servos that have torque after a group write: one acknowledged write to each."""
         unanswered = 0
         for k in range(len(servos)):
             if unanswered >= MAX_UNANSWERED:
-                self._single_index += k  # in the next cycle the others come first
+                self._single_index += k  # the next cycle starts with the others
                 return
             servo = servos[(self._single_index + k) % len(servos)]
             unanswered += not self.bus.write_block(servo.id, servo.model.register("torque_enable").address, b"\0")
@@ -366,7 +366,7 @@ class ServoGroup:
 
     @staticmethod
     def _gains(servo: Servo, command: ServoCommand, writes: Writes) -> None:
-        """Add the gains of its own position loop where they change; without an impedance those of the factory."""
+        """Add the gains of its own position loop if they change; without an impedance the factory gains."""
         motor = MOTORS[servo.model.name]
         for name, value, step in (
             ("position_p_gain", command.stiffness, motor.stiffness_step),
@@ -382,7 +382,7 @@ class ServoGroup:
 
     @staticmethod
     def _ceiling(servo: Servo, name: str, value: float | None, writes: Writes) -> None:
-        """Add a ceiling where it changes; not for an overloaded servo, where only `prepare` sets it again."""
+        """Add a ceiling if it changes; not for an overloaded servo, for which only `prepare` sets it again."""
         if value is None or "overload" in servo.reading.errors:
             return
         register = servo.model.registers[name]

@@ -1,13 +1,14 @@
-"""The set point of a servo's own loop: it moves to where the servo is sent at no more than the speed limit.
+"""Own set point of a servo: the set point inside its position loop, which moves to the commanded position at the speed
+limit.
 
-No servo reports it. It is counted from what was commanded, and corrected by what was measured, as a servo may miss a
-command, or have had less time than the count. A servo with an impedance pulls with
+No servo reports it. It is integrated from the commands and corrected by measurements, since a servo may miss a command,
+or may have had less time than assumed. A servo with an impedance pulls with
 
     pull = k_p (length - own) + k_d (speed of winding of its own set point - speed of winding)
 
-so that length, speed and current bound it, within the friction of the gear and what it moves in a cycle. A servo
-that pulls as much as it can may be any further away in that direction. One that holds positions stiffly is where its
-set point is, at most `STIFF_CYCLES` behind.
+so that length, speed and current bound the own set point, within the friction of the gear and the motion in one cycle.
+If a servo pulls with its largest force, the own set point has no bound in that direction. A servo with a stiff position
+loop is at its own set point, at most `STIFF_CYCLES` behind it.
 """
 
 from __future__ import annotations
@@ -19,29 +20,29 @@ from .readings import Drive, DriveCommand, TendonReading
 from .spool import Spool
 
 IDLE_FRICTION, LOAD_FRICTION = 0.03, 0.2
-"""Largest friction of gear and spool: a share of the actuator's effort, and of the pull on top."""
+"""Largest friction of gear and spool: fraction of the effort of the actuator, plus fraction of the pull."""
 STIFF_CYCLES = 5.0
-"""Cycles by which a servo that holds positions stiffly may be behind its own set point."""
+"""Largest lag, in cycles, of a servo with a stiff position loop behind its own set point."""
 
 
 @dataclass
 class OwnSetPoint:
-    """Own set point of one servo, the feed-forward included.
+    """Own set point of one servo, including the feed-forward.
 
     Attributes:
-        at: m; nan where it is unknown.
-        rate: at the end of the last cycle [m/s of winding in]; zero where it has arrived.
+        at: m; nan if unknown.
+        rate: rate at the end of the last cycle [m/s of winding in]; zero after its arrival.
     """
 
     at: float = math.nan
     rate: float = 0.0
 
     def restart(self, length: float) -> None:
-        """Begin at rest at a length [m]."""
+        """Start at rest at a length [m]."""
         self.at, self.rate = length, 0.0
 
     def advance(self, sent: DriveCommand, period: float) -> float:
-        """Move on for a cycle of `period` s with the command that held in it; returns m wound in."""
+        """Move on for a cycle of `period` s under the command of this cycle; returns m wound in."""
         begin = self.at if math.isfinite(self.at) else sent.value + sent.feed
         self.at = sent.carried_on(begin, period)
         along = begin - self.at
@@ -50,16 +51,17 @@ class OwnSetPoint:
         return along
 
     def correct(self, spool: Spool, sent: DriveCommand, tendon: TendonReading, period: float) -> None:
-        """Bound it by what was measured at the end of a cycle of `period` s in which a command held."""
+        """Limit it to the bounds measured at the end of a cycle of `period` s under a command."""
         low, high = measured_bounds(spool, sent, tendon, period)
         self.at = min(max(self.at, low), high)
 
 
 def measured_bounds(spool: Spool, sent: DriveCommand, tendon: TendonReading, period: float) -> tuple[float, float]:
-    """Lowest and highest own set point [m] that a reading allows at the end of a cycle of `period` s, see the module.
+    """Lowest and highest own set point [m] that agree with a reading at the end of a cycle of `period` s; see the
+    module.
 
     Args:
-        sent: command that held in the cycle.
+        sent: command of the cycle.
     """
     length, soft = tendon.length, sent.impedance
     if sent.kind is not Drive.POSITION or spool.on_board or not math.isfinite(length):
@@ -70,7 +72,7 @@ def measured_bounds(spool: Spool, sent: DriveCommand, tendon: TendonReading, per
     pull, speed = spool.pull(tendon.raw), spool.winding_speed(tendon.raw)
     if math.isnan(pull):
         return length - sent.compliance, length + sent.compliance
-    # the set point has moved on since the servo was read, and its rate then is unknown
+    # the set point has moved on since the reading, and its rate at the reading is unknown
     moving = sent.rate * (period + soft.damping / soft.stiffness)
     if math.isnan(speed):
         speed, moving = 0.0, moving + sent.rate * soft.damping / soft.stiffness

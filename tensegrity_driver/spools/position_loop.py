@@ -1,23 +1,24 @@
-"""Position loops of the spools, updated once per bus cycle, and the set points that they follow.
+"""Position loops of the spools, updated once per bus cycle, and their set points.
 
-A servo in free-run (wheel) mode is driven by velocities; the loop is closed here by its potentiometer (001, section
+A servo in free-run (wheel) mode is driven by velocities. Its loop is closed here by the potentiometer (001, section
 7.2), with a PI law:
 
     v = clip(k_p e + s, ±rate),   s ← clip(s + T k_i e, ±rate / 2),   e = goal − length
 
-Anti-windup: s is frozen where the last speed sent was limited, here or by the safety layer, and s would grow in that
-direction. T is the measured period. Multi-turn servos receive positions, which move at no more than the rate limit, and
-so do servos whose loop the potentiometer board closes (`firmware/`).
+Anti-windup: if the last velocity was limited, here or by the safety layer, and s would grow in that direction, s keeps
+its value. T is the measured period. Multi-turn servos receive positions that change at the rate limit at most, and so
+do servos whose loop the potentiometer board closes (`firmware/`).
 
-In a quick motion a set point x that moves by itself goes on between the bus cycles, too: its servo is sent to where x
-will be after the lead of the safety layer, at the speed that makes up in two cycles for where its own set point y is,
+In a fast motion a set point x that moves by itself continues between the bus cycles, too. Its servo is sent to the
+position of x after the lead of the safety layer, at a speed that removes the difference to the servo's own set point y
+in two cycles,
 
     goal = x + (motion of x in the lead),   |speed| = |(x - y) / 2 + (motion of x in a cycle)| / cycle
 
-so that y moves evenly however unevenly the cycles follow each other: with cycles c times as long as planned what is
-left of x - y after one of them is |1 - c / 2|, less than all up to c = 4. Sent to x alone, at a little more than its
-speed, a servo starts and brakes in every cycle: in a quick motion that shakes the robot, in a slow one it keeps the
-friction of its gear from adding up to an error.
+so that y moves smoothly even with irregular cycles: with cycles c times as long as planned, one cycle reduces x - y by
+the factor |1 - c / 2|, which is below one up to c = 4. A servo that is sent to x only, slightly faster than x, starts
+and brakes in every cycle. In a fast motion this shakes the robot; in a slow one it prevents the friction of the gear
+from accumulating an error.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from .readings import Drive, DriveCommand, TendonReading
 from .spool import Spool
 
 TENSION_TIME_S = 0.2
-"""Time constant with which a spool approaches a commanded tension [s]; long against the delay of the bus."""
+"""Time constant with which a spool approaches a commanded tension [s]; long compared with the delay of the bus."""
 CORRECTING_CYCLES = 2.0
-"""Cycles in which the own set point of a servo makes up for what it is off."""
+"""Number of cycles in which the servo's own set point removes its error."""
 PROFILE_MARGIN = 1.25
-"""Speed limit of a servo over that of a set point that moves slowly: what is left to catch up with it."""
+"""Ratio of the speed limit of a servo to the speed of its slow set point; the margin removes an error."""
 SLOWEST_PROFILE = 0.05
-"""Slowest speed limit of such a servo, as a part of the rate limit."""
+"""Smallest speed limit of such a servo, as a fraction of the rate limit."""
 BOARD_PERIOD_S = 0.01
 """Period of the position loops of the potentiometer board [s]."""
 MAX_STEP_PERIODS = 5.0
-"""Longest step of a loop in planned periods, so that it does not catch up after a pause."""
+"""Longest step of a loop in planned periods, so that it makes no large step after a pause."""
 MAX_INTEGRAL_SHARE = 0.5
 """Largest integral part as a fraction of the rate limit: enough for a loaded servo to hold."""
 
@@ -64,16 +65,19 @@ class Loop(Protocol):
         """Command of one cycle.
 
         Args:
-            goal: rest length to reach [m]; nan: none. length: measured [m]. period: since the last cycle [s].
+            goal: rest length to reach [m]; nan for none.
+            length: measured rest length [m].
+            period: time since the last cycle [s].
             sent: command of the last cycle after all limits, or None.
-            rate: at which the goal moves on by itself [m/s]; None: it stays. ahead: m that it does so in the next cycle
-                as planned, and in the lead, in quick motion; else None. impedance: of a servo's own loop, or None.
-            tendon: all that was read of the spool, or None.
+            rate: rate at which the goal moves by itself [m/s]; None if it stays.
+            ahead: displacements [m] of the goal in the next planned cycle and in the lead, in a fast motion; else None.
+            impedance: impedance of the servo's own loop, or None.
+            tendon: complete reading of the spool, or None.
         """
 
 
 def usable_period(period: float, planned: float) -> float:
-    """Measured period [s] limited to `MAX_STEP_PERIODS` planned ones; zero where it is negative or not finite."""
+    """Measured period [s] limited to `MAX_STEP_PERIODS` planned ones; zero if it is negative or not finite."""
     return min(period, MAX_STEP_PERIODS * planned) if math.isfinite(period) and period > 0.0 else 0.0
 
 
@@ -81,7 +85,7 @@ class FreeRunLoop:
     """PI loop with anti-windup and velocity limit for a servo in wheel mode.
 
     Args:
-        spool: its rate limits the velocity.
+        spool: spool; its rate limits the velocity.
         period: planned period of the bus cycle [s].
         proportional: gain k_p [1/s]; higher is faster, with less phase margin. None: 0.1 per period, which tolerates
             two cycles of delay.
@@ -90,7 +94,7 @@ class FreeRunLoop:
         dead_band: error that counts as zero [m]; None: half the resolution of the potentiometer.
 
     Raises:
-        TensegrityError: gains that are unstable with the delay of a bus cycle.
+        TensegrityError: the gains are unstable with the delay of a bus cycle, or the dead band is negative.
     """
 
     def __init__(
@@ -132,7 +136,7 @@ class FreeRunLoop:
         ahead: tuple[float, float] | None = None, impedance: ImpedanceSetPoint | None = None,
         tendon: TendonReading | None = None,
     ) -> DriveCommand:  # fmt: skip
-        """Command of one cycle; velocity zero without a length or a goal. See `Loop`."""
+        """Command of one cycle; zero velocity without a length or a goal. See `Loop`."""
         actuator = self.spool.actuator
         step = usable_period(period, self.period)
         error = goal - length
@@ -142,7 +146,7 @@ class FreeRunLoop:
         if abs(error) <= self.dead_band:
             error = 0.0
         sent_speed = sent.value if sent is not None and sent.kind is Drive.VELOCITY else 0.0
-        short = self._requested - sent_speed  # part of the last speed that was cut by a limit
+        short = self._requested - sent_speed  # part of the last speed removed by a limit
         if short * error <= 0.0:
             most = MAX_INTEGRAL_SHARE * actuator.rate
             self._sum = min(max(self._sum + self.integral * error * step, -most), most)
@@ -152,24 +156,27 @@ class FreeRunLoop:
 
 
 class BoardLoopModel:
-    """Speeds that the potentiometer board gives a servo for the positions that it is sent: the law of `firmware/`.
+    """Model of the position loop on the potentiometer board (`firmware/`): speeds of a servo for the positions sent to
+    it.
 
-    A spool whose loop the board closes goes where these speeds take it: it lags behind its set point by some tenths of
-    a second, and its integral part carries it on when the set point turns back. What of its motion was commanded are
-    these speeds, not the distance to the set point.
+    A spool with this loop lags its set point by some tenths of a second, and the integral part moves it further after
+    the set point has reversed. So the commanded motion of the spool consists of these speeds, not of the distance to
+    the set point.
 
     Args:
-        spool: on the board. period: planned period of the bus cycle [s].
+        spool: spool on the board.
+        period: planned period of the bus cycle [s].
     """
 
     def __init__(self, spool: Spool, period: float) -> None:
         gain = 0.1 / BOARD_PERIOD_S
-        gain = min(gain, 0.5 / period)  # of a slower bus cycle, in which this model stays stable
+        gain = min(gain, 0.5 / period)  # limit for slow bus cycles, so that the model remains stable
         self._loop = FreeRunLoop(spool, period, proportional=gain)
         self._last: DriveCommand | None = None
 
     def speed(self, command: DriveCommand | None, length: float, period: float) -> float:
-        """Speed [m/s] for a command at a measured length [m]; zero without one. Once per cycle of `period` s."""
+        """Speed [m/s] for a command at a measured length [m]; zero without a command. Call it once per cycle of
+        `period` s."""
         if command is None or command.kind is not Drive.POSITION or not math.isfinite(length):
             self._loop.take_over(length)
             self._last = None
@@ -179,16 +186,16 @@ class BoardLoopModel:
 
 
 class PositionLoop:
-    """Rate-limited positions for a multi-turn servo, or for the potentiometer board where it closes the loop.
+    """Rate-limited positions for a multi-turn servo, or for the potentiometer board if it closes the loop.
 
     Args:
-        spool: with a calibrated encoder, or driven by the board.
+        spool: spool with a calibrated encoder, or on the board.
         period: planned period of the bus cycle [s].
         tension: tension limit of a servo in current-based position mode [N], at most the effort of the actuator; None:
             the effort.
 
     Raises:
-        TensegrityError: no calibrated encoder over many turns, or a tension limit out of range.
+        TensegrityError: no calibrated multi-turn encoder, or a tension limit out of range.
     """
 
     def __init__(self, spool: Spool, period: float, *, tension: float | None = None) -> None:
@@ -214,9 +221,10 @@ class PositionLoop:
         return self._reference
 
     def take_over(self, length: float) -> None:
-        """Restart at the measured rest length, which becomes the reference, wherever the servo was sent before.
+        """Restart at the measured rest length [m], which becomes the reference, independently of earlier commands.
 
-        A soft servo may be millimetres away from there, and would be pulled there by all its torque once it holds.
+        A compliant servo may be millimetres away from its reference; with the old reference it would be pulled there
+        with full torque.
         """
         self._reference = length
         self._own.restart(length)
@@ -227,7 +235,7 @@ class PositionLoop:
         ahead: tuple[float, float] | None = None, impedance: ImpedanceSetPoint | None = None,
         tendon: TendonReading | None = None,
     ) -> DriveCommand:  # fmt: skip
-        """Command of one cycle; without a goal the reference stays. See `Loop`."""
+        """Command of one cycle; without a goal the reference is kept. See `Loop`."""
         actuator = self.spool.actuator
         begins, self._begins = self._begins, False
         if sent is not None and sent.kind is Drive.POSITION and not begins:
@@ -250,7 +258,7 @@ class PositionLoop:
     def _moving(
         self, goal: float, ahead: tuple[float, float] | None, impedance: ImpedanceSetPoint | None
     ) -> DriveCommand:
-        """Command for a set point that moves by itself, see the module."""
+        """Command for a set point that moves by itself; see the module."""
         actuator = self.spool.actuator
         command = DriveCommand(Drive.POSITION, goal, actuator.rate, self.tension, goal, impedance)
         behind = goal + command.feed - self._own.at
@@ -260,7 +268,7 @@ class PositionLoop:
         else:
             next_cycle, lead = ahead
             step = behind / CORRECTING_CYCLES + next_cycle
-            value, speed = goal + (lead if lead * step > 0.0 else 0.0), abs(step) / self.period  # or back first
+            value, speed = goal + (lead if lead * step > 0.0 else 0.0), abs(step) / self.period  # no lead backwards
         profile = self.spool.profile(min(speed, actuator.rate))
         low, high = actuator.position
         self._reference = min(max(value, low), high)
@@ -268,13 +276,14 @@ class PositionLoop:
 
 
 class SetPoint:
-    """Goal of one tendon under its last command: a length, a velocity, or a tension.
+    """Goal of one tendon under its last command: a length, a velocity or a tension.
 
     The goal stays within the position limits, and within `lead` times the rate limit of the measured length, so that a
-    blocked spool does not rush once it is free.
+    blocked spool does not move fast when it is released.
 
     Args:
-        spool: with its limits. lead: longest lead of the goal over the measured length [s].
+        spool: spool with its limits.
+        lead: largest lead of the goal over the measured length [s].
     """
 
     def __init__(self, spool: Spool, lead: float) -> None:
@@ -289,10 +298,12 @@ class SetPoint:
         """Goal of this cycle [m].
 
         Args:
-            command: mode and value [m, m/s or N]. length, tension: measured [m, N]. period: since the last cycle [s].
+            command: mode and value [m, m/s or N].
+            length, tension: measured values [m, N].
+            period: time since the last cycle [s].
 
         Raises:
-            TensegrityError: a commanded tension where no tension is measured or the tendon has no stiffness.
+            TensegrityError: a tension was commanded, but no tension is measured or the tendon has no stiffness.
         """
         mode, value = command
         actuator = self.spool.actuator
@@ -323,11 +334,14 @@ class CycleCounter:
     """Counts of cycles and overruns.
 
     Attributes:
-        planned: period [s]. tolerance: longest cycle in planned periods before it counts as an overrun.
-        cycles, overruns: so far. longest: longest period [s]. elapsed: sum of the periods [s].
+        planned: planned period [s].
+        tolerance: longest cycle in planned periods that does not count as an overrun.
+        cycles, overruns: counts so far.
+        longest: longest period [s].
+        elapsed: sum of the periods [s].
 
     Raises:
-        TensegrityError: a period that is not above zero, or a tolerance below 1.
+        TensegrityError: the period is not above zero, or the tolerance is below 1.
     """
 
     planned: float
@@ -344,7 +358,8 @@ class CycleCounter:
             )
 
     def count(self, period: float) -> bool:
-        """Count one cycle of a period [s]; returns whether it was an overrun, as is a negative or infinite period."""
+        """Count one cycle of a period [s]; returns whether it was an overrun. Negative and infinite periods are
+        overruns."""
         valid = math.isfinite(period) and period >= 0.0
         late = not valid or period > self.tolerance * self.planned
         self.cycles += 1

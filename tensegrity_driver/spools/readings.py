@@ -1,7 +1,7 @@
-"""Readings of one bus cycle and commands of one cycle, on the side of the servos and on the side of the tendons.
+"""Readings and commands of one bus cycle, in the units of the servos and in the units of the tendons.
 
-Everything is in SI units, but for temperatures in degrees Celsius, as every servo reports them. `ServoReading` and
-`ServoCommand` are in radians and amperes, `TendonReading` and `DriveCommand` in metres and newtons; a `Spool` converts.
+All units are SI units, except temperatures in degrees Celsius, as every servo reports them. `ServoReading` and
+`ServoCommand` use radians and amperes, `TendonReading` and `DriveCommand` metres and newtons; a `Spool` converts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tensegrity_dynamics.impedance import ImpedanceSetPoint
 from ..bus.statistics import BusReading
 
 HARDWARE_ERRORS = frozenset({"electrical_shock", "encoder", "hardware", "angle_limit"})
-"""Error bits of a servo whose cause shows in nothing else that it reports."""
+"""Error bits of a servo with causes that no other reading shows."""
 
 
 class Drive(Enum):
@@ -30,17 +30,21 @@ class Drive(Enum):
 
 @dataclass(frozen=True)
 class ServoReading:
-    """Reading of one servo in one cycle; None for what the servo or the board has not reported.
+    """Reading of one servo in one cycle; None for values that the servo or the board has not reported.
 
     Attributes:
-        name: its actuator.
-        position: of its encoder over all turns [rad]. speed: rad/s.
+        name: name of its actuator.
+        position: encoder position over all turns [rad].
+        speed: rad/s.
         sensor: external potentiometer [counts].
-        load: torque as a signed fraction of the stall torque. current: A, with the same sign.
-        temperature: degrees Celsius. voltage: V.
-        errors: names of error bits that are set, such as "overload".
-        age: cycles since the servo last answered. sensor_age: cycles since the potentiometer was last read.
-        torque_on, watchdog: whether torque is switched on and the bus watchdog of the servo is armed.
+        load: torque as a signed fraction of the stall torque.
+        current: A, with the same sign.
+        temperature: degrees Celsius.
+        voltage: V.
+        errors: names of the active error bits, such as "overload".
+        age: cycles since the servo last answered.
+        sensor_age: cycles since the potentiometer was last read.
+        torque_on, watchdog: whether torque is on and the bus watchdog of the servo is armed.
     """
 
     name: str
@@ -63,11 +67,12 @@ class CommandState:
     """State of the command gate in one cycle.
 
     Attributes:
-        source: name of the present sender. age: s since its last accepted command, or None before the first.
-        contest: which commands contradict each other, so that nobody's count; or None.
-        refusals: (actuator, reason) of this cycle; actuator None: the whole command.
+        source: name of the present sender.
+        age: s since its last accepted command; None before the first one.
+        contest: which commands conflict, so that none is followed; or None.
+        refusals: (actuator, reason) of this cycle; actuator None for the whole command.
         stopped: reason of the latched emergency stop, or None.
-        waits: why the commands that come do not count until a goal or `hold`, or None.
+        waits: why incoming commands are ignored until a goal or `hold`, or None.
     """
 
     source: str | None = None
@@ -80,11 +85,13 @@ class CommandState:
 
 @dataclass(frozen=True)
 class TendonReading:
-    """Length and tension of one tendon by its sensors; nan without a valid reading.
+    """Length and tension of one tendon from its sensors; nan without a valid reading.
 
     Attributes:
-        length: rest length by the sensor of the position loop [m]. second_length: by the other one [m].
-        tension: estimated from load or current [N], with the friction of gear and spool.
+        name: name of its actuator.
+        length: rest length by the sensor of the position loop [m].
+        second_length: rest length by the other sensor [m].
+        tension: tension estimated from load or current [N], including the friction of gear and spool.
         raw: reading of the servo.
     """
 
@@ -100,10 +107,12 @@ class Readings:
     """Input of the monitors in one cycle.
 
     Attributes:
-        tendons: by actuator. bus: state of the bus. command: state of the command gate.
-        period: since the last cycle by a monotonic clock [s].
-        read_time: from the begin of the cycle until the last answer [s]; the servos were read at some time within it.
-        clock_step: since the last cycle by the clock that stamps commands [s], or None.
+        tendons: readings by actuator.
+        bus: state of the bus.
+        command: state of the command gate.
+        period: time since the last cycle by a monotonic clock [s].
+        read_time: time from the begin of the cycle to the last answer [s]; the servos were read within it.
+        clock_step: time since the last cycle by the clock that stamps commands [s], or None.
     """
 
     tendons: Mapping[str, TendonReading]
@@ -119,11 +128,14 @@ class DriveCommand:
     """Command for one tendon: a rest length [m] or its rate [m/s].
 
     Attributes:
-        value: m or m/s by kind. rate: limit of the rate [m/s]. tension: limit of the tension [N].
-        goal: rest length that a velocity serves [m], or None; under load a servo in wheel mode needs a velocity above
-            zero to hold it.
-        impedance: of a position: what the servo's own loop makes of the distance to it, in m and N along the length;
-            None: it holds the position.
+        kind: kind of the command.
+        value: m or m/s, by kind.
+        rate: rate limit [m/s].
+        tension: tension limit [N].
+        goal: rest length behind a velocity command [m], or None. Under load a servo in wheel mode needs a non-zero
+            velocity to hold it.
+        impedance: impedance of the servo's own loop for a position command, in units of the length (m, N); None for a
+            stiff position.
     """
 
     kind: Drive
@@ -135,18 +147,18 @@ class DriveCommand:
 
     @property
     def compliance(self) -> float:
-        """m by which what is driven may be away from the position commanded; zero but for impedances."""
+        """Largest distance [m] between the actual and the commanded position; zero without an impedance."""
         soft = self.impedance
         return 0.0 if soft is None else (self.tension + abs(soft.effort)) / soft.stiffness
 
     @property
     def feed(self) -> float:
-        """m beyond the position commanded to which its servo is sent, for the feed-forward of an impedance."""
+        """Offset [m] of the position sent to the servo from the commanded one, for the feed-forward of an impedance."""
         soft = self.impedance
         return 0.0 if soft is None else soft.effort / soft.stiffness
 
     def carried_on(self, begin: float, time: float) -> float:
-        """Where the servo's own set point is [m], `time` s after a position command that found it at `begin` [m]."""
+        """Own set point of the servo [m], `time` s after a position command that found it at `begin` [m]."""
         ahead = self.value + self.feed - begin
         return begin + min(max(ahead, -self.rate * time), self.rate * time)
 
@@ -156,11 +168,14 @@ class ServoCommand:
     """Command for one servo: torque off, a speed, or a position.
 
     Attributes:
-        position: rad. speed: rad/s, of a position command its limit.
-        counts: position by the potentiometer, where its board closes the loop; else None.
-        torque_fraction: torque limit as a fraction of the stall torque, or None for servos without this limit.
-        current: current limit [A], or None for servos without this limit.
-        stiffness: of its own position loop [N m/rad], damping: [N m s/rad]; None for those of the factory.
+        kind: kind of the command.
+        position: rad.
+        speed: rad/s; for a position command its speed limit.
+        torque_fraction: torque limit as a fraction of the stall torque; None for servos without this limit.
+        current: current limit [A]; None for servos without this limit.
+        counts: position in counts of the potentiometer if the board closes the loop; else None.
+        stiffness: gain of its own position loop [N m/rad]; None for the factory setting.
+        damping: N m s/rad; None for the factory setting.
     """
 
     kind: Drive
@@ -174,7 +189,7 @@ class ServoCommand:
 
 
 class ServoLink(Protocol):
-    """A bus as the bus cycle uses it."""
+    """Interface of a bus for the bus cycle."""
 
     def read(self) -> tuple[Mapping[str, ServoReading], BusReading]:
         """Read every servo once; a servo without answer keeps its last reading with a higher age. Raises BusError."""

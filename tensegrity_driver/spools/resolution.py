@@ -1,11 +1,11 @@
-"""How near its goal a pose can be brought by servos that count: what a sensor's steps leave to chance.
+"""Accuracy of a pose limited by the resolution of the sensors of the servos.
 
-A servo rests within half a step of its sensor of where it was sent, so that a pose x lies within
+A servo rests within half a sensor step of its commanded position, so that a pose x is within
 
     sum over actuators of |dx/dq_i| · step_i / 2
 
-of the pose of the calibrated model; what is read is uncertain by as much again. Weight, elasticity and everything else
-that model and robot share are in both; friction, wear and play of a gear (`play`) come on top.
+of the pose of the calibrated model. The reading has the same uncertainty again. Weight, elasticity and other effects
+that the model contains cancel; friction, wear and backlash of a gear (`play`) are additional.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tensegrity_dynamics.robots.robot import Robot
 from .spool import Spool
 
 ENCODER_STEP_RAD = 2.0 * np.pi / 4096.0
-"""Step of the encoder of a servo that counts its turns."""
+"""Encoder step of a multi-turn servo."""
 
 
 def position_step(spool: Spool) -> float:
@@ -35,14 +35,18 @@ def position_step(spool: Spool) -> float:
 def position_allowance(
     robot: Robot, spools: Mapping[str, Spool], positions: Mapping[str, float], *, play: float = 0.0
 ) -> float:
-    """Largest distance [m] of the output from where the calibrated model has it, by steps and play alone.
+    """Largest distance [m] of the output from its position in the calibrated model, due to sensor steps and backlash
+    alone.
 
     Args:
-        robot: with an output. spools: by actuator. positions: of the actuators, at which it is asked [m or rad].
-        play: of every gear, from end to end [rad of the servo].
+        robot: robot with an output.
+        spools: spools by actuator.
+        positions: positions of the actuators [m or rad] at which the distance is computed.
+        play: backlash of every gear, from end to end [rad of the servo].
 
     Raises:
-        TensegrityError: the robot has no output. NoEquilibriumError: there is no shape at these positions.
+        TensegrityError: the robot has no output.
+        NoEquilibriumError: there is no equilibrium at these positions.
     """
     if not robot.outputs:
         raise TensegrityError(f"{robot.name} has no output, so its pose is undefined.")

@@ -19,9 +19,10 @@ from .readings import Drive, DriveCommand, ServoCommand, ServoReading, TendonRea
 from .transmission import Transmission
 
 MULTI_TURN_LIMIT_RAD = 256.0 * 2.0 * math.pi
-"""Range of extended position mode to either side of zero [rad]."""
+"""Range of extended position mode on either side of zero [rad]."""
 MIN_LOADED_RATE = 0.1
-"""Lowest velocity command (fraction of the rate limit) at which the load of a servo in wheel mode shows tension."""
+"""Smallest velocity command (fraction of the rate limit) at which the load of a servo in wheel mode indicates
+tension."""
 MAX_GAIN = 16_383
 """Highest position gain of an X servo."""
 SENSORS = ("potentiometer", "encoder")
@@ -32,10 +33,11 @@ class Line:
     """Line length = intercept + slope · reading.
 
     Attributes:
-        slope: m per count or m per rad, not zero. intercept: m.
+        slope: m per count or m per rad, not zero.
+        intercept: m.
 
     Raises:
-        TensegrityError: slope zero, or values that are not finite.
+        TensegrityError: the slope is zero, or a value is not finite.
     """
 
     slope: float
@@ -49,7 +51,7 @@ class Line:
             )
 
     def __call__(self, reading: float | None) -> float:
-        """Length at a reading [m]; nan without reading."""
+        """Length at a reading [m]; nan without a reading."""
         return self.intercept + self.slope * reading if reading is not None and math.isfinite(reading) else math.nan
 
     def inverse(self, length: float) -> float:
@@ -65,23 +67,28 @@ class Spool:
         actuator: limits of length, rate and tension.
         measured_by: sensor of the position loop, "potentiometer" or "encoder".
         potentiometer, encoder: calibrations; the one of the position loop is required.
-        radius: m. direction: +1 where positive rotation of the servo winds in, else −1.
-        stall_torque: at load 1 [N m], or None. torque_constant: N m/A, or None. Tensions need one of them.
+        radius: m.
+        direction: +1 if positive rotation of the servo winds in, else −1.
+        stall_torque: torque at load 1 [N m], or None.
+        torque_constant: N m/A, or None. Tensions need one of the two.
         sensor_range: lowest and highest counts of a healthy potentiometer.
-        encoder_turn: the encoder repeats every turn (AX-12A in wheel mode).
-        stiffness: of the tendon [N/m], or None; distinguishes a snapped tendon from one that was paid out.
-        load_at_rest: load or current show the tension at rest, too; False for wheel mode, where a servo reports a
-            load only while it turns against it.
-        on_board: the potentiometer board closes the position loop, so that the servo is driven by positions.
-        impedance_steps: N m/rad and N m s/rad of one unit of the gains of its servo, or None where they are no torques.
-        top_speed: of its servo without load [rad/s], or None.
-        speed_step: of the speed limit of a position command [rad/s]; 0: any.
-        inertia: of rotor and gear at the shaft of the servo [kg m²], which its current accelerates, too; 0: not known.
-        no_impedance: why it takes no impedance, or nothing where it does.
-        transmission: what the actuator is commanded in; None: in lengths and tensions, as a tendon (the identity).
+        encoder_turn: whether the encoder repeats every turn (AX-12A in wheel mode).
+        stiffness: stiffness of the tendon [N/m], or None; it distinguishes a snapped tendon from one that was paid out.
+        load_at_rest: whether load or current indicate the tension at rest as well. False in wheel mode, where a servo
+            reports a load only while it turns against it.
+        on_board: whether the potentiometer board closes the position loop, so that the servo is driven by positions.
+        impedance_steps: N m/rad and N m s/rad of one unit of the gains of its servo; None if gains do not correspond to
+            torques.
+        top_speed: no-load speed of its servo [rad/s], or None.
+        speed_step: resolution of the speed limit of a position command [rad/s]; 0 for continuous.
+        inertia: inertia of rotor and gear at the shaft of the servo [kg m²], which the current accelerates as well; 0
+            if unknown.
+        no_impedance: why the servo accepts no impedance; empty if it does.
+        transmission: conversion to the units in which the actuator is commanded; None for lengths and tensions of a
+            tendon (identity).
 
     Raises:
-        TensegrityError: a sensor without calibration, or values out of range.
+        TensegrityError: a sensor has no calibration, or a value is out of range.
     """
 
     actuator: Actuator
@@ -126,17 +133,17 @@ class Spool:
 
     @property
     def name(self) -> str:
-        """The actuator's name."""
+        """Name of the actuator."""
         return self.actuator.name
 
     @property
     def driven(self) -> Actuator:
-        """The actuator with its limits as commands mean them; `actuator` is the same as a spool."""
+        """The actuator with limits in the units of its commands; `actuator` has them in the units of the spool."""
         return self._through.driven
 
     @property
     def pulls(self) -> bool:
-        """Whether it can only pull, as all that winds a tendon or a cable; other joints push, too."""
+        """Whether it can only pull, like everything that winds a tendon or a cable; other joints can push, too."""
         return self._through.pulls
 
     def position(self, length: float) -> float:
@@ -152,11 +159,11 @@ class Spool:
         return self._through.effort(tension)
 
     def set_point(self, mode: Mode, value: Any) -> tuple[Mode, Any]:
-        """A set point of the actuator as one of the spool."""
+        """Convert a set point of the actuator into one of the spool."""
         return mode, self._through.set_point(value, MODE_INDEX.get(mode, 0))
 
     def impedance_problem(self, asked: ImpedanceSetPoint) -> str | None:
-        """Why its servo cannot do an impedance of the spool [N/m, N s/m], or None."""
+        """Why its servo cannot realise an impedance of the spool [N/m, N s/m]; None if it can."""
         if self.no_impedance or self.impedance_steps is None:
             return self.no_impedance or "its servo has no loop of position and torque"
         square, lever = self.radius**2, self.lever
@@ -175,12 +182,12 @@ class Spool:
 
     @property
     def lever(self) -> float:
-        """m of length per unit of the actuator, without sign."""
+        """m of length per unit of the actuator, absolute value."""
         return abs(self._through.slope)
 
     @property
     def count_sense(self) -> int:
-        """+1 where the counts of the potentiometer grow in the positive direction of the servo, else −1."""
+        """+1 if the counts of the potentiometer increase in the positive direction of the servo, else −1."""
         if self.potentiometer is None:
             raise TensegrityError(f"spool {self.name} has no calibration of its potentiometer; calibrate it first.")
         return -self.direction if self.potentiometer.slope > 0.0 else self.direction
@@ -193,55 +200,55 @@ class Spool:
 
     @property
     def wrap(self) -> float | None:
-        """Length after which the reading of the second sensor repeats [m], or None where it does not repeat."""
+        """Length after which the reading of the second sensor repeats [m]; None if it does not repeat."""
         return 2.0 * math.pi * self.radius if self.encoder_turn else None
 
     def profile(self, speed: float) -> float:
-        """The speed limit nearest to a speed [m/s] that its servo can be given, and not zero, which means none."""
+        """The speed limit nearest to a speed [m/s] that the servo accepts; not zero, which would mean no limit."""
         step = self.radius * self.speed_step
         return speed if step == 0.0 else step * max(1.0, round(speed / step))
 
     def observe(self, reading: ServoReading) -> TendonReading:
-        """Length and tension at a reading, whatever the age of the reading."""
+        """Length and tension from a reading, independently of its age."""
         by_sensor = self.potentiometer(reading.sensor) if self.potentiometer is not None else math.nan
         by_encoder = self.encoder(reading.position) if self.encoder is not None else math.nan
         first, second = (by_sensor, by_encoder) if self.measured_by == "potentiometer" else (by_encoder, by_sensor)
         return TendonReading(self.name, first, second, self.tension(reading), reading)
 
     def pull(self, reading: ServoReading) -> float:
-        """Force with which the servo winds in [N], negative: out; nan without current and load."""
+        """Winding force of the servo [N], negative outward; nan without current and load."""
         for value, constant in ((reading.current, self.torque_constant), (reading.load, self.stall_torque)):
             if value is not None and constant is not None and math.isfinite(value):
                 return self.direction * constant * value / self.radius
         return math.nan
 
     def winding_speed(self, reading: ServoReading) -> float:
-        """Speed of winding in [m/s] that the servo measures; nan where it tells none."""
+        """Measured speed of winding in [m/s]; nan if the servo does not report it."""
         speed = reading.speed
         return self.direction * self.radius * speed if speed is not None and math.isfinite(speed) else math.nan
 
     def strongest_pull(self, speed: float) -> float:
-        """Force [N] that its servo has at most while it winds with a speed [m/s]; infinite where it is unknown."""
+        """Largest force [N] of the servo while it winds at a speed [m/s]; infinite if unknown."""
         if self.stall_torque is None or self.top_speed is None or math.isnan(speed):
             return math.inf
         return max(0.0, 1.0 - abs(speed) / (self.radius * self.top_speed)) * self.stall_torque / self.radius
 
     def tension(self, reading: ServoReading) -> float:
-        """Estimated tension [N], not negative where it can only pull; nan without current and load."""
+        """Estimated tension [N], not negative if the spool can only pull; nan without current and load."""
         pull = self.pull(reading)
         return pull if math.isnan(pull) or not self.pulls else max(0.0, pull)
 
     def reports_tension(self, sent: DriveCommand | None) -> bool:
-        """Whether the load of a cycle shows the tension, after the command of the cycle before."""
+        """Whether the load of a cycle indicates the tension, after the command of the cycle before."""
         if self.load_at_rest:
             return True
         return sent is not None and sent.kind is Drive.VELOCITY and sent.value <= -MIN_LOADED_RATE * self.actuator.rate
 
     def command(self, drive: DriveCommand) -> ServoCommand:
-        """Servo command of a drive command.
+        """Servo command for a drive command.
 
         Raises:
-            TensegrityError: a position outside the multi-turn range, or without a calibrated encoder.
+            TensegrityError: the position is outside the multi-turn range, or the encoder is not calibrated.
         """
         if drive.kind is Drive.TORQUE_OFF:
             return ServoCommand(Drive.TORQUE_OFF)
