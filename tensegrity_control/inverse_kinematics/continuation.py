@@ -41,6 +41,8 @@ class ContinuationSettings:
             where rest lengths are interpolated. Long stiff tendons need this check: small errors of length take all
             their tension.
         least_sag: allowed loss as a fraction of the mean tension, for tendons near their floor.
+        tolerance_tension: fraction of the mean tension by which a step may miss its prediction; beyond it the tensions
+            of redundant tendons are restored.
         tolerance_settled: fraction of the travel; redundant tendons have settled when a step is smaller.
         max_settling_steps: number of steps at the goal for settling.
         max_corrections: Newton steps that bring one step back to its limits and to the goal.
@@ -59,6 +61,7 @@ class ContinuationSettings:
     tolerance_curvature: float = 0.1
     tolerance_sag: float = 0.25
     least_sag: float = 1e-3
+    tolerance_tension: float = 0.1
     tolerance_settled: float = 1e-6
     max_settling_steps: int = 12
     max_corrections: int = 4
@@ -238,7 +241,7 @@ class Continuation:
         self.steps += 1
         moved, deviation = self.attempt(self.equilibrium, slopes, step.change)
         if moved is not None:
-            moved = self.correct(moved, limits, step)
+            moved = self.correct(self.restore(moved, slopes, step, limits), limits, step)
         if moved is not None and not (self.nearer(moved, step) and self.stays_tight(slopes, moved)):
             moved = None
         if moved is None:
@@ -249,6 +252,23 @@ class Continuation:
         if deviation < 0.5 * SETTINGS.tolerance_curvature and step.confined:
             self.radius = min(2.0 * self.radius, SETTINGS.largest_step * self.guard.length_scale)
         return True
+
+    def restore(
+        self, moved: StructureEquilibrium, slopes: Sensitivity, step: Step, limits: Limits
+    ) -> StructureEquilibrium:
+        """The tensions that a step predicted, at the pose that it reached; `moved` if it has them or has no redundancy.
+
+        Stiff tendons lose or gain much tension by the small difference between a step and its linear prediction.
+        """
+        predicted = (self.equilibrium.tensions + slopes.tensions @ step.change)[self.members]
+        lost = np.abs(moved.tensions[self.members] - predicted).max() / self.guard.tension_scale
+        if lost <= SETTINGS.tolerance_tension or self.members.size <= self.goal.output.rows.size:
+            return moved
+        there, posture = self.slopes(moved), replace(self.unmoved(moved), tensions=predicted)
+        posture = replace(posture, tension_scale=self.guard.tension_scale)
+        change = self.solve(moved, there, np.zeros(self.goal.output.rows.size), limits, None, posture).change
+        restored, _ = self.attempt(moved, there, change)
+        return moved if restored is None else restored
 
     def nearer(self, moved: StructureEquilibrium, step: Step) -> bool:
         """Whether the pose error decreased by a sufficient part of the predicted decrease; true if no decrease was

@@ -25,6 +25,10 @@ VIBRATION, BRAKED = 2.0, 4.0
 """Dynamic load factors: of a load that is applied suddenly, and of a load that is applied and removed suddenly."""
 LEAST_MARGIN = 0.05
 """Fraction of a tension by which it may fall if it is at its floor at rest."""
+SERVO_STEP = 0.4
+"""Effect of a slow motion of a servo, in motions of one period at once: in each cycle it moves faster than its set
+point and then waits (`tensegrity_driver.spools.position_loop`), by which it is up to 0.2 motions of a period ahead. The
+vibration that this excites doubles the effect."""
 
 
 class TimedPath:
@@ -136,16 +140,16 @@ def tension_margin(
     Inertia of the moving masses changes tensions by dT/dp'' (p_s s'' + p_ss s'^2). The vibration that this excites
     doubles the change, since a sudden load on an undamped oscillator has twice its static effect; the sum is a.
 
-    With late commands there are two cases, and the larger effect counts as b. Actuators that keep the commanded
-    position move in steps of p' T, which the tendons feel before the masses follow, b = |dT/dp| p' T. Actuators that
-    move on by themselves brake in the end, and the brake begins and ends suddenly, b = 4 |dT/dp''| p' / (2 lead).
+    A set point moves on at its rate until the next command. At the end of a period T it is off by p'' T^2 / 2, and by
+    p'' (T + d)^2 / 2 if it acts at a time that differs by d from the one it was computed for. Tendons feel this before
+    the masses follow: a increases by |dT/dp p''| (T + d)^2 / 2.
 
-    A set point is computed for the time at which it acts, and moves on at its rate. If that time differs by d, it is
-    off by p'' d^2 / 2, which the tendons also feel before the masses follow: a increases by |dT/dp p''| d^2 / 2. With a
-    duration f times as long the effect is a / f^2 + b / f.
+    Without further commands a set point brakes, which begins and ends suddenly, b = 4 |dT/dp''| p' / (2 lead). Servos do
+    not move evenly in slow motions (`SERVO_STEP`), b = 0.4 |dT/dp| p' T; the larger b counts. With a duration f times as
+    long the effect is a / f^2 + b / f.
 
     Args:
-        period: s for which a command is constant.
+        period: T [s] between two commands; 0 if actuators follow the law between them, too.
         lead: s for which actuators move on by themselves (`impedance`).
         timing: d [s], uncertainty of the time at which a set point acts.
     """
@@ -164,10 +168,11 @@ def tension_margin(
     inertia, stretch = (np.array(each) for each in zip(*map(path.equilibria.tension_dynamics, solved), strict=True))
     resting = np.array([np.interp(at, np.arange(len(solved)), column) for column in tensions.T]).T
     carried = VIBRATION * np.abs(np.einsum("kca,ka->kc", inertia[nearest], accelerations))
-    carried += 0.5 * timing**2 * np.abs(np.einsum("kca,ka->kc", stretch[nearest], accelerations))
+    carried += 0.5 * (period + timing) ** 2 * np.abs(np.einsum("kca,ka->kc", stretch[nearest], accelerations))
     speeds = slopes * rates[:, None]
     braked = BRAKED * braking_rate(lead) * np.abs(np.einsum("kca,ka->kc", inertia[nearest], speeds))
-    stepped = np.maximum(period * np.abs(np.einsum("kca,ka->kc", stretch[nearest], speeds)), braked)
+    step = SERVO_STEP * period if path.equilibria.robot.driven_by_servos else 0.0
+    stepped = np.maximum(step * np.abs(np.einsum("kca,ka->kc", stretch[nearest], speeds)), braked)
     margin = np.maximum(resting - floors, LEAST_MARGIN * np.maximum(resting, floors))
     factor = (stepped + np.sqrt(stepped**2 + 4.0 * margin * carried)) / np.maximum(2.0 * margin, 1e-12)
     k, c = np.unravel_index(int(np.argmax(factor)), factor.shape)

@@ -149,9 +149,10 @@ def test_a_motion_leaves_the_tensions_above_their_floors_in_simulation(name, mov
     floors = {each.drives: each.minimum_tension for each in robot.actuators}
     lowest = dict.fromkeys(floors, np.inf)
     while simulation.time < accepted.arrival + 0.5:
-        command = controller.command(simulation.time).as_dict()
+        command = controller.command(simulation.time)
+        simulation.command(command.mode, command.set_points(), period=period)
         for _ in range(4):
-            simulation.advance(duration=0.25 * period, position=command)
+            simulation.advance(duration=0.25 * period)
             seen = simulation.observe().tensions
             lowest = {each: min(lowest[each], seen[each]) for each in floors}
     assert all(lowest[each] >= floors[each] for each in floors), lowest
