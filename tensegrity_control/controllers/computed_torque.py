@@ -10,6 +10,7 @@ working mode of the start.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +26,22 @@ from ..trajectories.time_scaling import Progress
 
 @dataclass(frozen=True, eq=False)
 class JointReference:
-    """Reference of the mechanism: configuration (nq,), velocity (nv,) and accelerations (n,) of the active joints."""
+    """Reference of the mechanism.
+
+    Attributes:
+        q: (nq,), v: (nv,) configuration and velocity.
+        acceleration: (n,) of the active joints [m/s^2 or rad/s^2].
+        free_acceleration: (nv,) of all coordinates while the active joints have no acceleration.
+        motion: (nv, n), velocities of all coordinates per velocity of the active joints.
+        type_2: distance to the nearest Type 2 singularity.
+    """
 
     q: Array
     v: Array
     acceleration: Array
+    free_acceleration: Array
+    motion: Array
+    type_2: float
 
 
 class ComputedTorqueTracker:
@@ -73,6 +85,7 @@ class ComputedTorqueTracker:
         self._v = np.array([mechanism.velocities_of(name).start for name in kinematics.active])
         self._q = np.array([mechanism.positions_of(name).start for name in kinematics.active])
         self._last = np.array(start, dtype=np.float64)
+        self._computed: tuple[Any, JointReference | None] = (None, None)  # arguments of the last reference, and it
 
     @property
     def duration(self) -> float:
@@ -101,6 +114,10 @@ class ComputedTorqueTracker:
         Raises:
             UnreachableGoalError: the path leaves the workspace of the working mode.
         """
+        computed, result = self._computed
+        asked = self.kinematics, time, pace, change
+        if result is not None and computed == asked:
+            return result
         position, speed, acceleration = self.path.sample(time)
         q = self.kinematics.inverse(position, self._last)
         self._last = q
@@ -117,10 +134,35 @@ class ComputedTorqueTracker:
             raise InfeasibleControlError(
                 f"at {time:.4g} s the path is at a Type 2 singularity; see `singularity_crossing`."
             )
-        v, _, drift = self.kinematics.second_order(q, rate, zero)
+        v, free, drift = self.kinematics.second_order(q, rate, zero, first)
         # the output's acceleration without any of the active joints, and what they must add
         missing = pace**2 * acceleration + change * speed - drift
-        return JointReference(q, v, -np.linalg.solve(first.b, first.a @ missing))
+        result = JointReference(q, v, -np.linalg.solve(first.b, first.a @ missing), free, first.motion, first.type_2)
+        self._computed = asked, result
+        return result
+
+    def feed_forward(self, time: float, pace: float = 1.0, change: float = 0.0) -> Array:
+        """(n,) efforts of the active joints [N or N m] on the path at a time [s], within the limits.
+
+        Raises:
+            InfeasibleControlError: a Type 2 singularity is nearer than `nearest`.
+        """
+        reference = self.reference(time, pace, change)
+        self._check_singularity(time, reference.type_2)
+        acceleration = reference.free_acceleration + reference.motion @ reference.acceleration
+        return self._efforts(reference.q, reference.v, acceleration)
+
+    def _check_singularity(self, time: float, type_2: float) -> None:
+        if type_2 < self.nearest:
+            raise InfeasibleControlError(
+                f"at {time:.4g} s the output moves while all active joints stand (Type 2 singularity, distance "
+                f"{type_2:.2g}): no effort holds it."
+            )
+
+    def _efforts(self, q: Array, v: Array, acceleration: Array) -> Array:
+        """(n,) efforts within the limits, for accelerations (nv,) of all coordinates."""
+        exact = inverse_dynamics(self.kinematics.mechanism, q, v, acceleration, self.kinematics.active).effort[self._v]
+        return np.asarray(np.clip(exact, -self.limits, self.limits), dtype=np.float64)
 
     def effort(self, time: float, q: Array, v: Array, pace: float = 1.0, change: float = 0.0) -> Array:
         """(n,) efforts of the active joints [N or N m], within the limits, at a time [s] and a state.
@@ -132,11 +174,6 @@ class ComputedTorqueTracker:
         command = reference.acceleration + self.damping * (reference.v[self._v] - v[self._v])
         command += self.stiffness * (reference.q[self._q] - q[self._q])
         first = self.kinematics.first_order(q)
-        if first.type_2 < self.nearest:
-            raise InfeasibleControlError(
-                f"at {time:.4g} s the output moves while all active joints stand (Type 2 singularity, distance "
-                f"{first.type_2:.2g}): no effort holds it."
-            )
-        _, acceleration, _ = self.kinematics.second_order(q, v[self._v], command)
-        exact = inverse_dynamics(self.kinematics.mechanism, q, v, acceleration, self.kinematics.active).effort[self._v]
-        return np.asarray(np.clip(exact, -self.limits, self.limits), dtype=np.float64)
+        self._check_singularity(time, first.type_2)
+        _, acceleration, _ = self.kinematics.second_order(q, v[self._v], command, first)
+        return self._efforts(q, v, acceleration)

@@ -345,9 +345,7 @@ class ComputedTorqueController(ParallelRobotController):
         self.blind += seen is None
         try:
             reference = tracker.reference(progress.time, progress.pace, progress.change)
-            tracker.last_effort = tracker.effort(
-                progress.time, reference.q, reference.v, progress.pace, progress.change
-            )
+            tracker.last_effort = tracker.feed_forward(progress.time, progress.pace, progress.change)
             middle = self._joint_rates(reference.v) + 0.5 * self.period * reference.acceleration
             tracker.last_set_points = self._joints(reference.q), middle
         except InfeasibleControlError:

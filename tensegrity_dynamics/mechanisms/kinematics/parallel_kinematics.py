@@ -11,6 +11,7 @@ and B = -diag(b), so that A p' + B q' = 0 (002, 2.13). Unlike -B^-1 A and -A^-1 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,17 +19,41 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import TensegrityError, UnreachableGoalError, unknown_name
+from ...numerics.compilation import QuickCall, allocation_free
 from ...numerics.rotations import matrix_from_vector, rotation_vector
 from ...robots.output_frame import AXES
 from ..body_frame import BodyFrame
 from ..mechanism import Mechanism, check_state
 from ..workspace import make_workspace
 from .body_kinematics import body_kinematics
-from .configuration_space import displaced
+from .configuration_space import configuration_rate, normalise_quaternions
 from .loop_equations import loop_equations
 from .loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
 
 MAX_NEWTON_STEPS = 12
+
+
+@allocation_free
+def evaluate(flat, q, v, work):
+    """Bodies and loops at a state, for `LoopKinematics`."""
+    body_kinematics(flat, q, v, work)
+    loop_equations(flat, work)
+
+
+@allocation_free
+def displace(flat, q, step, rate, result):
+    """Fill result (nq,) with q after a small step (nv,) along the velocities; rate (nq,) is overwritten."""
+    configuration_rate(flat, q, step, rate)
+    for k in range(q.shape[0]):
+        result[k] = q[k] + rate[k]
+    normalise_quaternions(flat, result)
+
+
+@allocation_free
+def fill_basis(work, reduction):
+    """Fill G and g of the loops evaluated last; returns the number of independent coordinates."""
+    reduce_rows(work.loop, work.loop_bias, reduction, False)
+    return independent_basis(work.loop.shape[1], reduction)
 
 
 class Coordinates(NamedTuple):
@@ -96,11 +121,15 @@ class LoopKinematics:
         self._active_jacobian = np.zeros((len(active), mechanism.velocity_count))
         self._active_jacobian[np.arange(len(active)), self._active] = 1.0
         self._rows = np.array([AXES.index(axis) for axis in output.controlled])
+        self._turns = bool(np.any(self._rows >= 3))
         if output.body not in mechanism.body_index:
             raise TensegrityError(f"output {output.name}: " + unknown_name("body", output.body, mechanism.body_index))
         self._body = mechanism.body_index[output.body]
         self._carrying = self._velocities_that_carry(self._body)
         self._work, self._reduction = make_workspace(mechanism.flat), make_reduction_workspace(mechanism.flat)
+        self._evaluate_now, self._fill_basis, self._displace = map(QuickCall, (evaluate, fill_basis, displace))
+        self._q, self._v = np.full(mechanism.position_count, np.nan), np.full(mechanism.velocity_count, np.nan)
+        self._still, self._rate = np.zeros(mechanism.velocity_count), np.zeros(mechanism.position_count)
 
     # -- geometric models -----------------------------------------------------------------------------------------
 
@@ -123,7 +152,7 @@ class LoopKinematics:
 
     def output_pose(self, q: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Rotation (3, 3) and position (3,) m of the output's frame at q (nq,)."""
-        self._evaluate(q, np.zeros(self.mechanism.velocity_count))
+        self._evaluate(q, self._still)
         rotation, position = self._pose()
         return rotation, np.array(position)
 
@@ -149,7 +178,7 @@ class LoopKinematics:
 
     def loops(self, q: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Loop errors (nc,) [m, or sine of an angle] and K (nc, nv) at a position."""
-        self._evaluate(q, np.zeros(self.mechanism.velocity_count))
+        self._evaluate(q, self._still)
         return self._work.loop_error.copy(), self._work.loop.copy()
 
     def close(
@@ -161,30 +190,31 @@ class LoopKinematics:
         """
         start, position = np.array(q, dtype=float), np.array(q, dtype=float)
         for _ in range(MAX_NEWTON_STEPS):
-            loop_error, matrix = self.loops(position)
-            error = -loop_error
+            self._evaluate(position, self._still)
+            error, matrix = -self._work.loop_error, self._work.loop
             if coordinates is not None and target is not None:
                 error = np.concatenate((error, coordinates.error(position, target)))
-                matrix = np.vstack((matrix, coordinates.jacobian(position)))
-            if np.max(np.abs(error), initial=0.0) < 1e-13:
-                return position if np.max(np.abs(position - start)) < 0.5 else None
-            step = np.linalg.lstsq(matrix, error, rcond=1e-13)[0]
-            if not np.all(np.isfinite(step)) or np.max(np.abs(step)) > 1.0:
+            if not error.size or np.abs(error).max() < 1e-13:
+                return position if np.abs(position - start).max() < 0.5 else None
+            if coordinates is not None and target is not None:
+                matrix = np.concatenate((matrix, coordinates.jacobian(position)))
+            step = _newton_step(matrix, error)
+            if not np.all(np.isfinite(step)) or np.abs(step).max() > 1.0:
                 return None
-            position = displaced(self.mechanism, position, step)
-        near = np.max(np.abs(error), initial=0.0) < 1e-11 and np.max(np.abs(position - start)) < 0.5
+            position = self._displaced(position, step)
+        near = np.abs(error).max() < 1e-11 and np.abs(position - start).max() < 0.5
         return position if near else None
 
     def basis(self, q: NDArray) -> NDArray[np.float64]:
         """G (nv, y) at a position: all velocities that keep the loops closed (000, 1.2.32)."""
-        self._evaluate(q, np.zeros(self.mechanism.velocity_count))
+        self._evaluate(q, self._still)
         return self._basis()
 
     # -- first and second order -----------------------------------------------------------------------------------
 
     def first_order(self, q: NDArray) -> FirstOrder:
         """A, B and the distances to singularities at a position with closed loops."""
-        self._evaluate(q, np.zeros(self.mechanism.velocity_count))
+        self._evaluate(q, self._still)
         basis = self._basis()
         output = self._output_jacobian()
         weights = np.where(self._rows >= 3, self.length, 1.0)
@@ -195,8 +225,9 @@ class LoopKinematics:
             )
         outputs, actives = (weights[:, None] * output) @ basis, basis[self._active]
         a, b = np.zeros((count, count)), np.zeros((count, count))
-        for i in range(count):
-            null = np.linalg.svd(np.vstack((outputs, actives[i])).T)[2][-1]
+        stacked = np.empty((count, count, count + 1))
+        stacked[:, :, :count], stacked[:, :, count] = outputs.T, actives
+        for i, null in enumerate(np.linalg.svd(stacked)[2][:, -1]):
             size = float(np.linalg.norm(null[:-1]))
             if size < 1e-12:
                 null, size = np.append(null[:-1], 1.0), 1.0
@@ -210,10 +241,13 @@ class LoopKinematics:
         return FirstOrder(a * weights, b, motion, output, float(np.min(np.abs(np.diag(b)))), float(singular[-1]))
 
     def second_order(
-        self, q: NDArray, active_rate: ArrayLike, active_acceleration: ArrayLike
+        self, q: NDArray, active_rate: ArrayLike, active_acceleration: ArrayLike, first: FirstOrder | None = None
     ) -> tuple[NDArray, NDArray, NDArray]:
-        """v (nv,), and accelerations of all coordinates (nv,) and of the output (n,), by active joints (002, 2.20)."""
-        first = self.first_order(q)
+        """v (nv,), and accelerations of all coordinates (nv,) and of the output (n,), by active joints (002, 2.20).
+
+        `first` is `first_order(q)` where it is available.
+        """
+        first = self.first_order(q) if first is None else first
         v = first.motion @ np.asarray(active_rate, dtype=float)
         self._evaluate(q, v)
         self._basis()
@@ -232,7 +266,7 @@ class LoopKinematics:
         Raises:
             TensegrityError: a Type 1 singularity, where the output does not determine the joints.
         """
-        self._evaluate(q, np.zeros(self.mechanism.velocity_count))
+        self._evaluate(q, self._still)
         inverse = _inverse_or_nan(self._output_jacobian() @ self._basis())
         if not np.all(np.isfinite(inverse)):
             raise TensegrityError("the output does not determine the joints here (Type 1 singularity).")
@@ -248,7 +282,7 @@ class LoopKinematics:
 
         The determinant changes its sign at a Type 2 singularity, where this motion needs no active joint at all.
         """
-        self._evaluate(q, np.zeros(self.mechanism.velocity_count))
+        self._evaluate(q, self._still)
         basis = self._basis()
         actives = basis[self._active] @ _inverse_or_nan(self._output_jacobian() @ basis)
         motion = basis @ (_inverse_or_nan(self._output_jacobian() @ basis) @ np.linalg.svd(actives)[2][-1])
@@ -265,13 +299,22 @@ class LoopKinematics:
         return np.array(found, dtype=np.int64)
 
     def _evaluate(self, q: NDArray, v: NDArray) -> None:
+        """Bodies and loops at a state; nothing if it is that of the last evaluation."""
+        if np.array_equal(q, self._q) and np.array_equal(v, self._v):
+            return
+        self._q[:] = np.nan  # until the evaluation is complete
         q, v = check_state(self.mechanism, q, v)
-        body_kinematics(self.mechanism.flat, q, v, self._work)
-        loop_equations(self.mechanism.flat, self._work)
+        self._evaluate_now(self.mechanism.flat, q, v, self._work)
+        self._q[:], self._v[:] = q, v
+
+    def _displaced(self, q: NDArray, step: NDArray) -> NDArray[np.float64]:
+        """Position (nq,) after a small step (nv,) along the velocities."""
+        result = np.empty_like(q)
+        self._displace(self.mechanism.flat, q, step, self._rate, result)
+        return result
 
     def _basis(self) -> NDArray[np.float64]:
-        reduce_rows(self._work.loop, self._work.loop_bias, self._reduction, False)
-        count = independent_basis(self.mechanism.velocity_count, self._reduction)
+        count = self._fill_basis(self._work, self._reduction)
         return self._reduction.basis[:, :count].copy()
 
     def _pose(self) -> tuple[NDArray, NDArray]:
@@ -279,7 +322,7 @@ class LoopKinematics:
         return rotation @ frame.axes, self._work.position[self._body] + rotation @ frame.origin
 
     def _output_jacobian_at(self, q: NDArray) -> NDArray[np.float64]:
-        self._evaluate(q, np.zeros(self.mechanism.velocity_count))
+        self._evaluate(q, self._still)
         return self._output_jacobian()
 
     def _output_jacobian(self) -> NDArray[np.float64]:
@@ -287,7 +330,7 @@ class LoopKinematics:
         full = np.zeros((6, self.mechanism.velocity_count))
         _, position = self._pose()
         moving = self._work.jacobian[self._carrying]
-        full[:3, self._carrying] = (moving[:, 3:] + np.cross(moving[:, :3], position)).T
+        full[:3, self._carrying] = (moving[:, 3:] - moving[:, :3] @ _cross_matrix(position).T).T
         full[3:, self._carrying] = moving[:, :3].T
         return full[self._rows]
 
@@ -295,9 +338,10 @@ class LoopKinematics:
         """Acceleration of the output that needs no acceleration of coordinates, at the state evaluated last."""
         _, position = self._pose()
         velocity, acceleration = self._work.velocity[self._body], self._work.acceleration[self._body]
-        point = velocity[3:] + np.cross(velocity[:3], position)
-        linear = acceleration[3:] + self.mechanism.gravity + np.cross(acceleration[:3], position)
-        return np.concatenate((linear + np.cross(velocity[:3], point), acceleration[:3]))[self._rows]
+        turning = _cross_matrix(velocity[:3])
+        point = velocity[3:] + turning @ position
+        linear = acceleration[3:] + self.mechanism.gravity + _cross_matrix(acceleration[:3]) @ position
+        return np.concatenate((linear + turning @ point, acceleration[:3]))[self._rows]
 
     def _split(self, values: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Position (3,) and rotation (3, 3) of controlled coordinates (n,); those that are not controlled are zero."""
@@ -307,6 +351,8 @@ class LoopKinematics:
 
     def _output_error(self, q: NDArray, target: NDArray) -> NDArray[np.float64]:
         rotation, position = self.output_pose(q)
+        if not self._turns:
+            return np.asarray(target - position[self._rows])
         goal, turned = self._split(target)
         return np.concatenate((goal - position, rotation_vector(turned @ rotation.T)))[self._rows]
 
@@ -341,6 +387,20 @@ class LoopKinematics:
                 continue
             q, done, stride = trial, done + stride, 2.0 * stride
         return q
+
+
+def _newton_step(matrix: NDArray, error: NDArray) -> NDArray[np.float64]:
+    """(nv,) step that removes an error, of least norm where the rows leave a choice or depend on each other."""
+    if matrix.shape[0] == matrix.shape[1]:
+        with suppress(np.linalg.LinAlgError):
+            return np.asarray(np.linalg.solve(matrix, error), dtype=np.float64)
+    return np.asarray(np.linalg.lstsq(matrix, error, rcond=1e-13)[0], dtype=np.float64)
+
+
+def _cross_matrix(vector: NDArray) -> NDArray[np.float64]:
+    """(3, 3) matrix of the cross product of a vector (3,) with others."""
+    x, y, z = vector
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def _inverse_or_nan(matrix: NDArray) -> NDArray[np.float64]:
