@@ -46,7 +46,7 @@ DISK_REFUSES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 ENDED_AT_ONCE = ("compile",)
 """Commands that a signal may end anywhere: exceptions are lost within LLVM and come out as others, and what is compiled
 is stored in whole files."""
-STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": "rich", "pretty_exceptions_enable": False}
+STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": "markdown", "pretty_exceptions_enable": False}
 
 
 class LazyGroup(TyperGroup):

@@ -107,7 +107,13 @@ def print_report(report: Report) -> None:
 
 
 def print_table(made: Table) -> None:
-    """Print a table; where it is wider than the terminal or an 80-column pipe its lines go on, and no digit is cut."""
+    """Print a table; where it is wider than the terminal or an 80-column pipe its lines go on, and no digit is cut.
+
+    Its title has the whole width, however narrow the table is.
+    """
+    if made.title:
+        console.print(made.title, style="bold", highlight=False, markup=False)
+        made.title = None
     width = console.width
     needed = sum(
         max(cell_len(str(cell)) for cell in (column.header, *column.cells)) + 2 if column.no_wrap else 22

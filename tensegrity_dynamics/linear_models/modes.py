@@ -21,6 +21,8 @@ FREE_RATE = 1e-6
 MOTIONS = ("along x", "along y", "along z", "about x", "about y", "about z")
 SHOWN = 24
 """Rows of a table of modes."""
+UNDAMPED = 1e-9
+"""Damping ratio below which a mode is undamped, and above whose negative it does not grow: rounding."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,7 +68,7 @@ class Mode(ShortRepr):
         """ "vibration", "decay", "growth" or "free"."""
         if self.is_free:
             return "free"
-        if self.eigenvalue.real > 1e-9 * abs(self.eigenvalue):
+        if self.eigenvalue.real > UNDAMPED * abs(self.eigenvalue):
             return "growth"
         return "vibration" if self.eigenvalue.imag else "decay"
 
@@ -201,8 +203,9 @@ def mode_section(title: str, modes: Sequence[Mode], shown: int = SHOWN) -> Secti
     for number, mode in enumerate(modes[:shown], 1):
         cables = ", ".join(f"{cable} {100 * share:.0f} %" for cable, share in list((mode.cables or {}).items())[:2])
         swing = f"{mode.frequency:.4g}" if mode.frequency else "-"
-        damping = "-" if mode.is_free else f"{mode.damping:.3g}"
-        decay = "-" if not np.isfinite(mode.decay_time) else f"{mode.decay_time:.3g}"
+        undamped = abs(mode.damping) < UNDAMPED
+        damping = "-" if mode.is_free else "0" if undamped else f"{mode.damping:.3g}"
+        decay = "-" if undamped or not np.isfinite(mode.decay_time) else f"{mode.decay_time:.3g}"
         rows.append((str(number), mode.kind, swing, damping, decay, mode.what, cables or "-"))
     heads = ("", "kind", "frequency Hz", "damping ratio", "decay time s", "what moves", "stretch energy in")
     return Section(title, heads, rows, right=(2, 3, 4))

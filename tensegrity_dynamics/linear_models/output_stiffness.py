@@ -20,6 +20,8 @@ from ..robots.report import Report, Section
 
 RIGID = 1e-12
 """Of the largest entry of the compliance: axes that bend by less are rigid."""
+ROUNDING = 1e-12
+"""Of the largest entry of a matrix: smaller ones are printed as zero."""
 RANK_TOLERANCE = 1e-9
 """Of the largest singular value."""
 
@@ -134,7 +136,7 @@ def stiffness_report(name: str, description: str, found: OutputStiffness, at: st
         stiffness = found.stiffness
         rows = [
             (f"{axis} {unit}", *(f"{value:.5g}" for value in row))
-            for axis, unit, row in zip(found.axes, units, stiffness, strict=True)
+            for axis, unit, row in zip(found.axes, units, _without_rounding(stiffness), strict=True)
         ]
         right = tuple(range(1, len(per) + 1))
         parts.append(Section(f"stiffness of {found.output} {at}: force over motion", ("", *per), rows, right=right))
@@ -147,7 +149,7 @@ def stiffness_report(name: str, description: str, found: OutputStiffness, at: st
         more = " ..." if len(order) > 6 else ""
         rows = [
             (f"{axis} {unit}", *(f"{value:.4g}" for value in row))
-            for axis, unit, row in zip(found.axes, units, stress.slope, strict=True)
+            for axis, unit, row in zip(found.axes, units, _without_rounding(stress.slope), strict=True)
         ]
         title = f"its change per N of self-stress {number}: {words}{more}"
         parts.append(Section(title, ("", *per), rows, right=tuple(range(1, len(per) + 1))))
@@ -168,3 +170,8 @@ def stiffness_report(name: str, description: str, found: OutputStiffness, at: st
         {"robot": name, "at": at, "stiffness": found.figures(), "notes": warnings}, parts,
         heading=(name, description), notes=warnings,
     )  # fmt: skip
+
+
+def _without_rounding(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Zero in place of entries that are rounding beside the largest."""
+    return np.where(np.abs(matrix) > ROUNDING * np.abs(matrix).max(initial=0.0), matrix, 0.0)

@@ -75,7 +75,7 @@ def mode_report(
     poses, distances, words, search = _assembly(kinematics, q, legs, starts, seed)
     heads = ("mode", "output at", "turned by (rotation vector)", "type 2")
     rows = [
-        (str(k), millimetres(position), ", ".join(f"{x:.3f}" for x in np.degrees(rotation_vector(turn))) + " deg",
+        (str(k), millimetres(position), ", ".join(f"{round(x, 3) + 0.0:.3f}" for x in np.degrees(rotation_vector(turn))) + " deg",
          f"{distance:.3g}")
         for k, ((turn, position), distance) in enumerate(zip(poses, distances, strict=True), 1)
     ]  # fmt: skip

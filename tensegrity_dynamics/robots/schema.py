@@ -54,6 +54,7 @@ Number = Annotated[float, quantity("number")]
 Position = Annotated[float, driven("length", "angle", "length")]
 Rate = Annotated[float, driven("speed", "angular speed", "speed")]
 Effort = Annotated[float, driven("force", "torque", "force")]
+Gear = Annotated[float, driven("number", "number", "turning per length")]
 Torque = Annotated[float, quantity("torque")]
 Inertia = Annotated[float, quantity("inertia")]
 TorsionalDamping = Annotated[float, quantity("torsional damping")]
@@ -132,7 +133,7 @@ class ActuatorBlock(Block):
     rate: Annotated[Rate, Field(gt=0)]
     effort: Annotated[Effort, Field(gt=0)]
     minimum_tension: Annotated[Force, Field(ge=0)] = 0.0
-    gear: PositiveNumber = 1.0
+    gear: Annotated[Gear, Field(gt=0)] = 1.0
     efficiency: Annotated[Number, Field(gt=0, le=1)] = 1.0
     rotor_inertia: Annotated[Inertia, Field(ge=0)] = 0.0
     motor_damping: Annotated[TorsionalDamping, Field(ge=0)] = 0.0

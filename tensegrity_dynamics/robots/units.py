@@ -43,6 +43,7 @@ QUANTITIES: dict[str, dict[str, int]] = {
     "inertia": {"mass": 1, "length": 2},
     "torsional stiffness": {"force": 1, "length": 1, "angle": -1},
     "torsional damping": {"force": 1, "length": 1, "time": 1, "angle": -1},
+    "turning per length": {"angle": 1, "length": -1},
     "number": {},
 }
 
@@ -52,6 +53,7 @@ EXAMPLES = {
     "speed": "0.05 m/s", "angular speed": "2 rad/s, 300 deg/s", "torque": "1.5 N m", "stress": "2 GPa",
     "viscosity": "10 MPa s", "density": "2700 kg/m^3", "inertia": "1e-4 kg m^2", "number": "1.5",
     "torsional stiffness": "2 N m/rad", "torsional damping": "0.1 N m s/rad",
+    "turning per length": "600 rad/m, 0.2 rev/mm",
 }  # fmt: skip
 
 USUAL: dict[str, dict[str, float]] = {

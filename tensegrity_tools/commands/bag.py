@@ -21,7 +21,7 @@ from .arguments import JsonOption, check_picture
 
 bag = typer.Typer(
     add_completion=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     no_args_is_help=True,
     help="Bags: record a running robot, look at recordings, compare, repair. `tensegrity up replay BAG` replays one.",
 )

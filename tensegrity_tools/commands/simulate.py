@@ -17,11 +17,14 @@ from tensegrity_dynamics.errors import AccuracyWarning, TensegrityError
 from tensegrity_dynamics.robots.formatting import millimetres, span, turned
 from tensegrity_dynamics.robots.quantities import read_quantity, read_vector, split_item
 from tensegrity_dynamics.robots.report import Report, Section
+from tensegrity_dynamics.robots.robot_types import type_of
 
 from ..output import console, panels, print_json, print_report, progress, save_picture
 from .arguments import JsonOption, RobotArgument, check_folder, check_picture
 from .motion_table import write_table
 
+SHORT_STEP = 20e-6
+"""s, explicit steps below which the implicit integrator is named; the simulator takes it by itself in lock-step."""
 MOST_STEPS = 1e10  # of one run
 SAMPLES = 400
 COLOURS = {"tendon": "C0", "spring": "C1", "cable": "C2"}
@@ -140,8 +143,14 @@ def simulate(
             samples.append(_sample(simulation))
             note.update(f"simulating: {samples[-1]['time_s']:.2f} of {seconds:g} s")
     taken = time.perf_counter() - began
-    notes = ([simulation.note] if simulation.note else []) + _cut(commands, loaded)
     energy, last = simulation.energy(), samples[-1]
+    notes = ([simulation.note] if simulation.note else []) + _cut(commands, loaded)
+    if simulation.time_step < SHORT_STEP and not integrator and "implicit" in type_of(loaded).integrators:
+        notes.append(
+            f"steps are as short as {1e6 * simulation.time_step:.2g} us, for the shortest period of "
+            f"{1e3 * simulation.shortest_period:.2g} ms; --integrator implicit takes longer ones and damps the fastest "
+            "motions."
+        )
     figures = {
         "integrator": simulation.integrator,
         "time_step_s": simulation.time_step,
@@ -325,7 +334,8 @@ def _pose(sample: dict[str, Any]) -> str:
 
 def _plot(samples: list[dict[str, Any]], pulling: Mapping[str, str], path: Path, name: str) -> None:
     times = [sample["time_s"] for sample in samples]
-    figure, (above, below) = panels(2, 1, figsize=(8, 6), sharex=True)
+    figure, axes = panels(2 if pulling else 1, 1, figsize=(8, 6), sharex=True)
+    above, below = axes if pulling else (axes, axes)
     start = samples[0]["position_m"]
     if start is not None:
         for axis, label in enumerate("xyz"):
@@ -340,7 +350,8 @@ def _plot(samples: list[dict[str, Any]], pulling: Mapping[str, str], path: Path,
             times, tensions, color=COLOURS.get(kind, "C3"), linewidth=0.8, label="" if kind in named else f"{kind}s"
         )
         named.add(kind)
-    below.legend(loc="best")
-    below.set_ylabel("tensions [N]")
+    if pulling:
+        below.legend(loc="best")
+        below.set_ylabel("tensions [N]")
     below.set_xlabel("time [s]")
     save_picture(figure, path, dpi=120)

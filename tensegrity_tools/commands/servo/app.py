@@ -11,7 +11,7 @@ from ..arguments import JsonOption, RobotArgument
 
 servo = typer.Typer(
     add_completion=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     no_args_is_help=True,
     help="Servos: scan the bus, set ids, calibrate and home spools, watch, reboot.",
 )

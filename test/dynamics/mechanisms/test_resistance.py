@@ -173,6 +173,22 @@ def test_a_rotor_adds_gear_squared_times_its_inertia_and_friction():
     assert parts.passive[0] == pytest.approx(-0.2 * 1.5 - 0.04)
 
 
+@pytest.mark.parametrize("gear", ["0.2 rev/mm", "400 * pi", '"1256.6370614359173 rad/m"'])
+def test_the_gear_of_a_spindle_is_its_turning_per_length(gear):
+    robot = parse_robot(
+        f"""
+name: spindle
+kind: mechanism
+bodies: {{b: {{shapes: [{{kind: cube, size: [0.1], mass: 1}}]}}}}
+joints: [{{name: j, kind: prismatic, parent: world, body: b}}]
+actuators: [{{drives: j, position: [-1, 1], rate: 1, effort: 2, gear: {gear}, rotor_inertia: 1.0e-6}}]
+""",
+        "here",
+    )
+    parts = equations(robot.mechanism, np.zeros(1), np.zeros(1))
+    assert parts.mass[0, 0] == pytest.approx(1.0 + 1e-6 * (400 * np.pi) ** 2)
+
+
 def test_a_rotor_on_what_is_not_there_is_refused_for_the_name():
     with pytest.raises(RobotFileError, match=r"drives: There is no tendon or joint 'hing'. Did you mean 'hinge'"):
         pendulum(more="actuators: [{drives: hing, position: [-1, 1], rate: 5, effort: 2, rotor_inertia: 0.003}]")
