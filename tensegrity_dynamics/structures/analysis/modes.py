@@ -12,6 +12,7 @@ from ...linear_models.linear_model import LinearModel
 from ...linear_models.modes import Mode, find_modes, main_parts, motion_words, shares
 from ..dynamics.linearisation import StructureLinearisation
 from ..dynamics.rod_masses import split_masses
+from ..energy import add_member_forces
 from ..form_finding.equilibrium import StructureEquilibrium
 from ..form_finding.stability import no_force
 from ..node_frame import NodeFrame
@@ -23,10 +24,18 @@ WHOLE = 0.8
 
 def modes_at_rest(shape: StructureEquilibrium, *, rigid_bars: bool) -> list[Mode]:
     """Modes about an equilibrium with rest lengths held; of its output frame, where it has one."""
-    linear = StructureLinearisation(shape.structure, (), inputs="lengths", rigid_bars=rigid_bars)
-    model = linear.model(shape.nodes, np.zeros_like(shape.nodes), shape.rest_lengths, reduced=True)
-    taut = shape.tensions > no_force(shape.structure)
-    return structure_modes(shape.structure, model, shape.nodes, taut, shape.output)
+    structure = shape.structure
+    linear = StructureLinearisation(structure, (), inputs="lengths", rigid_bars=rigid_bars)
+    load = linear.forces
+    if structure.rollers.any():
+        left = load.copy()
+        add_member_forces(shape.nodes, structure.members, shape.lengths, shape.tensions, left)
+        load -= np.where(structure.rollers, left, 0.0)  # what holds the nodes along these axes
+    model = linear.model(shape.nodes, np.zeros_like(shape.nodes), shape.rest_lengths, load=load, reduced=True)
+    taut = shape.tensions > no_force(structure)
+    modes = structure_modes(linear.movable, model, shape.nodes, taut, shape.output)
+    own = np.isin(linear.movable.free, structure.free)
+    return [replace(mode, shape=mode.shape[own]) for mode in modes]
 
 
 def structure_modes(

@@ -23,6 +23,7 @@ Lengths as inputs move nodes and velocities, p by S dL and v by -S d(J v)/dp S d
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ class StructureLinearisation:
         matrix, inputs_matrix: A and B (scipy csr). state, rate: x0 and f (n,). jump: see `LinearModel`, None where no
             rigid bar is driven. As the last `update` left them.
         state_names, input_names: of the entries.
+        movable: the structure with nodes that are held along some axes free; states are of all axes of these nodes.
 
     Raises:
         TensegrityError: unknown members or inputs, a member twice, or a block `collision`.
@@ -75,10 +77,11 @@ class StructureLinearisation:
             raise TensegrityError(
                 "linear models know no collisions of rods; leave the block collision: out of the robot file."
             )
-        structure.check_no_rollers("a linear model", "simulate it")
         self.structure, self.inputs = structure, inputs
+        # nodes that are held along some axes are free here; the reduction to motions leaves out what is held
+        self.movable = replace(structure, rollers=None) if structure.rollers.any() else structure
         self._network: Network = make_network(
-            structure, rigid_bars=rigid_bars, air_damping=air_damping, rod_mass=rod_mass, stabilisation=stabilisation
+            self.movable, rigid_bars=rigid_bars, air_damping=air_damping, rod_mass=rod_mass, stabilisation=stabilisation
         )
         self.driven = tuple(structure.tension_kinds) if driven is None else tuple(driven)
         self._chosen = np.array([structure.member(name) for name in self.driven], dtype=np.int64)
@@ -160,6 +163,11 @@ class StructureLinearisation:
             names += [f"rate of {name}" for name in self.driven]
         self.state_names = tuple(names)
 
+    @property
+    def forces(self) -> NDArray[np.float64]:
+        """(n, 3) N, weight and loads of the nodes."""
+        return np.asarray(self._network.weight + self.structure.loads)
+
     def take_masses(self, network: Network) -> None:
         """Masses and weight of another network of the same structure, such as one that carries payloads."""
         for name in ("node_masses", "inverse_value", "shared", "weight"):
@@ -175,16 +183,18 @@ class StructureLinearisation:
     ) -> None:
         """Fill matrix, inputs_matrix and rate at a state.
 
+        Nodes that are held along some axes move freely here; `load` includes what holds them.
+
         Args:
             nodes, velocities: (n, 3) m and m/s. rest_lengths: (m,) m. rates: (e,) m/s of the driven lengths, zero
-                without. load: (n, 3) N besides forces of members and ground; the weight without.
+                without. load: (n, 3) N besides forces of members and ground; weight and loads without.
 
         Raises:
             TensegrityError: rigid bars depend on each other here.
         """
         network, work, f, e = self._network, self._work, self._free, self._count
         self._nodes[:], self._velocities[:], self._rest[:] = nodes, velocities, rest_lengths
-        network.load[:] = network.weight if load is None else load
+        network.load[:] = self.forces if load is None else load
         work.rest_rates[:] = 0.0
         network.bar_lengths[:] = self._rest[network.bars]
         if rates is not None:
@@ -221,8 +231,10 @@ class StructureLinearisation:
         """The linear model at a state, with arrays of its own; arguments and errors as for `update`.
 
         Args:
-            reduced: to the motions that the rigid bars allow.
+            reduced: to the motions that the rigid bars and supports allow.
         """
+        if not reduced:
+            self.structure.check_no_rollers("a full linear model", "take the reduced one")
         self.update(nodes, velocities, rest_lengths, rates, load)
         if self.inputs == "accelerations":
             given = np.zeros(self._count)
@@ -256,7 +268,8 @@ class StructureLinearisation:
         for g, nodes in enumerate(groups):
             rows = np.concatenate([network.position[i] + np.arange(3) for i in nodes])
             root = np.linalg.cholesky(inverse[np.ix_(rows, rows)])
-            weighted = jacobian[starts[g] : starts[g + 1]][:, rows].toarray() @ root
+            held = np.eye(rows.size)[self.structure.rollers[list(nodes)].ravel()]
+            weighted = np.vstack((jacobian[starts[g] : starts[g + 1]][:, rows].toarray(), held)) @ root
             basis = null_space(weighted) if weighted.shape[0] else np.eye(rows.size)
             block = np.ix_(rows, np.arange(count, count + basis.shape[1]))
             motions[block] = root @ basis

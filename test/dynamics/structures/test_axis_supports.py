@@ -1,10 +1,14 @@
 """Nodes held along some axes of the world only: planar structures and rollers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.linalg import eigh, null_space
 
 from tensegrity_dynamics import NoEquilibriumError, RobotFileError, Simulation, TensegrityError, make_structure
 from tensegrity_dynamics.robots.load_robot import parse_robot
+from tensegrity_dynamics.structures.analysis.modes import modes_at_rest
 from tensegrity_dynamics.structures.analysis.multiple_equilibria import find_equilibria
 from tensegrity_dynamics.structures.analysis.prestress import analyze_prestress
 from tensegrity_dynamics.structures.dynamics.linearisation import StructureLinearisation
@@ -310,10 +314,11 @@ def test_copies_hold_along_the_axes_that_they_are_turned_to():
 
 def test_what_knows_no_single_axes_refuses_them_by_node():
     structure = crossed(FEET, ("a",))
+    nodes = structure.nodes
     for refused in (
         lambda: Simulation(structure, 1e-3, "implicit"),
         lambda: Simulation(structure, 1e-3, "rk4", model="minimal"),
-        lambda: StructureLinearisation(structure),
+        lambda: StructureLinearisation(structure).model(nodes, 0.0 * nodes, structure.rest_lengths),
         lambda: NodeDistanceModel(crossed(PLANE)),
     ):
         with pytest.raises(TensegrityError, match=r"node [ab] is held along y.*only.*fix it whole, or"):
@@ -326,3 +331,36 @@ def test_matrices_and_mjcf_keep_the_axes(tmp_path):
     assert read_matrices(tmp_path / "out").held.tolist() == robot.structure.supports.tolist()
     text = structure_mjcf(robot).text
     assert [axis for axis in ("b.x", "b.y", "b.z", "c.x", "c.y", "c.z") if f'"{axis}"' in text] == ["b.x", "c.x", "c.z"]
+
+
+@pytest.mark.parametrize("rigid_bars", [True, False])
+@pytest.mark.parametrize(("rollers", "fixed"), [(FEET, ("a",)), (PLANE, ()), ({}, ("a", "b", "c"))])
+def test_frequencies_are_those_of_the_stiffness_matrix_on_the_motions_that_bars_and_supports_allow(
+    rollers, fixed, rigid_bars
+):
+    loads = np.zeros((4, 3))
+    loads[2] = 3.0, 0.0, -8.0
+    if not fixed:
+        loads[0] = -loads[2]
+    structure = replace(crossed(rollers, fixed, gravity=(0, 0, 0)), loads=loads)
+    shape = forward_kinematics(structure, rigid_bars=rigid_bars)
+    found = [mode for mode in modes_at_rest(shape, rigid_bars=rigid_bars) if not mode.is_free]
+
+    nodes, size = shape.nodes, shape.nodes.size
+    stiffness = np.zeros((structure.free.size, structure.free.size))
+    tangent_stiffness(
+        nodes, structure.members, structure.stiffness, structure.laws, shape.lengths, shape.tensions,
+        structure.rest_lengths, free_positions(structure.supports), stiffness,
+    )  # fmt: skip
+    bars = [k for k, kind in enumerate(structure.kinds) if kind == "bar"]
+    held = np.zeros((len(bars), size))
+    for row, k in enumerate(bars):
+        i, j = structure.members[k]
+        unit = (nodes[i] - nodes[j]) / shape.lengths[k]
+        held[row, 3 * i : 3 * i + 3], held[row, 3 * j : 3 * j + 3] = unit, -unit
+    basis = null_space(held[:, structure.free]) if rigid_bars else np.eye(structure.free.size)
+    mass = np.kron(structure.mass_matrix(), np.eye(3))[np.ix_(structure.free, structure.free)]
+    values = eigh(basis.T @ stiffness @ basis, basis.T @ mass @ basis, eigvals_only=True)
+    expected = np.sqrt(values[values > 1e-6 * values[-1]]) / (2 * np.pi)
+    np.testing.assert_allclose(sorted(mode.frequency for mode in found), expected, rtol=1e-6)
+    assert all(mode.shape.shape == structure.free.shape for mode in found)
