@@ -109,8 +109,8 @@ class ComputedTorqueTracker:
             rate = -np.linalg.solve(first.b, first.a @ (pace * speed))
         except np.linalg.LinAlgError:
             raise TensegrityError(
-                f"at {time:.4g} s the output does not determine the joints (Type 1 singularity); lead the robot "
-                "elsewhere by its joints."
+                f"at {time:.4g} s the motion of the output does not determine the joint rates (Type 1 singularity); "
+                "move the robot away from this configuration by its joints first."
             ) from None
         zero = np.zeros(rate.size)
         if first.type_2 < 1e-9:
@@ -134,7 +134,7 @@ class ComputedTorqueTracker:
         first = self.kinematics.first_order(q)
         if first.type_2 < self.nearest:
             raise InfeasibleControlError(
-                f"at {time:.4g} s the output moves while all active joints stand (Type 2 singularity, distance "
+                f"at {time:.4g} s the output can move while all active joints are held (Type 2 singularity, distance "
                 f"{first.type_2:.2g}): no effort holds it."
             )
         _, acceleration, _ = self.kinematics.second_order(q, v[self._v], command)

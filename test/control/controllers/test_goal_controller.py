@@ -228,7 +228,7 @@ def test_a_path_beyond_position_limits_is_refused_even_where_its_waypoints_are_w
     machine = Machine("biglide", "kinematic", 0.02)
     home = np.array(machine.simulation.observe().pose[0])
     high = home + [0.0, 2.49, 0.0]
-    with pytest.raises(TensegrityError, match="outside its limits"):
+    with pytest.raises(TensegrityError, match="outside its position limits"):
         machine.control.follow(machine.now, [(8.0, high, None), (12.0, high, None), (20.0, home, None)])
 
 
