@@ -483,5 +483,5 @@ def test_a_robot_whose_servos_cannot_be_driven_is_refused() -> None:
     with pytest.raises(TensegrityError, match="has no servos"):
         make_spools(load_robot("three_prism"), None)
     servos = [{**each, "potentiometer": None} for each in robot.servos["servos"]]
-    with pytest.raises(TensegrityError, match="channel of its potentiometer"):
+    with pytest.raises(TensegrityError, match="channel of its `potentiometer`"):
         make_spools(dataclasses.replace(robot, servos={**robot.servos, "servos": servos}), None)
