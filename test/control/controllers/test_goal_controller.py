@@ -235,7 +235,7 @@ def test_a_path_beyond_position_limits_is_refused_even_where_its_waypoints_are_w
 def test_paths_that_ask_too_much_are_refused_with_the_actuator():
     machine = Machine("biglide", "computed_torque", 0.005)
     home = np.array(machine.simulation.observe().pose[0])
-    with pytest.raises(InfeasibleControlError, match=r"foot_\d for .* stretch all times"):
+    with pytest.raises(InfeasibleControlError, match=r"foot_\d at .* stretch all times"):
         machine.control.follow(machine.now, [(0.1, home + [0.1, -0.1, 0.0], None)])
     asked = machine.control.set_goal(machine.now, home + [0.1, -0.1, 0.0], duration=0.1)
     assert "needed by the rate limit" in asked.note
