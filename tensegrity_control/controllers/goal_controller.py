@@ -297,7 +297,9 @@ class GoalController(GoalTaker):
             raise TensegrityError(f"{len(times)} waypoints; send up to {MAX_WAYPOINTS} at once, the rest afterwards.")
         knots = [0.0, *times]
         if len(knots) < 2 or not np.all(np.isfinite(knots)) or np.any(np.diff(knots) <= 0.0):
-            raise TensegrityError(f"waypoint times {knots[1:]} must be increasing seconds above zero, one or more.")
+            raise TensegrityError(
+                f"waypoint times {knots[1:]} must increase and be above zero, in seconds; give one or more."
+            )
         if self.period is None:
             if knots[-1] > self.longest:
                 raise TensegrityError(f"the last waypoint is at {knots[-1]:g} s; give up to {self.longest:g} s.")
