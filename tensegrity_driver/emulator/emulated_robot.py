@@ -239,7 +239,9 @@ class EmulatedRobot:
             TensegrityError: the simulation diverged.
         """
         if self._clock is not None:
-            raise BusError("this emulated robot runs in real time; create it with realtime=False to call advance().")
+            raise BusError(
+                "this emulated robot runs in real time by the clock; create it with realtime=False to call advance()."
+            )
         if self._parts.server.failure is not None:
             raise BusError(
                 f"the thread of the emulated ports ended: {self._parts.server.failure!r}."
