@@ -343,7 +343,9 @@ class Driver:
         if spool is None:
             raise TensegrityError(unknown_name("actuator with a servo", name, self._cycle.spools))
         if self.active and not self.faults:
-            raise CommandRefused(f"{name} is in use; call emergency_stop or deactivate the driver, then calibrate.")
+            raise CommandRefused(
+                f"{name} is in use by the running driver; call emergency_stop or deactivate the driver, then calibrate."
+            )
         check = fit_spool(self.robot, spool, readings, lengths)
         changed = with_fit(self.calibration, name, spool.measured_by, check.fit)
         fresh = make_spools(self.robot, changed)[name]

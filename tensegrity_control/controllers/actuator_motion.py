@@ -69,9 +69,9 @@ class ActuatorMotion:
             if name not in available:
                 raise TensegrityError(unknown_name("actuator", name, available))
             if self.names.count(name) > 1:
-                raise TensegrityError(f"the actuator {name} is named twice; name each once.")
+                raise TensegrityError(f"actuator {name} is named twice; name each actuator once.")
         if not self.names:
-            raise TensegrityError(f"no actuator is named; name some of {', '.join(available)}.")
+            raise TensegrityError(f"the trajectory names no actuator; name some of {', '.join(available)}.")
         self.rows = np.array([available.index(name) for name in self.names])
         self._all, self._actuators = tuple(available), [robot.actuators[row] for row in self.rows]
         self._held = np.array(positions, dtype=np.float64)
@@ -90,10 +90,13 @@ class ActuatorMotion:
         if not 0 < when.size <= MAX_WAYPOINTS:
             raise TensegrityError(f"{when.size} waypoints; send 1 to {MAX_WAYPOINTS} at once.")
         if not when[0] >= 0.0:
-            raise TensegrityError(f"the first waypoint is at {when[0]:g} s; times count from the start, from 0 on.")
+            raise TensegrityError(
+                f"the first waypoint is at {when[0]:g} s; times count from the start of the motion, so give 0 s or "
+                "later."
+            )
         shape = (when.size, len(self.names))
         if accelerations is not None and velocities is None:
-            raise TensegrityError("there are accelerations without velocities; give both, or none.")
+            raise TensegrityError("the waypoints have accelerations without velocities; give both, or neither.")
         begun = when[0] > 0.0
         knots = checked_times(np.concatenate(([0.0], when)) if begun else when)
         tables: list[Array | None] = []
@@ -113,13 +116,14 @@ class ActuatorMotion:
             points[0] = start
             if speeds is not None and np.any(np.abs(speeds[0] - moving) > SLACK + 1e-3 * np.abs(moving)):
                 raise TensegrityError(
-                    "the waypoint at 0 s has a velocity that the actuators have not; begin with zero, or later."
+                    "the velocities of the waypoint at 0 s are not the present ones; start with these, or at a later "
+                    "time."
                 )
         if speeds is not None:
             left = np.abs(speeds[-1]) > SLACK * np.array([each.rate for each in self._actuators])
             if np.any(left):
                 name = self.names[int(np.argmax(left))]
-                raise TensegrityError(f"the last waypoint still moves {name}; end with velocities of zero.")
+                raise TensegrityError(f"{name} still moves at the last waypoint; end with zero velocities.")
             speeds[-1] = 0.0
         if speeds is None:
             ends = [moving, *[None] * (len(points) - 2), np.zeros(len(self.names))]
@@ -130,8 +134,8 @@ class ActuatorMotion:
         for actuator, desired, found in zip(self._actuators, first.tolist(), start.tolist(), strict=True):
             if abs(desired - found) > REACH * actuator.rate:
                 raise TensegrityError(
-                    f"the waypoint at 0 s has {actuator.name} at {desired:.6g}, it is at {found:.6g}; begin where it "
-                    "is, or give the first waypoint a later time."
+                    f"the waypoint at 0 s has {actuator.name} at {desired:.6g} {actuator.units[0]}, but it is at "
+                    f"{found:.6g}; start at its present position, or give the first waypoint a later time."
                 )
 
     def _check(self, spline: PiecewisePolynomial) -> None:
@@ -141,22 +145,24 @@ class ActuatorMotion:
             least, most = actuator.position
             if low[k] < least - SLACK or high[k] > most + SLACK:
                 raise TensegrityError(
-                    f"{actuator.name} would go from {low[k]:.6g} to {high[k]:.6g}; its limits are {least:g} to "
-                    f"{most:g}."
+                    f"{actuator.name} would go from {low[k]:.6g} to {high[k]:.6g} {actuator.units[0]}; its position "
+                    f"limits are {least:g} to {most:g}."
                 )
         over = fastest / np.array([each.rate for each in self._actuators])
         worst = int(np.argmax(over))
         if over[worst] > 1.0 + SLACK:
             raise TensegrityError(
-                f"{self.names[worst]} would move at {fastest[worst]:.4g} per s, its limit is "
-                f"{self._actuators[worst].rate:g}; take at least {over[worst]:.3g} times as long."
+                f"{self.names[worst]} would move at {fastest[worst]:.4g} {self._actuators[worst].units[1]}, above its "
+                f"rate limit of {self._actuators[worst].rate:g}; stretch all times by a factor of {over[worst]:.3g} or "
+                "more."
             )
 
         motor = MotorLimits(self._actuators).use(fastest)
         if motor.factor > 1.0 + SLACK:
             raise TensegrityError(
-                f"{self.names[motor.row]} would move at {fastest[motor.row]:.4g} per s, too fast for {motor.words}; "
-                f"take at least {motor.factor:.3g} times as long."
+                f"{self.names[motor.row]} would move at {fastest[motor.row]:.4g} "
+                f"{self._actuators[motor.row].units[1]}, too fast for {motor.words}; stretch all times by a factor of "
+                f"{motor.factor:.3g} or more."
             )
 
     @property

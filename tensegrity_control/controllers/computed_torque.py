@@ -126,8 +126,8 @@ class ComputedTorqueTracker:
             rate = -np.linalg.solve(first.b, first.a @ (pace * speed))
         except np.linalg.LinAlgError:
             raise TensegrityError(
-                f"at {time:.4g} s the output does not determine the joints (Type 1 singularity); lead the robot "
-                "elsewhere by its joints."
+                f"at {time:.4g} s the motion of the output does not determine the joint rates (Type 1 singularity); "
+                "move the robot away from this configuration by its joints first."
             ) from None
         zero = np.zeros(rate.size)
         if first.type_2 < 1e-9:
@@ -155,7 +155,7 @@ class ComputedTorqueTracker:
     def _check_singularity(self, time: float, type_2: float) -> None:
         if type_2 < self.nearest:
             raise InfeasibleControlError(
-                f"at {time:.4g} s the output moves while all active joints stand (Type 2 singularity, distance "
+                f"at {time:.4g} s the output can move while all active joints are held (Type 2 singularity, distance "
                 f"{type_2:.2g}): no effort holds it."
             )
 

@@ -107,20 +107,23 @@ class FreeMotions:
             if self.rate > DRIFT:  # too few efforts to hold motions that are stable by themselves
                 self.rate, self.stiffness, self.damping = loose, 0.0, damping
             return
-        what = f"{self._program.equations.robot.name} has a motion that its output leaves free, that falls away"
+        what = (
+            f"{self._program.equations.robot.name} has a free motion (one that its output does not control) that "
+            "diverges"
+        )
         if self.rate > LOOSE:
             raise TensegrityError(
-                f"{what} ({self.rate:.3g} 1/s) and that no actuator holds: {self._names(motion)}. Drive it, control it "
-                "as part of the output, or let a spring or another pull of the cables hold it."
+                f"{what} with {self.rate:.3g} 1/s and that no actuator holds: {self._names(motion)}. Add an actuator "
+                "for it, control it as part of the output, or stiffen it by a spring or by a different prestress."
             )
         if held is None:
             return
         self.between, motion = self._fastest(held)
         if self.between > allowed:
             raise TensegrityError(
-                f"{what} with {self.between:.3g} 1/s between two commands, and this control holds up to {allowed:.3g} "
-                f"1/s: {self._names(motion)}. Shorten the period by a factor of {self.between / allowed:.2g} or more, "
-                "take less prestress, or let another pull of the cables hold it."
+                f"{what} with {self.between:.3g} 1/s between two commands, more than the {allowed:.3g} 1/s that this "
+                f"controller can hold: {self._names(motion)}. Shorten the control period by a factor of "
+                f"{self.between / allowed:.2g} or more, reduce the prestress, or stiffen the motion by a spring."
             )
 
     def aim(self, q: Array) -> None:

@@ -158,9 +158,9 @@ class GoalController(GoalTaker):
         if use.factor <= 1.0:
             return
         if not np.isfinite(use.factor):
-            raise InfeasibleControlError(f"the path is too much for {use.words}; choose another goal, or more time.")
+            raise InfeasibleControlError(f"the path overloads {use.words}; choose another goal, or more time.")
         raise TooFastError(
-            f"the path is {use.factor:.3g} times too fast for {use.words}; stretch all times by that or more.",
+            f"the path is {use.factor:.3g} times too fast for {use.words}; stretch all times by this factor or more.",
             self.names[use.row], use.factor, use.words,
         )  # fmt: skip
 
@@ -177,8 +177,8 @@ class GoalController(GoalTaker):
         ]
         if over:
             raise TensegrityError(
-                f"{self.robot.name} cannot be held where its actuators are, beyond their efforts: {', '.join(over)}. "
-                "Start it elsewhere, or with stronger ones (effort in the robot file)."
+                f"{self.robot.name} cannot be held at rest: the efforts exceed their limits: {', '.join(over)}. "
+                "Start it in another configuration, or use stronger actuators (`effort` in the robot file)."
             )
 
     def _wait_for_robot(self, time: float, clock: PathClock) -> None:
@@ -286,7 +286,7 @@ class GoalController(GoalTaker):
         self._ready()
         profile_named(profile)
         if duration is not None and not (np.isfinite(duration) and 0.0 <= duration <= self.longest):
-            raise TensegrityError(f"the duration is {duration}; give up to {self.longest:g} s, or 0 for the shortest.")
+            raise TensegrityError(f"the duration is {duration}; give 0 to {self.longest:g} s (0: the shortest).")
 
     def check_waypoints(self, times: Sequence[float], interpolation: str = "smooth") -> None:
         """Raise TensegrityError for invalid properties of waypoints other than poses; times [s] from the start."""
@@ -297,15 +297,17 @@ class GoalController(GoalTaker):
             raise TensegrityError(f"{len(times)} waypoints; send up to {MAX_WAYPOINTS} at once, the rest afterwards.")
         knots = [0.0, *times]
         if len(knots) < 2 or not np.all(np.isfinite(knots)) or np.any(np.diff(knots) <= 0.0):
-            raise TensegrityError(f"waypoint times {knots[1:]} must be seconds above zero that increase, at least one.")
+            raise TensegrityError(
+                f"waypoint times {knots[1:]} must increase and be above zero, in seconds; give one or more."
+            )
         if self.period is None:
             if knots[-1] > self.longest:
                 raise TensegrityError(f"the last waypoint is at {knots[-1]:g} s; give up to {self.longest:g} s.")
             return
         if knots[-1] > self.longest or np.min(np.diff(knots)) < self.period or knots[-1] < MIN_PERIODS * self.period:
             raise TensegrityError(
-                f"waypoint times {knots[1:]} must be at least a control period of {self.period:g} s apart, "
-                f"{MIN_PERIODS} of them in all, and at most {self.longest:g} s."
+                f"waypoint times {knots[1:]} must be at least a control period of {self.period:g} s apart, the last "
+                f"one {MIN_PERIODS} control periods or later, and at most {self.longest:g} s."
             )
 
     def rest(self, now: float) -> RestPoint:
@@ -346,7 +348,8 @@ class GoalController(GoalTaker):
             took = self._whole_periods(max(took, least))
             if took > self.longest:
                 raise TensegrityError(
-                    f"the motion would take {took:.3g} s, above {self.longest:g} s, for {limited_by}; go in steps."
+                    f"the motion would take {took:.3g} s, more than the allowed {self.longest:g} s, because of "
+                    f"{limited_by}; go in several steps."
                 )
             note = ""
             if duration and took > duration + (self.period or 0.0):

@@ -102,12 +102,13 @@ class GoalReach:
         where = f"{part:.0%} of the way to the goal" if part < 1.0 else "at the goal"
         if not self._headroom.value() < 0.0:
             raise InfeasibleControlError(
-                f"no effort within its limits holds the output {where}: {self._reserve.strained()} lacks most; choose "
-                "a goal nearer to here."
+                f"no efforts within their limits hold the output {where}; {self._reserve.strained()} exceeds its limit "
+                "most. Choose a goal closer to the present pose."
             )
         cable = self._headroom.tightest()
         floor = float(self._headroom.low[self._equations.cables.index(cable)])
         raise InfeasibleControlError(
-            f"no tensions hold the output {where}: cable {cable} would have to fall below the {floor:.3g} N that it "
-            "keeps, however the others pull; choose a goal nearer to here, or lower its minimum_tension."
+            f"no cable tensions hold the output {where}: cable {cable} would fall below its tension floor of "
+            f"{floor:.3g} N, whatever the tensions of the other cables. Choose a goal closer to the present pose, or "
+            "lower its `minimum_tension`."
         )

@@ -232,10 +232,10 @@ class HeldGrowth:
         if self.rate > (1.0 - LEAST_MARGIN) * self.allowed:
             factor = self.rate / (self.allowed * (1.0 - LEAST_MARGIN))
             raise TensegrityError(
-                f"{self._equations.robot.name} falls away from rest with {self.rate:.3g} 1/s where its efforts stay as "
-                f"they are, and a loop of {period:g} s, {UNREPORTED:g} periods late, holds up to {self.allowed:.3g} "
-                f"1/s. Shorten the period by a factor of {factor:.2g} or more, take a larger bandwidth, or less "
-                "prestress."
+                f"{self._equations.robot.name} diverges from rest with {self.rate:.3g} 1/s at constant efforts, and a "
+                f"loop with a period of {period:g} s and a delay of {UNREPORTED:g} periods holds up to "
+                f"{self.allowed:.3g} 1/s. Shorten the period by a factor of {factor:.2g} or more, use a larger "
+                "bandwidth, or reduce the prestress."
             )
 
     def refuse_goal(self, q: Array, direction: Array) -> None:
@@ -249,13 +249,13 @@ class HeldGrowth:
         there = self.rate_at(self._equations.moved(q, velocity, min(TOWARDS, size)), self.held)
         self._equations.update(q, self._still)
         if there > here:
-            raise InfeasibleControlError(f"on that path {self.words()}; choose another one.")
+            raise InfeasibleControlError(f"on the path to this goal {self.words()}; choose another goal.")
 
     def words(self) -> str:
         """Reason for which motions are refused."""
         return (
-            f"the output falls away at held efforts faster than the loop can hold it ({self.rate:.3g} 1/s here, "
-            f"up to {min(self.affords, self.allowed):.3g} 1/s are held)"
+            f"the output diverges at constant efforts faster than the loop can hold it ({self.rate:.3g} 1/s in this "
+            f"configuration, up to {min(self.affords, self.allowed):.3g} 1/s can be held)"
         )
 
     @property
@@ -301,7 +301,9 @@ class HeldGrowth:
                 equations.kept, self._effort, self._pulled, self._inertia, self._order, self._solved,
                 self._directions, self._steps, self._rows, self.held, self._base,
             ):  # fmt: skip
-                raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
+                raise InfeasibleControlError(
+                    "the actuators cannot move the output in this configuration (singularity)."
+                )
             self._next = 0
             return False
         if self._next == count:

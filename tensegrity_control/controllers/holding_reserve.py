@@ -103,21 +103,22 @@ class HoldingReserve:
             self.floor = floor
         if 1.0 + ROUNDING < least < np.inf:
             raise TensegrityError(
-                f"the output of {name} cannot be held here: that takes {least:.3g} times the effort of "
-                f"{self.strained()}. Start it elsewhere, or with stronger actuators (effort in the robot file)."
+                f"the output of {name} cannot be held in this configuration: that takes {least:.3g} times the effort "
+                f"limit of {self.strained()}. Start it in another configuration, or use a stronger actuator (`effort` "
+                "in the robot file)."
             )
         if share < np.inf:
             self.share()
             return
         if not np.isfinite(least):
             raise TensegrityError(
-                f"no tensions hold the output of {name} here: its cables would have to push. Start it elsewhere, or "
-                "lead it by its actuators."
+                f"no cable tensions hold the output of {name} in this configuration: its cables would have to push. "
+                "Start it in another configuration, or move it to one by its actuators first."
             )
         floors = [f"{cable} {kept:.4g} N" for cable, kept in zip(self._equations.cables, floor, strict=True) if kept]
         raise TensegrityError(
-            f"no tensions hold the output of {name} here and keep all floors ({', '.join(floors)}). Lower "
-            "minimum_tension of its actuators, or start it elsewhere."
+            f"no cable tensions hold the output of {name} in this configuration and keep all tension floors "
+            f"({', '.join(floors)}). Lower `minimum_tension` of its actuators, or start it in another configuration."
         )
 
     def effort(self) -> Array:

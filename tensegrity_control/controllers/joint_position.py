@@ -195,8 +195,8 @@ class JointPositionController(LoadTakingController, PositionController):
         for like, given in shapes:
             if given is not None and (np.shape(given) != like.shape or not np.all(np.isfinite(given))):
                 raise TensegrityError(
-                    f"positions must be {len(self.names)} finite numbers: {', '.join(self.names)}; coordinates, "
-                    f"where there are some, {self.home.q.size}."
+                    f"the state must have {len(self.names)} finite actuator positions ({', '.join(self.names)}) and "
+                    f"{self.home.q.size} finite coordinates q, or none."
                 )
 
     def _found(self, state: RobotState) -> PathEquilibrium:
@@ -261,6 +261,7 @@ class HeldActuators:
             return self._control._found(self._seen)
         except TensegrityError as error:
             raise TensegrityError(
-                f"the actuators hold where they are, and no motion can begin there: {error} "
-                "Ask again once it rests, or lead it elsewhere by its actuators."
+                "no motion can start here: the actuators hold their positions, for which no equilibrium was found: "
+                f"{error} Send the goal again when the robot rests, or move its actuators first (action "
+                "follow_actuators)."
             ) from error

@@ -45,7 +45,7 @@ FED_BACK = 0.25
 abruptly."""
 STEEPEST = 1.875
 """Ratio of the largest rate of the transition to its mean rate."""
-CHANGED = "other loads were announced while the motion was planned; send it again."
+CHANGED = "the announced loads changed while the motion was planned; send the goal again."
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +259,7 @@ class LoadTakingController(GoalController):
     def _refuse_unknown(self) -> None:
         """Raise TensegrityError if the announced loads cannot be planned with."""
         if self._refused is not None and self._refused[0] == self._announced_loads:
-            raise TensegrityError(f"{self._refused[1]} Take them off, or announce others.")
+            raise TensegrityError(f"{self._refused[1]} Remove them, or announce others.")
 
     def _fading(self, time: float) -> Array | None:
         """(k,) difference to the former set points at a time [s]; None if there is none."""
@@ -325,7 +325,7 @@ class LoadTakingController(GoalController):
             if loads == self._announced_loads:
                 self._refused = (
                     loads,
-                    f"the loads that were announced are not planned with: {error}",
+                    f"no plan holds the announced loads: {error}",
                 )
                 if self.status(time).phase == "moving":
                     self.hold(time)

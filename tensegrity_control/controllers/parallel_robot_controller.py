@@ -75,8 +75,8 @@ class ParallelRobotController(SampledController):
         stretch = robot.model_as(MechanismModel).tension_names
         if stretch:
             raise TensegrityError(
-                f"{robot.name} has cables, which stretch ({', '.join(stretch)}); this control is for rigid links "
-                "between actuators and output."
+                f"{robot.name} has elastic cables ({', '.join(stretch)}); this controller needs rigid links "
+                "between actuators and output. Use qp, near_rigid or joint_position."
             )
         # one for planning and one for control, which may run at the same time
         self.kinematics, self._control_kinematics = loop_kinematics(robot), loop_kinematics(robot)
@@ -97,8 +97,8 @@ class ParallelRobotController(SampledController):
         turned = rotation_vector(self.kinematics.output_pose(q)[0])[free]
         if max(np.max(np.abs(moves)), np.max(np.abs(turned))) > 1e-9:
             raise TensegrityError(
-                f"output {output.name} controls {', '.join(output.controlled)} and turns about other axes, too; name "
-                "all of rx, ry, rz, or none."
+                f"output {output.name} controls {', '.join(output.controlled)} but turns about other axes as well; "
+                "list all of rx, ry and rz in `controlled`, or none."
             )
 
     def _goal_values(self, goal: PoseGoal) -> Array:
@@ -171,7 +171,10 @@ class ParallelRobotController(SampledController):
     ) -> PiecewisePolynomial:
         if interpolation == "crossing":
             if self._turning.size == 3:
-                raise TensegrityError("paths that cross a singularity are of positions and of turns about one axis.")
+                raise TensegrityError(
+                    "a path across a singularity may control positions and a turn about one axis, not rx, ry and rz "
+                    "together."
+                )
             return crossing_trajectory(self.kinematics, values, times, rest.configuration)
         return super()._waypoint_trajectory(rest, times, values, interpolation)
 
@@ -203,8 +206,8 @@ class ParallelRobotController(SampledController):
             low, high = actuator.position
             if not low <= value <= high:
                 raise TensegrityError(
-                    f"the {what} needs {actuator.name} at {value:.4g} {actuator.units[0]}, outside its limits of "
-                    f"{low:.4g} to {high:.4g} {actuator.units[0]}."
+                    f"the {what} needs {actuator.name} at {value:.4g} {actuator.units[0]}, outside its position limits "
+                    f"of {low:.4g} to {high:.4g} {actuator.units[0]}."
                 )
 
     def _joints(self, q: Array) -> Array:
@@ -403,8 +406,8 @@ class KinematicController(ParallelRobotController):
     needs_velocities = False
     default_period = 0.02
     no_loads = (
-        "kinematic sends rates, which its actuators keep whatever they carry: payloads and wrenches change nothing of "
-        "what it sends; whether efforts suffice for them it does not know."
+        "kinematic commands rates, which the actuators keep under any load, so payloads and wrenches do not change its "
+        "commands; it does not check whether the efforts are sufficient for them."
     )
 
     GAINS = ("gain",)

@@ -283,8 +283,8 @@ class QPController(SampledController):
         for name, least in zip(self.equations.cables, (1.0 + gains["floor_margin"]) * floor, strict=True):
             if not least < ceiling:
                 raise TensegrityError(
-                    f"cable {name} shall keep {least:.4g} N (floor and its margin) and at most {ceiling:.4g} N; raise "
-                    "the ceiling or lower the floor."
+                    f"the tension floor of cable {name} with its margin ({least:.4g} N) is above its tension ceiling "
+                    f"of {ceiling:.4g} N; raise the ceiling or lower the floor."
                 )
         stiff = self._stiffness_of(gains, (1.0 + gains["floor_margin"]) * floor, ceiling)
         self._stiff, self._gains = stiff, gains
@@ -420,8 +420,8 @@ class QPController(SampledController):
             rate = max(control._growth.rate, control._free.between)
             equations.update(q, still)
             fits = longest_period(rate, partial(bandwidth_of, equations, delayed=control._delayed))
-            falls = f"falls away from rest with {rate:.3g} 1/s" if rate > 0.0 else "stays where it is"
-            return ControlPeriod(min(period, fits), f"at held efforts {robot.name} {falls}")
+            falls = f"diverges from rest with {rate:.3g} 1/s" if rate > 0.0 else "does not diverge"
+            return ControlPeriod(min(period, fits), f"at constant efforts {robot.name} {falls}")
         return ControlPeriod(LONGEST_PERIOD, "usual for this controller")
 
     def _refuse_slack(self) -> None:
@@ -528,12 +528,12 @@ class QPController(SampledController):
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
         slow = ""
         if axes := self._guard.slow_axes():
-            slow = f"nearly singular here: actuators hardly move the output along {' and '.join(axes)}"
+            slow = f"near a singularity: the actuators hardly move the output along {' and '.join(axes)}"
         if motion.end > self.longest:
             raise InfeasibleControlError(
                 f"the motion would take {motion.end:.3g} s, above {self.longest:g} s, for the limits of speed and "
-                f"acceleration{f' ({slow})' if slow else ''}; lead the robot to where its actuators move the output "
-                "faster (joint_position), or go in steps."
+                f"acceleration{f' ({slow})' if slow else ''}; move the robot to a configuration where its actuators "
+                "move the output faster (controller joint_position), or go in several steps."
             )
         note = "; ".join(filter(None, (note, slow)))
         path = OutputPath(motion, rotation, tracker.translations, equilibria or None)
@@ -574,7 +574,7 @@ class QPController(SampledController):
             if not least > 0.0:
                 raise InfeasibleControlError(
                     f"cable {name} would be slack on the way to the goal, and this control keeps all cables tight; "
-                    "choose a goal nearer to here, tighten the cable, or take the controller joint_position."
+                    "choose a goal closer to the present pose, tighten the cable, or use the controller joint_position."
                 )
         travel = np.cumsum([0.0, *(np.linalg.norm(b.pose[0] - a.pose[0]) for a, b in itertools.pairwise(path))])
         return travel / max(float(travel[-1]), 1e-300), np.array([shape.q for shape in path]), tensions
@@ -684,7 +684,9 @@ class QPController(SampledController):
         rates = self._task.by_row(here[1])
         behind, beside, total = self._measure_errors(self._weights, error, rates)
         if self._is_off(behind, w) and not self._guard.reason:  # an output that is held back on purpose may be far off
-            self._give_up("motion does not answer to commands as it should, the output is far from its reference")
+            self._give_up(
+                "the robot does not respond to commands as its model does, and the output is far from its reference"
+            )
             return self._impedance_command(time, acts, *before)
         if not total < min(LOST, LOST_TURN):
             self._check_distance(error)
@@ -785,7 +787,7 @@ class QPController(SampledController):
         share = min(1.0, self._gains["learning"] * w * self.period)
         mobility, elapsed = self.equations.arrays.mobility, self._timing.elapsed
         if not self._learned.learn(mobility, rate, before, lasts, foreseen, share / elapsed):
-            raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
+            raise InfeasibleControlError("the actuators cannot move the output in this configuration (singularity).")
 
     def _watch_answer(self, rate: Array, before: Array) -> None:
         """Check whether the output's rate (k,), which was `before` (k,) at the last state, follows the commands."""
@@ -801,7 +803,7 @@ class QPController(SampledController):
         self._more_late = max(0.0, self._more_late + found - timing.late)
         self._answer.forget()
         if self._impedance is not None and found > self._oldest:
-            self._give_up(f"motion answers to commands only after {1e3 * found:.3g} ms")
+            self._give_up(f"the robot responds to commands only after {1e3 * found:.3g} ms")
 
     # -- fallback: impedances hold where the loop cannot --------------------------------------------------------------
 
@@ -1079,7 +1081,9 @@ class QPController(SampledController):
         values = {"blind_periods": str(self.blind), "infeasible_programs": str(self.program.infeasible)}
         values["unsolved_programs"] = str(self.program.failed)
         if self._more_late > 0.0:
-            values["unreported_delay"] = f"{1e3 * self._more_late:.3g} ms, found from how motion answers to commands"
+            values["unreported_delay"] = (
+                f"{1e3 * self._more_late:.3g} ms, found from how the robot responds to commands"
+            )
         given = self.relaxed()
         if given:
             values["relaxed"] = "; ".join(given)
@@ -1102,7 +1106,7 @@ class QPController(SampledController):
             axes = ", ".join(output.controlled[k] for k in idle)  # type: ignore[union-attr]
             raise TensegrityError(
                 f"output {output.name} controls {axes}, about which no actuator turns it at its start; "  # type: ignore[union-attr]
-                "name the axes without."
+                "remove them from `controlled`."
             )
 
     def _set_output_limits(self) -> None:

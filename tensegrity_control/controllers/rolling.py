@@ -94,7 +94,10 @@ class RollingController(GoalTaker):
             TensegrityError: the state has no nodes.
         """
         if state.nodes is None or not np.isfinite(state.nodes).all():
-            raise TensegrityError("rolling needs to see where the nodes are; start an estimator, or --state truth.")
+            raise TensegrityError(
+                "rolling needs the positions of the nodes, which are not in the state; start an estimator, or use "
+                "--state truth."
+            )
         self._nodes = np.array(state.nodes)
         body = self.rolls.body
         self._positions = np.clip(positions_of(self.robot, state.positions), body.low, body.high)
@@ -162,13 +165,15 @@ class RollingController(GoalTaker):
         """
         self._ready()
         if position is None:
-            raise TensegrityError("rolling goes to a position: give x and y.")
+            raise TensegrityError("a goal for rolling needs a position; give x and y.")
         goal = make_goal(self.robot.output, position, quaternion, self._rest_pose)
         ground = self.rolls.body.structure.ground
         assert ground is not None
         x, y = goal.position[:2].tolist()
         if ground.hills is not None and not ground.hills.holds(x, y):
-            raise TensegrityError(f"the goal ({x:.3g}, {y:.3g}) m lies beyond the height field that the robot knows.")
+            raise TensegrityError(
+                f"the goal ({x:.3g}, {y:.3g}) m lies outside the height field of the robot file; choose one inside."
+            )
         return goal
 
     def make_waypoints(self, now: float, waypoints: Sequence[Waypoint]) -> list[tuple[float, PoseGoal]]:
@@ -177,11 +182,16 @@ class RollingController(GoalTaker):
     def check_goal(self, duration: float | None = None, profile: str = "minimum_jerk") -> None:
         self._ready()
         if duration is not None and not (np.isfinite(duration) and duration >= 0.0):
-            raise TensegrityError(f"the duration is {duration}; give seconds, or 0 for what the rolls need.")
+            raise TensegrityError(
+                f"the duration is {duration}; give seconds, zero or more (0: as long as the rolls need)."
+            )
 
     def check_waypoints(self, times: Sequence[float], interpolation: str = "smooth") -> None:
         self._ready()
-        raise TensegrityError("rolls last as long as they last: send positions one after the other, without times.")
+        raise TensegrityError(
+            "rolls take their own time, so waypoints with times are not possible; send the positions one after the "
+            "other."
+        )
 
     def plan_through(
         self,
@@ -226,9 +236,9 @@ class RollingController(GoalTaker):
             plan = found
         assert plan is not None
         count = len(plan.rolls)
-        note = f"{count} roll{'s' if count != 1 else ''}, to {plan.distance:.2g} m from the position"
+        note = f"{count} roll{'s' if count != 1 else ''}, which end {plan.distance:.2g} m from the goal"
         if plan.is_short:
-            note += ", nearer than which no rolls lead"
+            note += "; no rolls end closer to it"
         if duration and plan.duration > duration:
             note += f"; {duration:.3g} s asked for, {plan.duration:.3g} s needed by the rolls"
         return PlannedMotion(plan, plan.duration, note, goal.pose, version)
@@ -292,7 +302,7 @@ class RollingController(GoalTaker):
         if self._target is None:
             self._arrival = time
         elif self._failures >= ATTEMPTS:
-            self._give_up(time, f"{self._failures} rolls one after the other did not tip it")
+            self._give_up(time, f"{self._failures} rolls in a row did not tip the robot over")
         self._search = None
 
     def _think(self, time: float) -> None:

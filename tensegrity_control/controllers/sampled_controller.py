@@ -162,7 +162,7 @@ class SampledController(GoalController):
         if factor > 1.0:
             actuator = self.robot.actuators[worst]
             raise TooFastError(
-                f"the path asks {actuator.name} for {used[worst]:.4g} {actuator.units[1]}, above its rate limit of "
+                f"the path moves {actuator.name} at {used[worst]:.4g} {actuator.units[1]}, above its rate limit of "
                 f"{actuator.rate:.4g} {actuator.units[1]}; stretch all times by a factor of {factor:.3g} or more.",
                 actuator.name,
                 factor,

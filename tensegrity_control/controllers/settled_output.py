@@ -136,8 +136,8 @@ class SettledOutput:
         if self.distance >= margin or self.distance >= before:
             return ""
         return (
-            f"the actuators hardly move the output's shape at rest any more (distance {self.distance:.3g} of that at "
-            f"the start, {margin:.3g} is kept)"
+            f"the actuators hardly move the equilibrium of the output any more (distance from the singularity "
+            f"{self.distance:.3g} relative to the start, smallest allowed {margin:.3g})"
         )
 
     # -- inside -----------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class SettledOutput:
             named = ", ".join(name for name, part in names if part > NAMED * np.max(motion))
             raise TensegrityError(
                 f"the output of {equations.robot.name} moves with {named}, which neither an actuator nor a spring "
-                "holds. Drive it, or let a spring or another pull of the cables hold it."
+                "holds. Add an actuator or a spring there, or stiffen it by a different prestress."
             )
         state = np.block([[np.zeros((count, count)), np.eye(count)], [self._stiffness, damping]])
         self.decay = max(float(-np.max(np.linalg.eigvals(state).real)), 0.0)

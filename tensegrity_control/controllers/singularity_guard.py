@@ -123,8 +123,9 @@ class SingularityGuard:
         if not np.all(still > NO_AUTHORITY**2 * np.max(still, initial=0.0)):
             axes = [AXES[row] for row, size in zip(self._equations.parts.axes, still, strict=True) if not size > 0.0]
             raise TensegrityError(
-                f"{self._equations.robot.name} is in a singular position: nothing moves its output along "
-                f"{' and '.join(axes) or 'an axis'} here. Start it, or lead it by its joints, elsewhere."
+                f"{self._equations.robot.name} is in a singular configuration: no actuator moves its output along "
+                f"{' and '.join(axes) or 'an axis'}. Start it in another configuration, or move it to one by its "
+                "actuators first (controller joint_position)."
             )
         efforts = self._equations.arrays.output_1 * self._effort
         size = np.linalg.norm(efforts, axis=1)
@@ -132,9 +133,10 @@ class SingularityGuard:
         if efforts.shape[0] <= efforts.shape[1] and values[-1] < LEAST_AUTHORITY * values[0]:
             axes, ratio = self._axes_of(directions[:, -1]), values[0] / max(values[-1], 1e-300)
             raise TensegrityError(
-                f"{self._equations.robot.name} is in a singular position: to move {' and '.join(axes)} of its output "
-                f"apart takes {ratio:.1g} times the effort that other directions take. Start it elsewhere, take "
-                f"{' or '.join(axes)} out of `controlled`, or lead the robot by its actuators (joint_position)."
+                f"{self._equations.robot.name} is in a singular configuration: to move {' and '.join(axes)} of its "
+                f"output independently takes {ratio:.1g} times the effort of other directions. Start it in another "
+                f"configuration, remove {' or '.join(axes)} from `controlled` of the output, or move the robot by its "
+                "actuators first (controller joint_position)."
             )
 
     def slow_axes(self) -> list[str]:
@@ -186,8 +188,10 @@ class SingularityGuard:
         short = -steepness * rate - 2.0 * pace * (rate + allowed) - bend - float(slope @ desired)
         if not short > 0.0:
             return desired
-        kept = f"distance {self.distance:.3g} of that at the start, {self.margin:.3g} is kept"
-        self.reason = f"held short of {'a border' if self._by_floors else 'a singularity'} ({self._lost()}; {kept})"
+        kept = f"distance {self.distance:.3g} relative to the start, smallest allowed {self.margin:.3g}"
+        self.reason = (
+            f"kept away from {'the tension floors' if self._by_floors else 'a singularity'} ({self._lost()}; {kept})"
+        )
         return np.asarray(desired + (short / size) * away)
 
     def _near(self, approach: float, elapsed: float, bandwidth: float) -> float:
@@ -233,11 +237,14 @@ class SingularityGuard:
     def _lost(self) -> str:
         """Text that names what is lost."""
         if self._by_floors:
-            return f"cable {self.headroom.tightest()} comes to its floor"
+            return f"cable {self.headroom.tightest()} reaches its tension floor"
         if self._strained and self.distance < self._authority():
-            return f"it takes {min(self.reserve.share(), 9.99):.0%} of the effort of {self.reserve.strained()}"
+            return (
+                f"holding takes {min(self.reserve.share(), 9.99):.0%} of the effort limit of {self.reserve.strained()}"
+            )
         return (
-            f"no effort moves the output along {' and '.join(self._axes_of(np.linalg.svd(self._scaled())[0][:, -1]))}"
+            "the actuators hardly move the output along "
+            f"{' and '.join(self._axes_of(np.linalg.svd(self._scaled())[0][:, -1]))}"
         )
 
     def _axes_of(self, direction: Array) -> list[str]:

@@ -110,7 +110,9 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
     def __init__(self, robot: Robot, *, shapes_only: bool = False) -> None:
         super().__init__()
         if not robot.actuators:
-            raise TensegrityError(f"{robot.name} has no actuators; name its driven joints under 'actuators'.")
+            raise TensegrityError(
+                f"{robot.name} has no actuators; list its driven joints under `actuators` in the robot file."
+            )
         self.robot, self.model = robot, robot.model_as(MechanismModel)
         if not shapes_only:
             self.model.need_elastic_cables("a plan that keeps tensions")
@@ -151,12 +153,14 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         try:
             statics = self._from_foreseen(start, positions, by_joint) or self._solver.solve(q, by_joint)
         except NoEquilibriumError as error:
-            raise TensegrityError(f"{self.robot.name} has no shape there: {error}") from error
+            raise TensegrityError(
+                f"{self.robot.name} has no equilibrium with these actuator positions: {error}"
+            ) from error
         if not statics.stable:
             loose = abs(statics.softest) < NO_STIFFNESS
-            hint = "; nothing resists one of its motions, such as a strut's spin: the controller qp takes such robots"
+            hint = "; no stiffness resists one of its motions, such as the spin of a strut; use the controller qp"
             raise TensegrityError(
-                f"{self.robot.name} would not stay in its shape there (softest {statics.softest:.3g})"
+                f"the equilibrium of {self.robot.name} is not stable (smallest stiffness {statics.softest:.3g})"
                 f"{hint if loose else ''}."
             )
         self._refuse_drift(statics)
@@ -200,8 +204,8 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         twist = (moves @ statics.idle)[[3, 4, 5, 0, 1, 2]][self.output.rows] / np.max(np.abs(statics.idle), axis=0)
         if np.max(np.abs(twist)) > MOVES:
             raise TensegrityError(
-                f"{self.robot.name} does not hold its output {self.output.name}: nothing resists one of its motions; "
-                "the controller qp takes such robots."
+                f"{self.robot.name} does not hold its output {self.output.name}: no stiffness resists one of its "
+                "motions; use the controller qp."
             )
 
     def _from_foreseen(
@@ -284,5 +288,5 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
 @equilibrium_map.register
 def _(model: MechanismModel, robot: Robot, *, shapes_only: bool = False, **options: Any) -> MechanismEquilibriumMap:
     if options:
-        raise TensegrityError(f"{robot.name} is a mechanism: {', '.join(options)} is for structures.")
+        raise TensegrityError(f"{robot.name} is a mechanism; {', '.join(options)} is for structures only.")
     return MechanismEquilibriumMap(robot, shapes_only=shapes_only)

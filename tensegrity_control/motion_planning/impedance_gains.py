@@ -97,8 +97,8 @@ def impedance_gains(model: ReducedModel, q: Array, effort: Array, *, period: flo
                 return ImpedanceGains(stiffness, tried[k], DELAY_MARGIN, period, float(decays[k]))
         scale *= LOWERED
     raise InfeasibleControlError(
-        f"no impedance at the actuators holds this shape with loops of {period:g} s and {DELAY_MARGIN} periods of "
-        "delay; shorten the loops' period."
+        f"no impedance gains of the actuators hold this configuration with control loops of {period:g} s and a delay "
+        f"of {DELAY_MARGIN} periods; shorten the period of these loops."
     )
 
 

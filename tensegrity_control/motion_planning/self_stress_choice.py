@@ -80,7 +80,8 @@ def choose_tensions(
             break
     if abs(value) > MISSED:
         raise InfeasibleControlError(
-            f"no self-stress between floor and ceiling gives the stiffness, the nearest {1.0 + value:.3g} times it"
+            "no self-stress within tension floor and ceiling gives this stiffness; the closest gives "
+            f"{1.0 + value:.3g} times it"
         )
     return np.asarray(particular + z @ stress)
 
@@ -152,7 +153,7 @@ def deepest(particular: Array, stress: Array, floor: Array, ceiling: Array) -> t
     """
     z, margin = farthest(particular, stress, floor, ceiling)
     if not margin > 0.0:
-        raise InfeasibleControlError("no self-stress brings all tensions between their floor and their ceiling")
+        raise InfeasibleControlError("no self-stress keeps all tensions between floor and ceiling")
     return z, margin
 
 

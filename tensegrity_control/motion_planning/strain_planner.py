@@ -90,13 +90,15 @@ def plan_strains(
         TensegrityError: the loops cannot close on the path.
     """
     if not (step > 0.0 and smoothing >= 4.0 * step):
-        raise TensegrityError(f"a grid of {step} s cannot hold a smoothing of {smoothing} s; take a quarter or less.")
+        raise TensegrityError(
+            f"a grid step of {step} s is too coarse for a smoothing of {smoothing} s; use a quarter of it or less."
+        )
     times = trajectory.start + step * np.arange(int(np.ceil((trajectory.end - trajectory.start) / step - 1e-9)) + 1)
     y, y_rate, y_acceleration = smoothed(trajectory, smoothing, times)
     count, cables = times.size, model.radii.size
     floor = np.broadcast_to(np.asarray(floor, dtype=np.float64), (cables,))
     if not np.all(floor > 0.0):
-        raise InfeasibleControlError("the floor of the tensions must be above zero in every cable.")
+        raise InfeasibleControlError("the tension floor of every cable must be above zero.")
     coordinates = np.hstack((y, np.tile(floor / model.stiffness, (count, 1))))
     rates = np.hstack((y_rate, np.zeros((count, cables))))
     accelerations = np.hstack((y_acceleration, np.zeros((count, cables))))
@@ -154,11 +156,14 @@ def own_floor(model: NearRigidModel, q: Array, usual: Array, least: Array) -> Ar
     if np.all(least > 0.0) and farthest(particular, stress, least, model.tension_ceiling)[1] > 0.0:
         return least
     most = farthest(particular, stress, np.zeros(usual.size), free, np.inf)[1]
-    advice = f"write floor={0.8 * most:.3g} or less" if most > 0.0 else "start it elsewhere: cables are slack there"
+    advice = (
+        f"set floor={0.8 * most:.3g} or less"
+        if most > 0.0
+        else "start it in another configuration, where no cable is slack"
+    )
     raise TensegrityError(
-        f"{model.robot.name} hangs on its cables, no self-stress lifts them all, and the floors of its actuators "
-        f"(minimum_tension) are {', '.join(f'{each:.3g}' for each in least)} N, which near_rigid cannot plan with; "
-        f"{advice}."
+        f"{model.robot.name} has no self-stress that tightens all its cables, and near_rigid cannot keep the tension "
+        f"floors of its actuators there (`minimum_tension`: {', '.join(f'{each:.3g}' for each in least)} N); {advice}."
     )
 
 
@@ -175,7 +180,9 @@ def _open_tensions(model: NearRigidModel, reduced: Reduced, load: Array, time: f
     if left.shape[1] - rank == model.idle_count:  # idle rotations: their inertia carries this part
         left_over = left_over - left[:, rank:] @ (left[:, rank:].T @ left_over)
     if np.max(np.abs(left_over), initial=0.0) > 1e-6 * (1.0 + np.max(np.abs(needed), initial=0.0)):
-        raise InfeasibleControlError(f"at {time:.4g} s the cables cannot give the force that the path needs.")
+        raise InfeasibleControlError(
+            f"at {time:.4g} s the cables cannot apply the force that the path needs; choose another path."
+        )
     return particular, right[rank:]
 
 

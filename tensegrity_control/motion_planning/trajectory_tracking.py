@@ -106,8 +106,8 @@ class LinearFeedbackTracker:
         deviation = self.distance(progress.time, state.q, progress.pace)
         if not deviation < MAX_DEVIATION:
             raise InfeasibleControlError(
-                f"the robot is {deviation:.2g} rad or m from its plan, which was made for positions near it; hold, "
-                "then go on."
+                f"the robot is {deviation:.2g} rad or m away from its planned motion, too far for this feedback; call "
+                "hold, then send the goal again."
             )
         return self.effort(progress.time, state.q, state.v, progress.pace, shift)
 

@@ -245,7 +245,7 @@ class EquilibriumPath:
         broken = [name for name, each, least in zip(floors, tensions, low, strict=True) if each < least]
         if broken:
             raise TensegrityError(
-                f"a point of the path leaves {', '.join(broken)} below the minimum tension; take a smaller motion."
+                f"on the path {', '.join(broken)} would fall below the minimum tension; choose a smaller motion."
             )
 
 

@@ -84,7 +84,7 @@ def motor_duration(path: EquilibriumPath, law: type[Any]) -> MotorUse:
     """
     use = path.motor_use(*_of_one_second(law))
     if not np.isfinite(use.factor):
-        raise InfeasibleControlError(f"the path is too much for {use.words}; choose another goal, or a stronger motor.")
+        raise InfeasibleControlError(f"the path overloads {use.words}; choose another goal, or a stronger motor.")
     return use
 
 
@@ -192,17 +192,17 @@ def through(path: EquilibriumPath, times: list[float], parameters: Array) -> Tim
     if used > 1.0:
         actuator = path.robot.actuators[worst]
         raise InfeasibleControlError(
-            f"the waypoints ask {actuator.name} for {used * actuator.rate:.4g} {actuator.units[1]}, above its rate "
+            f"the waypoints move {actuator.name} at {used * actuator.rate:.4g} {actuator.units[1]}, above its rate "
             f"limit of {actuator.rate:.4g} {actuator.units[1]}; stretch all times by a factor of {used:.3g} or more."
         )
     motor = path.motor_use(parameters, rates)
     if motor.factor > 1.0:
         raise InfeasibleControlError(
-            f"the waypoints ask too much of {motor.words}; "
+            f"the waypoints overload {motor.words}; "
             + (
                 f"stretch all times by a factor of {motor.factor:.3g} or more."
                 if np.isfinite(motor.factor)
-                else "go elsewhere, or take a stronger one."
+                else "choose other waypoints, or a stronger motor."
             )
         )
     return law

@@ -68,7 +68,7 @@ class RollingBody:
         except TensegrityError as error:
             raise TensegrityError(f"{robot.name}: {error}") from None
         if not robot.actuators:
-            raise TensegrityError(f"{robot.name}: it cannot roll, for it has no actuators.")
+            raise TensegrityError(f"{robot.name} has no actuators and cannot roll; add `actuators` to its robot file.")
         self.robot, self.structure = robot, structure
         self.fall = FALL * float(np.sqrt(self.reader.size / np.linalg.norm(structure.gravity)))
         self.names = tuple(each.name for each in robot.actuators)

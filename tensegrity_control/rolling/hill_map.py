@@ -149,7 +149,7 @@ class HillMap(RollMap):
             found = self._tried.get((*self._key(stand), guess.cable))
             if not words and found is not None and not _leads_on(stand, found):
                 rise = np.degrees(np.arctan(self._rise(stand, guess)))
-                words = f"the model does not come to rest beyond ground that rises by {rise:.2g} deg"
+                words = f"in simulation a roll onto ground that rises at {rise:.2g} deg does not end at rest"
             if words:
                 return words
         return ""
@@ -172,8 +172,8 @@ class HillMap(RollMap):
         steep = self._too_steep.get(guess.kind, np.inf)
         if steep < np.inf and (rise := self._rise(stand, guess)) >= steep:
             return (
-                f"the ground rises by {np.degrees(np.arctan(rise)):.2g} deg, and the model does not tip it up "
-                f"{np.degrees(np.arctan(steep)):.2g} deg"
+                f"the ground rises at {np.degrees(np.arctan(rise)):.2g} deg, and in simulation the robot does not tip "
+                f"over at {np.degrees(np.arctan(steep)):.2g} deg"
             )
         key = (stand.feet, guess.cable, round(stand.heading, 6), *np.round(stand.position, 6).tolist())
         if key not in self._judged:
@@ -190,13 +190,13 @@ class HillMap(RollMap):
         path, above, (x, y) = self._laid(stand, guess)
         if above > CLEARANCE * self.body.reader.size:
             return (
-                f"at ({x:.2f}, {y:.2f}) m the ground stands {above:.2g} m in its way, more than "
-                f"{CLEARANCE * self.body.reader.size:.2g} m"
+                f"at ({x:.2f}, {y:.2f}) m the ground reaches {above:.2g} m into the path of the robot, more than "
+                f"the allowed {CLEARANCE * self.body.reader.size:.2g} m"
             )
         feet = list(guess.feet)
         _, slope = self._plane(path[-1, feet, :2])
         steep = float(np.hypot(*slope))
-        words = f"at ({x:.2f}, {y:.2f}) m its feet would stand on {np.degrees(np.arctan(steep)):.2g} deg, "
+        words = f"at ({x:.2f}, {y:.2f}) m its feet would stand on a slope of {np.degrees(np.arctan(steep)):.2g} deg, "
         if steep > self._friction:
             return words + f"steeper than the {np.degrees(np.arctan(self._friction)):.2g} deg that friction holds"
         assert guess.path is not None
@@ -208,7 +208,7 @@ class HillMap(RollMap):
             axis[:2] = cosine * axis[0] + sine * axis[1], -sine * axis[0] + cosine * axis[1]
             level = level @ matrix_from_vector(turn * axis).T
         if self.body.reader.margin(level, feet) < 0.0:
-            return words + "where it tips on by itself"
+            return words + "on which it tips over again by itself"
         return ""
 
     def _laid(self, stand: Stand, guess: Outcome) -> tuple[Array, float, Array]:

@@ -105,8 +105,9 @@ def search_rolls(
             return
         if rolls.runs >= last_run:
             raise UnreachableGoalError(
-                f"no rolls to ({goal[0]:.3g}, {goal[1]:.3g}) m were found within {MAX_RUNS} runs of the model over the "
-                f"hills{_blocked_by(rolls, [stand])}. Choose a nearer goal.", nearest=_nearest_pose(stand),
+                f"no sequence of rolls to ({goal[0]:.3g}, {goal[1]:.3g}) m was found in {MAX_RUNS} simulated rolls on "
+                f"the height field{_blocked_by(rolls, [stand])}. Choose a goal closer to the robot.",
+                nearest=_nearest_pose(stand),
             )  # fmt: skip
         rolls.try_roll(stand, roll)
         yield None
@@ -150,12 +151,13 @@ def _search_once(rolls: RollMap, start: Stand, goal: Array, tolerance: float | N
         if looked >= MAX_STANDS or not (search.merged or search.bounded):
             break
     x, y = nearest.end.position
-    everything = "these are all" if not (search.merged or search.bounded or search.queue) else "that were looked at"
+    everything = "all of them" if not (search.merged or search.bounded or search.queue) else "as far as searched"
     raise UnreachableGoalError(
-        f"no rolls lead within {allowed:.2g} m of ({goal[0]:.3g}, {goal[1]:.3g}) m from where it stands, on "
-        f"{words(start.feet)}: of the {search.count} stands that rolls lead to, {everything}, the nearest is at "
-        f"({x:.3g}, {y:.3g}) m, {nearest.distance:.2g} m away{_blocked_by(rolls, search.stands)}. Choose a goal there, "
-        "a larger tolerance, or drive more cables.", nearest=_nearest_pose(nearest.end),
+        f"no sequence of rolls ends within {allowed:.2g} m of the goal ({goal[0]:.3g}, {goal[1]:.3g}) m. The robot "
+        f"rests on face {words(start.feet)}; of the {search.count} resting positions that it can roll to "
+        f"({everything}), the nearest to the goal is ({x:.3g}, {y:.3g}) m, {nearest.distance:.2g} m away"
+        f"{_blocked_by(rolls, search.stands)}. Choose a goal there, a larger tolerance, or drive more cables.",
+        nearest=_nearest_pose(nearest.end),
     )  # fmt: skip
 
 
@@ -259,7 +261,7 @@ def _blocked_by(rolls: RollMap, stands: list[Stand]) -> str:
         words = rolls.hindrance(stand)
         if words:
             x, y = stand.position
-            return f"; it rolls no further from ({x:.3g}, {y:.3g}) m, where {words}"
+            return f"; rolls are blocked at ({x:.3g}, {y:.3g}) m: {words}"
     return ""
 
 
@@ -267,12 +269,22 @@ def _why_not(rolls: RollMap, start: Stand) -> str:
     body = rolls.body
     face = body.face_words(start.feet)
     if len(start.feet) < 3:
-        return f"it stands on {face} alone, no face: rolls begin on three feet or more. Wait until it rests."
+        return (
+            f"the robot touches the ground with {face} only, and a roll starts on three feet or more. Wait until it "
+            "rests."
+        )
     if rolls.standing(start) is None:
-        return f"it does not stay on {face} with the rest lengths of its file, where every roll begins."
+        return (
+            f"the robot does not stay at rest on face {face} with the rest lengths of its robot file, with which every "
+            "roll starts. Change these rest lengths, or put the robot down on another face."
+        )
     if words := rolls.hindrance(start):
-        return f"it stands on {face}, and none of its {len(body.names)} cables rolls it away: {words}."
+        return (
+            f"the robot rests on face {face}, and none of its {len(body.names)} driven cables can make it roll: "
+            f"{words}. Put it down elsewhere."
+        )
     return (
-        f"it stands on {face}, which none of its {len(body.names)} cables tips within its limits: give the actuators a "
-        "shorter rest length or a larger effort, or put it down on another face."
+        f"the robot rests on face {face}, and none of its {len(body.names)} driven cables can tip it over within the "
+        "limits of the actuators: allow shorter rest lengths (`position`) or a larger `effort` in the robot file, or "
+        "put it down on another face."
     )

@@ -69,11 +69,14 @@ class HorizonSettings:
         for name in (*above, "effort", "shape", "time_limit"):
             value = getattr(self, name)
             if not np.isfinite(value) or value < 0.0 or (name in above and value == 0.0):
-                raise TensegrityError(f"{name} of the horizon is {value}; give a finite number above zero.")
+                least = "above zero" if name in above else "of zero or more"
+                raise TensegrityError(f"{name} of the horizon is {value}; give a finite number {least}.")
         if self.blocks < 1:
-            raise TensegrityError(f"blocks of the horizon are {self.blocks}; give 1 or more.")
+            raise TensegrityError(f"blocks of the horizon is {self.blocks}; give 1 or more.")
         if self.iteration_limit < 0:
-            raise TensegrityError(f"iteration_limit is {self.iteration_limit}; give 1 or more, or 0 for the usual one.")
+            raise TensegrityError(
+                f"iteration_limit is {self.iteration_limit}; give 1 or more, or 0 for that of the solver."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +178,9 @@ class TippingMPC:
         predicted = free + np.einsum("jobk,bk->jo", moves, found)
         why = ""
         if result.status != SOLVED or not np.isfinite(result.x).all():
-            why = f"the horizon was not solved: {result.status} after {result.iterations} iterations"
+            why = f"the solver found no solution for the horizon: {result.status} after {result.iterations} iterations"
         elif settings.time_limit and seconds > settings.time_limit:
-            why = f"the horizon took {seconds:.3g} s, more than {settings.time_limit:g} s"
+            why = f"solving the horizon took {seconds:.3g} s, more than time_limit ({settings.time_limit:g} s)"
         rates = None if why else found[0]
         return Horizon(rates, why, predicted[:, 0], predicted[:, 1:], result.iterations, seconds)
 
@@ -280,7 +283,7 @@ class PredictedRoll(Roll):
         self._left = float(np.linalg.norm(displacement))
         self._edge = edge_towards(self._body, nodes, self._face, displacement)
         if self._edge is None:
-            self.why = "no edge of the face lies between it and the goal"
+            self.why = "no edge of the face lies between the centre of mass and the goal"
         self._next, self._nearest, self._nearer_at = time, np.inf, time
 
     def command(self, time: float, nodes: Array) -> Array:
@@ -297,7 +300,7 @@ class PredictedRoll(Roll):
         if margin < self._nearest - 0.01 * size:
             self._nearest, self._nearer_at = margin, time
         if time - self._nearer_at > settings.stall:
-            self.why = f"the horizons brought it no nearer to tipping for {settings.stall:g} s"
+            self.why = f"the centre of mass came no closer to the tipping edge for {settings.stall:g} s"
             return super()._winds(time, nodes, step)
         if time >= self._next - 1e-9:
             horizon = self._mpc.solve(nodes, self._positions, self._edge, self._velocities)

@@ -56,12 +56,14 @@ def motion_of(
         times.append(point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec)
         if len(point.effort):
             raise TensegrityError(
-                f"waypoint {number} has efforts, which a motion of positions cannot keep; leave them."
+                f"waypoint {number} has efforts, but only positions can be followed; leave effort empty."
             )
         for name, rows in columns.items():
             row = getattr(point, name)
             if len(row) not in ((len(message.joint_names),) if name == "positions" else (0, len(message.joint_names))):
-                raise TensegrityError(f"waypoint {number} has {len(row)} {name} for {len(message.joint_names)} names.")
+                raise TensegrityError(
+                    f"waypoint {number} has {len(row)} {name} for {len(message.joint_names)} joint_names."
+                )
             if len(row):
                 rows.append(row)
     for name, rows in columns.items():
@@ -139,7 +141,7 @@ class ActuatorMotionServer:
         beyond = np.flatnonzero(np.abs(self._error) > self._path_tolerance)
         if self._over is None and beyond.size and now < motion.end:
             name, off = motion.names[beyond[0]], self._error[beyond[0]]
-            self.break_off(now, f"{name} is {off:.3g} beside its path", PATH_VIOLATED)
+            self.break_off(now, f"{name} is {off:.3g} off its path", PATH_VIOLATED)
         if now >= motion.end and self._sent_end is not motion:  # the last set point must still be sent
             self._sent_end = motion
         elif now >= motion.end:
@@ -227,7 +229,7 @@ class ActuatorMotionServer:
             if handle.is_cancel_requested:  # before the motion started
                 raise TensegrityError("the trajectory was cancelled")
             if not np.all(goal > 0.0):
-                raise TensegrityError("the tolerance must be above zero, or zero for the usual one.")
+                raise TensegrityError("the tolerance must be above zero, or zero for the default.")
             motion = self.begin(trajectory)
         except Exception as error:  # unexpected errors refuse the goal as well
             problem = MotionEnded(str(error) or type(error).__name__, INVALID_GOAL)

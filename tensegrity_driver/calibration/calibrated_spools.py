@@ -34,7 +34,7 @@ def servo_rows(robot: Robot) -> tuple[Mapping[str, Any], ...]:
     """Rows of the servo block of a robot file; raises TensegrityError for a robot without servos."""
     rows = tuple(robot.servos.get("servos") or ())
     if not rows:
-        raise TensegrityError(f"{robot.name} has no servos; add a servos block to its file.")
+        raise TensegrityError(f"{robot.name} has no servos; add a `servos` block to its robot file.")
     return rows
 
 
@@ -92,8 +92,8 @@ def check_calibration(robot: Robot, calibration: RobotCalibration) -> None:
             ratio = own.slope / nominal[sensor].slope
             if not 1.0 / LARGEST_SLOPE_RATIO <= ratio <= LARGEST_SLOPE_RATIO:
                 raise CalibrationError(
-                    f"the {sensor} of {name} has a slope of {own.slope:.3g} m per unit, {ratio:.3g} times that of its "
-                    f"spool radius ({nominal[sensor].slope:.3g}); {AGAIN}."
+                    f"the {sensor} of {name} has a slope of {own.slope:.3g} m per unit, {ratio:.3g} times that from "
+                    f"its spool radius ({nominal[sensor].slope:.3g}); {AGAIN}."
                 )
             if sensor == "encoder" and not MOTORS[servo["model"]].counts_turns:
                 continue  # it repeats every turn: its intercept is any of many
@@ -101,8 +101,9 @@ def check_calibration(robot: Robot, calibration: RobotCalibration) -> None:
             least, most = transmission.winding.position
             if high < least or low > most:
                 raise CalibrationError(
-                    f"the {sensor} of {name} has an intercept of {own.intercept:.6g} m, by which it measures {low:.3g} "
-                    f"to {high:.3g} m alone, all outside the limits of its actuator ({least:g} to {most:g} m); {AGAIN}."
+                    f"the {sensor} of {name} has an intercept of {own.intercept:.6g} m, with which it can measure only "
+                    f"{low:.3g} to {high:.3g} m, all outside the position limits of its actuator ({least:g} to "
+                    f"{most:g} m); {AGAIN}."
                 )
 
 
@@ -128,8 +129,8 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
         nominal = nominal_lines(servo, transmission.radius)
         if measured_by not in nominal:
             raise TensegrityError(
-                f"servo {servo['id']} ({name}) is a {model}, which counts no turns; give the channel of its "
-                "potentiometer."
+                f"servo {servo['id']} ({name}) is a {model}, which does not count turns; give the channel of its "
+                "`potentiometer` in the robot file."
             )
         if calibration is None:
             lines = nominal
@@ -175,13 +176,13 @@ def _impedance_steps(motor: Motor) -> tuple[float, float] | None:
 def _no_impedance(robot: Robot, model: str, motor: Motor, transmission: Transmission) -> str:
     """Why an actuator takes no impedance, or nothing."""
     if transmission.is_tendon:
-        return "it winds a tendon; impedance is for joints and pulleys of mechanisms, send positions"
+        return "it winds a tendon, and impedance is for joints and pulleys of mechanisms; command positions"
     if robot.servos.get("position_loop") == "board":
-        return "the potentiometer board closes its loop, which knows positions alone; send positions"
+        return "its position loop runs on the potentiometer board, which takes positions only; command positions"
     if motor.stiffness_step is None:
         return (
-            f"its {model} has no current loop, so that its own gains give no torque; send positions, or take a servo "
-            "of the XM series"
+            f"its {model} has no current loop, so its gains define no torque; command positions, or use a servo of "
+            "the XM series"
         )
     return ""
 

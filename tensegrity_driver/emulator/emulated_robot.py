@@ -239,9 +239,13 @@ class EmulatedRobot:
             TensegrityError: the simulation diverged.
         """
         if self._clock is not None:
-            raise BusError("this emulated robot moves with the clock; make it with realtime=False to move it by hand.")
+            raise BusError(
+                "this emulated robot runs in real time by the clock; create it with realtime=False to call advance()."
+            )
         if self._parts.server.failure is not None:
-            raise BusError(f"the emulated ports ended: {self._parts.server.failure!r}.") from self._parts.server.failure
+            raise BusError(
+                f"the thread of the emulated ports ended: {self._parts.server.failure!r}."
+            ) from self._parts.server.failure
         self.execute_pending()
         with self._parts.lock:
             self._move(seconds)
@@ -255,7 +259,9 @@ class EmulatedRobot:
         if self._failure is not None:
             raise self._failure
         if self._parts.server.failure is not None:
-            raise BusError(f"the emulated ports ended: {self._parts.server.failure!r}.") from self._parts.server.failure
+            raise BusError(
+                f"the thread of the emulated ports ended: {self._parts.server.failure!r}."
+            ) from self._parts.server.failure
 
     def close(self) -> None:
         """End the threads and remove the ports."""
@@ -325,7 +331,7 @@ class EmulatedRobot:
             self._move(elapsed)
         except TensegrityError as problem:
             self._failure = problem
-            _log.error("the emulated robot stands still: %s", problem)
+            _log.error("the emulated robot stopped, because its simulation failed: %s", problem)
         done = time.monotonic()
         if done - now > elapsed:  # slow machine: do not catch up the computing time, which would grow
             self._present = done
@@ -361,8 +367,9 @@ class EmulatedRobot:
         model = model_named(row["model"])
         if model.protocol != self.protocol:
             raise BusError(
-                f"servo {row['id']} ({row['actuator']}) is a {model.name}, which speaks protocol {model.protocol}, on "
-                f"a bus of protocol {self.protocol}; correct the robot file."
+                f"servo {row['id']} ({row['actuator']}) is a {model.name}, with protocol {model.protocol}, but the "
+                f"bus uses protocol {self.protocol}; correct `protocol` or `model` in the servos block of the robot "
+                "file."
             )
         return model
 
@@ -372,7 +379,10 @@ def _configure(servo: EmulatedServo, id_: int, baud_rate: int, prepared: bool) -
     registers, model = servo.registers, servo.model
     raws = {rate: raw for raw, rate in model.baud_rates.items()}
     if baud_rate not in raws:
-        raise BusError(f"{model.name} knows no {baud_rate} bit/s; it knows {sorted(raws)}. Mend the robot file.")
+        raise BusError(
+            f"{model.name} does not support {baud_rate} bit/s, only {sorted(raws)}; correct `baud_rate` in the robot "
+            "file."
+        )
     registers.set_raw("id", id_)
     registers.set_raw("baud_rate", raws[baud_rate])
     if not prepared:
@@ -390,6 +400,6 @@ def with_servos(robot: Robot, model: str) -> Robot:
     servo_model = model_named(model)
     rows = [{**row, "model": servo_model.name, "potentiometer": None} for row in robot.servos.get("servos") or ()]
     if not rows:
-        raise BusError(f"{robot.name} has no servos to exchange; add a servos block to its file.")
+        raise BusError(f"{robot.name} has no servos to replace; add a `servos` block to its robot file.")
     settings = {"protocol": servo_model.protocol, "position_loop": "driver", "servos": rows}
     return replace(robot, servos={**robot.servos, **settings})

@@ -80,7 +80,7 @@ class SpooledRobot:
     def __init__(self, robot: Robot, start: Any = None) -> None:
         rows = robot.servos.get("servos") or ()
         if not rows:
-            raise BusError(f"{robot.name} has no servos to emulate; add a servos block to its file.")
+            raise BusError(f"{robot.name} has no servos to emulate; add a `servos` block to its robot file.")
         free = tuple(_unlimited(each) for each in robot.actuators)
         self.simulation = Simulation(replace(robot, actuators=free), start=start)
         self.simulation.advance(

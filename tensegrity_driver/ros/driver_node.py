@@ -197,7 +197,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             self.set_status(OK, f"unconfigured: waiting for {missing}")
             return True
         if missing:
-            self.set_status(WARN, f"it begins without {missing}: no sign of life for {LONGEST_WAIT:g} s")
+            self.set_status(WARN, f"starting without {missing}: no diagnostics of a new node for {LONGEST_WAIT:g} s")
         self.destroy_subscription(self._hears)
         self._hears = None
         return False
@@ -221,7 +221,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if not isinstance(error, BusError):
             self._tries = 0
         if self._tries:
-            self.set_status(WARN, f"not {what} yet: {error} It is asked again.")
+            self.set_status(WARN, f"not {what} yet: {error} Trying again.")
         else:
             self.set_status(ERROR, f"cannot be {what}: {error}")
         return FAILURE
@@ -233,7 +233,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
                 return change(request, response)
             except Exception as error:
                 asked = request.transition.label or request.transition.id
-                raise TensegrityError(f"no lifecycle transition {asked!r} from here: {error}") from error
+                raise TensegrityError(
+                    f"lifecycle transition {asked!r} is not possible in the present state: {error}"
+                ) from error
         response.success = False
         return response
 
@@ -301,7 +303,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         """After an error: send the last command if possible and close the port; the node may be configured again."""
         self._end()
         self._close()
-        self.set_status(ERROR, f"stopped by an error: {self._failed}; mend it, then configure and activate again")
+        self.set_status(
+            ERROR, f"stopped by an error: {self._failed}; remove its cause, then configure and activate again"
+        )
         return SUCCESS
 
     def note_failure(self, error: Exception) -> None:
@@ -412,7 +416,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._publish()
         if wall - self._answered > self._silence:
             waited = wall - self._answered
-            self.say_silence(waited, "the servos and the emulated time stand still", commanded=self._commanded)
+            self.say_silence(waited, "the emulated servos and their time are paused", commanded=self._commanded)
 
     def _report_step(self, step: SafetyStep) -> None:
         """Log new faults and report the state of the driver."""
@@ -428,7 +432,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if not step.faults:
             identifying = self._driver is not None and self._driver.identifying
             self.set_status(
-                OK, "every spool is moved a little, to see that it is the one" if identifying else "running"
+                OK, "identification: each spool is moved a little, to check its wiring" if identifying else "running"
             )
             return
         serious = [each for each in step.faults if not self._harmless(each)]
@@ -443,8 +447,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if abs(seconds) <= self._driver.settings.safety.clock_jump:
             return ""
         return (
-            f"the computer's clock was set by {seconds:+.1f} s; states and commands keep the robot's own time: "
-            "deactivate and activate the driver to take the new one"
+            f"the computer's clock was changed by {seconds:+.1f} s; states and commands still use the time from "
+            "before: deactivate and activate the driver to use the new time"
         )
 
     def _harmless(self, fault: Fault) -> bool:
@@ -473,7 +477,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         try:
             mode, values = mode_and_values(message)
         except TensegrityError as error:
-            self.set_status(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
+            self.set_status(WARN, f"command from {message.source or 'an unnamed source'} refused: {error}")
             return
         verdict = driver.command(
             message.name, values, mode, source=message.source, session=int(message.session),
@@ -481,7 +485,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         )  # fmt: skip
         for refusal in () if verdict.holds is not None else verdict.refusals:
             self.get_logger().warning(
-                f"command from {message.source or 'unnamed'}: {refusal}", throttle_duration_sec=1.0
+                f"command from {message.source or 'an unnamed source'}: {refusal}", throttle_duration_sec=1.0
             )
         if verdict.accepted and verdict.set_points:
             self._taken = TimeReference(time_ref=message.header.stamp, source=message.source)
@@ -529,9 +533,13 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._publish_stop()
         texts = [f"cleared {fault.kind.value}" + (f" of {fault.tendon}" if fault.tendon else "") for fault in cleared]
         response.success = bool(cleared) or was_stopped
-        response.message = "; ".join(texts) or ("released" if was_stopped else "there was nothing to release")
+        response.message = "; ".join(texts) or (
+            "released" if was_stopped else "nothing to release: no emergency stop and no latched fault"
+        )
         if response.success:
-            response.message += "; the robot holds until the next goal or `hold` of the controller"
+            response.message += (
+                "; the robot holds its position until the next goal or until `hold` of the controller is called"
+            )
         return response
 
     def _calibrate(self, request: Calibrate.Request, response: Calibrate.Response) -> Calibrate.Response:

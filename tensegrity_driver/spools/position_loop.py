@@ -113,12 +113,14 @@ class FreeRunLoop:
         self.dead_band = 0.5 * resolution if dead_band is None else dead_band
         if not (0.0 < self.proportional * period <= 0.5 and 0.0 <= self.integral <= self.proportional**2):
             raise TensegrityError(
-                f"position loop of {spool.name}: proportional {self.proportional:g} 1/s must be above zero and at most "
-                f"{0.5 / period:g} 1/s at {period:g} s per cycle, integral {self.integral:g} 1/s² between 0 and its "
-                "square."
+                f"position loop of {spool.name}: the proportional gain is {self.proportional:g} 1/s, must be above "
+                f"zero and at most {0.5 / period:g} 1/s with a cycle of {period:g} s; the integral gain is "
+                f"{self.integral:g} 1/s², must be between 0 and the square of the proportional gain."
             )
         if not (math.isfinite(self.dead_band) and self.dead_band >= 0.0):
-            raise TensegrityError(f"position loop of {spool.name}: dead band {self.dead_band} m must not be negative.")
+            raise TensegrityError(
+                f"position loop of {spool.name}: the dead band is {self.dead_band} m; give zero or more."
+            )
         self._sum = 0.0
         self._requested = 0.0
 
@@ -201,14 +203,14 @@ class PositionLoop:
     def __init__(self, spool: Spool, period: float, *, tension: float | None = None) -> None:
         if not spool.on_board and (spool.encoder is None or spool.encoder_turn or spool.measured_by != "encoder"):
             raise TensegrityError(
-                f"{spool.name}: its servo counts no turns, or its encoder has no calibration or does not measure; use "
-                "the free-run loop, or calibrate the encoder and measure by it."
+                f"{spool.name}: its servo does not count turns, or its encoder is not calibrated or not the sensor in "
+                "use; use the free-run loop, or calibrate the encoder and measure by it."
             )
         ceiling = spool.actuator.effort if tension is None else tension
         if not 0.0 < ceiling <= spool.actuator.effort:
             raise TensegrityError(
-                f"{spool.name}: a tension ceiling of {ceiling:g} N must be above zero and at most its effort of "
-                f"{spool.actuator.effort:g} N."
+                f"{spool.name}: the tension ceiling is {ceiling:g} N; it must be above zero and at most the effort "
+                f"limit of {spool.actuator.effort:g} N."
             )
         self.spool, self.period, self.tension = spool, period, ceiling
         self._reference = math.nan
@@ -318,8 +320,8 @@ class SetPoint:
         else:
             if self.spool.stiffness is None or not math.isfinite(tension):
                 raise TensegrityError(
-                    f"{self.spool.name} cannot be driven by tension: its servo measures none, or the stiffness of "
-                    "its tendon is unknown. Command a position or a velocity."
+                    f"{self.spool.name} cannot be commanded by tension: its servo does not measure tension, or the "
+                    "stiffness of its tendon is unknown. Command a position or a velocity."
                 )
             speed = (tension - value) / (self.spool.stiffness * TENSION_TIME_S)
         speed = min(max(speed, -actuator.rate), actuator.rate)
@@ -354,7 +356,8 @@ class CycleCounter:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.planned) and self.planned > 0.0 and self.tolerance >= 1.0):
             raise TensegrityError(
-                f"planned period {self.planned} s must be above zero and tolerance {self.tolerance} at least 1."
+                f"the planned period is {self.planned} s, must be above zero; the tolerance is {self.tolerance}, must "
+                "be 1 or more."
             )
 
     def count(self, period: float) -> bool:

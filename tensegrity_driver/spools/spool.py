@@ -46,8 +46,8 @@ class Line:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.slope) and math.isfinite(self.intercept) and self.slope != 0.0):
             raise TensegrityError(
-                f"slope {self.slope} and intercept {self.intercept} do not make a calibration; both must be finite and "
-                "the slope not zero. Calibrate again."
+                f"the calibration with slope {self.slope} and intercept {self.intercept} is invalid: both must be "
+                "finite and the slope not zero. Calibrate again."
             )
 
     def __call__(self, reading: float | None) -> float:
@@ -119,14 +119,15 @@ class Spool:
             raise TensegrityError(f"spool {name}: " + unknown_name("sensor", self.measured_by, SENSORS))
         line = self.potentiometer if self.measured_by == "potentiometer" else self.encoder
         if line is None:
-            raise TensegrityError(f"spool {name} has no calibration of its {self.measured_by}; calibrate it first.")
+            raise TensegrityError(f"spool {name}: its {self.measured_by} is not calibrated; calibrate it first.")
         if not (math.isfinite(self.radius) and self.radius > 0.0) or self.direction not in (1, -1):
             raise TensegrityError(
-                f"spool {name}: radius {self.radius} must be above zero and direction {self.direction} be 1 or -1."
+                f"spool {name}: radius is {self.radius}, must be above zero; direction is {self.direction}, must be 1 "
+                "or -1."
             )
         for what, value in (("stall torque", self.stall_torque), ("torque constant", self.torque_constant)):
             if value is not None and not (math.isfinite(value) and value > 0.0):
-                raise TensegrityError(f"spool {name}: the {what} is {value}, must be above zero, or left out.")
+                raise TensegrityError(f"spool {name}: the {what} is {value}; it must be above zero, or left out.")
         object.__setattr__(self, "_line", line)
         identity = Transmission(self.actuator, self.actuator, self.radius, stiffness=self.stiffness)
         object.__setattr__(self, "_through", self.transmission or identity)
@@ -165,7 +166,7 @@ class Spool:
     def impedance_problem(self, asked: ImpedanceSetPoint) -> str | None:
         """Why its servo cannot realise an impedance of the spool [N/m, N s/m]; None if it can."""
         if self.no_impedance or self.impedance_steps is None:
-            return self.no_impedance or "its servo has no loop of position and torque"
+            return self.no_impedance or "its servo has no current-based position mode"
         square, lever = self.radius**2, self.lever
         step, damping_step = self.impedance_steps
         for name, value, least, most in (
@@ -176,7 +177,7 @@ class Spool:
                 scale = lever * lever / square
                 return (
                     f"{name} {value * scale:.4g} is outside the {least * scale:.4g} to {most * scale:.4g} that the "
-                    f"gains of its servo can say; its loop has no torque without stiffness"
+                    f"gains of its servo allow (no stiffness would mean no torque)"
                 )
         return None
 
@@ -189,7 +190,7 @@ class Spool:
     def count_sense(self) -> int:
         """+1 if the counts of the potentiometer increase in the positive direction of the servo, else −1."""
         if self.potentiometer is None:
-            raise TensegrityError(f"spool {self.name} has no calibration of its potentiometer; calibrate it first.")
+            raise TensegrityError(f"spool {self.name}: its potentiometer is not calibrated; calibrate it first.")
         return -self.direction if self.potentiometer.slope > 0.0 else self.direction
 
     def counts(self, length: float) -> int:
@@ -264,8 +265,8 @@ class Spool:
             )
         if self.encoder is None or self.encoder_turn:
             raise TensegrityError(
-                f"spool {self.name} cannot be sent to a position: its servo counts no turns or its encoder has no "
-                "calibration. Drive it by velocity, or calibrate the encoder."
+                f"spool {self.name} cannot be commanded by position: its servo does not count turns, or its encoder is "
+                "not calibrated. Command a velocity, or calibrate the encoder."
             )
         impedance, stiffness, damping = drive.impedance, None, None
         if impedance is not None:
@@ -274,8 +275,9 @@ class Spool:
         position = self.encoder.inverse(drive.value + drive.feed)  # the servo has no input for a feed-forward
         if abs(position) > MULTI_TURN_LIMIT_RAD:
             raise TensegrityError(
-                f"spool {self.name}: {drive.value:g} m lies at {position:.1f} rad, beyond the "
-                f"{MULTI_TURN_LIMIT_RAD:.1f} rad that the servo counts; wind it to the middle and home it again."
+                f"spool {self.name}: a length of {drive.value:g} m needs the servo at {position:.1f} rad, beyond its "
+                f"multi-turn range of {MULTI_TURN_LIMIT_RAD:.1f} rad; wind it to the middle of this range and home it "
+                "again."
             )
         return ServoCommand(
             Drive.POSITION, position, drive.rate / self.radius, fraction, current, None, stiffness, damping

@@ -94,26 +94,29 @@ def transmission_of(robot: Robot, row: Mapping[str, Any]) -> Transmission:
     label = f"servo {row['id']} ({actuator.name})"
     if actuator.motion == "tendon":
         if stated is None:
-            raise TensegrityError(f"{label} has no spool radius; give it in the robot file.")
+            raise TensegrityError(f"{label} has no `spool_radius`; give it in the robot file.")
         stiffness = model.tendon_stiffness(actuator.drives)
         return Transmission(actuator, actuator, float(stated) / gear, stiffness=stiffness)
     wound = model.wound_cable(actuator.drives)
     if wound is not None:
         if stated is not None:
             raise TensegrityError(
-                f"{label} turns the pulley of {actuator.drives}, whose radius of {wound.radius:g} m the cable states; "
-                "leave spool_radius out, and say by gear how many times the servo turns for a turn of the pulley."
+                f"{label} turns the pulley of {actuator.drives}, whose radius ({wound.radius:g} m) is given by the "
+                "cable; remove `spool_radius`, and give as `gear` the turns of the servo per turn of the pulley."
             )
         lever, zero, stiffness = wound.radius, wound.length, model.tendon_stiffness(actuator.drives)
     elif actuator.motion == "prismatic":
         if stated is None:
             raise TensegrityError(
-                f"{label} slides {actuator.drives}; give as spool_radius the m that it moves per rad of the servo."
+                f"{label} drives the prismatic joint {actuator.drives}; give as `spool_radius` its travel in m per rad "
+                "of the servo."
             )
         lever, zero, stiffness, gear = 1.0, 0.0, None, gear / float(stated)
     else:
         if stated is not None:
-            raise TensegrityError(f"{label} turns {actuator.drives}, which winds nothing; leave spool_radius out.")
+            raise TensegrityError(
+                f"{label} drives the joint {actuator.drives}, which winds no cable; remove `spool_radius`."
+            )
         lever, zero, stiffness = LEVER, 0.0, None
     low, high = actuator.position
     winding = replace(

@@ -1,4 +1,4 @@
-"""Arithmetic in robot files: named numbers (`parameters:`) and expressions of them, such as "2 * radius + gap".
+"""Arithmetic in robot files: named numbers (`parameters:`) and expressions such as `2 * radius + "5 mm"`.
 
 A value carries its unit as powers of length, mass, force, time and angle in SI, so that a sum of a length and a time is
 refused. Plain numbers stay plain: what they mean is decided, as everywhere, by the field in which the result stands.
@@ -25,7 +25,9 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
 }  # fmt: skip
 _ANGLE_IN = ("sin", "cos", "tan")
 _QUANTITY = re.compile(r"\s*[+-]?[\d.]+([eE][+-]?\d+)?\s*[^\W\d]")  # a number and a word: the word is its unit
+_UNQUOTED = re.compile(r"(?<![\w.])[\d.]+([eE][+-]?\d+)?\s*(?![eE]\d)[^\W\d]")  # such a number inside an expression
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ALLOWED = 'numbers, parameters, quantities in quotes such as "60 mm", + - * / **, ( ) and functions of one number'
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,14 @@ def is_expression(text: str, names: Mapping[str, Value]) -> bool:
     return any(sign in text for sign in "+-*/(") and not re.fullmatch(r"\s*[+-]?[\d.]+([eE][+-]?\d+)?\s*", text)
 
 
-def evaluate(text: str, names: Mapping[str, Value]) -> Value:
+def evaluate(text: str, names: Mapping[str, Value], read_quantity: Callable[[str], Value]) -> Value:
     """The value of an expression.
 
     Args:
-        text: numbers, names of parameters, + - * / **, parentheses, and the functions above (angles in rad).
+        text: numbers, names of parameters, quantities in single or double quotes, + - * / **, parentheses, and the
+            functions above (angles in rad).
         names: the parameters.
+        read_quantity: reads what stands in quotes, such as 60 mm; raises ValueError where that is no quantity.
 
     Raises:
         ValueError: unknown names, anything but arithmetic, units that do not go together, results that are not finite;
@@ -67,12 +71,9 @@ def evaluate(text: str, names: Mapping[str, Value]) -> Value:
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"an expression may have {MAX_CHARACTERS} characters at most")
     try:
-        tree = ast.parse(text.strip(), mode="eval")
-        result = _value(tree.body, names)
+        result = _value(_parse(text.strip()), names, read_quantity)
     except (SyntaxError, RecursionError, MemoryError):
-        raise ValueError(
-            "this is no arithmetic; numbers, parameters, + - * / **, ( ) and functions are allowed"
-        ) from None
+        raise ValueError(_how_to_write(text)) from None
     except ZeroDivisionError:
         raise ValueError("the expression divides by zero") from None
     except OverflowError:
@@ -82,9 +83,30 @@ def evaluate(text: str, names: Mapping[str, Value]) -> Value:
     return result
 
 
-def _value(node: ast.AST, names: Mapping[str, Value]) -> Value:
+def _parse(text: str) -> ast.AST:
+    """The tree of an expression. Raises SyntaxError, also where quotes stand for more than what is between them."""
+    if "\\" in text:
+        raise SyntaxError("escapes")
+    tree = ast.parse(text, mode="eval").body
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if ast.get_source_segment(text, node) not in (f'"{node.value}"', f"'{node.value}'"):
+                raise SyntaxError("prefixes, triple quotes, or two texts without a sign between them")
+    return tree
+
+
+def _how_to_write(text: str) -> str:
+    """What to change in a text that is no expression."""
+    if _UNQUOTED.search(re.sub(r"\"[^\"]*\"|'[^']*'", "", text)):
+        return "in an expression a number with a unit stands in quotes, as in 'radius + \"60 mm\"'"
+    return f"this is no arithmetic expression; allowed are {_ALLOWED}"
+
+
+def _value(node: ast.AST, names: Mapping[str, Value], read_quantity: Callable[[str], Value]) -> Value:
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         return Value(float(node.value))  # type: ignore[arg-type]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return read_quantity(node.value)
     if isinstance(node, ast.Name):
         if node.id in names:
             return names[node.id]
@@ -92,21 +114,22 @@ def _value(node: ast.AST, names: Mapping[str, Value]) -> Value:
             return Value(CONSTANTS[node.id])
         raise ValueError(unknown_name("parameter", node.id, [*names, *CONSTANTS]).rstrip("."))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)):
-        inner = _value(node.operand, names)
+        inner = _value(node.operand, names, read_quantity)
         return inner if isinstance(node.op, ast.UAdd) else Value(-inner.number, inner.powers)
     if isinstance(node, ast.BinOp):
-        return _binary(node, _value(node.left, names), _value(node.right, names))
+        return _binary(node, _value(node.left, names, read_quantity), _value(node.right, names, read_quantity))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1 and not node.keywords:
-        return _call(node.func.id, _value(node.args[0], names))
-    raise ValueError("this is no arithmetic; numbers, parameters, + - * / **, ( ) and functions are allowed")
+        return _call(node.func.id, _value(node.args[0], names, read_quantity))
+    raise ValueError(f"this is no arithmetic expression; allowed are {_ALLOWED}")
 
 
 def _binary(node: ast.BinOp, left: Value, right: Value) -> Value:
     if isinstance(node.op, (ast.Add, ast.Sub)):
-        if (left.powers or {}) != (right.powers or {}) or (left.powers is None) != (right.powers is None):
-            raise ValueError("numbers that are added must have the same kind of unit (or none, both of them)")
+        if (left.powers or {}) != (right.powers or {}):
+            raise ValueError(_why_not_added(left, right))
         combine = operator.add if isinstance(node.op, ast.Add) else operator.sub
-        return Value(combine(left.number, right.number), left.powers)
+        # one that is a ratio of two lengths, say, makes the sum a number without unit
+        return Value(combine(left.number, right.number), right.powers if left.powers is None else left.powers)
     if isinstance(node.op, ast.Mult):
         return Value(left.number * right.number, _joined(left.powers, right.powers, 1.0))
     if isinstance(node.op, ast.Div):
@@ -116,6 +139,13 @@ def _binary(node: ast.BinOp, left: Value, right: Value) -> Value:
             raise ValueError(f"a power must be a plain number up to {MAX_POWER:g}")
         return _raised(left, right.number)
     raise ValueError("only + - * / ** are allowed")
+
+
+def _why_not_added(left: Value, right: Value) -> str:
+    if left.powers and right.powers:
+        return "numbers that are added must have the same kind of unit, such as two lengths"
+    plain = right if left.powers else left
+    return f'a plain number ({plain.number:g}) and one with a unit are added; give it its unit, in quotes: "60 mm"'
 
 
 def _joined(

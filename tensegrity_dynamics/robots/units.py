@@ -167,25 +167,11 @@ class BaseUnits:
         if isinstance(value, bool) or not isinstance(value, (int, float, str)):
             raise ValueError('a number is needed, such as 0.5, "70 mm" or "2 * radius"')
         if isinstance(value, str) and is_expression(value, self.parameters):
-            return evaluate(value, self.parameters)
-        try:
-            number, unit = _split(value) if isinstance(value, str) else (float(value), "")
-        except (ValueError, OverflowError):
-            raise ValueError('a number is needed, such as 0.5, "70 mm" or "2 * radius"') from None
-        if not math.isfinite(number):
-            raise ValueError("the number must be finite")
-        if not unit:
-            return Value(number)
-        for quantity in QUANTITIES:
-            try:
-                factor = _factor(unit, quantity)
-            except ValueError:
-                continue
-            return Value(number * factor, {base: float(each) for base, each in _base_units_of(quantity).items()})
-        raise ValueError(f"{unit!r} is not a unit of anything in a robot file, such as {EXAMPLES['length']}")
+            return evaluate(value, self.parameters, _quantity)
+        return _quantity(value, 'a number is needed, such as 0.5, "70 mm" or "2 * radius"')
 
     def _expression(self, text: str, quantity: str, needed: str) -> float:
-        value = evaluate(text, self.parameters)
+        value = evaluate(text, self.parameters, _quantity)
         if value.powers is None:
             return value.number * self._plain(quantity)
         if dict(value.powers) != {base: float(each) for base, each in _base_units_of(quantity).items()}:
@@ -211,6 +197,35 @@ def _check_parameter_name(name: str) -> None:
 
 def _with_article(quantity: str) -> str:
     return f"{'an' if quantity[0] in 'aeiou' else 'a'} {quantity}"
+
+
+def _quantity(value: float | str, needed: str = "") -> Value:
+    """A number or a text such as "70 mm" with its unit, whatever that measures; `needed` is said of any other text."""
+    try:
+        number, unit = _split(value) if isinstance(value, str) else (float(value), "")
+    except (ValueError, OverflowError):
+        raise ValueError(
+            needed or f'"{value}" is no quantity; in quotes stands a number with its unit, such as "60 mm"'
+        ) from None
+    if not math.isfinite(number):
+        raise ValueError("the number must be finite")
+    if not unit:
+        return Value(number)
+    for quantity in QUANTITIES:
+        try:
+            factor = _factor(unit, quantity)
+        except ValueError:
+            continue
+        return Value(number * factor, {base: float(each) for base, each in _base_units_of(quantity).items()})
+    wanted = _how_to_join(unit) or f"write {_with_article('length')} such as {EXAMPLES['length']}, for example"
+    raise ValueError(f"{unit!r} is not a unit of anything in a robot file; {wanted}")
+
+
+def _how_to_join(unit: str) -> str:
+    """What to write where behind a number there is no unit but the rest of an expression; empty where there is not."""
+    if not re.search(r"[+(]|\s-\s", unit):
+        return ""
+    return """in an expression a number with a unit stands in quotes, as in '"60 mm" + radius'"""
 
 
 def _split(text: str) -> tuple[float, str]:
@@ -261,9 +276,8 @@ def _read(unit: str, quantity: str) -> tuple[float, dict[str, float]]:
         if not (math.isfinite(factor) and factor > 0.0):
             raise ValueError(unit)
     except Exception:  # pint raises a family of unrelated errors for unreadable text
-        raise ValueError(
-            f"{unit!r} is not a unit; write {_with_article(quantity)} such as {EXAMPLES[quantity]}"
-        ) from None
+        wanted = _how_to_join(unit) or f"write {_with_article(quantity)} such as {EXAMPLES[quantity]}"
+        raise ValueError(f"{unit!r} is not a unit; {wanted}") from None
     return factor, {name: float(power) for name, power in units}
 
 

@@ -16,6 +16,8 @@ KEPT_CHARACTERS = 50_000
 """Texts up to this size are parsed once for all robots that are made of them: parsing is nine tenths of loading."""
 NOT_FINITE = re.compile(r"^([-+]?)\.(?=(nan|inf)$)", re.IGNORECASE)
 """The point by which YAML's words for what is no number begin."""
+STARTS_WITH_QUANTITY = re.compile(r"""[:,\[]\s*("[^"]*"|'[^']*')\s*[-+*/]""")
+"""A field such as `"60 mm" + radius`, which YAML takes for the text 60 mm with something behind it."""
 
 
 class YamlSource:
@@ -78,9 +80,10 @@ class YamlSource:
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line = mark.line + 1 if mark else 1
-            raise RobotFileError(
-                f"{self.name}:{line}: not readable as YAML: {error.problem or error.context}."
-            ) from None
+            reason = f"{self.name}:{line}: not readable as YAML: {error.problem or error.context}."
+            if mark and any(STARTS_WITH_QUANTITY.search(each) for each in text.splitlines()[max(line - 2, 0) : line]):
+                reason += """ An expression that starts with a quote needs quotes around it: '"60 mm" + radius'."""
+            raise RobotFileError(reason) from None
         except RecursionError:
             raise RobotFileError(f"{self.name}:1: nested deeper than {MAXIMUM_DEPTH} levels.") from None
         except (YAMLError, ValueError, AttributeError, TypeError, IndexError, KeyError) as error:

@@ -396,7 +396,9 @@ def hardware_graph(
     loaded = load_robot(robot)
     choice = choose(loaded, controller, state, control_period, _bus_period(loaded))
     if not loaded.servos:
-        raise TensegrityError(f"{loaded.name} has no servos; add a servos block to its file (docs/robot_file.md).")
+        raise TensegrityError(
+            f"{loaded.name} has no servos; add a `servos` block to its robot file (docs/robot_file.md)."
+        )
     if not port:
         raise TensegrityError("name the port of the servos: --port /dev/ttyUSB0, or --port emulated.")
     if calibration and not Path(calibration).expanduser().is_file():

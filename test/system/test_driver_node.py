@@ -201,9 +201,9 @@ def test_it_does_not_wait_for_ever_for_one_that_never_comes(bench, monkeypatch):
 
 def test_a_bus_that_does_not_answer_at_once_is_asked_again(bench):
     running = bench(trouble="servo 3 does not answer; check its plug.")
-    running.wait(lambda: running.says("not configured yet: servo 3 does not answer; check its plug. It is asked again"))
+    running.wait(lambda: running.says("not configured yet: servo 3 does not answer; check its plug. Trying again"))
     running.hardware.refuses, running.hardware.trouble = "servo 3: return_delay could not be read.", None
-    running.wait(lambda: running.says("not activated yet: servo 3: return_delay could not be read. It is asked again"))
+    running.wait(lambda: running.says("not activated yet: servo 3: return_delay could not be read. Trying again"))
     running.link.refuses = None
     running.cycles(3)
     assert running.link.prepared == 1
@@ -291,7 +291,7 @@ def test_a_computer_clock_that_is_set_stops_nothing_and_is_said(bench, jump):
     clock, before = rig.node._robot_clock, nanoseconds(rig.joints.header.stamp)
     system = clock._system
     clock._system = lambda: system() + jump * 10**9
-    rig.wait(lambda: rig.says("the computer's clock was set by"))
+    rig.wait(lambda: rig.says("the computer's clock was changed by"))
     assert rig.state == "active"
     assert 0 < nanoseconds(rig.joints.header.stamp) - before < 600e9
 

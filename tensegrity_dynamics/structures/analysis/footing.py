@@ -50,14 +50,18 @@ class FootingReader:
     def __init__(self, structure: Structure) -> None:
         ground = structure.ground
         if ground is None:
-            raise TensegrityError("it has no ground to roll on; add a block contact: to its robot file.")
+            raise TensegrityError("it has no ground to roll on; add a block `contact` to its robot file.")
         if structure.fixed.any():
             held = ", ".join(structure.node_names[i] for i in np.flatnonzero(structure.fixed))
-            raise TensegrityError(f"it cannot roll, for its nodes {held} are fixed.")
+            raise TensegrityError(
+                f"it cannot roll, because its nodes {held} are fixed; remove `fixed` from them in its robot file."
+            )
         weight = float(np.linalg.norm(structure.gravity))
         self.masses = structure.lumped_masses()
         if not (weight > 0.0 and self.masses.sum() > 0.0):
-            raise TensegrityError("nothing presses it onto its ground: give it masses and gravity.")
+            raise TensegrityError(
+                "no weight presses it onto the ground; give its members masses and set `gravity` in its robot file."
+            )
         self.structure, self.up = structure, -structure.gravity / weight
         self.size = float(np.median(structure.rest_lengths))
         self._ground, self._away = flatten(ground), np.zeros(3)

@@ -59,7 +59,7 @@ def set_identity(line: SerialPort, found: FoundServo, new: int, new_baud_rate: i
     model = model_of_number(found.number if found.number is not None else bus.read_raw(found.id, MODEL_NUMBER))
     raws = {rate: raw for raw, rate in model.baud_rates.items()}
     if new_baud_rate is not None and new_baud_rate not in raws:
-        raise TensegrityError(f"a {model.name} knows no {new_baud_rate} bit/s; it knows {sorted(raws)}.")
+        raise TensegrityError(f"a {model.name} does not support {new_baud_rate} bit/s, only {sorted(raws)}.")
     if new != found.id and bus.ping(new):
         raise BusError(f"id {new} is taken already at {line.path}. Choose another id, or unplug that servo first.")
     if "lock" in model.registers and bus.read_raw(found.id, model.register("lock")):

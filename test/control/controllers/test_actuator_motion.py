@@ -103,13 +103,13 @@ def test_a_brake_comes_to_rest_on_the_path(robot: Robot) -> None:
 @pytest.mark.parametrize(
     ("times", "values", "velocities", "words"),
     [
-        ([1.0], [[9.0, 0.0]], None, "its limits are"),
-        ([1e-3], [[1e-2, 0.0]], None, "times as long"),
+        ([1.0], [[9.0, 0.0]], None, "its position limits are"),
+        ([1e-3], [[1e-2, 0.0]], None, "stretch all times"),
         ([1.0], [[0.0, 0.0]], [[1e-3, 0.0]], "still moves"),
-        ([0.0, 1.0], [[0.1, 0.0], [0.0, 0.0]], None, "begin where it is"),
-        ([0.0, 1.0], [[0.0, 0.0], [0.0, 0.0]], [[1e-3, 0.0], [0.0, 0.0]], "begin with zero"),
+        ([0.0, 1.0], [[0.1, 0.0], [0.0, 0.0]], None, "start at its present position"),
+        ([0.0, 1.0], [[0.0, 0.0], [0.0, 0.0]], [[1e-3, 0.0], [0.0, 0.0]], "not the present ones"),
         ([1.0, 1.0], [[0.0, 0.0]] * 2, None, "repeats"),
-        ([-1.0], [[0.0, 0.0]], None, "from 0 on"),
+        ([-1.0], [[0.0, 0.0]], None, "give 0 s or later"),
         ([1.0], [[np.nan, 0.0]], None, "not finite|finite numbers"),
         ([], np.zeros((0, 2)), None, "0 waypoints"),
     ],

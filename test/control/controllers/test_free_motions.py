@@ -80,7 +80,7 @@ def test_a_rod_that_swings_on_a_held_cart_falls_away_as_in_closed_form(high, ine
 
 def test_a_free_motion_that_no_actuator_holds_is_refused_by_name():
     state = RobotState(q=np.zeros(2), v=np.zeros(2))
-    with pytest.raises(TensegrityError, match=r"cart has a motion that its output leaves free, .* holds: swing"):
+    with pytest.raises(TensegrityError, match=r"cart has a free motion .* holds: swing"):
         make_controller("qp", cart(0.1)).reset(0.0, state)
     make_controller("qp", cart(-0.1)).reset(0.0, state)
 
@@ -92,13 +92,13 @@ def test_a_mast_that_its_stays_turn_about_its_axis_is_held_and_one_that_they_hol
         control.reset(0.0, state_of(robot))
         assert (control._free.stiffness > 0.0) == held and control._free.rate <= 0.0
     robot = mast(-0.02, skew=0.0)  # stays through its axis turn it, but cannot turn it back
-    with pytest.raises(TensegrityError, match=r"falls away \(.* 1/s\) and that no actuator holds: ball.wz"):
+    with pytest.raises(TensegrityError, match=r"diverges with .* 1/s and that no actuator holds: ball.wz"):
         make_controller("qp", robot).reset(0.0, state_of(robot))
 
 
 def test_a_free_motion_that_falls_away_between_two_commands_is_refused_unless_actuators_that_stand_hold_it():
     robot = mast(-0.02)
-    with pytest.raises(TensegrityError, match=r"with 153 1/s between two commands, .* 100 1/s: ball.wz. Shorten"):
+    with pytest.raises(TensegrityError, match=r"with 153 1/s between two commands, .* 100 1/s .*: ball.wz. Shorten"):
         make_controller("qp", robot).reset(0.0, state_of(robot))
 
 

@@ -228,14 +228,14 @@ def test_a_path_beyond_position_limits_is_refused_even_where_its_waypoints_are_w
     machine = Machine("biglide", "kinematic", 0.02)
     home = np.array(machine.simulation.observe().pose[0])
     high = home + [0.0, 2.49, 0.0]
-    with pytest.raises(TensegrityError, match="outside its limits"):
+    with pytest.raises(TensegrityError, match="outside its position limits"):
         machine.control.follow(machine.now, [(8.0, high, None), (12.0, high, None), (20.0, home, None)])
 
 
 def test_paths_that_ask_too_much_are_refused_with_the_actuator():
     machine = Machine("biglide", "computed_torque", 0.005)
     home = np.array(machine.simulation.observe().pose[0])
-    with pytest.raises(InfeasibleControlError, match=r"foot_\d for .* stretch all times"):
+    with pytest.raises(InfeasibleControlError, match=r"foot_\d at .* stretch all times"):
         machine.control.follow(machine.now, [(0.1, home + [0.1, -0.1, 0.0], None)])
     asked = machine.control.set_goal(machine.now, home + [0.1, -0.1, 0.0], duration=0.1)
     assert "needed by the rate limit" in asked.note

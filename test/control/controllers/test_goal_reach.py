@@ -76,7 +76,7 @@ def test_a_goal_is_refused_where_the_spring_would_pull_less_than_the_floor(goal,
     found = is_refused(ALONE, ALONE._equations.robot, goal, floor)
     if abs(goal - border) > 2e-4:
         assert bool(found) == (goal < border)
-        assert not found or "cable fore would have to fall below" in found
+        assert not found or "cable fore would fall below" in found
 
 
 @settings(max_examples=30, deadline=None)
@@ -86,7 +86,7 @@ def test_where_another_tendon_pulls_back_no_floor_is_a_border(goal, floor):
 
 
 def test_a_goal_that_takes_more_effort_than_there_is_names_the_actuator():
-    assert "motor_fore lacks most" in is_refused(ALONE, cart(), 0.502, 1.0)  # 50.2 N of 50 N
+    assert "motor_fore exceeds its limit most" in is_refused(ALONE, cart(), 0.502, 1.0)  # 50.2 N of 50 N
     assert not is_refused(ALONE, cart(), 0.498, 1.0)
 
 
@@ -94,6 +94,6 @@ def test_qp_refuses_at_the_door_and_goes_where_the_spring_lets_it():
     robot = cart()
     simulation, control = Simulation(robot, 1e-3), make_controller("qp", robot, period=0.005)
     control.reset(0.0, RobotState.of(simulation))
-    with pytest.raises(InfeasibleControlError, match=r"cable fore would have to fall below the 1\.03 N"):
+    with pytest.raises(InfeasibleControlError, match=r"cable fore would fall below its tension floor of 1\.03 N"):
         control.set_goal(0.0, np.array([0.005, 0.0, 0.0]))
     assert control.set_goal(0.0, np.array([0.03, 0.0, 0.0])).duration > 0.0

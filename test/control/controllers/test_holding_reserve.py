@@ -76,7 +76,7 @@ def test_the_share_of_the_efforts_is_that_of_a_linear_program(arm):
             reserve.refuse()
             assert share == pytest.approx(judge.fun, rel=1e-4, abs=1e-6)
         else:
-            with pytest.raises(TensegrityError, match="no tensions hold the output of cable_arm"):
+            with pytest.raises(TensegrityError, match="no cable tensions hold the output of cable_arm"):
                 reserve.refuse()
     assert min(found) < 0.3 and max(found) > 0.5
 
@@ -112,6 +112,6 @@ def test_an_arm_of_cables_stops_before_no_tension_holds_it_and_comes_home(arm, m
         said.update(made.control.relaxed())
 
     made.run(5.0, look)
-    assert least > 0.9 * KEPT and "of the effort of elbow_back" in " ".join(said)
+    assert least > 0.9 * KEPT and "of the effort limit of elbow_back" in " ".join(said)
     made.run(made.control.set_goal(made.time, home).duration + 0.5)
     assert np.linalg.norm(made.look().pose[0] - home) < 1e-4

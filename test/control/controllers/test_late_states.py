@@ -112,7 +112,7 @@ def test_known_wrenches_reach_the_control_and_stale_ones_are_refused_by_name():
             loads.take(control, name, force, nothing, stamp, 1.0)
     with pytest.raises(CommandRefused, match="body"):
         loads.take(control, "nobody", nothing, nothing, 1.0, 1.0)
-    with pytest.raises(TensegrityError, match="kinematic sends rates"):
+    with pytest.raises(TensegrityError, match="kinematic commands rates"):
         loads.take(make_controller("kinematic", robot), name, nothing, nothing, 1.0, 1.0)
 
 

@@ -98,7 +98,7 @@ def test_a_slow_servo_lengthens_motions_of_tendons_and_a_weak_one_is_refused():
 def test_a_motion_of_actuators_is_refused_where_a_servo_is_too_slow():
     robot = with_motors(load_robot("three_rrr"), 0.5, 10.0)
     names = [each.name for each in robot.actuators]
-    with pytest.raises(TensegrityError, match=r"too fast for servo 1 \(weak\) of hinge_2.*take at least"):
+    with pytest.raises(TensegrityError, match=r"too fast for servo 1 \(weak\) of hinge_2.*stretch all times"):
         ActuatorMotion(robot, 0.0, np.zeros(3), None, names, [1.0], [[0.1, 0.6, 0.0]])
     assert ActuatorMotion(robot, 0.0, np.zeros(3), None, names, [4.0], [[0.1, 0.6, 0.0]]).duration == 4.0
 

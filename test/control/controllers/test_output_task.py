@@ -210,7 +210,7 @@ def test_a_turn_beyond_the_floors_stops_at_their_border_and_stays_there(monkeypa
     _, at_rest = made.run(2.0)
     assert min(on_the_way.min(), at_rest.min()) > 0.99 * 5.0
     assert np.max(np.abs(pose_error(before, made.look().pose))) < 2e-3
-    assert any("comes to its floor" in each for each in made.control.relaxed())
+    assert any("reaches its tension floor" in each for each in made.control.relaxed())
     assert 0.005 < np.max(np.abs(goal.error(before))) < 0.1
 
 

@@ -263,7 +263,7 @@ def test_what_it_is_not_for_is_refused_by_name():
     with pytest.raises(TensegrityError, match="controls rz, about which no actuator"):
         make_controller("qp", turning)
     robot = robot_named("ball_mast")
-    with pytest.raises(TensegrityError, match="stay1 shall keep"):
+    with pytest.raises(TensegrityError, match="cable stay1 with its margin"):
         make_controller("qp", robot, floor=50.0, ceiling=40.0)
     with pytest.raises(TensegrityError, match="solver"):
         make_controller("qp", robot, solver="nothing")

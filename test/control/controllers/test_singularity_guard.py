@@ -97,7 +97,7 @@ def led(name, target, turn=0.0, stream=False, seconds=1.5, **parameters):
 def test_a_line_through_full_extension_ends_before_it_by_name_and_the_way_back_is_free(stream):
     made, seen, least, said = led("arm", (0.2, 0.05), stream=stream)
     assert least > 0.99 * KEPT and np.min(seen[:, 1]) > np.radians(5.0)
-    assert "held short of a singularity (no effort moves the output along x" in said
+    assert "kept away from a singularity (the actuators hardly move the output along x" in said
     goal = made.look().pose[0] - np.array([0.1, 0.0, 0.0])
     made.run(made.control.set_goal(made.time, goal).duration + 0.4)
     assert np.linalg.norm(made.look().pose[0] - goal) < 1e-4 and not made.control.relaxed()
@@ -110,7 +110,7 @@ def test_without_the_guard_the_same_line_is_lost():
 
 def test_a_parallel_robot_stops_before_its_links_line_up():
     made, _, least, said = led("three_rrr", (0.0, 0.0), turn=1.5, seconds=1.2)
-    assert least > 0.99 * KEPT and "no effort moves the output along rz" in said
+    assert least > 0.99 * KEPT and "the actuators hardly move the output along rz" in said
     assert np.max(np.abs(made.simulation.state.v)) < 0.5
 
 
@@ -151,7 +151,10 @@ def test_the_gradient_is_that_of_the_distance_along_any_motion(shoulder, elbow, 
 def test_a_robot_that_is_stretched_already_is_refused_by_name():
     straight = ARM.replace('start: ["60 deg"]', 'start: ["0 deg"]').replace('start: ["-30 deg"]', 'start: ["0 deg"]')
     robot = parse_robot(straight, "straight.yaml")
-    for kind, says in (("qp", "singular position: nothing moves its output along x"), ("computed_torque", "Type 1")):
+    for kind, says in (
+        ("qp", "singular configuration: no actuator moves its output along x"),
+        ("computed_torque", "Type 1"),
+    ):
         control = make_controller(kind, robot)
         state = Simulation(robot).state
         with pytest.raises(TensegrityError, match=says):
@@ -202,7 +205,9 @@ def test_axes_that_no_efforts_move_apart_are_refused_by_name_and_fewer_of_them_t
         if not refused:
             control.reset(0.0, state)
             continue
-        with pytest.raises(TensegrityError, match=r"singular position: to move (x|z) and ry of its output apart"):
+        with pytest.raises(
+            TensegrityError, match=r"singular configuration: to move (x|z) and ry of its output independently"
+        ):
             control.reset(0.0, state)
 
 

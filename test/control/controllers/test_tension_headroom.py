@@ -112,7 +112,7 @@ def test_a_load_on_two_ropes_stops_before_the_one_that_it_leaves_falls_below_its
     said = set()
     _, tensions = made.run(duration + 2.0, lambda time: said.update(made.control.relaxed()))
     assert np.min(tensions) > 6.0
-    assert "comes to its floor" in " ".join(said) and "out of reach" in " ".join(made.control.relaxed())
+    assert "reaches its tension floor" in " ".join(said) and "out of reach" in " ".join(made.control.relaxed())
     assert 0.2 < made.look().pose[0][0] < 0.7
     _, tensions = made.run(made.control.set_goal(made.time, home).duration + 0.5)
     assert np.min(tensions) > 6.0 and np.linalg.norm(made.look().pose[0] - home) < 1e-4

@@ -255,7 +255,7 @@ def test_inputs_keep_the_limits_of_the_actuators():
 
 def test_floor_and_weights_must_be_above_zero():
     model = NearRigidModel(strut(2e9), TRACKED)
-    with pytest.raises(InfeasibleControlError, match="floor of the tensions must be above zero"):
+    with pytest.raises(InfeasibleControlError, match="tension floor of every cable must be above zero"):
         plan_strains(model, short_path(), 1e-3, np.zeros(3), 0.016)
     with pytest.raises(TensegrityError, match="weight rate is 0"):
         NearRigidWeights(rate=0.0)

@@ -101,5 +101,5 @@ def test_a_stiffness_within_reach_is_met_by_tensions_inside_their_limits_and_one
     assert abs(bent(found) - asked) < MISSED
     assert np.all(found > floor) and np.all(found < ceiling)
     np.testing.assert_allclose(found - particular, (stress @ (found - particular)) @ stress, atol=1e-9)
-    with pytest.raises(InfeasibleControlError, match="gives the stiffness, the nearest"):
+    with pytest.raises(InfeasibleControlError, match="gives this stiffness; the closest"):
         choose_tensions(particular, stress, floor, ceiling, level, None, lambda each: bent(each) - bent(ceiling) - 0.05)

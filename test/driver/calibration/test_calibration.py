@@ -463,7 +463,7 @@ def test_spools_come_from_the_robot_file_and_its_calibration() -> None:
     assert {type(each).__name__ for each in make_loops(rough, 0.02).values()} == {"FreeRunLoop"}
     tuned = make_loops(rough, 0.02, {"proportional": 4.0})["draw_1"]
     assert isinstance(tuned, FreeRunLoop) and (tuned.proportional, tuned.integral) == (4.0, 4.0)
-    with pytest.raises(TensegrityError, match="at most 25 1/s at"):
+    with pytest.raises(TensegrityError, match="at most 25 1/s with a cycle of"):
         make_loops(rough, 0.02, {"proportional": 26.0})
     with pytest.raises(CalibrationError, match="saddle_1 was never calibrated"):
         make_spools(robot, calibration())
@@ -483,5 +483,5 @@ def test_a_robot_whose_servos_cannot_be_driven_is_refused() -> None:
     with pytest.raises(TensegrityError, match="has no servos"):
         make_spools(load_robot("three_prism"), None)
     servos = [{**each, "potentiometer": None} for each in robot.servos["servos"]]
-    with pytest.raises(TensegrityError, match="channel of its potentiometer"):
+    with pytest.raises(TensegrityError, match="channel of its `potentiometer`"):
         make_spools(dataclasses.replace(robot, servos={**robot.servos, "servos": servos}), None)

@@ -141,7 +141,7 @@ def test_limits_of_a_joint_are_those_of_its_spool() -> None:
 
 @pytest.mark.parametrize(
     ("name", "radius", "part"),
-    [("manipulator", 0.05, "gear"), ("three_rrr", 0.05, "winds nothing"), ("stewart", None, "spool_radius")],
+    [("manipulator", 0.05, "gear"), ("three_rrr", 0.05, "winds no cable"), ("stewart", None, "spool_radius")],
 )
 def test_radii_that_do_not_go_with_a_joint_are_refused_by_name(name: str, radius: float | None, part: str) -> None:
     robot = with_rows(name, radius=radius)

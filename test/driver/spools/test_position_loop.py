@@ -151,7 +151,7 @@ def test_a_tension_ceiling_becomes_current_and_torque_limits() -> None:
     command = each.command(loop.update(0.2, 0.21, PERIOD, None))
     assert command.current == pytest.approx(90.0 * RADIUS / 1.8)
     assert command.torque_fraction == pytest.approx(90.0 * RADIUS / 1.5)
-    with pytest.raises(TensegrityError, match="at most its effort"):
+    with pytest.raises(TensegrityError, match="at most the effort limit"):
         PositionLoop(each, PERIOD, tension=500.0)
 
 
@@ -163,9 +163,9 @@ def test_a_servo_at_its_tension_ceiling_yields_and_does_not_rush_afterwards() ->
 
 
 def test_positions_need_an_encoder_that_counts_turns_and_turns_that_it_counts() -> None:
-    with pytest.raises(TensegrityError, match="counts no turns"):
+    with pytest.raises(TensegrityError, match="does not count turns"):
         PositionLoop(spool(), PERIOD)
-    with pytest.raises(TensegrityError, match="cannot be sent to a position"):
+    with pytest.raises(TensegrityError, match="cannot be commanded by position"):
         spool().command(DriveCommand(Drive.POSITION, 0.2, RATE, 100.0))
     far = replace(spool(encoder=True), encoder=Line(-1e-6, 0.21))
     with pytest.raises(TensegrityError, match="wind it to the middle"):
@@ -232,7 +232,7 @@ def test_a_tension_is_reached_and_held() -> None:
 
 
 def test_a_tension_is_refused_where_none_is_measured() -> None:
-    with pytest.raises(TensegrityError, match="cannot be driven by tension"):
+    with pytest.raises(TensegrityError, match="cannot be commanded by tension"):
         SetPoint(spool(), 0.2).update((Mode.EFFORT, 80.0), 0.2, math.nan, PERIOD)
 
 

@@ -42,6 +42,22 @@ def test_units_are_carried_through() -> None:
     assert in_field("acos(0.5)", "angle") == pytest.approx(math.pi / 3, rel=1e-15)
 
 
+@pytest.mark.parametrize("text", ['h + "60 mm"', "h + '60 mm'", '"6 cm" + h', 'abs(-"60 mm" - h)', '2 * "0.18 m"'])
+def test_quantities_in_quotes_are_part_of_expressions(text: str) -> None:
+    assert in_field(text, h="30 cm") == pytest.approx(0.36, rel=1e-15)
+    assert in_field(text, units={"length": "in"}, h="30 cm") == pytest.approx(0.36, rel=1e-15)
+
+
+def test_a_parameter_is_made_of_quantities_in_quotes() -> None:
+    assert in_field("reach", h="30 cm", reach='h + "60 mm"') == pytest.approx(0.36, rel=1e-15)
+    assert in_field("k", "stiffness", k='"20 N" / "5 mm"') == pytest.approx(4000.0, rel=1e-15)
+
+
+def test_a_ratio_of_lengths_goes_with_plain_numbers() -> None:
+    assert in_field("1 + h / '30 cm'", "number", h="15 cm") == pytest.approx(1.5, rel=1e-15)
+    assert in_field("(h / '30 cm' - 1) * -h", h="15 cm") == pytest.approx(0.075, rel=1e-15)
+
+
 def test_a_parameter_may_use_those_before_it() -> None:
     assert in_field("c", a=2, b="3 * a", c="b + a") == 8.0
 
@@ -51,7 +67,23 @@ def test_a_parameter_may_use_those_before_it() -> None:
     [
         ("radus * 2", "no parameter 'radus'. Did you mean 'radius'"),
         ("radus", "no parameter 'radus'"),
-        ("radius + 1", "same kind of unit"),
+        ("radius + 1", "a plain number (1) and one with a unit are added"),
+        ("1 - radius", "a plain number (1) and one with a unit are added"),
+        ("radius / radius + radius", "a plain number (1) and one with a unit are added"),
+        ("radius + k", "same kind of unit"),
+        ("radius + '60 N'", "same kind of unit"),
+        ("radius + '60 bogus'", "'bogus' is not a unit"),
+        ("radius + 'radius'", '"radius" is no quantity'),
+        ("radius + ''", '"" is no quantity'),
+        ("radius + 60 mm", """stands in quotes, as in 'radius + "60 mm"'"""),
+        ("radius + 6e1 mm", "stands in quotes"),
+        ("60 mm + radius", "'mm + radius' is not a unit; in an expression a number with a unit stands in quotes"),
+        ("60 mm - radius", "stands in quotes"),
+        ("radius + r'60 mm'", "no arithmetic"),
+        ("radius + '60' ' mm'", "no arithmetic"),
+        ("radius + '60 \\x6dm'", "no arithmetic"),
+        ("radius + '''60 mm'''", "no arithmetic"),
+        ("radius + f'60 mm'", "no arithmetic"),
         ("k", "the expression is a stiffness; a length is needed"),
         ("radius / 0", "divides by zero"),
         ("10 ** 400", "a power must be"),
@@ -96,6 +128,14 @@ def test_a_file_with_parameters_is_the_file_with_their_numbers() -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ['-width - "60 mm"', "-width - '60 mm'", """'-"60 mm" - width'""", "\"-width - '60 mm'\""]
+)
+def test_a_file_may_add_a_quantity_to_a_parameter(text: str) -> None:
+    structure = parse_robot(FILE.replace("0, 0, -width", f"0, 0, {text}")).structure
+    assert structure.nodes[2] == pytest.approx([0, 0, -0.66], rel=1e-15)
+
+
+@pytest.mark.parametrize(
     ("before", "after", "message"),
     [
         (
@@ -107,6 +147,10 @@ def test_a_file_with_parameters_is_the_file_with_their_numbers() -> None:
         ('k: "2 kN/m"', "sqrt: 2", "robot.yaml:5: parameters.sqrt: 'sqrt' has a meaning in expressions already"),
         ('k: "2 kN/m"', "k: 2 bogus/m", "robot.yaml:5: parameters.k: 'bogus/m' is not a unit"),
         ('k: "2 kN/m"', "k: late * 2\n  late: 1", "robot.yaml:5: parameters.k: There is no parameter 'late'"),
+        ('k: "2 kN/m"', "k: 2 kN/m - 1", "robot.yaml:5: parameters.k: 'kN/m - 1' is not a unit of anything in a robot"),
+        ('k: "2 kN/m"', 'k: "2 kN/m" / 2', "robot.yaml:5: not readable as YAML: "),
+        ('k: "2 kN/m"', 'k: "2 kN/m" / 2', """needs quotes around it: '"60 mm" + radius'."""),
+        ("0, 0, -width", '0, 0, "60 mm" - width', """needs quotes around it: '"60 mm" + radius'."""),
         ("parameters:\n", "parameters: 3\nx:\n", "robot.yaml:3: parameters: a mapping is needed"),
     ],
 )

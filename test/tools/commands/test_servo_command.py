@@ -186,7 +186,7 @@ def test_an_id_that_is_taken_and_an_unknown_speed_are_refused() -> None:
     found = find_one(port, 1, PortOptions(baud_rates=[1_000_000], protocol=1))
     with pytest.raises(BusError, match="taken already"):
         set_identity(port, found, 2, None)
-    with pytest.raises(TensegrityError, match="knows no 12345"):
+    with pytest.raises(TensegrityError, match="does not support 12345"):
         set_identity(port, found, 3, 12_345)
     with pytest.raises(BusError, match="no servo answers under id 77"):
         find_one(port, 77, PortOptions(baud_rates=[1_000_000], protocol=1))
