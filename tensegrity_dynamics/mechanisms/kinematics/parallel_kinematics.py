@@ -127,7 +127,8 @@ class LoopKinematics:
         self._body = mechanism.body_index[output.body]
         self._carrying = self._velocities_that_carry(self._body)
         self._work, self._reduction = make_workspace(mechanism.flat), make_reduction_workspace(mechanism.flat)
-        self._evaluate_now, self._fill_basis, self._displace = map(QuickCall, (evaluate, fill_basis, displace))
+        self._evaluate_now, self._fill_basis = QuickCall(evaluate), QuickCall(fill_basis)
+        self._displace = QuickCall(displace)
         self._q, self._v = np.full(mechanism.position_count, np.nan), np.full(mechanism.velocity_count, np.nan)
         self._still, self._rate = np.zeros(mechanism.velocity_count), np.zeros(mechanism.position_count)
 

@@ -79,7 +79,8 @@ class StructureLinearisation:
             )
         self.structure, self.inputs = structure, inputs
         # nodes that are held along some axes are free here; the reduction to motions leaves out what is held
-        self.movable = replace(structure, rollers=None) if structure.rollers.any() else structure
+        rollers = structure.rollers
+        self.movable = replace(structure, rollers=np.zeros_like(rollers)) if rollers.any() else structure
         self._network: Network = make_network(
             self.movable, rigid_bars=rigid_bars, air_damping=air_damping, rod_mass=rod_mass, stabilisation=stabilisation
         )
