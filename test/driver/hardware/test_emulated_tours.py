@@ -38,7 +38,7 @@ def test_gears_that_rub_do_not_keep_the_output_from_its_goal_nor_let_it_wander()
         loop.run(loop.send((goal, None)).duration)
         off: list[float] = []
         loop.run(4.0, lambda: off.append(float(np.linalg.norm(loop.emulated.observe().pose[0] - goal))))
-        assert max(off) < 3e-4  # 1.5e-3 where friction was taken for motion; steps of the encoders are 1.4e-4
+        assert max(off) < 4.2e-4  # three steps of the encoders; 1.5e-3 where friction was taken for motion
 
 
 @pytest.mark.parametrize("controller", ["task", "qp"])
