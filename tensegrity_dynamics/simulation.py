@@ -34,7 +34,8 @@ class Simulation:
 
     Args:
         robot: a robot, or a bare model (then without actuators).
-        time_step: s; by default the model's: a twentieth of its shortest period.
+        time_step: s; by default a twentieth of the shortest period of the robot, for `implicit` 1 ms (or more, where
+            that is longer).
         integrator: "rk4", "rattle" (structures), "implicit" or "adaptive" (mechanisms); by default the usual one of the
             kind of robot.
         rigid_bars: structures: bars as constraints (default), or as springs.

@@ -20,6 +20,8 @@ POSITION, VELOCITY, EFFORT, IMPEDANCE = 0, 1, 2, 3
 MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT, "impedance": IMPEDANCE}
 STEPPED_MODES = ("position", "velocity", "effort")
 """What the values of a command mean."""
+IMPLICIT_STEP = 1e-3
+"""s, default step of the implicit method, whose stability does not limit it; motions that are fast beside it it damps."""
 
 
 @dataclass(frozen=True)

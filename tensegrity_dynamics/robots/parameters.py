@@ -144,8 +144,9 @@ def _binary(node: ast.BinOp, left: Value, right: Value) -> Value:
 def _why_not_added(left: Value, right: Value) -> str:
     if left.powers and right.powers:
         return "numbers that are added must have the same kind of unit, such as two lengths"
-    plain = right if left.powers else left
-    return f'a plain number ({plain.number:g}) and one with a unit are added; give it its unit, in quotes: "60 mm"'
+    plain, other = (right, left) if left.powers else (left, right)
+    example = "60 deg" if set(other.powers or ()) == {"radian"} else "60 mm"
+    return f'a plain number ({plain.number:g}) and one with a unit are added; give it its unit, in quotes: "{example}"'
 
 
 def _joined(

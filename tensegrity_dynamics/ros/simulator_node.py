@@ -31,6 +31,7 @@ from ..late_messages import LateMessages
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..simulation import Observation, Simulation, pace
+from ..simulation_interface import IMPLICIT_STEP
 from .command_decoding import mode_and_values
 from .geometry_messages import fill_carried, nanoseconds, payload_from_message, time_message, wrench_from_message
 from .imu_messages import imu_message, is_due
@@ -58,8 +59,6 @@ from .state_encoding import StateBuffer, publish_state
 
 PACE_MARGIN = 1.2
 """Pace above the desired one that an integrator must reach by itself, since the node has other work, too."""
-IMPLICIT_STEP = 1e-3
-"""s, longest step of the implicit method where it is chosen for its pace."""
 LOCKSTEP_STEP = 2e-5
 """s, explicit steps below which lock-step takes the implicit method."""
 LEAST_PACE, PACE_PERIODS = 0.95, 50

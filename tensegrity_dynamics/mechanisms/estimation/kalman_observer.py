@@ -32,6 +32,7 @@ from ...numerics.changed_record import changed
 from ...numerics.compilation import QuickCall, allocation_free
 from ...numerics.types import Array
 from ...robots.robot import Robot
+from ...simulation_interface import IMPLICIT_STEP
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.reduced_model import ReducedModel
 from ..dynamics.state_derivative import components
@@ -62,8 +63,6 @@ MAX_STIFFNESS_CHANGE = 0.05
 """The same of the stiffness of cables, in parts of it."""
 RHYTHM = 5
 """Readings in a row at another interval after which the linear system is made for that one."""
-IMPLICIT_STEP = 1e-3
-"""s, longest implicit step of the simulated copy."""
 LESS_WORK = 2.0
 """How many times as often the copy must evaluate its equations with explicit steps before it takes implicit ones."""
 

@@ -21,6 +21,7 @@ from ...robots.robot import Robot
 from ...simulation_interface import (
     EFFORT,
     IMPEDANCE,
+    IMPLICIT_STEP,
     MODES,
     POSITION,
     Energy,
@@ -172,7 +173,8 @@ class MechanismSimulator(Simulator):
         self._drives = self._make_drives()
         self._stepper = self._make_stepper()
         self.shortest_period = self._shortest_period()
-        self.time_step = min(1e-3, self.shortest_period / 20.0) if time_step is None else float(time_step)
+        usual = IMPLICIT_STEP if integrator == "implicit" else min(1e-3, self.shortest_period / 20.0)
+        self.time_step = usual if time_step is None else float(time_step)
         self.reset()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> MechanismSimulator:

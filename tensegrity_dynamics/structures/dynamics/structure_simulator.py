@@ -17,7 +17,16 @@ from ...linear_models.linear_model import LinearModel
 from ...numerics.number_array import number_array
 from ...numerics.short_repr import ShortRepr
 from ...robots.robot import Robot
-from ...simulation_interface import MODES, POSITION, STEPPED_MODES, Energy, Observation, Simulator, checked_commands
+from ...simulation_interface import (
+    IMPLICIT_STEP,
+    MODES,
+    POSITION,
+    STEPPED_MODES,
+    Energy,
+    Observation,
+    Simulator,
+    checked_commands,
+)
 from ..crossings import describe_crossings
 from ..energy import free_positions, member_tensions, stored_energy, tangent_stiffness
 from ..form_finding.equilibrium import StructureEquilibrium
@@ -530,7 +539,7 @@ class StructureSimulator(Simulator):
         for what, rate in rates:
             if rate > 0.0 and 0.5 / rate < step:
                 step, self.step_limit = 0.5 / rate, what
-        return step
+        return max(step, IMPLICIT_STEP) if self.integrator == "implicit" else step
 
     def _shortest_period(self) -> float:
         """s, from the stiffness at the start without the rigid bars' constraints (which only slow motions down)."""
