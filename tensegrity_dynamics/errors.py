@@ -42,10 +42,14 @@ class UnreachableGoalError(TensegrityError):
         nearest: the nearest reachable shape (`StructureEquilibrium`), or None where none was found.
         rest_lengths: rest lengths of that shape by tendon name [m].
         binding: names of the tendons whose limit or tension floor stops the motion.
+        cause: what stops the motion, in words; empty where only the message says so.
     """
 
-    def __init__(self, message: str, *, nearest=None, rest_lengths=None, binding: Iterable[str] = ()) -> None:
+    def __init__(
+        self, message: str, *, nearest=None, rest_lengths=None, binding: Iterable[str] = (), cause: str = ""
+    ) -> None:
         super().__init__(message)
+        self.cause = cause
         self.nearest = nearest
         self.rest_lengths = dict(rest_lengths or {})
         self.binding = tuple(binding)

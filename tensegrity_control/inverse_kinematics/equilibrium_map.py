@@ -75,6 +75,11 @@ class EquilibriumMap(ABC, Generic[E]):
         them."""
         return np.zeros(0)
 
+    def tensions_and_floors(self, equilibrium: E) -> dict[str, tuple[float, float]]:
+        """Tension and tension floor [N] of every cable by name; of routed cables of every strand."""
+        floors = self.tension_floors
+        return dict(zip(floors, zip(self.tensions(equilibrium).tolist(), floors.values(), strict=True), strict=True))
+
     def tension_dynamics(self, equilibrium: E) -> tuple[Array, Array]:
         """Contributions of actuator motions to `tensions`, both (c, a).
 

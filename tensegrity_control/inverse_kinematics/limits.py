@@ -106,5 +106,6 @@ def unreachable_goal(
         f"{', or widen these limits in the robot file' if is_of_file else ''}.",
         nearest=nearest,
         rest_lengths=rest_lengths,
+        cause=why,
         binding=tuple(dict.fromkeys(limits.names[row] for row in rows)),
     )

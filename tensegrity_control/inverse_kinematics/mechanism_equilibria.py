@@ -259,6 +259,13 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
     def tensions(self, equilibrium: PathEquilibrium) -> Array:
         return equilibrium.tensions
 
+    def tensions_and_floors(self, equilibrium: PathEquilibrium) -> dict[str, tuple[float, float]]:
+        found, floors = super().tensions_and_floors(equilibrium), self.model.tension_floors(self.robot.actuators)
+        for name, reading in equilibrium.statics.routes.items():
+            for k, pull in enumerate(reading.tensions):
+                found[f"{name}[{k}]" if len(reading.tensions) > 1 else name] = float(pull), floors.get(name, 0.0)
+        return found
+
     def efforts(self, equilibrium: PathEquilibrium) -> Array:
         velocities = [self.model.mechanism.velocities_of(name).start for name in self.joints]
         return np.asarray(equilibrium.effort[velocities])

@@ -47,6 +47,6 @@ def _from(
     try:
         return plan_path(equilibria, start, goal, options).equilibrium, ""
     except UnreachableGoalError as error:
-        return None, ", ".join(error.binding) or str(error)
+        return None, ", ".join(error.binding) or error.cause or str(error)
     except TensegrityError as error:
         return None, str(error)

@@ -65,7 +65,8 @@ def sweep_figures(plan: SweepPlan, results: Mapping[str, NDArray]) -> dict[str, 
 
 
 def _names(text: str) -> list[str]:
-    return [name for name in text.split(", ") if name] if " " not in text.replace(", ", "") else ["other"]
+    """Names of what stops a motion; a cause in words counts as one name."""
+    return [name for name in text.split(", ") if name] if " " not in text.replace(", ", "") else [text]
 
 
 def _axis_values(plan: SweepPlan, results: Mapping[str, NDArray]) -> NDArray[np.float64]:

@@ -202,10 +202,10 @@ def actuator_names(plan: SweepPlan) -> tuple[str, ...]:
 
 def _figures(equilibria: EquilibriumMap[Any], found: Any, wrench: bool) -> NDArray[np.float64]:
     """One row of `COLUMNS`."""
-    output, tensions = equilibria.robot.output, equilibria.tensions(found)
-    floors = np.array(list(equilibria.tension_floors.values()))
-    margin, least, most = (np.nan, np.nan, np.nan)
-    if tensions.size:
+    output, margin, least, most = equilibria.robot.output, np.nan, np.nan, np.nan
+    readings = np.array(list(equilibria.tensions_and_floors(found).values()))
+    if readings.size:
+        tensions, floors = readings.T
         margin, least, most = float(np.min(tensions - floors)), float(tensions.min()), float(tensions.max())
     weight = np.where(output.rows < 3, 1.0, equilibria.reach)
     jacobian = equilibria.pose_jacobian(found)[output.rows]

@@ -142,6 +142,44 @@ def test_a_sweep_finds_what_a_plain_loop_finds_and_what_stops_it() -> None:
     assert {REACHED} <= set(found["figures"][:, 0].tolist())
 
 
+CRANE = """
+kind: mechanism
+name: crane
+gravity: [0, 0, -10]
+bodies:
+  trolley: {shapes: [{kind: cube, size: [0.1], mass: 3}]}
+  drum: {shapes: [{kind: cylinder, size: [0.04, 0.1], mass: 0.4}]}
+  slide: {}
+  load: {shapes: [{kind: cube, size: [0.1], mass: 5}]}
+joints:
+  - {name: rail, kind: prismatic, parent: world, body: trolley, axis: [1, 0, 0], frame: {at: [0, 0, 2]}}
+  - {name: winch, kind: revolute, parent: trolley, body: drum, axis: [0, 1, 0]}
+  - {name: lx, kind: prismatic, parent: world, body: slide, axis: [1, 0, 0], start: [0.04]}
+  - {name: lz, kind: prismatic, parent: slide, body: load, axis: [0, 0, 1], start: [0.5]}
+routed_cables:
+  - name: rope
+    young: 1.0e+10
+    cable_radius: 0.0015
+    tension: 50
+    route: [{joint: winch, radius: 0.04, side: 1}, {body: load, at: [0, 0, 0]}]
+actuators:
+  - {drives: rail, position: [-0.02, 0.02], rate: 0.5, effort: 100}
+  - {drives: winch, position: [-20, 20], rate: 10, effort: 10, minimum_tension: 5}
+outputs: [{name: hook, body: load, controlled: [x, z]}]
+"""
+
+
+def test_tensions_of_routed_cables_are_among_the_figures_and_what_stops_a_motion_is_named() -> None:
+    plan = SweepPlan(CRANE, "crane.yaml", "", (read_axis("x=-1cm:5cm:3"), read_axis("z=-2cm:0cm:2")))
+    found = sample_chunk(plan, 0)
+    figures = dict(zip(COLUMNS, found["figures"].T, strict=True))
+    reached = figures["status"] == REACHED
+    assert reached.sum() == 4  # two columns of three: the rail ends at 2 cm
+    np.testing.assert_allclose(figures["tension_min"][reached], 50.0, rtol=1e-9)
+    np.testing.assert_allclose(figures["lowest_margin"][reached], 45.0, rtol=1e-9)
+    assert set(found["binding"][~reached]) == {"rail"}
+
+
 def test_loads_and_parameters_make_other_robots() -> None:
     loads = all_points(plan("load.middle.x=-4N:4N:3"))
     assert loads["pose"][:, 0] == pytest.approx([-4.0 / 2020.0, 0.0, 4.0 / 2020.0], rel=2e-2, abs=1e-12)
