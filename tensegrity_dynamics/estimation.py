@@ -7,7 +7,12 @@ from .estimation_interface import Estimate, Estimator
 from .robots.robot import Robot
 from .robots.robot_types import robot_type, robot_types, type_of
 
-__all__ = ["Estimate", "Estimator", "estimator_methods", "make_estimator"]
+from .simulation import Simulation
+
+__all__ = ["Estimate", "Estimator", "estimator_methods", "make_estimator", "rehearse"]
+
+REHEARSED = (0.0, 0.01, 0.02, 0.03, 0.2)
+"""s, times of rehearsed readings; before the last one some are missing."""
 
 
 def estimator_methods(robot: Robot) -> tuple[str, ...]:
@@ -41,3 +46,17 @@ def make_estimator(
         options["unknown_loads"] = False
     estimator: Estimator = estimators[method](robot, **options)
     return estimator
+
+
+def rehearse(estimator: Estimator, robot: Robot) -> None:
+    """Some estimates at rest, so that later ones find all compiled functions loaded.
+
+    A compiled function is loaded when it is first called, which may take some tenths of a second, in which no states
+    would come.
+
+    Args:
+        estimator: one that nobody uses otherwise.
+    """
+    seen = Simulation(robot).observe()
+    for time in REHEARSED:
+        estimator.update(time, seen.positions, seen.efforts)

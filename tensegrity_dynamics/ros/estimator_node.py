@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from tensegrity.msg import CarriedPayloads, StructureState, TendonState
 from tensegrity.srv import SolveForwardKinematics
 
 from ..errors import TensegrityError
-from ..estimation import Estimate, make_estimator
+from ..estimation import Estimate, make_estimator, rehearse
 from ..external_payloads import ExternalPayloads
 from ..external_wrenches import ExternalWrenches
 from ..robots.load_robot import load_robot
@@ -71,7 +72,11 @@ class EstimatorNode(RobotNode):
         )  # fmt: skip
         self._observes = method == "observer"
         self._doing = "observing" if self._observes else "estimating"
-        self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes, unknown_loads=unknown)
+        options = {"rigid_bars": rigid, "observer": self._observes, "unknown_loads": unknown}
+        self._estimator = make_estimator(robot, **options)
+        if not self._lockstep:  # there time stands still while functions are loaded
+            with suppress(TensegrityError):  # said with the first reading
+                rehearse(make_estimator(robot, **options), robot)
         with_wrenches = self.parameter(
             "known_wrenches", True, "the estimator uses external_wrench (observer) and payload as known loads; the "
             "controller must have the same value",

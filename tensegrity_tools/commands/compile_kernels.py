@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -34,10 +33,6 @@ PARTS = (
 LIVE = "qp"
 FEWER_COLLECTIONS = 200_000
 """Objects between two looks for garbage: a compiler makes millions that stay, and to look at them takes a tenth."""
-STEP = 1e-4
-"""m to a goal that is led to."""
-PERIODS, MISSED = 12, 4
-"""States on the way there, and the one after which two are lost; those after it are answered late."""
 
 
 def compile_kernels(
@@ -184,27 +179,8 @@ def _lead(controller: str, robot: Any, estimator: Any = None) -> None:
     Args:
         estimator: that tells the controller the state; None: the simulation does.
     """
-    import numpy as np
-
-    from tensegrity_control import RobotState, make_controller
-    from tensegrity_dynamics import Simulation
+    from tensegrity_control import make_controller
+    from tensegrity_control.rehearsal import rehearse
 
     with contextlib.suppress(TensegrityError):  # not for this robot
-        control: Any = make_controller(controller, robot)
-        period = getattr(control, "period", None) or control.default_period
-        simulation = Simulation(robot)
-        for k in range(PERIODS):
-            seen = simulation.observe()
-            estimate = estimator and estimator.update(simulation.time, seen.positions, seen.efforts)
-            state = RobotState.of(simulation, estimate)
-            state = replace(state, age=period if k >= MISSED else 0.0)
-            if k == 0:
-                control.reset(0.0, state)
-                for axis in np.eye(3) if seen.pose is not None else ():
-                    with contextlib.suppress(TensegrityError):  # out of reach, or an axis that it does not control
-                        control.set_goal(0.0, seen.pose[0] + STEP * axis)
-            command = control.command(simulation.time, state)
-            simulation.command(command.mode, command.set_points(), period=period)
-            simulation.advance(duration=period if k != MISSED else 3.0 * period)
-            if k == PERIODS // 2:
-                control.stop(simulation.time)
+        rehearse(make_controller(controller, robot), robot, estimator, followed=True)
