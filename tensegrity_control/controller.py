@@ -162,8 +162,8 @@ STIFFNESS_SETTINGS = {
     ),
     **{
         f"stiffness_{axis}": Setting(
-            f"{axis} component of the direction of `stiffness` (world axes, any length, not all zero)",
-            low=-1e9, high=1e9,
+            f"{axis} component of the direction of `stiffness` (world axes, any length, not all zero); 0: direction "
+            f"perpendicular to {axis}", low=-1e9, high=1e9,
         )
         for axis in "xyz"
     },
