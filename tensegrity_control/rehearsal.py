@@ -7,6 +7,7 @@ second. If a node did this while it plans its first motion, no commands would co
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,22 @@ STEP = 1e-4
 """m, displacement of the goals."""
 PERIODS, LATE = 12, 4
 """Number of commands, and the first of them that answers a late state."""
+
+_rehearsed: set[tuple[str, str]] = set()  # controllers and robots in this process
+
+
+def rehearse_once(control: Callable[[], Any], name: str, robot: Robot) -> None:
+    """`rehearse` with a controller that `control` makes, unless this process has done it; refusals are passed over.
+
+    Args:
+        control: makes a controller that does not control a robot.
+        name: of the controller.
+        robot: its robot.
+    """
+    if (name, robot.name) not in _rehearsed:
+        _rehearsed.add((name, robot.name))
+        with contextlib.suppress(TensegrityError):  # reported where the controller takes over
+            rehearse(control(), robot)
 
 
 def rehearse(control: Any, robot: Robot, estimator: Any = None, *, followed: bool = False) -> None:

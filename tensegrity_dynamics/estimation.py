@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+
 from .errors import TensegrityError
 from .estimation_interface import Estimate, Estimator
 from .robots.robot import Robot
 from .robots.robot_types import robot_type, robot_types, type_of
-
 from .simulation import Simulation
 
-__all__ = ["Estimate", "Estimator", "estimator_methods", "make_estimator", "rehearse"]
+__all__ = ["Estimate", "Estimator", "estimator_methods", "make_estimator", "rehearse_once"]
 
 REHEARSED = (0.0, 0.01, 0.02, 0.03, 0.2)
 """s, times of rehearsed readings; before the last one some are missing."""
+_rehearsed: set[tuple[str, str]] = set()  # estimators and robots in this process
 
 
 def estimator_methods(robot: Robot) -> tuple[str, ...]:
@@ -48,15 +51,20 @@ def make_estimator(
     return estimator
 
 
-def rehearse(estimator: Estimator, robot: Robot) -> None:
-    """Some estimates at rest, so that later ones find all compiled functions loaded.
+def rehearse_once(estimator: Callable[[], Estimator], method: str, robot: Robot) -> None:
+    """Some estimates at rest, unless this process has made them, so that later ones find all compiled functions loaded.
 
     A compiled function is loaded when it is first called, which may take some tenths of a second, in which no states
-    would come.
+    would come. Refusals are passed over; they are reported with the first reading.
 
     Args:
-        estimator: one that nobody uses otherwise.
+        estimator: makes one that nobody uses otherwise.
+        method: its name, see `estimator_methods`.
     """
-    seen = Simulation(robot).observe()
-    for time in REHEARSED:
-        estimator.update(time, seen.positions, seen.efforts)
+    if (method, robot.name) in _rehearsed:
+        return
+    _rehearsed.add((method, robot.name))
+    with suppress(TensegrityError):
+        made, seen = estimator(), Simulation(robot).observe()
+        for time in REHEARSED:
+            made.update(time, seen.positions, seen.efforts)

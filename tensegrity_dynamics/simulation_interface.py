@@ -21,7 +21,7 @@ MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT, "impedanc
 STEPPED_MODES = ("position", "velocity", "effort")
 """What the values of a command mean."""
 IMPLICIT_STEP = 1e-3
-"""s, default step of the implicit method, whose stability does not limit it; motions that are fast beside it it damps."""
+"""s, default step of the implicit method. Stability does not limit it; it damps motions that are fast beside it."""
 
 
 @dataclass(frozen=True)

@@ -144,9 +144,9 @@ def tension_margin(
     p'' (T + d)^2 / 2 if it acts at a time that differs by d from the one it was computed for. Tendons feel this before
     the masses follow: a increases by |dT/dp p''| (T + d)^2 / 2.
 
-    Without further commands a set point brakes, which begins and ends suddenly, b = 4 |dT/dp''| p' / (2 lead). Servos do
-    not move evenly in slow motions (`SERVO_STEP`), b = 0.4 |dT/dp| p' T; the larger b counts. With a duration f times as
-    long the effect is a / f^2 + b / f.
+    Without further commands a set point brakes, which begins and ends suddenly, b = 4 |dT/dp''| p' / (2 lead). Servos
+    do not move evenly in slow motions (`SERVO_STEP`), b = 0.4 |dT/dp| p' T; the larger b counts. With a duration f
+    times as long the effect is a / f^2 + b / f.
 
     Args:
         period: T [s] between two commands; 0 if actuators follow the law between them, too.

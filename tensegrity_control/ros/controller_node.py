@@ -72,7 +72,7 @@ from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..external_loads import ExternalLoads
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..registry import make_quickly
-from ..rehearsal import rehearse
+from ..rehearsal import rehearse_once
 from ..resting_error import ORIENTATION_TOLERANCE, POSITION_TOLERANCE, RestingError
 from ..tension_floor import TensionFloor
 from .actuator_motion_server import ActuatorMotionServer
@@ -167,8 +167,8 @@ class ControllerNode(RobotNode):
         self.controller = self._settings.make(self._settings.name)
         self.controller.plans_beside = self._plans_beside
         if not lockstep:  # there time stands still while functions are loaded
-            with suppress(TensegrityError):  # said where the controller takes over
-                rehearse(self._settings.make(self._settings.name), self._robot)
+            name = self._settings.name
+            rehearse_once(lambda: self._settings.make(name), name, self._robot)
         self._failed: str | None = None
         self.on_change(self._parameter_changed)
         self._reader = StateReader(self._robot)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from tensegrity.msg import CarriedPayloads, StructureState, TendonState
 from tensegrity.srv import SolveForwardKinematics
 
 from ..errors import TensegrityError
-from ..estimation import Estimate, make_estimator, rehearse
+from ..estimation import Estimate, make_estimator, rehearse_once
 from ..external_payloads import ExternalPayloads
 from ..external_wrenches import ExternalWrenches
 from ..robots.load_robot import load_robot
@@ -75,8 +74,7 @@ class EstimatorNode(RobotNode):
         options = {"rigid_bars": rigid, "observer": self._observes, "unknown_loads": unknown}
         self._estimator = make_estimator(robot, **options)
         if not self._lockstep:  # there time stands still while functions are loaded
-            with suppress(TensegrityError):  # said with the first reading
-                rehearse(make_estimator(robot, **options), robot)
+            rehearse_once(lambda: make_estimator(robot, **options), method, robot)
         with_wrenches = self.parameter(
             "known_wrenches", True, "the estimator uses external_wrench (observer) and payload as known loads; the "
             "controller must have the same value",

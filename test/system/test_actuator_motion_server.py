@@ -165,7 +165,7 @@ def test_an_actuator_that_does_not_arrive_is_named(cell: Cell) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "names", "words"),
-    [([(1.0, [0.1])], ["x"], "actuator"), ([(1.0, [0.1, 0.2])], ["side_1"], "2 positions for 1 names"),
+    [([(1.0, [0.1])], ["x"], "actuator"), ([(1.0, [0.1, 0.2])], ["side_1"], "2 positions for 1 joint_names"),
      ([], ["side_1"], "0 waypoints"), ([(1.0, [99.0])], ["side_1"], "limits")],
 )  # fmt: skip
 def test_what_is_no_trajectory_is_refused_and_nothing_moves(cell: Cell, rows: Any, names: Any, words: str) -> None:
