@@ -20,6 +20,8 @@ POSITION, VELOCITY, EFFORT, IMPEDANCE = 0, 1, 2, 3
 MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT, "impedance": IMPEDANCE}
 STEPPED_MODES = ("position", "velocity", "effort")
 """What the values of a command mean."""
+SHORT_STEP = 2e-5
+"""s, explicit steps below which lock-step takes the implicit method, and `tensegrity simulate` names it."""
 IMPLICIT_STEP = 1e-3
 """s, default step of the implicit method. Stability does not limit it; it damps motions that are fast beside it."""
 

@@ -264,8 +264,8 @@ class Continuation:
         lost = np.abs(moved.tensions[self.members] - predicted).max() / self.guard.tension_scale
         if lost <= SETTINGS.tolerance_tension or self.members.size <= self.goal.output.rows.size:
             return moved
-        there, posture = self.slopes(moved), replace(self.unmoved(moved), tensions=predicted)
-        posture = replace(posture, tension_scale=self.guard.tension_scale)
+        there = self.slopes(moved)
+        posture = replace(self.posture, tensions=predicted, lengths=moved.rest_lengths[self.members])
         change = self.solve(moved, there, np.zeros(self.goal.output.rows.size), limits, None, posture).change
         restored, _ = self.attempt(moved, there, change)
         return moved if restored is None else restored

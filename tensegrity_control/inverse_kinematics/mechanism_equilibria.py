@@ -170,12 +170,8 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
     def tensions_of(self, equilibrium: PathEquilibrium, names: Sequence[str]) -> list[float]:
         """N of cables with blocks, and of the strands of routed cables, named `rope`, or `rope[1]` if there are
         several."""
-        cables = self.model.mechanism.cables
-        found = {cable.name: float(pull) for cable, pull in zip(cables, equilibrium.tensions, strict=True)}
-        for name, reading in equilibrium.statics.routes.items():
-            several = len(reading.tensions) > 1
-            found |= {f"{name}[{k}]" if several else name: pull for k, pull in enumerate(reading.tensions)}
-        return [found[name] for name in names]
+        found = self.tensions_and_floors(equilibrium)
+        return [found[name][0] for name in names]
 
     def strand_tensions(self, equilibrium: PathEquilibrium) -> Array:
         """(s,) N of the strands of routed cables whose actuators have a `minimum_tension`."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import TensegrityError
 from ..numerics.rotations import rotation_vector
-from ..robots.formatting import millimetres
+from ..robots.formatting import in_degrees, millimetres
 from ..robots.report import Report, Section
 from ..robots.robot import Robot
 from .kinematics.mode_search import ModeSearch, search_assembly_modes, search_working_modes
@@ -75,7 +75,7 @@ def mode_report(
     poses, distances, words, search = _assembly(kinematics, q, legs, starts, seed)
     heads = ("mode", "output at", "turned by (rotation vector)", "type 2")
     rows = [
-        (str(k), millimetres(position), _degrees(turn), f"{distance:.3g}")
+        (str(k), millimetres(position), in_degrees(rotation_vector(turn)), f"{distance:.3g}")
         for k, ((turn, position), distance) in enumerate(zip(poses, distances, strict=True), 1)
     ]  # fmt: skip
     rows[0] = (rows[0][0] + " here", *rows[0][1:])
@@ -150,8 +150,3 @@ def singularity_rows(robot: Robot) -> list[tuple[str, str]]:
     if any(axis.startswith("r") for axis in robot.outputs[0].controlled):
         words += f" (turning measured at {kinematics.length:.3g} m)"
     return [("distance to singularities", words)]
-
-
-def _degrees(turn: NDArray) -> str:
-    """A rotation (3, 3) as its rotation vector in degrees, without a minus before zero."""
-    return ", ".join(f"{round(x, 3) + 0.0:.3f}" for x in np.degrees(rotation_vector(turn))) + " deg"

@@ -17,10 +17,13 @@ def millimetres(lengths: ArrayLike, digits: int = 2) -> str:
 
 def turned(quaternion: ArrayLike) -> str:
     """A rotation (4,) wxyz as its rotation vector in degrees."""
-    degrees = np.degrees(rotation_vector(matrix_from_quaternion(quaternion)))
-    if np.max(np.abs(degrees)) < 5e-4:
-        return "not turned"
-    return "turned " + ", ".join(f"{round(x, 3) + 0.0:.3f}" for x in degrees) + " deg"
+    turn = rotation_vector(matrix_from_quaternion(quaternion))
+    return "not turned" if np.max(np.abs(np.degrees(turn))) < 5e-4 else f"turned {in_degrees(turn)}"
+
+
+def in_degrees(angles: ArrayLike) -> str:
+    """Angles [rad] as "1.000, 2.000 deg", without a minus before zero."""
+    return ", ".join(f"{round(x, 3) + 0.0:.3f}" for x in np.degrees(angles)) + " deg"
 
 
 def span(values: ArrayLike, unit: str) -> str:

@@ -31,7 +31,7 @@ from ..late_messages import LateMessages
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..simulation import Observation, Simulation, pace
-from ..simulation_interface import IMPLICIT_STEP
+from ..simulation_interface import IMPLICIT_STEP, SHORT_STEP
 from .command_decoding import mode_and_values
 from .geometry_messages import fill_carried, nanoseconds, payload_from_message, time_message, wrench_from_message
 from .imu_messages import imu_message, is_due
@@ -59,8 +59,6 @@ from .state_encoding import StateBuffer, publish_state
 
 PACE_MARGIN = 1.2
 """Pace above the desired one that an integrator must reach by itself, since the node has other work, too."""
-LOCKSTEP_STEP = 2e-5
-"""s, explicit steps below which lock-step takes the implicit method."""
 LEAST_PACE, PACE_PERIODS = 0.95, 50
 """Part of the desired pace below which the simulator says so, and the periods that it is judged over."""
 
@@ -213,7 +211,7 @@ class SimulatorNode(RobotNode):
         """
         explicit, limit = self._simulation, PACE_MARGIN * self._factor
         if self._lockstep:
-            if explicit.time_step >= LOCKSTEP_STEP or explicit.integrator == "implicit":
+            if explicit.time_step >= SHORT_STEP or explicit.integrator == "implicit":
                 return
             reached, why = 0.0, f"{explicit.integrator} takes steps of {1e6 * explicit.time_step:.3g} us"
         else:

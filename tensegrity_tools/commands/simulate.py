@@ -18,13 +18,12 @@ from tensegrity_dynamics.robots.formatting import millimetres, span, turned
 from tensegrity_dynamics.robots.quantities import read_quantity, read_vector, split_item
 from tensegrity_dynamics.robots.report import Report, Section
 from tensegrity_dynamics.robots.robot_types import type_of
+from tensegrity_dynamics.simulation_interface import SHORT_STEP
 
 from ..output import console, panels, print_json, print_report, progress, save_picture
 from .arguments import JsonOption, RobotArgument, check_folder, check_picture
 from .motion_table import write_table
 
-SHORT_STEP = 20e-6
-"""s, explicit steps below which the implicit integrator is named; the simulator takes it by itself in lock-step."""
 MOST_STEPS = 1e10  # of one run
 SAMPLES = 400
 COLOURS = {"tendon": "C0", "spring": "C1", "cable": "C2"}

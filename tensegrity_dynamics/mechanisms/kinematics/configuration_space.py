@@ -39,6 +39,15 @@ def normalise_quaternions(flat, q):
                 q[a + k] /= norm
 
 
+@allocation_free
+def displace(flat, q, step, rate, result):
+    """`displaced`, compiled: fill result (nq,); rate (nq,) is overwritten."""
+    configuration_rate(flat, q, step, rate)
+    for k in range(q.shape[0]):
+        result[k] = q[k] + rate[k]
+    normalise_quaternions(flat, result)
+
+
 def displaced(mechanism: Mechanism, q: NDArray, step: NDArray) -> NDArray[np.float64]:
     """Position after a small step (nv,) along the velocity coordinates; quaternions stay of length one."""
     result = np.array(q)

@@ -26,7 +26,7 @@ from ..body_frame import BodyFrame
 from ..mechanism import Mechanism, check_state
 from ..workspace import make_workspace
 from .body_kinematics import body_kinematics
-from .configuration_space import configuration_rate, normalise_quaternions
+from .configuration_space import displace
 from .loop_equations import loop_equations
 from .loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
 
@@ -38,15 +38,6 @@ def evaluate(flat, q, v, work):
     """Bodies and loops at a state, for `LoopKinematics`."""
     body_kinematics(flat, q, v, work)
     loop_equations(flat, work)
-
-
-@allocation_free
-def displace(flat, q, step, rate, result):
-    """Fill result (nq,) with q after a small step (nv,) along the velocities; rate (nq,) is overwritten."""
-    configuration_rate(flat, q, step, rate)
-    for k in range(q.shape[0]):
-        result[k] = q[k] + rate[k]
-    normalise_quaternions(flat, result)
 
 
 @allocation_free
