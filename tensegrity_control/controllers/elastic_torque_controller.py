@@ -21,7 +21,7 @@ from ..controller import Command, RobotState
 from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
-from ..motion_planning.impedance_gains import impedance_gains
+from ..motion_planning.impedance_gains import gains_for_motion
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker, TrackingPlan
 from ..paths.timed_path import Passed, tension_margin
 from ..trajectories.time_scaling import Progress, profile_named
@@ -149,10 +149,11 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         return self._prepared(tracker, planning)
 
     def _prepared(self, tracker: LinearFeedbackTracker, model: ReducedModel | None = None) -> LinearFeedbackTracker:
-        """The tracker with gains of the actuators' loops at the end of the plan, if the actuators close loops."""
+        """The tracker with gains of the actuators' loops for both ends of the plan, if the actuators close loops."""
         if self.output_mode == "impedance":
             plan = tracker.plan
-            tracker.prepare(impedance_gains(model or self.model, plan.positions[-1], plan.rest_inputs[-1]))
+            first, last = ((plan.positions[k], plan.rest_inputs[k]) for k in (0, -1))
+            tracker.prepare(gains_for_motion(model or self.model, first, last))
         return tracker
 
     def _make_command(

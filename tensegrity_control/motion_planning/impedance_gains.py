@@ -11,14 +11,22 @@ m), with that factor c for which the slowest vibration of the whole robot decays
 all actuators is stable with up to `DELAY_MARGIN` periods h of additional delay. If there is no such factor, the
 stiffness is reduced. The resulting gains hold the configuration without external feedback; if there are none, an error
 is raised.
+
+Weight and prestress may take most of the stiffness that cables give to a configuration. Where they do, a compliance in
+series with the cables takes much more of the rest than of the cables themselves, and the configuration gives way at
+small disturbances. Therefore the softest motion must keep at least `KEPT` of the stiffness per inertia that it has with
+locked pulleys. If it does not, the pulleys are made stiffer, up to `MOST_STIFFENED` times, and then the margin of delay
+is reduced. If nothing suffices, the gains that keep most are used.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import null_space
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
@@ -40,6 +48,14 @@ RATE_SHARE = 0.05
 DELAY_MARGIN = 2
 """Largest delay of torques in periods of the inner loop."""
 DAMPING_FACTORS = np.geomspace(0.25, 16.0, 13)
+KEPT = 0.5
+"""Smallest fraction of the stiffness with locked pulleys that remains, per inertia, of the softest motion."""
+MOST_STIFFENED = 4.0
+"""Largest multiple of `CABLE_SHARE`."""
+SACRIFICED = 0.5
+"""Fraction of the largest possible `kept` for which no margin of delay is given up."""
+IDLE = 1e-9
+"""Stiffness per inertia, as a fraction of the largest, below which nothing drives a motion back."""
 LOWERED = 0.8  # factor of the square root of the stiffness per trial, until the loop is stable
 MOST_LOWERED = 20  # trials
 
@@ -54,6 +70,7 @@ class ImpedanceGains:
         delay: tolerated delay of torques in periods of the inner loop.
         period: s of the inner loop.
         decay: 1/s, of the slowest vibration of the robot with these gains.
+        kept: stiffness per inertia of the softest motion, as a fraction of that with locked actuators.
     """
 
     stiffness: Array
@@ -61,6 +78,7 @@ class ImpedanceGains:
     delay: int
     period: float
     decay: float
+    kept: float = 1.0
 
 
 def impedance_gains(model: ReducedModel, q: Array, effort: Array, *, period: float = INNER_PERIOD) -> ImpedanceGains:
@@ -78,28 +96,142 @@ def impedance_gains(model: ReducedModel, q: Array, effort: Array, *, period: flo
     """
     if not (np.isfinite(period) and period > 0.0):
         raise TensegrityError(f"the inner period is {period} s; give a time above zero.")
+    return _designed(_loops_at(model, q, effort, period))
+
+
+def gains_for_motion(
+    model: ReducedModel, start: tuple[Array, Array], end: tuple[Array, Array], *, period: float = INNER_PERIOD
+) -> ImpedanceGains:
+    """Gains for both ends of a motion: those for its end, unless those for its start keep more at their worse end.
+
+    Args:
+        start, end: equilibrium configuration (nq,) and effort (a,) there. model, period: see `impedance_gains`.
+
+    Raises: see `impedance_gains`.
+    """
+    last = _loops_at(model, *end, period)
+    gains = _designed(last)
+    if np.array_equal(start[0], end[0]):
+        return gains
+    first = _loops_at(model, *start, period)
+    if first.kept(gains.stiffness) >= KEPT:
+        return gains
+    with suppress(InfeasibleControlError):
+        others = _designed(first)
+        worse = min(first.kept(others.stiffness), last.kept(others.stiffness))
+        if worse > min(first.kept(gains.stiffness), gains.kept):
+            return others
+    return gains
+
+
+def _loops_at(model: ReducedModel, q: Array, effort: Array, period: float) -> _Loops:
     rows, inertia = driven_rows(model, q)
     dynamics, push, _ = model.linearised(q, np.zeros(model.index.size), effort)
     dynamics = model.steadied(q, dynamics, push, RATE_SHARE / period)
     cables = cable_stiffness(model, q)
     share = np.where(cables > 0.0, CABLE_SHARE * cables, inertia * (RATE_SHARE / period) ** 2)
-    ahead, moved = discretized(dynamics, push, period)
-    scale = 1.0
-    for _ in range(MOST_LOWERED):
-        stiffness = scale**2 * share
-        critical = np.sqrt((stiffness + cables) * inertia)
-        tried = DAMPING_FACTORS[:, None] * critical
-        decays = _decays(dynamics, push, rows, stiffness, tried)
+    return _Loops(dynamics, push, rows, inertia, cables, share, _locked_rate(dynamics, rows, model.mass(q)), period)
+
+
+def _designed(loops: _Loops) -> ImpedanceGains:
+    """See `impedance_gains`."""
+    found: list[ImpedanceGains] = []
+    for delay in range(DELAY_MARGIN, -1, -1):
+        found += loops.stable_gains(delay)
+        if found and found[-1].kept >= KEPT:
+            return found[-1]
+    if not found:
+        raise InfeasibleControlError(
+            f"no impedance gains of the actuators hold this configuration with control loops of {loops.period:g} s and a "
+            f"delay of {DELAY_MARGIN} periods; shorten the period of these loops."
+        )
+    enough = SACRIFICED * max(each.kept for each in found)
+    return next(each for each in found if each.kept >= enough)
+
+
+@dataclass(frozen=True, eq=False)
+class _Loops:
+    """Loops of the actuators at a configuration.
+
+    Attributes:
+        dynamics, push, rows: linearised robot, see `closed_loop`.
+        inertia, cables: (a,) inertia at each actuator, and stiffness of the cables that it winds.
+        share: (a,) usual stiffness of the loops.
+        locked: 1/s^2, see `_locked_rate`.
+        period: s.
+    """
+
+    dynamics: Array
+    push: Array
+    rows: Array
+    inertia: Array
+    cables: Array
+    share: Array
+    locked: float
+    period: float
+
+    def stable_gains(self, delay: int) -> list[ImpedanceGains]:
+        """Gains that are stable with up to `delay` periods of delay, the stiffest last; empty if there are none.
+
+        From the usual stiffness it increases until the softest motion keeps `KEPT`. With the whole margin of delay it
+        decreases, if necessary, until the loops are stable.
+        """
+        lowest = MOST_LOWERED if delay == DELAY_MARGIN else 1
+        scales = LOWERED ** np.arange(lowest)
+        first = next(((scale, made) for scale in scales if (made := self._best_damping(scale, delay))), None)
+        if first is None:
+            return []
+        scale, found = first[0], [first[1]]
+        while scale >= 1.0 and found[-1].kept < KEPT and scale**2 < MOST_STIFFENED:
+            scale /= LOWERED
+            stiffer = self._best_damping(scale, delay)
+            if stiffer is None:
+                break
+            found.append(stiffer)
+        return found
+
+    def _best_damping(self, scale: float, delay: int) -> ImpedanceGains | None:
+        """Gains with scale^2 times the usual stiffness, and the damping with the fastest decay; None if unstable."""
+        ahead, moved = discretized(self.dynamics, self.push, self.period)
+        stiffness = scale**2 * self.share
+        tried = DAMPING_FACTORS[:, None] * np.sqrt((stiffness + self.cables) * self.inertia)
+        decays = _decays(self.dynamics, self.push, self.rows, stiffness, tried)
         for k in np.argsort(-decays, kind="stable"):  # the first one with a stable sampled loop is the best
             if not decays[k] > 0.0:
                 break
-            if _sampled_radius(ahead, moved, rows, stiffness, tried[k], DELAY_MARGIN) < 1.0:
-                return ImpedanceGains(stiffness, tried[k], DELAY_MARGIN, period, float(decays[k]))
-        scale *= LOWERED
-    raise InfeasibleControlError(
-        f"no impedance gains of the actuators hold this configuration with control loops of {period:g} s and a delay "
-        f"of {DELAY_MARGIN} periods; shorten the period of these loops."
-    )
+            if _sampled_radius(ahead, moved, self.rows, stiffness, tried[k], delay) < 1.0:
+                kept = self.kept(stiffness)
+                return ImpedanceGains(stiffness, tried[k], delay, self.period, float(decays[k]), kept)
+        return None
+
+    def kept(self, stiffness: Array) -> float:
+        """See `ImpedanceGains`."""
+        if not 0.0 < self.locked < np.inf:
+            return 1.0
+        count = self.rows.shape[1]
+        rates = -self.dynamics[count:, :count] + self.push[count:] @ (stiffness[:, None] * self.rows)
+        return _softest(rates) / self.locked
+
+
+def _locked_rate(dynamics: Array, rows: Array, mass: Array) -> float:
+    """1/s^2, stiffness per inertia of the softest motion with locked actuators; infinite if they leave no motion.
+
+    Args:
+        dynamics: (2n, 2n). rows: (a, n), see `driven_rows`. mass: (n, n).
+    """
+    count = rows.shape[1]
+    motions = null_space(rows)
+    if not motions.shape[1]:
+        return np.inf
+    stiffness = -motions.T @ mass @ dynamics[count:, :count] @ motions
+    return _softest(np.linalg.solve(motions.T @ mass @ motions, stiffness))
+
+
+def _softest(rates: Array) -> float:
+    """Smallest eigenvalue of stiffness per inertia (n, n); motions that nothing drives back do not count."""
+    values = np.linalg.eigvals(rates).real
+    counted = values[np.abs(values) > IDLE * np.max(np.abs(values), initial=0.0)]
+    return float(np.min(counted, initial=np.inf))
 
 
 def driven_rows(model: ReducedModel, q: Array) -> tuple[Array, Array]:
