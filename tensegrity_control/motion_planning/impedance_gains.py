@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,7 @@ KEPT = 0.5
 """Smallest fraction of the stiffness with locked pulleys that remains, per inertia, of the softest motion."""
 MOST_STIFFENED = 4.0
 """Largest multiple of `CABLE_SHARE`."""
+STIFFENED = 4  # trials from `CABLE_SHARE` to there
 SACRIFICED = 0.5
 """Fraction of the largest possible `kept` for which no margin of delay is given up."""
 IDLE = 1e-9
@@ -142,8 +144,8 @@ def _designed(loops: _Loops) -> ImpedanceGains:
             return found[-1]
     if not found:
         raise InfeasibleControlError(
-            f"no impedance gains of the actuators hold this configuration with control loops of {loops.period:g} s and a "
-            f"delay of {DELAY_MARGIN} periods; shorten the period of these loops."
+            "no impedance gains of the actuators hold this configuration with control loops of "
+            f"{loops.period:g} s and a delay of {DELAY_MARGIN} periods; shorten the period of these loops."
         )
     enough = SACRIFICED * max(each.kept for each in found)
     return next(each for each in found if each.kept >= enough)
@@ -173,21 +175,18 @@ class _Loops:
     def stable_gains(self, delay: int) -> list[ImpedanceGains]:
         """Gains that are stable with up to `delay` periods of delay, the stiffest last; empty if there are none.
 
-        From the usual stiffness it increases until the softest motion keeps `KEPT`. With the whole margin of delay it
-        decreases, if necessary, until the loops are stable.
+        From the usual stiffness it increases until the loops are stable and the softest motion keeps `KEPT`. With the
+        whole margin of delay it decreases if no larger one is stable.
         """
-        lowest = MOST_LOWERED if delay == DELAY_MARGIN else 1
-        scales = LOWERED ** np.arange(lowest)
-        first = next(((scale, made) for scale in scales if (made := self._best_damping(scale, delay))), None)
-        if first is None:
-            return []
-        scale, found = first[0], [first[1]]
-        while scale >= 1.0 and found[-1].kept < KEPT and scale**2 < MOST_STIFFENED:
-            scale /= LOWERED
+        found: list[ImpedanceGains] = []
+        for scale in np.sqrt(np.geomspace(1.0, MOST_STIFFENED, STIFFENED)):
             stiffer = self._best_damping(scale, delay)
-            if stiffer is None:
+            found += [stiffer] if stiffer else []
+            if found and (stiffer is None or stiffer.kept >= KEPT):
                 break
-            found.append(stiffer)
+        if not found and delay == DELAY_MARGIN:
+            lower = filter(None, (self._best_damping(LOWERED**k, delay) for k in range(1, MOST_LOWERED)))
+            found += islice(lower, 1)
         return found
 
     def _best_damping(self, scale: float, delay: int) -> ImpedanceGains | None:
