@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -48,7 +48,7 @@ def sweep(
     from tensegrity_dynamics.robots.yaml_source import read_text
 
     from ..sweeps.axes import read_axis
-    from ..sweeps.report import write_report, write_table
+    from ..sweeps.report import summary, write_report, write_table
     from ..sweeps.run import run_here, run_on_cluster
     from ..sweeps.samples import SweepPlan
     from ..sweeps.store import SweepFolder
@@ -98,17 +98,11 @@ def sweep(
     if as_json:
         print_json({"robot": loaded.name, "folder": str(folder), **figures})
         return
-    rows: list[tuple[Any, ...]] = [
-        (name.replace("_", " "), str(figures[name])) for name in ("points", "reached", "out_of_reach")
-    ]
-    rows += [
-        (name, f"{each['least']:.4g} to {each['largest']:.4g}, median {each['median']:.4g}")
-        for name, each in figures.items()
-        if isinstance(each, dict) and "least" in each
-    ]
-    if figures["binding"]:
-        rows.append(("stopped by", ", ".join(f"{name} ({n})" for name, n in figures["binding"].items())))
     print_table(
-        table(f"{loaded.name}: {len(missing)} of {total} pieces in {time.monotonic() - begun:.1f} s", ("", ""), rows)
+        table(
+            f"{loaded.name}: {len(missing)} of {total} pieces in {time.monotonic() - begun:.1f} s",
+            ("", ""),
+            summary(figures),
+        )
     )
     console.print(f"\n{folder}/report.html, {folder}/points.csv", markup=False, highlight=False)

@@ -89,6 +89,27 @@ def write_table(plan: SweepPlan, results: Mapping[str, NDArray], actuators: tupl
     save_file(path, text.getvalue())
 
 
+def summary(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    """Rows of the summary of a sweep: names with units, and values with the point of the least one.
+
+    Args:
+        figures: see `sweep_figures`.
+    """
+    stops = ", ".join(f"{key} ({n})" for key, n in figures["binding"].items())
+    rows = [
+        ("points", str(figures["points"])), ("reached", str(figures["reached"])),
+        ("out of reach", str(figures["out_of_reach"])), ("no robot or no equilibrium", str(figures["no_robot"])),
+    ]  # fmt: skip
+    rows += [("what stops the motion there", stops)] if stops else []
+    for column in COLUMNS[1:]:
+        if column in figures:
+            each = figures[column]
+            where = ", ".join(f"{key} {value:.4g}" for key, value in each["least_at"].items())
+            value = f"{each['least']:.4g} (at {where}) to {each['largest']:.4g}, median {each['median']:.4g}"
+            rows.append((WORDS[column], value))
+    return rows
+
+
 def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, folder: Path) -> dict[str, Any]:
     """The page `report.html` with its pictures inside; gives the figures.
 
@@ -102,22 +123,7 @@ def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, fol
         if column == "status" or np.isfinite(results["figures"][:, COLUMNS.index(column)]).any()
     ]
     rows = [(axis.label, f"{axis.low:.5g} to {axis.high:.5g}", str(axis.count)) for axis in plan.axes]
-    stops = ", ".join(f"{key} ({n})" for key, n in figures["binding"].items())
-    facts = [
-        ("points", str(figures["points"])), ("reached", str(figures["reached"])),
-        ("out of reach", str(figures["out_of_reach"])), ("no robot or no equilibrium", str(figures["no_robot"])),
-        ("what stops the motion there", stops or "nothing"),
-    ]  # fmt: skip
-    for column in COLUMNS[1:]:
-        if column in figures:
-            each = figures[column]
-            where = ", ".join(f"{key} {value:.4g}" for key, value in each["least_at"].items())
-            facts.append(
-                (
-                    WORDS[column],
-                    f"{each['least']:.4g} (at {where}) to {each['largest']:.4g}, median {each['median']:.4g}",
-                )
-            )
+    facts = summary(figures)
     kind = f"{plan.random} random poses, seed {plan.seed}" if plan.random else "grid"
     body = [
         f"<h1>{html.escape(name)}: sweep</h1><p>{kind}; lengths in m, angles in rad, from the pose at rest.</p>",
