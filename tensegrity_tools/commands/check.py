@@ -82,8 +82,13 @@ def _controllers(robot: Robot) -> Report:
     from tensegrity_control.registry import refusals, taken_words
     from tensegrity_dynamics.robots.report import Report, Section
 
+    from ..runtime.node_graph import slower_than_real_time
+
     refused = refusals(robot)
-    rows = [(name, why or "takes it") for name, why in refused.items()]
+    rows = []
+    for name, why in refused.items():
+        slow = "" if why else slower_than_real_time(robot, name)
+        rows.append((name, why or (f"takes it, but not in real time: {slow}" if slow else "takes it")))
     table = Section(f"Controllers for {robot.name}, at rest", ("controller", "what it says"), rows)
     return Report({"controllers": refused}, [table, taken_words(robot, refused)])
 

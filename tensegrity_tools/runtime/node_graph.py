@@ -303,6 +303,19 @@ def choose(robot: Robot, controller: str = "", state: str = "", period: float = 
     return Choice(name, kind, *chosen.period_for(robot))
 
 
+def slower_than_real_time(robot: Robot, controller: str) -> str:
+    """Why a controller does not run in real time with a simulated robot; "" if it does."""
+    choice = choose(robot, controller, "", 0.0)
+    return _too_fast(choice) if choice.period < KEPT_PERIOD else ""
+
+
+def _too_fast(choice: Choice) -> str:
+    return (
+        f"{choice}; in real time these nodes sustain {1e3 * KEPT_PERIOD:g} ms. Take --lockstep, --real-time-factor "
+        f"{choice.period / KEPT_PERIOD:g} or another controller (joint_position); --control-period overrides this."
+    )
+
+
 def simulation_graph(
     robot: str,
     *,
@@ -334,10 +347,7 @@ def simulation_graph(
     """
     choice = choose(load_robot(robot), controller, state, control_period)
     if not (lockstep or control_period) and choice.period < KEPT_PERIOD * real_time_factor:
-        raise TensegrityError(
-            f"{choice}; in real time these nodes sustain {1e3 * KEPT_PERIOD:g} ms. Take --lockstep, --real-time-factor "
-            f"{choice.period / KEPT_PERIOD:g} or another controller (joint_position); --control-period overrides this."
-        )
+        raise TensegrityError(_too_fast(choice))
     name = str(robot)
     simulator = {
         "robot": name,

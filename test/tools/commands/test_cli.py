@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from elbow import ELBOW
 
 from tensegrity_dynamics import load_robot
 from tensegrity_tools.cli import COMMANDS, app
@@ -101,6 +102,18 @@ def test_check_tells_weight_from_prestress(run, tmp_path: Path) -> None:
     assert status == 0
     assert "stands by its loads alone" in out
     assert "with rigid bars" not in out
+
+
+def test_check_says_which_controller_is_too_fast_for_real_time_in_the_words_of_up(run, tmp_path) -> None:
+    path = tmp_path / "elbow.yaml"
+    path.write_text(ELBOW)
+    status, out, _ = run("check", str(path), "--controllers")
+    said = " ".join(out.split())
+    assert status == 0
+    assert re.search(r"task takes it (?!, but)", said)
+    why = re.search(r"qp takes it, but not in real time: (controller qp, .* overrides this\.)", said)
+    assert why and "--lockstep" in why[1]
+    assert why[1] in refused(run("up", "sim", str(path), "--controller", "qp", "--no-view"))
 
 
 def test_check_as_json_is_one_document(run) -> None:
