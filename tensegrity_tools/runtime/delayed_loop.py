@@ -112,7 +112,7 @@ class DelayedLoop:
         self.errors: list[float] = []
         self.tensions: list[Array] = []
         self._floors = self.robot.model.tension_floors(self.robot.actuators)
-        self.cables = tuple(self.simulation.observe().tensions)
+        self.cables = self.robot.model.tension_names
         self._reset()
 
     @property
@@ -239,7 +239,7 @@ class DelayedLoop:
 
     def _note(self) -> None:
         seen = self.simulation.observe()
-        self.tensions.append(np.array(list(seen.tensions.values())))
+        self.tensions.append(np.array([seen.tensions[name] for name in self.cables]))
         try:
             off = seen.pose[0] - self.control.reference(self.time).pose[0]
         except TensegrityError:

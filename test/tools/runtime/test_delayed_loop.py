@@ -113,3 +113,13 @@ def test_a_mast_of_any_size_is_not_lost_where_messages_are_late_and_states_are_d
     loop.run(arrival - loop.time + 1.0)
     assert loop.least() > 1.0
     assert max(loop.errors) < 0.01 * home[2] and loop.errors[-1] < 1e-4 * home[2]
+
+
+def test_least_tension_of_a_structure_does_not_count_its_bars():
+    robot = load_robot("tensebot")
+    loop = DelayedLoop(robot, make_controller("tendon_length", robot), 0.02, Delays())
+    loop.run(0.1)
+    seen = loop.simulation.observe().tensions
+    floors = robot.model.tension_floors(robot.actuators)
+    least = min(seen[name] / (floors.get(name) or 1.0) for name in robot.model.tension_names)
+    assert min(seen.values()) < 0.0 < loop.least() <= least * (1.0 + 1e-9)
