@@ -30,6 +30,7 @@ from ...errors import TensegrityError, unknown_name
 from ...numerics.compilation import QuickCall, allocation_free
 from ...numerics.types import Array
 from ...robots.robot import Robot
+from ..joint_coordinates import QUATERNION_KINDS
 from ..kinematics.body_kinematics import body_kinematics, last_dof, world_point
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_equations import loop_equations
@@ -38,7 +39,7 @@ from ..mechanism import FlatMechanism, Mechanism, with_own_masses
 from ..mechanism_model import MechanismModel
 from ..route_readings import read_routes
 from ..workspace import make_stage_workspace, make_workspace
-from .coordinate_charts import QUATERNION_KINDS, CoordinateCharts
+from .coordinate_charts import CoordinateCharts
 from .equations_of_motion import cable_efforts, evaluate
 from .forward_dynamics import accelerate
 from .tangents import DEPENDENT as NOT_INDEPENDENT
