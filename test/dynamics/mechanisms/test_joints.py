@@ -192,5 +192,5 @@ joints: [{name: j, kind: universal, parent: world, body: rod, start: ["180 deg",
     mechanism = parse_robot(text.replace("LAW", laws), "here").model_as(MechanismModel).mechanism
     assert [law.stiffness for law in mechanism.joints[0].resistance] == pytest.approx([1e-3, 2e3])
     assert mechanism.coordinate_speeds() == ("angular speed", "speed")
-    with pytest.raises(TensegrityError, match="different kinds .angle, length.: give a list of 2"):
+    with pytest.raises(TensegrityError, match=r"different kinds \(angle, length\): give a list of 2"):
         parse_robot(text.replace("LAW", "{damping: 1}"), "here")
