@@ -142,8 +142,8 @@ def _designed(loops: _Loops) -> ImpedanceGains:
             return found[-1]
     if not found:
         raise InfeasibleControlError(
-            f"no impedance gains of the actuators hold this configuration with control loops of {loops.period:g} s and a "
-            f"delay of {DELAY_MARGIN} periods; shorten the period of these loops."
+            f"no impedance gains of the actuators hold this configuration with control loops of {loops.period:g} s "
+            f"and a delay of {DELAY_MARGIN} periods; shorten the period of these loops."
         )
     enough = SACRIFICED * max(each.kept for each in found)
     return next(each for each in found if each.kept >= enough)
