@@ -170,7 +170,7 @@ class MechanismSimulator(Simulator):
         set_slips(self._work, self._start_slip)
         self._q, self._v = self._start.copy(), np.zeros(self._mechanism.velocity_count)
         self._ends = self._make_ends()
-        self._drives = self._make_drives()
+        self.drives = self._make_drives()
         self._stepper = self._make_stepper()
         self.shortest_period = self._shortest_period()
         usual = IMPLICIT_STEP if integrator == "implicit" else min(1e-3, self.shortest_period / 20.0)
@@ -213,18 +213,18 @@ class MechanismSimulator(Simulator):
         self._q[:] = self._assembled(q)
         self._v[:] = v
         project_onto_loops(self.flat, self._q, self._v, self._work, self._reduction, self._stages)
-        self._drives.set_point[:] = self._q[self._drives.q]
+        self.drives.set_point[:] = self._q[self.drives.q]
 
     def set_closed_state(self, q: NDArray[np.float64], v: NDArray[np.float64]) -> None:
         """As `set_state`, for a state (nq,), (nv,) whose loops are closed already; nothing is looked at."""
         self._q[:], self._v[:] = q, v
         if self._strands.names:
             self._strands.fit(self._q, self._v)
-        self._drives.set_point[:] = q[self._drives.q]
+        self.drives.set_point[:] = q[self.drives.q]
 
     def give_efforts(self, efforts: NDArray[np.float64]) -> None:
         """Command all actuators at once in effort mode: (a,) N m or N, finite."""
-        drives = self._drives
+        drives = self.drives
         moving = drives.mode == IMPEDANCE
         drives.set_point[moving] = self._q[drives.q[moving]]
         drives.mode[:], drives.command[:], drives.lead[:] = EFFORT, efforts, 0.0
@@ -297,7 +297,7 @@ class MechanismSimulator(Simulator):
         self._works[FORCES] += self.energy().total - before
 
     def command(self, mode: str, values: Mapping[str, Any], *, age: float = 0.0, period: float = 0.0) -> None:
-        drives, lead = self._drives, lead_of(period, age)
+        drives, lead = self.drives, lead_of(period, age)
         for index, value in checked_commands(mode, values, self._names).items():
             before, new = drives.mode[index], MODES[mode]
             if before in (EFFORT, IMPEDANCE) and new != before:
@@ -359,7 +359,7 @@ class MechanismSimulator(Simulator):
 
     def _unsettled_tensions(self) -> dict[str, float]:
         effort = np.zeros(self._v.size)
-        effort[self._drives.v] = self._drives.torque
+        effort[self.drives.v] = self.drives.torque
         accelerate(self.flat, self._q, self._v, effort, 0.0, self._work, self._reduction, False)
         return self._rigid.tensions(self._work, self._reduction.acceleration, effort)
 
@@ -367,7 +367,7 @@ class MechanismSimulator(Simulator):
         """What makes steps that end where strands without stretch go slack or taut."""
         arrays = [self._q, self._v, self._works, self.flat.resistances]
         arrays += [self._work.route_state, self._work.route_results]
-        driven = [getattr(self._drives, name) for name in DRIVE_STATE]
+        driven = [getattr(self.drives, name) for name in DRIVE_STATE]
         arrays += driven
 
         def save() -> list[NDArray]:
@@ -382,7 +382,7 @@ class MechanismSimulator(Simulator):
 
         def hold(kept: list[NDArray]) -> None:
             resume(kept)
-            self._drives.mode[:], self._drives.command[:], self._drives.lead[:] = EFFORT, self._drives.torque, 0.0
+            self.drives.mode[:], self.drives.command[:], self.drives.lead[:] = EFFORT, self.drives.torque, 0.0
 
         def resume(kept: list[NDArray]) -> None:
             for array, values in zip(driven, kept, strict=True):
@@ -416,7 +416,7 @@ class MechanismSimulator(Simulator):
             self._advance_adaptive(steps)
             return
         status, done = self._drive(
-            self.flat, self._drives, self._ends, self._q, self._v, self._effort, self.time_step, steps,
+            self.flat, self.drives, self._ends, self._q, self._v, self._effort, self.time_step, steps,
             self.integrator == "implicit", self._works, self._powers, self._work, self._reduction, self._stages,
             self._scratch,
         )  # fmt: skip
@@ -427,7 +427,7 @@ class MechanismSimulator(Simulator):
     def observe_sensors(self) -> SensorReadings | MechanismObservation:
         if self.model.routes:
             return self.observe()
-        rigid, drives = self._rigid_tensions(), self._drives
+        rigid, drives = self._rigid_tensions(), self.drives
         self._pull(self.flat, self._q, self._v, self._work)
         poses, elastic, names = self._poses.take(self._q), self._work.tension.tolist(), self.model.cable_names
         return SensorReadings(
@@ -443,7 +443,7 @@ class MechanismSimulator(Simulator):
         rigid = self._rigid_tensions()
         self._evaluate(self.flat, self._q, self._v, self._work)
         poses = self._poses.take(self._q)
-        names, drives = self.model.cable_names, self._drives
+        names, drives = self.model.cable_names, self.drives
         elastic = self._work.tension.tolist()
         tensions = {name: elastic[row] if row >= 0 else rigid[name] for name, row in self._tension_rows}
         routes = read_routes(self._mechanism, self._work, self.flat.gravity)
@@ -509,10 +509,10 @@ class MechanismSimulator(Simulator):
                 "a cable without stretch slips, and friction of slip is not linear; take the model where it sticks."
             )
         effort = np.zeros(self._v.size)
-        effort[self._drives.v] = self._drives.torque
+        effort[self.drives.v] = self.drives.torque
         powers_of(self.flat, self._q, self._v, self._work, np.zeros(4))
         mechanism = with_slips(self._mechanism, slips(self._work))
-        return linearise(mechanism, self._q, self._v, effort, self._drives.v, self._names, self._work.load)
+        return linearise(mechanism, self._q, self._v, effort, self.drives.v, self._names, self._work.load)
 
     def reset(self) -> None:
         self._q[:], self._v[:], self._steps = self._start, 0.0, 0
@@ -521,7 +521,7 @@ class MechanismSimulator(Simulator):
         for name in GIVEN:
             getattr(self.flat, name)[:] = getattr(self._mechanism.flat, name)
         self._works[:], self._effort[:], self._work.load[:] = 0.0, 0.0, 0.0
-        drives = self._drives
+        drives = self.drives
         drives.mode[:] = POSITION
         drives.command[:] = drives.set_point[:] = self._q[drives.q]
         drives.lead[:] = 0.0
@@ -532,7 +532,7 @@ class MechanismSimulator(Simulator):
         self.events.clear()
 
     def hold(self) -> None:
-        drives = self._drives
+        drives = self.drives
         carried = drives.stiffness * SOFTEST_HOLD * (drives.high - drives.low) >= np.abs(drives.feed)
         stays = (drives.mode == IMPEDANCE) & carried & (drives.stiffness > 0.0) & (drives.damping > 0.0)
         drives.command[stays], drives.speed[stays] = drives.set_point[stays], 0.0
@@ -590,8 +590,8 @@ class MechanismSimulator(Simulator):
 
     def _shortest_period(self) -> float:
         """s, from the fastest of the linearised motions at the start (vibration or decay)."""
-        self._drives.torque[:] = self._start_effort[self._drives.v]
-        load_gears(self.flat, self._drives)
+        self.drives.torque[:] = self._start_effort[self.drives.v]
+        load_gears(self.flat, self.drives)
         flat, reduction, scratch = with_stops(self.flat), self._reduction, self._scratch
         # the ground is counted below, in the air, too
         flat = flat._replace(late_kernels=np.where(np.arange(ENTRIES) == CONTACTS, 0, flat.late_kernels))
@@ -650,7 +650,7 @@ class MechanismSimulator(Simulator):
 
     def _advance_adaptive(self, steps: int) -> None:
         """One span of controlled error where all efforts are steady; else a span per step, in which they are."""
-        drives = self._drives
+        drives = self.drives
         spans = 1 if (drives.mode == EFFORT).all() else steps
         length = steps * self.time_step / max(1, spans)
         for _ in range(spans if steps else 0):
