@@ -64,7 +64,7 @@ class DriverCycle:
         self._set_points: dict[str, tuple[Mode, Any]] = {}
         self._command_age: float | None = None
         self._waits: str | None = None
-        self._refusals: tuple[tuple[str | None, str], ...] = ()
+        self.refusals: tuple[tuple[str | None, str], ...] = ()
         self._set_at, self._sender_period = math.nan, 0.0
         self._clock = math.nan
         self._servo_readings: Mapping[str, ServoReading] = {}
@@ -122,8 +122,8 @@ class DriverCycle:
             self._command_age = 0.0
             self._set_at, self._sender_period = stamp, period
         if verdict.holds is None:
-            left = MAX_REFUSALS - len(self._refusals)
-            self._refusals += tuple((each.actuator, each.reason) for each in verdict.refusals[: max(left, 0)])
+            left = MAX_REFUSALS - len(self.refusals)
+            self.refusals += tuple((each.actuator, each.reason) for each in verdict.refusals[: max(left, 0)])
         return verdict
 
     def _what_servos_can(self, verdict: Verdict) -> Verdict:
@@ -175,7 +175,7 @@ class DriverCycle:
         self.cycle += 1
         if self._command_age is not None and period > 0.0:
             self._command_age += period
-        self._refusals = ()
+        self.refusals = ()
         return replace(step, notes=(*step.notes, *errors)) if errors else step
 
     def clear(self) -> tuple[Fault, ...]:
@@ -198,7 +198,7 @@ class DriverCycle:
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _drop_commands(self) -> None:
-        self._set_points, self._command_age, self._waits, self._refusals = {}, None, None, ()
+        self._set_points, self._command_age, self._waits, self.refusals = {}, None, None, ()
 
     def _read(self, period: float, clock: float, since_begin: Callable[[], float] | None = None) -> None:
         try:
@@ -212,7 +212,7 @@ class DriverCycle:
         tendons = {name: spools[name].observe(reading) for name, reading in raw.items() if name in spools}
         contest, _ = self.gate.streams.contenders(clock) or (None, "")
         command = CommandState(
-            self.gate.source, self._command_age, contest, self._refusals, self.gate.stopped, self._waits
+            self.gate.source, self._command_age, contest, self.refusals, self.gate.stopped, self._waits
         )
         read_time = 0.0 if since_begin is None else since_begin()
         self.readings = Readings(tendons, bus, period, clock - self._clock, command, read_time)

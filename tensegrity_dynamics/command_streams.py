@@ -50,16 +50,16 @@ class CommandStreams:
 
     def forget(self) -> None:
         """Forget all streams, as after a reset of the simulated robot."""
-        self._heard: dict[Stream, float] = {}
+        self.heard: dict[Stream, float] = {}
         self._announced: dict[Stream, None] = {}
-        self._over: dict[Stream, str] = {}
+        self.over: dict[Stream, str] = {}
         self._latest: Stream | None = None
         self._rivals: tuple[Stream, ...] = ()
         self._ended: float | None = None
 
     def end(self, now: float | None = None) -> None:
         """All streams so far are over, as after a release at a time [s]; without it their stamps are not looked at."""
-        for stream in (*self._heard, *self._announced):
+        for stream in (*self.heard, *self._announced):
             self._put_over(stream, f"the commands of {stream[0]!r} began before the release")
         self._latest, self._rivals = None, ()
         self._ended = now if now is not None and math.isfinite(now) else None
@@ -67,7 +67,7 @@ class CommandStreams:
     def announce(self, source: str, session: int, now: float) -> bool:
         """A command without names has come: whether it only announces a session, because its sender still speaks."""
         stream, latest = (source, session), self._latest
-        is_seen = stream in self._heard or stream in self._announced
+        is_seen = stream in self.heard or stream in self._announced
         if not session or is_seen or latest is None or latest[0] != source or latest == stream:
             return False
         if not self._speaks(latest, now):
@@ -83,15 +83,15 @@ class CommandStreams:
         if self._ended is not None and now < self._ended:
             self._ended = now  # the clock has gone back since the release
         stream, latest = (source, session), self._latest
-        last = self._heard.pop(stream, None)
-        self._heard[stream] = now
+        last = self.heard.pop(stream, None)
+        self.heard[stream] = now
         self._announced.pop(stream, None)
-        _bound(self._heard)
+        _bound(self.heard)
         if last is not None and not 0.0 <= now - last <= self.freshness:
             if session:
                 self._put_over(stream, f"the commands of {source!r} broke off for {abs(now - last):.2f} s")
             else:
-                self._over.pop(stream, None)
+                self.over.pop(stream, None)
         if self._rivals:
             return
         if latest is not None and latest != stream and self._speaks(latest, now):
@@ -108,7 +108,7 @@ class CommandStreams:
     def contenders(self, now: float) -> tuple[str, str] | None:
         """Which commands contradict each other, and which of them to stop, in words; None where one alone commands."""
         if self._rivals:
-            newest = islice(reversed(self._heard), 2)  # in the order in which they were last heard
+            newest = islice(reversed(self.heard), 2)  # in the order in which they were last heard
             speaking = [stream for stream in newest if self._speaks(stream, now)]
             if len(speaking) > 1:
                 (second, _), (first, _) = self._rivals
@@ -123,19 +123,19 @@ class CommandStreams:
     def ended(self, source: str, session: int, stamp: float) -> str | None:
         """Why a stream with a command of this stamp [s] does not count any more, or None."""
         stream = (source, session)
-        if self._ended is not None and stamp < self._ended and stream not in self._over:
+        if self._ended is not None and stamp < self._ended and stream not in self.over:
             self._put_over(stream, f"the commands of {source!r} began before the release")
-        why = self._over.get(stream)
+        why = self.over.get(stream)
         return None if why is None else f"{why}; {REMEDY}."
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _put_over(self, stream: Stream, why: str) -> None:
-        self._over.setdefault(stream, why)
-        _bound(self._over)
+        self.over.setdefault(stream, why)
+        _bound(self.over)
 
     def _speaks(self, stream: Stream, now: float) -> bool:
-        last = self._heard.get(stream)
+        last = self.heard.get(stream)
         return last is not None and 0.0 <= now - last <= self.freshness
 
 

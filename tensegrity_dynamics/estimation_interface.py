@@ -129,7 +129,8 @@ class Estimator(ABC):
 class QuasiStaticEstimator(Estimator):
     """An estimator of equilibria, each solved for from the last one; velocities are differences between them."""
 
-    _last: Any
+    last: Any
+    """The last estimate."""
 
     @abstractmethod
     def _next(self, positions: Mapping[str, float], last: Any) -> Any:
@@ -151,22 +152,22 @@ class QuasiStaticEstimator(Estimator):
         tensions: Mapping[str, float] | None = None,
     ) -> Any:
         """See `Estimator.update`; efforts and tensions do not count."""
-        last = self._last
+        last = self.last
         if time == last.time:
             return last
         if not np.isfinite(time):
             return without_time(last, time)
         if time < last.time:
             self.reset()
-            last = self._last
+            last = self.last
         still = np.zeros_like(last.velocity)
         try:
             check_readings(positions)
             found = self._next(positions, last)
         except TensegrityError as error:
-            self._last = self._estimate(time, last.equilibrium, still, str(error))
-            return self._last
+            self.last = self._estimate(time, last.equilibrium, still, str(error))
+            return self.last
         interval = time - last.time
         moving = np.isfinite(interval) and last.converged
-        self._last = self._estimate(time, found, self._travel(last, found) / interval if moving else still)
-        return self._last
+        self.last = self._estimate(time, found, self._travel(last, found) / interval if moving else still)
+        return self.last

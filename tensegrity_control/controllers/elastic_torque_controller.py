@@ -60,7 +60,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
     ) -> None:
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
         self.model, self._control_model = planning_model, control_model
-        self._timing = CommandTiming(period, self._lead)
+        self._timing = CommandTiming(period, self.lead)
         self._reckoned = self._timing.uncertainty  # s, timing uncertainty of the last plan
         self._others: dict[tuple[int, ...], tuple[ReducedModel, ReducedModel]] = {}
         self._last_choice: tuple[Array | None, tuple[ReducedModel, ReducedModel]] = (
@@ -78,7 +78,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
     def command(self, time: float, state: RobotState | None = None) -> Command:
         """Set points at a time [s]; a motion slows down while the timing is worse than assumed for its plan."""
         if self.output_mode == "impedance":
-            clock, _ = self._active(time)
+            clock, _ = self.motion_at(time)
             clock.wait(time, self._timing.pace(self._reckoned), self.brake_time)
         return super().command(time, state)
 
@@ -210,7 +210,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         return self._holding(self._at_pose(rest.configuration, pose), *self._models_in(*coordinates))
 
     def _set_points_at(self, time: float) -> Array:
-        clock, tracker = self._active(time)
+        clock, tracker = self.motion_at(time)
         progress = clock.at(time)
         if tracker.impedance is not None:
             return tracker.set_points(progress.time, progress.pace)[0]
@@ -255,7 +255,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         )
         law = profile_named(profile)(duration)
         self._reckoned = self._timing.uncertainty
-        return duration * max(1.0, tension_margin(passed, law, 0.0, self._lead, self._reckoned).stretch)
+        return duration * max(1.0, tension_margin(passed, law, 0.0, self.lead, self._reckoned).stretch)
 
     def _check_plan(self, plan: TrackingPlan, model: ReducedModel | None = None) -> None:
         """Raise TensegrityError if a plan violates rate or effort limits of the actuators."""

@@ -97,12 +97,12 @@ class FreeMotions:
                 controller.
         """
         self._start, self.stiffness, self.damping, self.between = np.array(q), 0.0, damping, 0.0
-        loose, motion = self._fastest()
+        loose, motion = self.fastest()
         self.rate, falls = loose, loose > DRIFT
         if not (falls or (always and motion.any())):
             return
         self.stiffness, self.damping = (0.5 * bandwidth) ** 2, max(damping, bandwidth)
-        self.rate, motion = self._fastest()
+        self.rate, motion = self.fastest()
         if not falls:
             if self.rate > DRIFT:  # too few efforts to hold motions that are stable by themselves
                 self.rate, self.stiffness, self.damping = loose, 0.0, damping
@@ -118,7 +118,7 @@ class FreeMotions:
             )
         if held is None:
             return
-        self.between, motion = self._fastest(held)
+        self.between, motion = self.fastest(held)
         if self.between > allowed:
             raise TensegrityError(
                 f"{what} with {self.between:.3g} 1/s between two commands, more than the {allowed:.3g} 1/s that this "
@@ -150,7 +150,7 @@ class FreeMotions:
         equations = self._program.equations
         return equations.free_directions(), equations.reduction.basis[:, : equations.count]
 
-    def _fastest(self, held: Array | None = None) -> tuple[float, Array]:
+    def fastest(self, held: Array | None = None) -> tuple[float, Array]:
         """r and the velocities (nv,) of that motion; without damping if `held` gives constant efforts (a,)."""
         equations = self._program.equations
         equations.update(self._start, self._still)

@@ -147,7 +147,7 @@ class GoalController(GoalTaker):
         """Pose at the end of a plan to a goal; not called in the control thread."""
 
     @property
-    def _lead(self) -> float:
+    def lead(self) -> float:
         """Time for which the actuators continue without a new command [s]."""
         return lead_of(self.period or 0.0)
 
@@ -187,10 +187,10 @@ class GoalController(GoalTaker):
         A brake that was requested meanwhile, or not completed, is completed first: the next motion starts at its end.
         """
         last, self._commanded = self._commanded, time
-        lead, gap = self._lead, time - last
+        lead, gap = self.lead, time - last
         if not lead * (1.0 + 1e-6) < gap < np.inf:
             return
-        active = self._active(last)
+        active = self.motion_at(last)
         moving = active[0]
         before = moving.at(last)
         passed = before.time + before.pace * travelled(gap, lead)
@@ -233,15 +233,15 @@ class GoalController(GoalTaker):
 
     def command(self, time: float, state: RobotState | None = None) -> Command:
         """Set points at a time [s]; without a state those of the plan alone."""
-        clock, tracker = self._active(time)
+        clock, tracker = self.motion_at(time)
         if self.waits_for_robot:
             self._wait_for_robot(time, clock)
-            clock, tracker = self._active(time)
+            clock, tracker = self.motion_at(time)
         return self._make_command(time, tracker, clock.at(time), state)
 
     def reference(self, time: float) -> Reference:
         """Pose and twist of the plan at a time [s]."""
-        clock, tracker = self._active(time)
+        clock, tracker = self.motion_at(time)
         return self._reference(tracker, clock.at(time))
 
     def status(self, time: float) -> Status:
@@ -312,7 +312,7 @@ class GoalController(GoalTaker):
 
     def rest(self, now: float) -> RestPoint:
         """Rest point of the present motion if it is braked now."""
-        clock, tracker = self._active(now)
+        clock, tracker = self.motion_at(now)
         braking = copy(clock)
         braking.brake(now, self.brake_time)
         return RestPoint(tracker, braking.last, self._configuration(tracker, braking.last))
@@ -397,7 +397,7 @@ class GoalController(GoalTaker):
         self._ready()
         if planned.version != self._version:
             raise TensegrityError("another command came while the motion was planned; send it again.")
-        clock, before = self._active(now)
+        clock, before = self.motion_at(now)
         self._apply_gains(planned.tracker)
         clock.brake(now, self.brake_time)
         begin = max(now, clock.end)
@@ -410,7 +410,7 @@ class GoalController(GoalTaker):
         """Brake the present motion and hold the resulting rest point."""
         if not self._motions:
             return
-        clock, tracker = self._active(now)
+        clock, tracker = self.motion_at(now)
         self._motions = self._motions[: 1 + self._motions.index((clock, tracker))]
         if now < clock.end:
             self._began = now
@@ -430,7 +430,7 @@ class GoalController(GoalTaker):
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
-    def _active(self, time: float) -> tuple[PathClock, Any]:
+    def motion_at(self, time: float) -> tuple[PathClock, Any]:
         """Active motion; the latest one begins when the previous one has ended."""
         if not self._motions:
             raise TensegrityError("the controller has not received a state yet; call reset with a state first.")

@@ -1,4 +1,4 @@
-"""Interface of controllers that accept goals, for the controller node, its planning thread and tours.
+"""Interface of controllers that nodes run and that may accept goals: controller node, planning thread and tours.
 
 Planning (`plan_goal`) and starting (`begin`) are two steps, so that a plan can be computed in another thread while the
 controller runs. A plan is checked before anything changes: a refused goal does not affect the present motion.
@@ -13,6 +13,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.output_frame import Pose
 
 from ..controller import Accepted, Controller
@@ -40,8 +41,21 @@ class PlannedMotion:
     version: int
 
 
+def checked_goal_taker(controller: Controller, name: str) -> GoalTaker:
+    """The controller, if nodes can run it. Raises TensegrityError: it cannot be held, stopped and released."""
+    if not isinstance(controller, GoalTaker):
+        made = type(controller)
+        raise TensegrityError(
+            f"nodes cannot run the controller {name}, because they cannot stop it: let {made.__name__} "
+            f"({made.__module__}) be a {GoalTaker.__name__} with `hold`, `stop` and `release`, or a GoalController."
+        )
+    return controller
+
+
 class GoalTaker(Controller):
-    """Controller that accepts goals; see the module.
+    """Controller that nodes can run: it is held, stopped and released, and accepts goals or refuses them.
+
+    The methods about goals refuse all of them, so that a controller without goals has to say nothing about them.
 
     Attributes:
         gaps: number of intervals without commands that were long enough for the actuators to brake by themselves.
@@ -58,7 +72,9 @@ class GoalTaker(Controller):
         """Equilibria along the path to a pose, a slow computation that may run in any thread. Raises as `plan_goal`."""
         raise NotImplementedError(f"{type(self).__name__} needs no equilibria.")
 
-    @abstractmethod
+    def _no_goals(self) -> TensegrityError:
+        return TensegrityError(f"{type(self).__name__} accepts no goals.")
+
     def make_goal(self, now: float, position: ArrayLike | None, quaternion: ArrayLike | None = None) -> PoseGoal:
         """Goal pose: position (3,) m, quaternion (4,) w, x, y, z; None keeps that of the pose at which the present
         motion rests.
@@ -66,24 +82,24 @@ class GoalTaker(Controller):
         Raises:
             TensegrityError: goals are not accepted now, or the pose is invalid.
         """
+        raise self._no_goals()
 
-    @abstractmethod
     def make_waypoints(self, now: float, waypoints: Sequence[Waypoint]) -> list[tuple[float, PoseGoal]]:
         """Waypoint poses; None keeps the value of the waypoint before. Raises as `make_goal`."""
+        raise self._no_goals()
 
-    @abstractmethod
     def check_goal(self, duration: float | None = None, profile: str = "minimum_jerk") -> None:
         """Raise TensegrityError if a goal is invalid independently of its pose."""
+        raise self._no_goals()
 
-    @abstractmethod
     def check_waypoints(self, times: Sequence[float], interpolation: str = "smooth") -> None:
         """Raise TensegrityError if waypoints are invalid independently of their poses; times [s] from the start."""
+        raise self._no_goals()
 
-    @abstractmethod
     def rest(self, now: float) -> Any:
         """Rest point of the present motion if it is braked now; for `plan_goal`."""
+        raise self._no_goals()
 
-    @abstractmethod
     def plan_goal(
         self,
         now: float,
@@ -98,8 +114,8 @@ class GoalTaker(Controller):
         Raises:
             UnreachableGoalError, InfeasibleControlError, TensegrityError: the goal is refused.
         """
+        raise self._no_goals()
 
-    @abstractmethod
     def plan_through(
         self,
         now: float,
@@ -108,10 +124,11 @@ class GoalTaker(Controller):
         rest: Any = None,
     ) -> PlannedMotion:
         """Motion through poses at times from its start [s], for `begin`. Raises as `plan_goal`."""
+        raise self._no_goals()
 
-    @abstractmethod
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
         """Start a planned motion. Raises TensegrityError if another motion has started since it was planned."""
+        raise self._no_goals()
 
     @abstractmethod
     def hold(self, now: float) -> None:

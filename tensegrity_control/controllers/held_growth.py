@@ -190,7 +190,7 @@ class HeldGrowth:
     def __init__(self, equations: TightCables, effort: Array) -> None:
         self._equations, self._effort = equations, effort
         outputs, count = equations.parts.axes.size, equations.mechanism.velocity_count
-        self._still, self._directions = np.zeros(count), np.zeros((outputs, count))
+        self._still, self.directions = np.zeros(count), np.zeros((outputs, count))
         self._slopes, self._inertia = np.zeros((2, outputs, outputs))
         self._steps, self._base, self._motion = np.zeros((3, outputs))
         self._spectrum = np.zeros((outputs, outputs), dtype=np.complex128), np.zeros(outputs, dtype=np.complex128)
@@ -245,7 +245,7 @@ class HeldGrowth:
         if self.rate <= (1.0 - LEAST_MARGIN) * self.allowed or not size > 0.0:
             return
         here = self.rate_at(q, self.held)
-        velocity = self._directions.T @ (direction / size)
+        velocity = self.directions.T @ (direction / size)
         there = self.rate_at(self._equations.moved(q, velocity, min(TOWARDS, size)), self.held)
         self._equations.update(q, self._still)
         if there > here:
@@ -299,7 +299,7 @@ class HeldGrowth:
             self._load[:] = equations.work.load
             if not self._begin_look(
                 equations.kept, self._effort, self._pulled, self._inertia, self._order, self._solved,
-                self._directions, self._steps, self._rows, self.held, self._base,
+                self.directions, self._steps, self._rows, self.held, self._base,
             ):  # fmt: skip
                 raise InfeasibleControlError(
                     "the actuators cannot move the output in this configuration (singularity)."
@@ -314,7 +314,7 @@ class HeldGrowth:
             return True
         load, direction, step = equations.work.load, self._next, float(self._steps[self._next])
         self._now[:], load[:] = load, self._load  # a changed load would falsify the finite differences
-        equations.held(self._q, self.held, step, self._directions[direction], self._motion)
+        equations.held(self._q, self.held, step, self.directions[direction], self._motion)
         load[:] = self._now
         self._slopes[:, direction] = (self._motion - self._base) / step
         self._next += 1

@@ -42,6 +42,9 @@ class HoldingReserve:
         equations: equations of the robot at the state of their last `update`.
         effort: (a,) effort limits, N m or N.
         floor: (c,) N, tension floors of the actuated cables; may be changed.
+
+    Attributes:
+        solvers: tried one after the other. last_share: see `share`.
     """
 
     def __init__(self, equations: TightCables, effort: Array, floor: Array) -> None:
@@ -59,8 +62,8 @@ class HoldingReserve:
         program.C[cables:, inputs] = 1.0
         self._last = np.zeros(inputs)
         sizes = Sizes(inputs + 1, outputs, rows)
-        self._solvers = tuple(make_solver(name, sizes) for name in (DEFAULT_SOLVER, SECOND_SOLVER))
-        self._share = 0.0
+        self.solvers = tuple(make_solver(name, sizes) for name in (DEFAULT_SOLVER, SECOND_SOLVER))
+        self.last_share = 0.0
 
     def share(self) -> float:
         """s at the state of the last `equations.update`; infinite if no effort holds the output.
@@ -77,15 +80,15 @@ class HoldingReserve:
         program.b[:] /= size
         program.C[:cables, :inputs] = arrays.tension_1 * self._effort
         program.c_low[:cables] = self.floor - arrays.tension_0
-        for solver in self._solvers:  # with many active bounds the first one may fail on feasible programs
+        for solver in self.solvers:  # with many active bounds the first one may fail on feasible programs
             result = solver.solve(program)
             if result.status == SOLVED:
-                self._last, self._share = result.x[:inputs], float(result.x[inputs])
+                self._last, self.last_share = result.x[:inputs], float(result.x[inputs])
                 break
         else:
             if prove_infeasible(program) is not None:
-                self._share = np.inf
-        return self._share
+                self.last_share = np.inf
+        return self.last_share
 
     def refuse(self) -> None:
         """Raise TensegrityError if no efforts hold the output at the state of the last `equations.update`.
@@ -96,7 +99,7 @@ class HoldingReserve:
         if share <= 1.0 + ROUNDING:
             return
         floor, name = self.floor, self._equations.robot.name
-        self.floor, self._share = np.zeros_like(floor), 0.0
+        self.floor, self.last_share = np.zeros_like(floor), 0.0
         try:
             least = self.share()
         finally:

@@ -153,7 +153,7 @@ class JointPositionController(LoadTakingController, PositionController):
         return TimedPath(path, tracker.law.remapped(tracker.path.parameters, path.parameters_of_path))
 
     def _set_points_at(self, time: float) -> Array:
-        clock, tracker = self._active(time)
+        clock, tracker = self.motion_at(time)
         return np.asarray(tracker.command(clock.at(time)))
 
     # -- feedback at rest -------------------------------------------------------------------------------------------

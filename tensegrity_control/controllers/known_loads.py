@@ -278,7 +278,7 @@ class LoadTakingController(GoalController):
             or not self._motions
         ):
             return
-        first = self._motions.index(self._active(time))
+        first = self._motions.index(self.motion_at(time))
         motions, loads, work = self._motions[first:], self._announced_loads, Future[LoadedPlans]()
         rests = []
         for clock, tracker in motions:
@@ -330,7 +330,7 @@ class LoadTakingController(GoalController):
                 if self.status(time).phase == "moving":
                     self.hold(time)
             return
-        now = self._motions[self._motions.index(self._active(time)) :]
+        now = self._motions[self._motions.index(self.motion_at(time)) :]
         if any(tracker not in plans.trackers for _, tracker in now):
             self._job = None  # another motion has begun since then: plan again
             return

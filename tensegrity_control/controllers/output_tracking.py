@@ -103,7 +103,7 @@ class OutputTrackingController(ElasticTorqueController):
         check_ranges(("horizon", horizon, LEAST_ROWS * period, 60.0), ("replan", replan, period, 60.0))
         self.weights = OutputWeights(output, position, rate, effort)
         super().__init__(robot, OutputModel(robot), OutputModel(robot), period, rate_margin, brake_time, actuation)
-        self._replanning = None if plan == "offline" else Replanning(robot, horizon, replan, plan == "receding")
+        self.replanning = None if plan == "offline" else Replanning(robot, horizon, replan, plan == "receding")
 
     def reset(self, time: float, state: RobotState | None = None) -> None:
         self._give_up("the controller was reset")
@@ -175,21 +175,21 @@ class OutputTrackingController(ElasticTorqueController):
         super().hold(now)
 
     def _give_up(self, reason: str) -> None:
-        if self._replanning is not None:
-            self._replanning.cancel(reason)
+        if self.replanning is not None:
+            self.replanning.cancel(reason)
 
     def _make_command(
         self, time: float, tracker: LinearFeedbackTracker, progress: Progress, state: RobotState | None
     ) -> Command:
         # while set points fade to a plan with other loads, a new plan would react to the rest of the old one
-        if self._replanning is not None and self._fade is None and isinstance(tracker.plan, OutputPlan):
-            self._replanning.step(tracker, progress, state, self.weights)
+        if self.replanning is not None and self._fade is None and isinstance(tracker.plan, OutputPlan):
+            self.replanning.step(tracker, progress, state, self.weights)
         return super()._make_command(time, tracker, progress, state)
 
     def diagnostics(self) -> dict[str, str]:
         values = super().diagnostics()
-        if self._replanning is not None:
-            values["new_plans"], values["late_plans"] = str(self._replanning.made), str(self._replanning.late)
+        if self.replanning is not None:
+            values["new_plans"], values["late_plans"] = str(self.replanning.made), str(self.replanning.late)
         return values
 
     def gains(self) -> dict[str, float]:
@@ -255,8 +255,8 @@ class OutputTrackingController(ElasticTorqueController):
 
     def _parts_for(self, robot: Robot) -> dict[str, Any]:
         parts = super()._parts_for(robot)
-        again = self._replanning
-        return parts if again is None else parts | {"_replanning": again.for_robot(robot)}
+        again = self.replanning
+        return parts if again is None else parts | {"replanning": again.for_robot(robot)}
 
     def _moved_anew(self, tracker: OutputTracker) -> OutputTracker:
         model, _ = self._models_in(tracker.model.index, tracker.model.centre)

@@ -76,7 +76,7 @@ class PositionController(GoalController):
         return TimedPath(EquilibriumPath(self.equilibria, (equilibrium,)), MinimumJerk(0.0))
 
     @property
-    def _lead(self) -> float:
+    def lead(self) -> float:
         return lead_of(self.command_period)
 
     def _make_command(self, time: float, tracker: TimedPath, progress: Progress, state: RobotState | None) -> Command:
@@ -103,7 +103,7 @@ class PositionController(GoalController):
         minimum = max(used, motor.factor) / self.rate_margin
         calm = self.swing_periods * path.slowest_period() if self.swing_periods > 0.0 else 0.0
         # the factor by which this duration must increase to keep the tension floors
-        margin = tension_margin(path, profile_named(profile)(minimum), self.command_period, self._lead)
+        margin = tension_margin(path, profile_named(profile)(minimum), self.command_period, self.lead)
         limit = motor.words if motor.factor > used else ""
         if margin.stretch > 1.0:
             minimum *= margin.stretch

@@ -222,9 +222,9 @@ class QPController(SampledController):
         self._sticks = robot.driven_by_servos
         self._delayed = ON_SERVOS if self._sticks else DELAYED
         self._automatic = bandwidth_of(self.equations, period, self._delayed)
-        self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
-        self._growth = HeldGrowth(self.equations, self._effort)
-        self._free = FreeMotions(self.program)
+        self.guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
+        self.growth = HeldGrowth(self.equations, self._effort)
+        self.free_motions = FreeMotions(self.program)
         self._settled, self._gears = SettledOutput(self.equations), GearLosses(self.equations)
         self._equilibria: MechanismEquilibriumMap | None = None
         self._reached: GoalReach | None = None
@@ -241,9 +241,9 @@ class QPController(SampledController):
         self._stiff: HeldStiffness | None = None
         self.solution: MotionSolution | None = None
         self.set_gains(**self._gains)
-        self._stretch = CableStretch(self.equations, period, impedance=actuation == "impedance")
+        self.stretch = CableStretch(self.equations, period, impedance=actuation == "impedance")
         self._timing = CommandTiming(period, self._oldest)
-        self._pending = PendingCommands(self._lead)
+        self._pending = PendingCommands(self.lead)
         self._learned = LearnedForce(self._rows.size)
         self._sampled = SampledVelocity(robot.mechanism)
         self._fill_bounds, self._measure_errors = QuickCall(fill_bounds), QuickCall(measure_errors)
@@ -291,9 +291,9 @@ class QPController(SampledController):
         self.bounds.floor = np.asarray(floor, dtype=np.float64)
         self._bandwidth = gains["bandwidth"] or self._automatic
         self.program.tension_high[:] = ceiling
-        self._growth.allowed = HeldGrowth.designed(self.period, self._bandwidth)
-        self._guard.margin, self._guard.reserve.floor = gains["singularity"], self.bounds.floor
-        self._guard.headroom.low = (1.0 + gains["floor_margin"]) * self.bounds.floor
+        self.growth.allowed = HeldGrowth.designed(self.period, self._bandwidth)
+        self.guard.margin, self.guard.reserve.floor = gains["singularity"], self.bounds.floor
+        self.guard.headroom.low = (1.0 + gains["floor_margin"]) * self.bounds.floor
 
     def _stiffness_of(self, gains: dict[str, float], low: Array, ceiling: float) -> HeldStiffness | None:
         """Tension choice that holds the requested stiffness. Raises TensegrityError where it cannot be reached here."""
@@ -353,7 +353,7 @@ class QPController(SampledController):
         self._more_late, self._given_up, self._in_time_since, self._anew = 0.0, "", np.inf, False
         self._bound_for, self._seen_at = None, time
         self.equations.work.load[:] = self.loads
-        growth = self._growth
+        growth = self.growth
         growth.affords = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
         self._begin_growth(q)
         growth.refuse(self.period)
@@ -370,32 +370,32 @@ class QPController(SampledController):
     def _begin_growth(self, q: Array) -> None:
         """Find how fast the output diverges from rest at q (nq,). Raises TensegrityError where no effort holds it
         there."""
-        settled, growth = self._settled, self._growth
+        settled, growth = self._settled, self.growth
         settled.begin(q, self.bounds.start)
         self.equations.update(q, np.zeros(self.robot.mechanism.velocity_count), held=self.period)
         if settled.needed:
             settled.write()
         self._set_output_limits()
-        self._guard.begin()
-        self._guard.reserve.refuse()
+        self.guard.begin()
+        self.guard.reserve.refuse()
         if settled.needed:
             growth.rate, growth.held = settled.growth, settled.effort
         else:
-            keeps_floors = self._guard.reserve.effort()  # where tensions start from the initial ones
+            keeps_floors = self.guard.reserve.effort()  # where tensions start from the initial ones
             growth.begin(q, (growth.holding(self.bounds.start), keeps_floors))
 
     def _begin_free(self, q: Array, allowed: float) -> None:
         """Start the free motions at q (nq,); between two commands they may diverge with `allowed` 1/s."""
         self._set_tensions(0.0)
-        held, follows = None if self._stands else self._growth.held, not self._settled.needed
+        held, follows = None if self._stands else self.growth.held, not self._settled.needed
         routed = len(self.equations.parts.strands) > 0
         if follows:
-            always = routed or self._free.driven
-            self._free.begin(q, self._gains["damping"], self._bandwidth, held, allowed, always=always)
+            always = routed or self.free_motions.driven
+            self.free_motions.begin(q, self._gains["damping"], self._bandwidth, held, allowed, always=always)
         else:
-            self._free.stiffness = self._free.between = 0.0
+            self.free_motions.stiffness = self.free_motions.between = 0.0
         # routed cables: the posture is held against tensions, which are large relative to the inertia of light robots
-        self._leads = routed and self._free.stiffness > 0.0
+        self._leads = routed and self.free_motions.stiffness > 0.0
         self.program.tension_weight = LEADING_TENSION_WEIGHT if self._leads else TENSION_WEIGHT
 
     @classmethod
@@ -417,7 +417,7 @@ class QPController(SampledController):
                 control._begin_free(q, math.inf)
             except TensegrityError:
                 continue
-            rate = max(control._growth.rate, control._free.between)
+            rate = max(control.growth.rate, control.free_motions.between)
             equations.update(q, still)
             fits = longest_period(rate, partial(bandwidth_of, equations, delayed=control._delayed))
             falls = f"diverges from rest with {rate:.3g} 1/s" if rate > 0.0 else "does not diverge"
@@ -437,7 +437,7 @@ class QPController(SampledController):
 
     def _begin_stretch(self, q: Array, v: Array) -> None:
         """Initialise the stretch of the cables from a state."""
-        self._stretch.begin(q, v)
+        self.stretch.begin(q, v)
         self.bounds.forget_commands()
 
     def _hold_tracker(self, state: RobotState | None) -> OutputPath:
@@ -515,11 +515,11 @@ class QPController(SampledController):
             equilibria: of `equilibria_to`; None: computed here where needed.
         """
         self.check_goal(duration, profile)
-        if self._given_up and self._growth.beyond:
+        if self._given_up and self.growth.beyond:
             raise InfeasibleControlError(f"the output is held by the actuators' impedances alone: {self._given_up}.")
         if equilibria is None and self.needs_equilibria:
             equilibria = self.equilibria_to(goal)
-        clock, tracker = self._active(now)
+        clock, tracker = self.motion_at(now)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
         motion = self._task.motion(start, end, self.motion_limits, self._turn_limits, duration, self._least_duration)
@@ -527,7 +527,7 @@ class QPController(SampledController):
         if motion.asked_too_short:
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
         slow = ""
-        if axes := self._guard.slow_axes():
+        if axes := self.guard.slow_axes():
             slow = f"near a singularity: the actuators hardly move the output along {' and '.join(axes)}"
         if motion.end > self.longest:
             raise InfeasibleControlError(
@@ -555,7 +555,7 @@ class QPController(SampledController):
             if self._reached is None:
                 self._reached = GoalReach(self.robot, self._carried)
             if self._reached.applies:
-                self._reached.refuse(self._at, goal.pose, self._guard.headroom.low)
+                self._reached.refuse(self._at, goal.pose, self.guard.headroom.low)
             return ()
         if self._equilibria is None:
             model = self.robot.model_as(MechanismModel)
@@ -587,14 +587,14 @@ class QPController(SampledController):
         direction[self._task.translation_rows] = distance[:count]
         if self._task.turns.size:
             direction[self._task.turn_rows] = distance[count:][self._task.turns]
-        self._growth.refuse_goal(self._at, direction)
+        self.growth.refuse_goal(self._at, direction)
 
     def _held_start(self) -> tuple[Array, Array] | None:
         """Position and orientation of the output at rest, where it is held away from the reference; else None.
 
         A motion that began at the position or speed of the reference would be held back again.
         """
-        if not self._guard.reason:
+        if not self.guard.reason:
             return None
         rotation = np.array(self.equations.rotation)
         values = self._task.coordinates(self.equations.arrays.position[:3], rotation, rotation)
@@ -640,18 +640,18 @@ class QPController(SampledController):
         timing.acts_after(acts - time)
         if self._given_up:
             timing.interval(since)
-        self._growth.affords = HeldGrowth.afforded(timing.held, timing.usual_latency, self._bandwidth)
-        if self._growth.beyond and self._impedance is not None and not self._given_up:
-            self._give_up(self._growth.words(), for_good=False)
+        self.growth.affords = HeldGrowth.afforded(timing.held, timing.usual_latency, self._bandwidth)
+        if self.growth.beyond and self._impedance is not None and not self._given_up:
+            self._give_up(self.growth.words(), for_good=False)
         if self._given_up:
             return self._impedance_command(time, acts, q, v)
         if self._anew:
             self._begin_anew(time, q, v)
         self._apply_force()
-        clock, tracker = self._active(time)
+        clock, tracker = self.motion_at(time)
         if self.waits_for_robot:
             self._wait_for_robot(time, clock)
-            clock, tracker = self._active(time)
+            clock, tracker = self.motion_at(time)
         timing.came(time - self._last_time)
         if timing.elapsed > MISSED * self.period:  # something else may have moved the actuators
             self._rate_seen = None
@@ -666,10 +666,10 @@ class QPController(SampledController):
             ahead = ahead if tracker.shapes is None else 0.0  # its motion is known, extrapolation is less accurate
             if self._settled.needed:
                 self._look_where_it_settles(time, q, self._last_effort)
-                clock, tracker = self._active(time)
-            elif self._growth.watch(time, q, self._last_effort, ahead):
+                clock, tracker = self.motion_at(time)
+            elif self.growth.watch(time, q, self._last_effort, ahead):
                 self._stop_short(time)
-                clock, tracker = self._active(time)
+                clock, tracker = self.motion_at(time)
         half = 0.5 * self.period
         here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + half))
         turn = self._turn_error(q, here, tracker)  # before the equations, which use it to weigh rotations
@@ -683,7 +683,7 @@ class QPController(SampledController):
             error, rate, desired = self._settle(v, error, rate, desired, w)
         rates = self._task.by_row(here[1])
         behind, beside, total = self._measure_errors(self._weights, error, rates)
-        if self._is_off(behind, w) and not self._guard.reason:  # an output that is held back on purpose may be far off
+        if self._is_off(behind, w) and not self.guard.reason:  # an output that is held back on purpose may be far off
             self._give_up(
                 "the robot does not respond to commands as its model does, and the output is far from its reference"
             )
@@ -694,34 +694,34 @@ class QPController(SampledController):
         self._learn(time, rate if changed is None else rate - changed, w)
         effort = None if self.solution is None else self.solution.effort
         if not self._settled.needed:
-            desired = self._guard.keep(desired, q, v, half, w, self._strongest, effort)
+            desired = self.guard.keep(desired, q, v, half, w, self._strongest, effort)
         if self._leads and tracker.shapes is not None:  # free motions and self-stress follow the shapes at rest
             shape, self.bounds.start = tracker.shape(here[0])
-            self._free.aim(shape)
+            self.free_motions.aim(shape)
             self._bounded = None
         self._set_bounds(time, q, v)
-        self.solution = solution = self.program.solve(desired, self._gains["damping"], self._free.drag(q, v))
+        self.solution = solution = self.program.solve(desired, self._gains["damping"], self.free_motions.drag(q, v))
         self._planned = self._task.by_row(here[2])
         self._answer.record(self.period, self._fastest, solution.output, self._planned)
         self._last_effort = solution.effort
         lasts, carried = timing.held, None
         if self._impedance is not None:  # set points continue at the remaining rate until the next command arrives
             lasts, carried = max(lasts, timing.latest), self._pending.gone(max(acts - self._last_acts, 0.0))
-        more = self._stretch.efforts(q, v, before, solution.tension, self.bounds.floor, timing.elapsed, lasts, carried)
+        more = self.stretch.efforts(q, v, before, solution.tension, self.bounds.floor, timing.elapsed, lasts, carried)
         if self._gears.any:
             more += self._gears.more(solution.effort + more, rates + 0.5 * w * error)
-        self._watch_tensions(time, acts)
+        self.watch_tensions(time, acts)
         self._last_command = self._made(*before, time, acts, solution, more)
         self._last_time, self._last_acts = time, acts
         return self._last_command
 
     def _look_where_it_settles(self, time: float, q: Array, effort: Array) -> None:
         """Find where springs would carry the output; end the motion where the actuators no longer move it."""
-        before = self._guard.distance
+        before = self.guard.distance
         self._settled.look(q, effort)
-        self._guard.distance = self._settled.distance
+        self.guard.distance = self._settled.distance
         lost = self._settled.lost(self._gains["singularity"], before)
-        if lost and time < self._active(time)[0].end:
+        if lost and time < self.motion_at(time)[0].end:
             self.hold(time)
             self._note = f"stopped short of the goal: {lost}"
 
@@ -813,11 +813,11 @@ class QPController(SampledController):
 
     def _stop_short(self, time: float) -> None:
         """End the present motion before the output gets to where the loop cannot hold it, and report it."""
-        clock, _ = self._active(time)
+        clock, _ = self.motion_at(time)
         if time >= clock.end:
             return
         self.hold(time)
-        self._note = f"stopped short of the goal: {self._growth.words()}"
+        self._note = f"stopped short of the goal: {self.growth.words()}"
 
     def _give_up(self, why: str, for_good: bool = True) -> None:
         """Let the actuators hold by their impedances from now on, which needs no state, and report the reason."""
@@ -841,7 +841,7 @@ class QPController(SampledController):
         assert gains is not None
         if last is None:
             here = q[self.equations.drive_q].copy()
-            last = Command("impedance", self.names, self._growth.held, here, 0.0 * here, gains.stiffness, gains.damping)
+            last = Command("impedance", self.names, self.growth.held, here, 0.0 * here, gains.stiffness, gains.damping)
             self._last_command, self._last_time, self._last_acts = last, time, acts
         tracker = self._hold_tracker(RobotState(q=q, v=v))
         self._motions = [(PathClock(time, 0.0), tracker)]
@@ -850,8 +850,8 @@ class QPController(SampledController):
         command = self._braking_command(time, acts)
         self.blind = blind
         if not self._settled.needed:
-            self._growth.watch(time, q, self._growth.held, 0.0)
-        if self._growth.beyond or self._given_up_for_good:
+            self.growth.watch(time, q, self.growth.held, 0.0)
+        if self.growth.beyond or self._given_up_for_good:
             self._in_time_since = np.inf
         else:
             self._in_time_since = min(self._in_time_since, time)
@@ -918,7 +918,7 @@ class QPController(SampledController):
 
     def _made(self, q: Array, v: Array, time: float, acts: float, solution: MotionSolution, more: Array) -> Command:
         """Command from `acts` [s] on for the state measured at `time`: a solution and `more` (a,) efforts."""
-        moved, gains, lasts = self._stretch.moved, self._impedance, self._timing.held
+        moved, gains, lasts = self.stretch.moved, self._impedance, self._timing.held
         elapsed = self._timing.elapsed
         effort, position, rate, left, commanded_position, commanded_rate = np.empty((6, more.size))
         before = self._pending.commanded(time, acts) if acts > time else None
@@ -936,11 +936,11 @@ class QPController(SampledController):
             "impedance", self.names, effort, commanded_position, commanded_rate, gains.stiffness, gains.damping
         )
 
-    def _watch_tensions(self, time: float, acts: float) -> None:
+    def watch_tensions(self, time: float, acts: float) -> None:
         """Record how far the tensions measured at `time` [s] were below those commanded for that time."""
         timing = self._timing
         late = max(acts - time, DELAYED * self.period)  # a delay may be unreported
-        self.bounds.watch(time, acts, late + timing.held, timing.elapsed, self._stretch)
+        self.bounds.watch(time, acts, late + timing.held, timing.elapsed, self.stretch)
 
     def _set_tensions(self, left: float) -> None:
         """Set floors and desired tensions; `left` is the fraction of their initial transition that remains."""
@@ -989,13 +989,13 @@ class QPController(SampledController):
         The tolerated lag follows from the present capability of the loop. Lag alone may be due to a late computer; a
         goal is given up only where a bound is active or the output stands still.
         """
-        clock, _ = self._active(time)
+        clock, _ = self.motion_at(time)
         leash = self.motion_limits[0] / w
         apart = self._timing.latest - SPARED * self.period
         pace, behind = affordable(self.period, apart, self._delayed), 2.0 - distance / leash
         clock.wait(time, min(behind, pace), 1.0 / w if behind < pace else self.brake_time)
         solution = self.solution
-        presses = bool(self._guard.reason) or (solution is not None and bool(solution.active))
+        presses = bool(self.guard.reason) or (solution is not None and bool(solution.active))
         if distance >= leash:
             rate = self._weights * rate
         if distance < leash or time >= clock.end or not (
@@ -1006,7 +1006,7 @@ class QPController(SampledController):
         self._stuck += self._timing.elapsed
         if self._stuck < max(STUCK, LAGS / w):
             return
-        held = [self._guard.reason] if self._guard.reason else []
+        held = [self.guard.reason] if self.guard.reason else []
         held += [] if solution is None else solution.active
         because = f" ({', '.join(held)})" if held else ""
         position, rotation = self.equations.arrays.position[:3].copy(), self.equations.rotation
@@ -1048,7 +1048,7 @@ class QPController(SampledController):
 
     def relaxed(self) -> tuple[str, ...]:
         """Names of the constraints that the last period relaxed; empty where all were met."""
-        found = [each for each in (self._note, self._guard.reason, self._low_floors()) if each]
+        found = [each for each in (self._note, self.guard.reason, self._low_floors()) if each]
         solution = self.solution
         if solution is not None:
             found += [f"{what} by {by:.3g}" for what, by in solution.broken]
@@ -1075,7 +1075,7 @@ class QPController(SampledController):
     @property
     def singularity_distance(self) -> float:
         """Distance to singularity of `singularity_guard`, relative to the initial one."""
-        return self._guard.distance
+        return self.guard.distance
 
     def diagnostics(self) -> dict[str, str]:
         values = {"blind_periods": str(self.blind), "infeasible_programs": str(self.program.infeasible)}
@@ -1130,9 +1130,9 @@ class QPController(SampledController):
     def _output_limits(self, rows: NDArray[np.int64]) -> Limits:
         """Limits of some rows [m/s, m/s²] or [rad/s, rad/s²] by actuator rates and efforts, with a margin."""
         arrays = self.equations.arrays
-        self._guard.refuse_singular()
+        self.guard.refuse_singular()
         size = np.sqrt(np.diagonal(arrays.mobility))  # rows of one unit, so that small ones are not neglected
-        needed = self._efforts_for(arrays.output_1 / size[:, None]) / size
+        needed = self.efforts_for(arrays.output_1 / size[:, None]) / size
         needed = needed[:, rows]
         turned = arrays.joint_1 @ needed  # actuator rates for it
         # the speed of a goal is limited by motor speed at the present holding effort
@@ -1149,11 +1149,11 @@ class QPController(SampledController):
         pace = min(self._bandwidth, self._settled.frequency if self._settled.needed else np.inf)
         return rate, min(0.2 * strength, rate * pace / LAGS**2)
 
-    def _efforts_for(self, output: Array) -> Array:
+    def efforts_for(self, output: Array) -> Array:
         """(a, k) efforts that move the output as (k, a) efforts do, and nothing else: the least ones, or, where motors
         drive more joints than the output needs, those with the least joint motion, see `free_motions`."""
         arrays = self.equations.arrays
-        if not self._free.driven or output.shape[0] >= output.shape[1]:
+        if not self.free_motions.driven or output.shape[0] >= output.shape[1]:
             return np.asarray(np.linalg.pinv(output, rcond=1e-3))
         _, size, efforts = np.linalg.svd(arrays.joint_1)
         easy = efforts.T / np.maximum(size, 1e-6 * size[0])  # efforts for unit joint motion

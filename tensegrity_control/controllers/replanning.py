@@ -30,6 +30,7 @@ class Replanning:
 
     Attributes:
         made, late, refused: number of plans that were used, that were late, and that failed.
+        cancellation: of the plan in progress.
     """
 
     def __init__(self, robot: Robot, horizon: float, every: float, beside: bool) -> None:
@@ -38,7 +39,7 @@ class Replanning:
         self._tracker: LinearFeedbackTracker | None = None
         self._horizons: RecedingHorizon | None = None
         self._job: tuple[int, Future[TrackingPlan | None]] | None = None
-        self._cancellation, self._next = Cancellation(), 0
+        self.cancellation, self._next = Cancellation(), 0
         self.made = self.late = self.refused = 0
 
     def for_robot(self, robot: Robot) -> Replanning:
@@ -49,13 +50,18 @@ class Replanning:
         return other
 
     @property
+    def is_planning(self) -> bool:
+        """Whether a plan is in progress."""
+        return self._job is not None
+
+    @property
     def times(self) -> list[float]:
         """s of processor time of each plan of the present motion."""
         return [] if self._horizons is None else self._horizons.times
 
     def cancel(self, reason: str) -> None:
         """Cancel the plan in progress; it is not used."""
-        self._cancellation.cancel(reason)
+        self.cancellation.cancel(reason)
         self._job = self._tracker = None
 
     def step(
@@ -70,7 +76,7 @@ class Replanning:
             return
         if self._tracker is not tracker:
             self.cancel("another motion runs")
-            self._tracker, self._next, self._cancellation = tracker, row, Cancellation()
+            self._tracker, self._next, self.cancellation = tracker, row, Cancellation()
             plan = tracker.plan
             assert isinstance(plan, OutputPlan)
             self._horizons = RecedingHorizon(
@@ -92,7 +98,7 @@ class Replanning:
             self._begin(row, seen, tracker.plan, LEAD + late)
 
     def _begin(self, row: int, seen: object, plan: TrackingPlan, lead: int) -> None:
-        horizons, cancellation = self._horizons, self._cancellation
+        horizons, cancellation = self._horizons, self.cancellation
 
         def work() -> TrackingPlan | None:
             assert horizons is not None
@@ -114,8 +120,8 @@ class Replanning:
         (due, job), self._job = self._job, None
         if not job.done() or row != due:
             self.late += 1
-            self._cancellation.cancel("it was late")
-            self._cancellation = Cancellation()
+            self.cancellation.cancel("it was late")
+            self.cancellation = Cancellation()
             return
         try:
             plan = job.result()

@@ -101,7 +101,7 @@ class SettledOutput:
         state."""
         self.effort = effort
         self._looks += 1
-        if self._looks * COLUMNS >= self._free.shape[1] + self._driven.shape[1]:
+        if self._looks * COLUMNS >= self.free_directions.shape[1] + self._driven.shape[1]:
             self._looks = 0
             self._equations.update(q, self._still)
             self._split()
@@ -153,13 +153,13 @@ class SettledOutput:
         rank = int(np.sum(size > DEPENDENT * np.max(size, initial=0.0)))
         free, moving = kept @ right[rank:].T, kept @ (right[:rank].T / size[:rank])
         self._actuated = left[:, :rank]  # effect of Q on the actuators
-        self._free, self._driven = basis @ free, basis @ moving
+        self.free_directions, self._driven = basis @ free, basis @ moving
         self._free_output, self._driven_output = arrays.jacobian @ free, arrays.jacobian @ moving
 
     def _moves_output(self) -> bool:
         arrays = self._equations.arrays
 
-        if not self._free.shape[1]:
+        if not self.free_directions.shape[1]:
             return False
         size = np.linalg.norm(arrays.jacobian, axis=1)
         return bool(np.any(np.linalg.norm(self._free_output, axis=1) > MOVED * np.where(size > 0.0, size, np.inf)))
@@ -197,8 +197,8 @@ class SettledOutput:
 
     def _differentiate(self, q: Array) -> None:
         """Compute S and G at q (nq,)."""
-        slopes = self._along(np.hstack((self._free, self._driven)), q, self._free)
-        count = self._free.shape[1]
+        slopes = self._along(np.hstack((self.free_directions, self._driven)), q, self.free_directions)
+        count = self.free_directions.shape[1]
         self._stiffness = slopes[:, :count]
         self._inverse = np.linalg.pinv(self._stiffness, rcond=DEPENDENT)
         settled = self._driven_output - self._free_output @ (self._inverse @ slopes[:, count:])
@@ -206,16 +206,16 @@ class SettledOutput:
 
     def _solve(self, q: Array) -> None:
         """Compute one Newton step to the equilibrium from q (nq,)."""
-        pull = np.linalg.lstsq(self._free, self._at_rest(q), rcond=None)[0]
+        pull = np.linalg.lstsq(self.free_directions, self._at_rest(q), rcond=None)[0]
         step = -(self._inverse @ pull)
-        largest = float(np.max(np.abs(self._free @ step), initial=0.0))
+        largest = float(np.max(np.abs(self.free_directions @ step), initial=0.0))
         self.ahead = self._free_output @ step * (min(1.0, FURTHEST / largest) if largest > 0.0 else 1.0)
 
     def _refuse_loose(self, q: Array) -> None:
         """Raise TensegrityError if nothing holds a free motion that moves the output; compute decay and frequency."""
-        equations, count = self._equations, self._free.shape[1]
+        equations, count = self._equations, self.free_directions.shape[1]
         damping = np.empty((count, count))
-        for k, direction in enumerate(self._free.T):
+        for k, direction in enumerate(self.free_directions.T):
             step = STEP / float(np.max(np.abs(direction)))
             rates = []
             for sign in (1.0, -1.0):
@@ -223,12 +223,12 @@ class SettledOutput:
                 full = arrays.rate_0 + arrays.rate_1 @ self._holding(self.effort)
                 basis = equations.reduction.basis[:, : equations.count]
                 rates.append(basis @ full + equations.reduction.offset)
-            damping[:, k] = np.linalg.lstsq(self._free, (rates[0] - rates[1]) / (2.0 * step), rcond=None)[0]
+            damping[:, k] = np.linalg.lstsq(self.free_directions, (rates[0] - rates[1]) / (2.0 * step), rcond=None)[0]
         values, motions = np.linalg.eig(self._stiffness)
         moves = np.linalg.norm(self._free_output @ motions, axis=0) > MOVED * np.linalg.norm(self._free_output)
         loose = [k for k in range(count) if moves[k] and not -values[k].real > HELD]
         if loose:
-            motion = np.abs((self._free @ motions[:, loose[0]]).real)
+            motion = np.abs((self.free_directions @ motions[:, loose[0]]).real)
             names = zip(equations.mechanism.coordinate_names(), motion.tolist(), strict=True)
             named = ", ".join(name for name, part in names if part > NAMED * np.max(motion))
             raise TensegrityError(
@@ -241,7 +241,7 @@ class SettledOutput:
 
     def _growth(self, q: Array) -> float:
         """max Re sqrt of the eigenvalues of the derivatives of all motions, under constant efforts."""
-        motions = np.hstack((self._free, self._driven))
+        motions = np.hstack((self.free_directions, self._driven))
         slopes = self._along(motions, q, motions, self.effort)
         return float(np.max(np.sqrt(np.linalg.eigvals(slopes).astype(complex)).real))
 

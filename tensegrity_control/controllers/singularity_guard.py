@@ -176,7 +176,7 @@ class SingularityGuard:
         distance = self._choose(effort, elapsed, bandwidth)
         if not np.isfinite(distance):
             return desired
-        slope, rate, bend, mobility = self._derivatives(q, v, ahead)
+        slope, rate, bend, mobility = self.derivatives(q, v, ahead)
         away = mobility @ slope
         size = float(slope @ away)
         if not size > 0.0:
@@ -205,7 +205,7 @@ class SingularityGuard:
         taken from the efforts (a,) of the last period first, and if that is near, from the best efforts.
         """
         before, self._by_floors = self._apart, False
-        self._apart = self._seen()
+        self._apart = self.seen()
         near = self._apart <= self._near(before - self._apart, elapsed, bandwidth)
         self.distance = self._apart
         if self._headroom_start > 0.0 and effort is not None:
@@ -219,7 +219,7 @@ class SingularityGuard:
                 return headroom
         return self._apart if near else np.inf
 
-    def _seen(self) -> float:
+    def seen(self) -> float:
         """Distance at the state of the last `update`, by the measure that the law uses."""
         if self._by_floors:
             return self.headroom.value() / self._headroom_start
@@ -252,7 +252,7 @@ class SingularityGuard:
         parts = np.abs(direction)
         return [AXES[row] for row, part in zip(self._equations.parts.axes, parts, strict=True) if part > LEAST_PART]
 
-    def _derivatives(self, q: Array, v: Array, ahead: float) -> tuple[Array, float, float, Array]:
+    def derivatives(self, q: Array, v: Array, ahead: float) -> tuple[Array, float, float, Array]:
         """Of the distance: gradient (k,) by the output, rate, and second derivative without acceleration of the output;
         and the mobility (k, k). The equations return to their state before the call."""
         equations, arrays = self._equations, self._equations.arrays
@@ -267,7 +267,7 @@ class SingularityGuard:
 
         def at(rate: Array, time: float) -> float:
             equations.update(here, still, time, rate, 2.0 * ahead)
-            return self._seen()
+            return self.seen()
 
         distance = at(still, 0.0)
         slope = np.empty(directions.shape[1])

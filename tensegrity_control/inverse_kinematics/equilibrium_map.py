@@ -122,7 +122,7 @@ class EquilibriumMap(ABC, Generic[E]):
         return {}
 
     @abstractmethod
-    def _differentiate(self, equilibrium: E) -> Any:
+    def differentiate(self, equilibrium: E) -> Any:
         """Derivatives of an equilibrium by the actuator positions, with an attribute `pose` (6, a)."""
 
     @abstractmethod
@@ -132,7 +132,7 @@ class EquilibriumMap(ABC, Generic[E]):
     def sensitivity(self, equilibrium: E) -> Any:
         """Derivatives of an equilibrium by the actuator positions; computed once."""
         if equilibrium not in self._sensitivities:
-            self._sensitivities[equilibrium] = self._differentiate(equilibrium)
+            self._sensitivities[equilibrium] = self.differentiate(equilibrium)
         return self._sensitivities[equilibrium]
 
     def pose_jacobian(self, equilibrium: E) -> Array:

@@ -229,7 +229,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
             return None
         return found if found.stable else None
 
-    def _differentiate(self, equilibrium: PathEquilibrium) -> PathSensitivity:
+    def differentiate(self, equilibrium: PathEquilibrium) -> PathSensitivity:
         slopes = sensitivity(self._solver, equilibrium.statics)
         mechanism = self.model.mechanism
         order = [int(np.flatnonzero(slopes.held == mechanism.velocities_of(name).start)[0]) for name in self.joints]

@@ -217,7 +217,7 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
         movable = ~np.all(structure.fixed[structure.members], axis=1)
         return np.flatnonzero(structure.unilateral & movable & (self.home.tensions > 0.0))
 
-    def _differentiate(self, equilibrium: StructureEquilibrium) -> Sensitivity:
+    def differentiate(self, equilibrium: StructureEquilibrium) -> Sensitivity:
         return sensitivity(equilibrium, self.members, rigid_bars=self.rigid_bars)
 
     def modes(self, equilibrium: StructureEquilibrium) -> list[Mode]:

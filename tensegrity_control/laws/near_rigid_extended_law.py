@@ -85,7 +85,7 @@ class ExtendedNearRigidLaw:
             self.changes += 1
         free = np.flatnonzero(~np.isin(model.index, model.strains))
         reduced = model.reduced(q, v[model.index], v)
-        jacobian, rate = self._task(reduced.basis)
+        jacobian, rate = self.task(reduced.basis)
         count = model.index.size
         width = inputs + cables + moving
         matrix = np.zeros((count + self.rows.size, width))
@@ -117,7 +117,7 @@ class ExtendedNearRigidLaw:
         output_motion(self.model.flat, self._output.parts, self.model.work, arrays)
         return arrays.position[self.rows], arrays.velocity[self.rows]
 
-    def _task(self, basis: Array) -> tuple[Array, Array]:
+    def task(self, basis: Array) -> tuple[Array, Array]:
         """Jacobian (k, n) of the output, and the part (k,) m/s^2 of its acceleration due to velocities.
 
         At the state of the last `NearRigidModel.reduced`.

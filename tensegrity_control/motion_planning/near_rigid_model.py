@@ -148,8 +148,8 @@ class NearRigidModel(ReducedModel):
         super().take_coordinates(self.y + self.strains, centre)
         self.tracked = self.names[: len(self.y)]
 
-    def _best_coordinates(self, q: Array, always: Sequence[int]) -> NDArray[np.int64] | None:
-        found = super()._best_coordinates(q, (*always, *self.strains))
+    def best_coordinates(self, q: Array, always: Sequence[int]) -> NDArray[np.int64] | None:
+        found = super().best_coordinates(q, (*always, *self.strains))
         if found is None or not np.all(np.isin(self.strains, found)):
             return None
         return np.concatenate((found[~np.isin(found, self.strains)], self.strains))

@@ -135,7 +135,7 @@ def rest_at(model: NearRigidModel, q: Array, floor: Array) -> tuple[Array, Array
     tensions = np.zeros(model.radii.size)
     for _ in range(2):  # strains displace the bodies, which hardly changes the forces
         reduced = model.reduced(q, still)
-        tensions = _tensions(model, q, reduced, reduced.bias, floor, 0.0, tensions if tensions.any() else None)
+        tensions = lowest_tensions(model, q, reduced, reduced.bias, floor, 0.0, tensions if tensions.any() else None)
         q = model.closed_configuration(q, np.concatenate((model.tracked_at(q), tensions / model.stiffness)))
     reduced = model.reduced(q, still)
     effort = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.cables @ tensions, rcond=None)[0]
@@ -186,7 +186,7 @@ def _open_tensions(model: NearRigidModel, reduced: Reduced, load: Array, time: f
     return particular, right[rank:]
 
 
-def _tensions(
+def lowest_tensions(
     model: NearRigidModel, q: Array, reduced: Reduced, load: Array, floor: Array, time: float,
     before: Array | None = None,
 ) -> Array:  # fmt: skip
@@ -288,7 +288,7 @@ class _Nodes:
         reduced = model.reduced(q, rates[k], velocity)
         load = reduced.mass @ accelerations[k] + reduced.bias
         time = float(self._path.times[k])
-        tensions = _tensions(model, q, reduced, load, self._path.floor, time, tensions)
+        tensions = lowest_tensions(model, q, reduced, load, self._path.floor, time, tensions)
         self._seen[k] = q, tensions, reduced, load - reduced.cables @ tensions
 
     def _rows(self, at: NDArray[np.int64]) -> Array:

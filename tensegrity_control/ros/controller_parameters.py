@@ -11,7 +11,7 @@ from tensegrity_dynamics.ros.robot_node import RobotNode
 
 from ..controller import Controller, Setting
 from ..controllers.goal_controller import wait_for_robot
-from ..controllers.goal_taker import GoalTaker
+from ..controllers.goal_taker import GoalTaker, checked_goal_taker
 from ..controllers.output_tracking import PLANS
 from ..controllers.sampled_controller import ACTUATIONS
 from ..registry import controller_class, make_controller, suitable
@@ -85,8 +85,8 @@ class ControllerParameters:
         shared["actuation"], shared["plan"] = self._actuations.get(name), self._plans.get(name)
         takes = controller_class(name).parameters()
         options = {key: value for key, value in shared.items() if key in takes}
-        controller = make(name, self._robot, **options, **self._settings[name], **self._gains[name])
-        assert isinstance(controller, GoalTaker)
+        made = make(name, self._robot, **options, **self._settings[name], **self._gains[name])
+        controller = checked_goal_taker(made, name)
         wait_for_robot(controller)
         self.name = name
         return controller

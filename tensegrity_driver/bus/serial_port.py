@@ -172,6 +172,10 @@ class SerialPort(PortHandler):
             "it is back."
         )
 
+    def fileno(self) -> int:
+        """The descriptor of the open port, for `select` and the like. Raises BusError: it is closed."""
+        return self._ready()
+
     def _ready(self) -> int:
         if not self.is_open:
             raise BusError(f"port {self.port_name} is closed; open it first.")

@@ -248,10 +248,10 @@ def save_atomically(path: Path, data: bytes) -> None:
 
 def _serialise(calibration: RobotCalibration) -> bytes:
     body = json.loads(json.dumps(asdict(calibration), allow_nan=False))
-    return (json.dumps({"format": FORMAT, "checksum": _checksum(body), **body}, indent=2) + "\n").encode()
+    return (json.dumps({"format": FORMAT, "checksum": checksum_of(body), **body}, indent=2) + "\n").encode()
 
 
-def _checksum(body: Mapping[str, Any]) -> str:
+def checksum_of(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
@@ -281,7 +281,7 @@ def _parse(path: Path, data: bytes) -> RobotCalibration:
             f"{AGAIN}."
         )
     try:
-        fits = checksum == _checksum(body)
+        fits = checksum == checksum_of(body)
     except RecursionError:
         fits = False
     if not fits:

@@ -162,7 +162,7 @@ class EmulatedRobot:
         self.faults = FaultInjection(self._parts)
         self._present = time.monotonic()
         if realtime:
-            self._clock = threading.Thread(target=self._run, name="emulated time", daemon=True)
+            self._clock = threading.Thread(target=self.keep_time, name="emulated time", daemon=True)
             self._clock.start()
 
     # -- state -----------------------------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ class EmulatedRobot:
         if done - now > elapsed:  # slow machine: do not catch up the computing time, which would grow
             self._present = done
 
-    def _run(self) -> None:
+    def keep_time(self) -> None:
         while self._failure is None and not self._closing.wait(self._step):
             with self._parts.lock:
                 self._catch_up()

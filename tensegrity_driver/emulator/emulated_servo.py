@@ -199,7 +199,7 @@ class EmulatedServo:
         self.registers.memory[address : address + len(data)] = after
         names = {each.name for each in self.registers.covered(address, len(data))}
         if self.motion.torque_on != was_on and "torque_enable" in names:
-            self._keep_goals(names)
+            self.keep_goals(names)
         if "torque_limit" in names and self.registers.raw("torque_limit"):
             self.motion.clear_overload()
         if "operating_mode" in names:
@@ -207,7 +207,7 @@ class EmulatedServo:
         if self.id != old_id:
             self._waiting = None
 
-    def _keep_goals(self, names: set[str]) -> None:
+    def keep_goals(self, names: set[str]) -> None:
         """Hold the present position when torque comes on, unless the same instruction sets a goal."""
         kept = {name: self.registers.raw(name) for name in ("goal_position", "goal_velocity") if name in names}
         self.motion.torque_switched()

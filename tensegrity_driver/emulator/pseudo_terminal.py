@@ -51,7 +51,7 @@ class PseudoTerminal:
     def __init__(self, link: Path, receive: Callable[[bytes], Delivery], end_of_burst: Callable[[], Delivery]) -> None:
         self.link, self._on_bytes, self._on_pause = link, receive, end_of_burst
         self.master: int | None = None
-        self._slave: int | None = None
+        self.slave: int | None = None
         self._queue: list[tuple[float, int, bytes]] = []
         self._count = 0
         self._last_received: float | None = None
@@ -66,7 +66,7 @@ class PseudoTerminal:
     @property
     def baud_rate(self) -> int | None:
         """Speed set by the user [bit/s]; None when unplugged or unknown."""
-        return None if self._slave is None else _BAUD_RATES.get(termios.tcgetattr(self._slave)[5])
+        return None if self.slave is None else _BAUD_RATES.get(termios.tcgetattr(self.slave)[5])
 
     def plug(self) -> None:
         """Create the terminal and its path. Raises BusError if the path exists and is no symbolic link."""
@@ -74,22 +74,22 @@ class PseudoTerminal:
             return
         if self.link.exists() and not self.link.is_symlink():
             raise BusError(f"{self.link} exists and is no symbolic link; choose another directory for the emulator.")
-        self.master, self._slave = os.openpty()
-        tty.setraw(self._slave)
+        self.master, self.slave = os.openpty()
+        tty.setraw(self.slave)
         os.set_blocking(self.master, False)
         fresh = self.link.with_name(f".{self.link.name}.{os.getpid()}")
         fresh.unlink(missing_ok=True)
-        fresh.symlink_to(os.ttyname(self._slave))
+        fresh.symlink_to(os.ttyname(self.slave))
         fresh.replace(self.link)
 
     def unplug(self) -> None:
         """Remove the terminal and its path: users get an input/output error."""
-        if self.master is None or self._slave is None:
+        if self.master is None or self.slave is None:
             return
         self.link.unlink(missing_ok=True)
-        os.close(self._slave)
+        os.close(self.slave)
         os.close(self.master)
-        self.master = self._slave = None
+        self.master = self.slave = None
         self._queue.clear()
         self._last_received = None
 
@@ -130,19 +130,19 @@ class PseudoTerminal:
         now = time.monotonic()
         if self._last_received is not None and now >= self._last_received + PAUSE_S:
             self._last_received = None
-            self._end_exclusion()
+            self.end_exclusion()
             self._plan(self._on_pause())
         while self._queue and self._queue[0][0] <= now:
             self._write(heapq.heappop(self._queue)[2])
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
-    def _end_exclusion(self) -> None:
+    def end_exclusion(self) -> None:
         """End exclusive access: a user process that was killed may have set it. Closing a real device would end it, but
         here the slave side remains open."""
-        if self._slave is not None:
+        if self.slave is not None:
             with contextlib.suppress(OSError, termios.error):
-                fcntl.ioctl(self._slave, termios.TIOCNXCL)
+                fcntl.ioctl(self.slave, termios.TIOCNXCL)
 
     def _plan(self, delivery: Delivery) -> None:
         now = time.monotonic()

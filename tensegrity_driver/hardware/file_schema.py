@@ -13,6 +13,7 @@ from tensegrity_dynamics.robots.schema import Block, Count, Name, PositiveLength
 
 from ..calibration.homing_settings import HomingSettings
 from ..safety.settings import SafetySettings
+from ..servos.motors import MOTORS
 
 BOARD_MODELS = ("AX-12A",)
 """Servo models that the firmware of the potentiometer board drives."""
@@ -115,6 +116,8 @@ def _check_servos(
         for field in ("model", "spool_radius") if servo["actuator"] in wound else ("model",):
             if servo[field] is None:
                 problems.add(path, f"no {field} is given, here or under servos.defaults; add one.")
+        if servo["model"] not in (None, *MOTORS):
+            problems.add((*path, "model"), unknown_name("servo model", servo["model"], MOTORS))
         if servo["actuator"] in turned and servo["spool_radius"] is not None:
             problems.add(
                 path,

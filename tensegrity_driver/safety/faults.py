@@ -33,6 +33,10 @@ class Reaction(Enum):
         return list(Reaction).index(self)
 
 
+READINGS, LENGTHS = "readings", "lengths"
+"""What may show a fault without any commands."""
+
+
 @dataclass(frozen=True)
 class FaultRow:
     """One row of the table of faults.
@@ -51,6 +55,8 @@ class FaultRow:
         untrusted_encoder: a measuring encoder is in doubt. A servo that goes to positions by it would run away, so its
             torque goes off whichever reaction is chosen.
         jog_allowed: a person may move the tendon slowly out of the fault.
+        shown_by: `READINGS`, or the `LENGTHS` of calibrated spools, if these alone show the fault, whatever was
+            commanded; `tensegrity servo watch`, which commands nothing, reports it. "": it also takes the commands.
     """
 
     remedy: str
@@ -62,6 +68,7 @@ class FaultRow:
     own_encoder_holds: bool = False
     untrusted_encoder: bool = False
     jog_allowed: bool = False
+    shown_by: str = ""
 
 
 TORQUE_OFF, RELEASE, WARN = Reaction.TORQUE_OFF, Reaction.RELEASE, Reaction.WARN
@@ -88,7 +95,9 @@ class FaultKind(Enum):
     # -- a servo ---------------------------------------------------------------------------------------------------
     SERVO_SILENT = (
         "servo_silent",
-        FaultRow("check its plug, its supply and its id", persistence="silent", untrusted_length=True),
+        FaultRow(
+            "check its plug, its supply and its id", persistence="silent", untrusted_length=True, shown_by=READINGS
+        ),
     )
     SERVO_RESTARTED = (
         "servo_restarted",
@@ -104,38 +113,52 @@ class FaultKind(Enum):
             "switch it off and on, home this tendon if the servo counts turns; replace it if the error comes back",
             TORQUE_OFF,
             A_DAMAGED_READING,
+            shown_by=READINGS,
         ),
     )
     OVERLOAD = "overload", FaultRow(
-        f"loosen what pulls against it{KEPT}", RELEASE, "persist", jog_allowed=True,
+        f"loosen what pulls against it{KEPT}", RELEASE, "persist", jog_allowed=True, shown_by=READINGS,
     )  # fmt: skip
     OVERHEATING = (
         "overheating",
         FaultRow(
-            f"let it cool down, lower the pretension and look for rubbing{KEPT}", RELEASE, "persist", jog_allowed=True
+            f"let it cool down, lower the pretension and look for rubbing{KEPT}",
+            RELEASE,
+            "persist",
+            jog_allowed=True,
+            shown_by=READINGS,
         ),
     )
     WARM = "warm", FaultRow(
-        "let it rest soon or lower the pretension", WARN, "persist", latched=False, may_warn=True
+        "let it rest soon or lower the pretension", WARN, "persist", latched=False, may_warn=True, shown_by=READINGS,
     )  # fmt: skip
     UNDERVOLTAGE = (
         "undervoltage",
-        FaultRow(f"check supply, cable lengths and how many servos push at once{KEPT}", persistence="persist"),
+        FaultRow(
+            f"check supply, cable lengths and how many servos push at once{KEPT}",
+            persistence="persist",
+            shown_by=READINGS,
+        ),
     )
     OVERVOLTAGE = (
         "overvoltage",
-        FaultRow("switch the supply off and set it to the voltage of the servo", persistence="persist"),
+        FaultRow(
+            "switch the supply off and set it to the voltage of the servo", persistence="persist", shown_by=READINGS
+        ),
     )
     # -- a sensor --------------------------------------------------------------------------------------------------
     SENSOR_MISSING = (
         "sensor_missing",
         FaultRow(
-            "check the plug of the sensor and the potentiometer board", persistence="missing", untrusted_length=True
+            "check the plug of the sensor and the potentiometer board",
+            persistence="missing",
+            untrusted_length=True,
+            shown_by=READINGS,
         ),
     )
     SENSOR_BROKEN = "sensor_broken", FaultRow(
         "check its wires for a break or a short and its shaft for the end stop",
-        persistence="persist", untrusted_length=True,
+        persistence="persist", untrusted_length=True, shown_by=READINGS,
     )  # fmt: skip
     SENSOR_JUMP = (
         "sensor_jump",
@@ -143,6 +166,7 @@ class FaultKind(Enum):
             "check sensor, wiring and coupling, then home this tendon again",
             untrusted_length=True,
             untrusted_encoder=True,
+            shown_by=LENGTHS,
         ),
     )
     SENSOR_FROZEN = (
@@ -151,7 +175,7 @@ class FaultKind(Enum):
     )
     SENSORS_DISAGREE = "sensors_disagree", FaultRow(
         "tighten the coupling of the potentiometer and calibrate this tendon again",
-        persistence="persist", untrusted_length=True,
+        persistence="persist", untrusted_length=True, shown_by=LENGTHS,
     )  # fmt: skip
     TURNS_LOST = (
         "turns_lost",
@@ -193,7 +217,7 @@ class FaultKind(Enum):
     # -- limits of a tendon ----------------------------------------------------------------------------------------
     SPOOL_LIMIT = "spool_limit", FaultRow(
         "wind it back (`tensegrity servo calibrate`, after the driver has ended), check calibration and limits",
-        persistence=A_DAMAGED_READING, jog_allowed=True,
+        persistence=A_DAMAGED_READING, jog_allowed=True, shown_by=LENGTHS,
     )  # fmt: skip
     TENSION_CEILING = (
         "tension_ceiling",
@@ -214,11 +238,18 @@ class FaultKind(Enum):
     )  # fmt: skip
     # -- the bus, the commands and the clocks ------------------------------------------------------------------------
     PORT_LOST = "port_lost", FaultRow("plug the adapter in again; the port is opened by itself")
-    BAD_PACKETS = "bad_packets", FaultRow("check cables, termination, baud rate and whether two servos share an id")
-    DUPLICATE_ID = "duplicate_id", FaultRow("connect them one by one and give each its own id")
+    BAD_PACKETS = (
+        "bad_packets",
+        FaultRow("check cables, termination, baud rate and whether two servos share an id", shown_by=READINGS),
+    )
+    DUPLICATE_ID = "duplicate_id", FaultRow("connect them one by one and give each its own id", shown_by=READINGS)
     SUPPLY_OVERDRAWN = (
         "supply_overdrawn",
-        FaultRow("lower the pretension, move fewer tendons at once, or take a stronger supply", persistence="persist"),
+        FaultRow(
+            "lower the pretension, move fewer tendons at once, or take a stronger supply",
+            persistence="persist",
+            shown_by=READINGS,
+        ),
     )
     STALE_COMMAND = (
         "stale_command",
@@ -247,6 +278,10 @@ UNTRUSTED_ENCODER = frozenset(kind for kind in FaultKind if kind.row.untrusted_e
 """Faults of a measuring encoder after which a servo that goes to positions would run away."""
 JOG_ALLOWED = frozenset(kind for kind in FaultKind if kind.row.jog_allowed)
 """Faults out of which a person may move the tendon slowly."""
+SHOWN_BY_READINGS = frozenset(kind for kind in FaultKind if kind.row.shown_by == READINGS)
+"""Faults that readings show without commands and without calibration."""
+SHOWN_BY_LENGTHS = frozenset(kind for kind in FaultKind if kind.row.shown_by == LENGTHS)
+"""Faults that the lengths of calibrated spools show without commands."""
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ MOTORS: Mapping[str, Motor] = {
 
 
 def actuator_motors(block: Mapping[str, Any], actuators: tuple[Actuator, ...]) -> dict[str, ActuatorMotor]:
-    """What the servos of a block of a robot file do at their actuators, by name; servos of unknown models do not tell.
+    """What the servos of a block of a robot file do at their actuators, by name; servos without a model do not tell.
 
     A servo turns `gear` times for one turn of a pulley or joint, and moves what it winds or slides by `spool_radius`
     / `gear` per rad.

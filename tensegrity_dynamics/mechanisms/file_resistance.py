@@ -44,9 +44,16 @@ class ResistanceReader:
             allowed = ", ".join(name for name, kind in JOINT_COORDINATES.items() if kind.resistances)
             self._problems.add((*path, "resistance"), f"a {item.kind} joint has none; {allowed} joints have.")
             return ()
-        turns = item.kind != "prismatic"
+        turns = [quantity == "angle" for quantity in JOINT_COORDINATES[item.kind].quantities]
         if not isinstance(given, list):
-            one = self.read(given, turns, (*path, "resistance"))
+            if len(set(turns)) > 1:
+                self._problems.add(
+                    (*path, "resistance"),
+                    f"the coordinates of a {item.kind} joint are of different kinds "
+                    f"({', '.join(JOINT_COORDINATES[item.kind].quantities)}): give a list of {count}.",
+                )
+                return ()
+            one = self.read(given, turns[0], (*path, "resistance"))
             return () if one is None else (one,) * count
         if len(given) != count:
             self._problems.add(
@@ -54,7 +61,7 @@ class ResistanceReader:
                 f"a {item.kind} joint takes {count}, one for each coordinate; found {len(given)}.",
             )
             return ()
-        made = [self.read(each, turns, (*path, "resistance", k)) for k, each in enumerate(given)]
+        made = [self.read(each, turns[k], (*path, "resistance", k)) for k, each in enumerate(given)]
         return tuple(each for each in made if each is not None) if None not in made else ()
 
     def of_cable(self, item: CableBlock, part: str, path: Path) -> Resistance | None:

@@ -29,19 +29,18 @@ from numpy.typing import NDArray
 
 from ..numerics.compilation import allocation_free
 from ..numerics.rotations import cross_matrix
+from .joint_coordinates import JOINT_COORDINATES
 
-FIXED, REVOLUTE, PRISMATIC, UNIVERSAL, SPHERICAL, FLOATING = 0, 1, 2, 3, 4, 5
-INVOLUTE_RIGID, INVOLUTE_U, INVOLUTE_EPSILON, INVOLUTE_LENGTH = 6, 7, 8, 9
-
-JOINT_KINDS = {
-    "fixed": FIXED, "revolute": REVOLUTE, "prismatic": PRISMATIC, "universal": UNIVERSAL, "spherical": SPHERICAL,
-    "floating": FLOATING, "involute_rigid": INVOLUTE_RIGID, "involute_u": INVOLUTE_U,
-    "involute_epsilon": INVOLUTE_EPSILON, "involute_length": INVOLUTE_LENGTH,
-}  # fmt: skip
-POSITION_COUNTS = np.array([0, 1, 1, 2, 4, 7, 1, 2, 2, 2])
-"""Number of position coordinates by kind."""
-VELOCITY_COUNTS = np.array([0, 1, 1, 2, 3, 6, 1, 2, 2, 2])
+JOINT_KINDS = {kind: number for number, kind in enumerate(JOINT_COORDINATES)}
+# The kernels need plain numbers. The involute joints are the last ones: `kind >= INVOLUTE_RIGID`.
+(
+    FIXED, REVOLUTE, PRISMATIC, UNIVERSAL, SPHERICAL, FLOATING,
+    INVOLUTE_RIGID, INVOLUTE_U, INVOLUTE_EPSILON, INVOLUTE_LENGTH,
+) = JOINT_KINDS.values()  # fmt: skip
+VELOCITY_COUNTS = np.array([len(kind.quantities) for kind in JOINT_COORDINATES.values()])
 """Number of velocity coordinates by kind."""
+POSITION_COUNTS = np.array([len(kind.quantities) + kind.quaternion for kind in JOINT_COORDINATES.values()])
+"""Number of position coordinates by kind."""
 for _counts in (POSITION_COUNTS, VELOCITY_COUNTS):
     _counts.setflags(write=False)
 

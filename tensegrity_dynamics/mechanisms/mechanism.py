@@ -20,7 +20,7 @@ from ..errors import TensegrityError, unknown_name
 from ..numerics.short_repr import ShortRepr
 from . import joints
 from .frame import Frame
-from .joint_coordinates import JOINT_COORDINATES, SPEEDS
+from .joint_coordinates import JOINT_COORDINATES, QUATERNION_KINDS, RATES
 from .late_kernels import CONTACTS, ENTRIES, POINTS, RIGID_ROUTES, ROUTES
 from .loads import LOAD_COLUMNS, Load, Payload
 from .loop_joints import Loop, loop_rows, routed_row
@@ -332,18 +332,13 @@ class Mechanism(ShortRepr):
         names: list[str] = []
         for joint in self.joints:
             if joint.kind != "fixed":
-                parts = JOINT_COORDINATES[joint.kind].parts
+                parts = JOINT_COORDINATES[joint.kind].names
                 names += [f"{joint.name}.{part}" for part in parts] or [joint.name]
         return tuple(names)
 
     def coordinate_speeds(self) -> tuple[str, ...]:
         """The quantity of every velocity coordinate: "angular speed", "speed", or "number" of a strain per second."""
-        found: list[str] = []
-        for joint in self.joints:
-            if joint.kind != "fixed":
-                parts = JOINT_COORDINATES[joint.kind].parts or (JOINT_COORDINATES[joint.kind].start[0],)
-                found += [SPEEDS.get(part, "angular speed") for part in parts]
-        return tuple(found)
+        return tuple(RATES[each] for joint in self.joints for each in JOINT_COORDINATES[joint.kind].quantities)
 
     @property
     def touches(self) -> bool:
@@ -392,7 +387,7 @@ class Mechanism(ShortRepr):
         q = np.zeros(self.position_count)
         for joint in self.joints:
             part = q[self.positions_of(joint.name)]
-            if joint.kind in ("spherical", "floating"):
+            if joint.kind in QUATERNION_KINDS:
                 part[-4] = 1.0
             elif joint.kind.startswith("involute"):
                 part[0] = 1.0

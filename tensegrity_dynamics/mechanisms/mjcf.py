@@ -65,7 +65,7 @@ def mechanism_mjcf(robot: Robot) -> Export:
     """The mechanism at rest with its actuators at their start, or at the stated start where it has no equilibrium.
 
     Raises:
-        TensegrityError: a number of the file is not finite.
+        TensegrityError: a number of the file is not finite, or a joint is of a kind that MuJoCo does not have.
     """
     return _Writer(robot).export()
 
@@ -241,6 +241,11 @@ class _Writer:
             for part, axis in zip("xyz", self.between(joint.parent, joint.body)[1], strict=True):
                 add(element, "joint", name=f"{joint.name}.{part}", type="slide", axis=axis)
             add(element, "joint", name=f"{joint.name}.turn", type="ball")
+        elif joint.kind != "fixed":
+            raise TensegrityError(
+                f"joint {joint.name}: {joint.kind} joints cannot be exported to MuJoCo yet, and without its joint the "
+                "body would be fixed; replace the joint by several of the kinds that MuJoCo has."
+            )
 
     def add_involute(self, element: ET.Element, joint: Joint) -> None:
         """Hinge and slide of a cable's end, in the order and with the coordinates that the module reports."""

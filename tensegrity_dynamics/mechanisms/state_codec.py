@@ -15,6 +15,7 @@ from ..robots.model import Pose
 from ..robots.robot import Robot
 from ..robots.state_record import ConfigurationState, DecodedState, StateCodec, StateRecord
 from .body_poses import BodyPoses
+from .joint_coordinates import QUATERNION_KINDS
 from .mechanism_model import MechanismModel
 
 UNIT_TOLERANCE = 1e-3
@@ -38,7 +39,7 @@ class MechanismCodec(StateCodec):
         self._quaternions = [
             (joint.name, slice(mechanism.positions_of(joint.name).stop - 4, mechanism.positions_of(joint.name).stop))
             for joint in mechanism.joints
-            if joint.kind in ("spherical", "floating")
+            if joint.kind in QUATERNION_KINDS
         ]
         self._rows = {name: row for row, name in enumerate(model.tension_names)}
         for actuator in robot.actuators:  # cables may be listed by their actuators

@@ -46,7 +46,7 @@ class MechanismPicture(Picture):
     """
 
     def __init__(self, robot: Robot) -> None:
-        self._model = model = robot.model_as(MechanismModel)
+        self.model = model = robot.model_as(MechanismModel)
         self._outputs = robot.outputs
         self._poses = BodyPoses(model)
         self._index = model.mechanism.body_index
@@ -161,7 +161,7 @@ class MechanismPicture(Picture):
 
     def contact_lines(self, q: NDArray[np.float64], velocity: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """See `Picture`; at rest without velocities (nv,), which damping and friction follow from."""
-        mechanism = self._model.mechanism
+        mechanism = self.model.mechanism
         if mechanism.ground is None:
             return np.zeros((0, 2, 3))
         v = np.zeros(mechanism.velocity_count) if velocity is None else velocity
@@ -206,8 +206,8 @@ class MechanismPicture(Picture):
         for body, _, end in self._attachments():
             points.append((poses.positions[body] + poses.rotations[body] @ end)[None])
         span = max(float(np.linalg.norm(np.ptp(np.vstack(points), axis=0))), 1e-6)
-        thick = [entry.cable_radius for entry in self._model.entries]
-        thickest = max([*thick, *(route.cable_radius for route in self._model.routes)], default=0.0)
+        thick = [entry.cable_radius for entry in self.model.entries]
+        thickest = max([*thick, *(route.cable_radius for route in self.model.routes)], default=0.0)
         tendon = max(thickest, 0.0032 * span)
         return Sizes(
             span=span, bar=0.009 * span, tendon=tendon, spring=0.009 * span, node=0.013 * span, axes=0.1 * span,
@@ -216,7 +216,7 @@ class MechanismPicture(Picture):
 
     def _attachments(self) -> Iterator[tuple[int, str, NDArray[np.float64]]]:
         """Body, its name, and each point (3,) m on it, off its own joint, where something is attached."""
-        mechanism = self._model.mechanism
+        mechanism = self.model.mechanism
         points = [(joint.parent, joint.placement.origin) for joint in mechanism.joints]
         for loop in mechanism.loops:
             points += [(loop.predecessor, loop.predecessor_frame.origin), (loop.successor, loop.successor_frame.origin)]
@@ -230,15 +230,15 @@ class MechanismPicture(Picture):
                 yield self._index[name], name, point
 
     def _list_solids(self, bodies: Mapping[str, Body], limits: Mapping[str, tuple[float, float]]) -> Iterator[Solid]:
-        roles = _body_roles(self._model)
-        for i, name in enumerate(self._model.body_names):
+        roles = _body_roles(self.model)
+        for i, name in enumerate(self.model.body_names):
             if bodies[name].meshes:  # they show what primitives only weigh
                 yield from (solid_of_mesh(mesh, i, roles[name]) for mesh in bodies[name].meshes)
                 continue
             for primitive in bodies[name].shapes:
                 yield solid_of(primitive, i, roles[name], 1.5 * self.sizes.node)
         yield from self._rods(bodies)
-        for entry in self._model.entries:
+        for entry in self.model.entries:
             yield from self._pulley(entry, bodies[f"{entry.name}-pulley"].shapes)
             ball = (2.2 * max(entry.cable_radius, self.sizes.tendon),) * 3
             yield Solid(self._index[entry.anchor_body], "joints", "sphere", ball, entry.anchor)
@@ -247,9 +247,9 @@ class MechanismPicture(Picture):
 
     def _sheaves(self, bodies: Mapping[str, Body]) -> Iterator[Solid]:
         """Pulleys of routed cables that have no shape of their own, marks on those that turn, and holes."""
-        mechanism = self._model.mechanism
+        mechanism = self.model.mechanism
         marked: set[int] = set()
-        for route, model in zip(self._model.routes, mechanism.routes, strict=True):
+        for route, model in zip(self.model.routes, mechanism.routes, strict=True):
             for k, point in enumerate(route.route):
                 joint = mechanism.joint(point.joint) if point.joint else None
                 link = self._index[point.body if joint is None else joint.body]
@@ -294,9 +294,9 @@ class MechanismPicture(Picture):
 
     def _supports(self, limits: Mapping[str, tuple[float, float]]) -> Iterator[Solid]:
         """Where the world carries a body, and the rails on which bodies slide."""
-        blocks = {entry.joints[0] for entry in self._model.entries}
+        blocks = {entry.joints[0] for entry in self.model.entries}
         span = self.sizes.span
-        for joint in self._model.mechanism.joints:
+        for joint in self.model.mechanism.joints:
             parent, at = self._index[joint.parent], joint.placement
             if joint.kind == "prismatic":
                 low, high = np.clip(limits.get(joint.name, (-np.inf, np.inf)), -0.7 * span, 0.7 * span)
@@ -308,7 +308,7 @@ class MechanismPicture(Picture):
     def _find_outline(self, start: Snapshot) -> NDArray[np.float64]:
         """(n, 3) m: corners and rims of the solids but rails, ends of the cables and the output."""
         points = [lines.reshape(-1, 3) for lines in start.lines[:1]]
-        points += [np.array([pose[0]]) for pose in start.link_poses[len(self._model.body_names) :]]
+        points += [np.array([pose[0]]) for pose in start.link_poses[len(self.model.body_names) :]]
         for solid, centre, quaternion in zip(self.solids, start.solid_positions, start.solid_quaternions, strict=True):
             if solid.role != "rails":
                 # A ball is as high turned as it is straight.

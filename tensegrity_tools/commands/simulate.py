@@ -132,14 +132,14 @@ def simulate(
                 f"--duration {duration}: more than {MOST_STEPS:.0e} steps of {simulation.time_step:.3g} s. Choose a "
                 "shorter one, or a longer --time-step; very stiff members or very light nodes ask for short steps."
             )
-        first = _sample(simulation)
+        first = sample_of(simulation)
         simulation.advance(1, **commands)
         began = time.perf_counter()
         steps = max(1, round(seconds / simulation.time_step) - 1)
-        samples = [first, _sample(simulation)]
+        samples = [first, sample_of(simulation)]
         for part in np.diff(np.linspace(0, steps, min(steps, SAMPLES) + 1).astype(np.int64)).tolist():
             simulation.advance(part)
-            samples.append(_sample(simulation))
+            samples.append(sample_of(simulation))
             note.update(f"simulating: {samples[-1]['time_s']:.2f} of {seconds:g} s")
     taken = time.perf_counter() - began
     energy, last = simulation.energy(), samples[-1]
@@ -309,7 +309,7 @@ def _motion(items: Sequence[str], loaded: Any) -> Any:
     return motion
 
 
-def _sample(simulation: Any) -> dict[str, Any]:
+def sample_of(simulation: Any) -> dict[str, Any]:
     seen = simulation.observe()
     position, quaternion = seen.pose if seen.pose is not None else (None, None)
     return {

@@ -153,7 +153,7 @@ def up(
                 tour = False
             graph = for_tours(graph) if tour else graph
             need_ros()
-            _compile(kernels, robot, ending.check)
+            compile_missing(kernels, robot, ending.check)
             chosen = "ROS_DOMAIN_ID" in os.environ
             os.environ.update(usual_domain(shared=bool(namespace)))
             os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")
@@ -224,7 +224,7 @@ def _replay(choices: Choices) -> None:
     leave(ending, status)
 
 
-def _compile(kernels: CompiledKernels, robot: str, check: Callable[[], None]) -> None:
+def compile_missing(kernels: CompiledKernels, robot: str, check: Callable[[], None]) -> None:
     """Compile what the nodes would else compile while they move the robot, where the code has changed."""
     if kernels.are_ready:
         return
@@ -307,7 +307,7 @@ def _run(
         if tour:
             arrivals = run_tour(loaded, watcher, line.show, alive.check, tour_time(watcher, graph))
             line.end()
-            status = 0 if _summary(arrivals) else 1
+            status = 0 if tour_summary(arrivals) else 1
             if not graph.source.parameters.get("lockstep"):
                 watcher.spin(1.5)  # diagnostics come once a second
                 console.print(pace(watcher.diagnostics), soft_wrap=True)
@@ -411,7 +411,7 @@ class Living:
                 console.print(f"the {name} ended with status {status}; the robot continues without it. {words}".strip())
 
 
-def _summary(arrivals: list[Any]) -> bool:
+def tour_summary(arrivals: list[Any]) -> bool:
     rows = [
         (a.name, "reached, BUT" if a.reached and a.fault else "reached" if a.reached else "NOT reached",
          f"{1e3 * a.position_error:.3f}",

@@ -118,7 +118,7 @@ def one_run(
         efforts.append(np.array(list(seen.efforts.values())) - still)
         for name, tension in seen.tensions.items():
             lowest[name] = min(lowest.get(name, (np.inf, 0.0)), (tension, time + period))
-    replanning = getattr(control, "_replanning", None)
+    replanning = getattr(control, "replanning", None)
     again = took if replanning is None else replanning.times
     return row | {
         "worst": max(errors), "rms": float(np.sqrt(np.mean(np.square(errors)))), "end": errors[-1],

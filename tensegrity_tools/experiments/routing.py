@@ -44,7 +44,7 @@ routed_cables:
 """
 
 
-def _model(text: str, **values: Any) -> MechanismModel:
+def model_of(text: str, **values: Any) -> MechanismModel:
     return parse_robot(text.format(**values), "routing").model_as(MechanismModel)
 
 
@@ -84,7 +84,7 @@ def atwood(
 
     With a bearing [N m] that rubs it is in motion from the start, so that the friction is all there.
     """
-    model = _model(
+    model = model_of(
         ATWOOD,
         heavy=heavy,
         light=light,
@@ -144,14 +144,14 @@ routed_cables:
 """
 
 
-def _tendon(friction: float, **values: Any) -> MechanismModel:
+def tendon_round_guide(friction: float, **values: Any) -> MechanismModel:
     usual = {"mass": 1, "spring": 0, "damping": 0, "side": 1, "rest": 0}
-    return _model(GUIDE.replace("[0.05, 0, -0.4]", "[-0.05, 0, -0.4]"), friction=friction, **{**usual, **values})
+    return model_of(GUIDE.replace("[0.05, 0, -0.4]", "[-0.05, 0, -0.4]"), friction=friction, **{**usual, **values})
 
 
 def capstan(friction: float = 0.3, pulls: Sequence[float] = (1e-3, 1.5e-3, -1e-3, -1.5e-3, 1e-3)) -> dict[str, float]:
     """A tendon dragged to and fro round a fixed guide: ratio at the bound, loss against the loop's closed form."""
-    model = _tendon(friction)
+    model = tendon_round_guide(friction)
     flat = model.mechanism.flat
     work = make_workspace(flat)
     worst, count = 0.0, 0
@@ -231,7 +231,7 @@ def loop_area(model: MechanismModel, friction: float, low: float, high: float) -
 
 def hysteresis(friction: float = 0.3, reach: float = 1.5e-3, steps: int = 400) -> dict[str, float]:
     """Work of one full stroke to and fro, in steps of friction's law, and by integrals of the closed form."""
-    model = _tendon(friction)
+    model = tendon_round_guide(friction)
     flat = model.mechanism.flat
     work = make_workspace(flat)
     taken = 0.0
@@ -248,7 +248,7 @@ def hysteresis(friction: float = 0.3, reach: float = 1.5e-3, steps: int = 400) -
 
 def stick_slip(duration: float = 10.0, friction: float = 0.15, damping: float = 0.0) -> dict[str, Any]:
     """A mass on a spring that drags its tendon round a guide until it sticks: energy balance, creep at the end."""
-    model = _tendon(friction, mass=2.0, spring=4000.0, damping=damping)
+    model = tendon_round_guide(friction, mass=2.0, spring=4000.0, damping=damping)
     mechanism = model.mechanism
     flat, work = mechanism.flat, make_workspace(mechanism.flat)
     evaluate(flat, np.array(model.start), np.zeros(1), work)
@@ -270,7 +270,7 @@ def stick_slip(duration: float = 10.0, friction: float = 0.15, damping: float = 
 def creep(friction: float = 0.3, duration: float = 10.0) -> float:
     """m that slips in 10 s at a guide that holds a steady load below the bound, while the load swings."""
     pull = 0.004 * 1e9 * np.pi * 0.001**2  # of the tendon at the start, which the spring balances
-    model = _tendon(friction, mass=2.0, spring=4000.0, damping=1e5, rest=pull / 4000.0)
+    model = tendon_round_guide(friction, mass=2.0, spring=4000.0, damping=1e5, rest=pull / 4000.0)
     path = integrate(model.mechanism, model.start, [1e-3], np.zeros(1), duration)
     return float(np.abs(path.slip).max())
 
@@ -321,7 +321,7 @@ def drum(wound: float = 14.5, off: float = 14.0) -> dict[str, float]:
     """Rest length that comes off a drum of three layers, against the sum over its turns."""
     from scipy.integrate import quad  # here, so that listing the experiments stays quick
 
-    model = _model(DRUM, wound=wound)
+    model = model_of(DRUM, wound=wound)
     flat, work = model.mechanism.flat, make_workspace(model.mechanism.flat)
     evaluate(flat, np.array(model.start), np.zeros(2), work)
     before = read_routes(model.mechanism, work)["rope"].rest_length

@@ -114,10 +114,10 @@ class RobotVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray
         loaded = robot if isinstance(robot, Robot) else load_robot(robot)
         self.task = RobotTask(loaded, mode, period, goals, reward)
         self._limit = _checked_limit(episode)
-        self._batch = Rollout(
+        self.batch = Rollout(
             loaded, count, time_step, integrator, parameters=parameters, threads=threads, separate=True, **options
         )
-        self._episodes = [Episode(self.task, each) for each in self._batch.simulations]
+        self._episodes = [Episode(self.task, each) for each in self.batch.simulations]
         self._randoms = [np.random.default_rng() for _ in range(count)]
         self._ended = np.zeros(count, dtype=np.bool_)
         self.num_envs = count
@@ -159,7 +159,7 @@ class RobotVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray
                 return
             observations[i], rewards[i], problems[i] = self._episodes[i].step(requested[i])
 
-        self._batch.for_all(work)
+        self.batch.for_all(work)
         for i, episode in enumerate(self._episodes):  # goals are drawn one after the other: one equilibrium map serves
             if self._ended[i]:
                 observations[i] = episode.begin(self._randoms[i])

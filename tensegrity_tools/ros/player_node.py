@@ -93,16 +93,16 @@ class PlayerNode(RobotNode):
         self._lockstep = self.parameter(
             "lockstep", True, "run estimator and controller again, and compare their answers"
         )
-        self._rate = self.parameter(
+        self.rate = self.parameter(
             "rate", 1.0, "robot seconds per second of real time", low=0.01, high=100.0, live=True
         )
         start = self.parameter("position", 0.0, "time in the bag [s]; set it to seek", live=True)
-        self._paused = self.parameter("paused", False, "playback is paused", live=True)
+        self.paused = self.parameter("paused", False, "playback is paused", live=True)
         self._listeners = self.parameter(
             "listeners", 0, "number of subscribers of structure_state to wait for before playback"
         )
-        self._loop = self.parameter("loop", False, "start again at the end of the bag", live=True)
-        self._stays = self._ended = False  # with a user who steers it, the player waits at the end
+        self.loop = self.parameter("loop", False, "start again at the end of the bag", live=True)
+        self.stays = self._ended = False  # with a user who steers it, the player waits at the end
         self._steering: tuple[Any, ...] = ()
         self._steering_at = 0.0
         self.on_change(self._steer)
@@ -119,7 +119,7 @@ class PlayerNode(RobotNode):
         self._bag = Bag(path)
         self._contents = read_contents(self._bag)
         self._changed_types = changed_types(self._bag)
-        self._sought: float | None = float(start)
+        self.sought: float | None = float(start)
         self._played: dict[str, Any] = {}
         self._answers: dict[str, list[bytes]] = {name: [] for name in (STATE, COMMAND, REFERENCE, GOAL, *TAKEN)}
         self._references: dict[int, list[bytes]] = {}
@@ -135,12 +135,12 @@ class PlayerNode(RobotNode):
         if name == "position":
             if not 0.0 <= value < float("inf"):
                 raise TensegrityError(f"position is {value} s; give a finite time from 0 on.")
-            self._sought = float(value)
+            self.sought = float(value)
         elif name in ("rate", "paused", "loop"):
-            setattr(self, f"_{name}", value)
-        if self._ended and name in ("paused", "loop") and not self._paused:
-            self._sought = 0.0  # play at the end of the bag: start again
-        self._stays, self._ended = True, False
+            setattr(self, name, value)
+        if self._ended and name in ("paused", "loop") and not self.paused:
+            self.sought = 0.0  # play at the end of the bag: start again
+        self.stays, self._ended = True, False
 
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
         """Play to the end of the bag, or until the end is requested."""
@@ -432,35 +432,35 @@ class PlayerNode(RobotNode):
         while self._played[STATE].get_subscription_count() < self._listeners and time.monotonic() < until:
             self._spin(0.1)
         end, k, now, wall = played[-1][0], 0, 0.0, time.monotonic()
-        self.get_logger().info(f"ready: {self._bag.path} plays, {end:.2f} s at rate {self._rate:g}")
+        self.get_logger().info(f"ready: {self._bag.path} plays, {end:.2f} s at rate {self.rate:g}")
         progress = self.create_publisher(Playback, "playback", LATCHED)
         latched = {self._relative(name) for name in topics if self._bag.topics[name].quality.latched}
         while True:
             before, wall = wall, time.monotonic()
-            if self._sought is not None:
-                now, self._sought = min(self._sought, end), None
+            if self.sought is not None:
+                now, self.sought = min(self.sought, end), None
                 k = self._seek(played, now, latched)
-            elif not self._paused:
-                now += self._rate * (wall - before)
+            elif not self.paused:
+                now += self.rate * (wall - before)
             while k < len(played) and played[k][0] <= now:
                 self._publish(played[k][1], played[k][2])
                 k += 1
-            state = "paused" if self._paused else "playing"
-            self.set_status(OK, state, position=f"{min(now, end):.2f} of {end:.2f} s", rate=f"{self._rate:g}")
+            state = "paused" if self.paused else "playing"
+            self.set_status(OK, state, position=f"{min(now, end):.2f} of {end:.2f} s", rate=f"{self.rate:g}")
             self._publish_progress(progress, Playback(
-                position=min(now, end), end=end, rate=float(self._rate), paused=bool(self._paused),
-                loop=bool(self._loop),
+                position=min(now, end), end=end, rate=float(self.rate), paused=bool(self.paused),
+                loop=bool(self.loop),
             ))  # fmt: skip
-            if k >= len(played) and not self._paused:
-                if self._stays and not self._loop:
-                    self._paused = self._ended = True
-                elif not self._loop:
+            if k >= len(played) and not self.paused:
+                if self.stays and not self.loop:
+                    self.paused = self._ended = True
+                elif not self.loop:
                     self._wait(0.3)
                     print(f"played {end:.2f} s of the robot's time, {len(played)} messages", flush=True)
                     return
                 else:
-                    self._sought = 0.0
-            self._spin(0.005 if not self._paused else 0.05)
+                    self.sought = 0.0
+            self._spin(0.005 if not self.paused else 0.05)
 
     def _publish_progress(self, publisher: Any, message: Playback) -> None:
         """Publish ten times per second, and at once if more than the position has changed."""

@@ -116,7 +116,7 @@ class GoalPanel:
             hint="rotations about the fixed axes x, y, z, in this order",
             visible=self._turns,
         )
-        self._duration = gui.add_number(
+        self.duration = gui.add_number(
             "Duration [s]", 0.0, min=0.0, max=LONGEST, step=0.1, hint="0: the shortest duration within the limits"
         )
         self._send = gui.add_button(
@@ -128,7 +128,7 @@ class GoalPanel:
         )
         self._back = gui.add_button("Move handle to robot", color="gray", disabled=self._on_goal is None)
         self._near = gui.add_button("Move handle to nearest reachable pose", color="gray", visible=False)
-        self._answer = gui.add_html("", visible=False)  # below the buttons: a refusal may take many lines
+        self.answer = gui.add_html("", visible=False)  # below the buttons: a refusal may take many lines
         self._position.on_update(lambda event: self._typed(event.client))
         self._angles.on_update(lambda event: self._typed(event.client))
         self._send.on_click(lambda event: self.send(event.client))
@@ -151,7 +151,7 @@ class GoalPanel:
             if self._pose_problem(*self.pose):
                 self._put(self._present)
             else:
-                self._write_fields(*self.pose)
+                self.write_fields(*self.pose)
             if phase == "end":
                 self._show_all()
 
@@ -173,7 +173,7 @@ class GoalPanel:
             if self._turns:
                 quaternion = quaternion_from_roll_pitch_yaw(self._angles.value)
             if self._pose_problem(position, quaternion):
-                self._write_fields(*self.pose)
+                self.write_fields(*self.pose)
             else:
                 self._handle.position, self._handle.wxyz = position, quaternion
 
@@ -198,7 +198,7 @@ class GoalPanel:
         self._forget_answer()
 
     def _forget_answer(self) -> None:
-        self._answer.visible = self._near.visible = self._refused = False
+        self.answer.visible = self._near.visible = self._refused = False
         self._way.visible = self._end.visible = False
         self.binding, self.refusal = (), ""
 
@@ -212,7 +212,7 @@ class GoalPanel:
         if self._on_goal is None:
             return Answer(False, "this view is read-only")
         self.refusal = ""
-        pose, duration = self.pose, float(self._duration.value)
+        pose, duration = self.pose, float(self.duration.value)
         if problem := self._goal_problem(pose, duration):
             self._show_answer(f"Refused: {problem}", "#b3261e")
             return Answer(False, problem)
@@ -270,16 +270,16 @@ class GoalPanel:
 
     def _put(self, pose: Pose) -> None:
         self._handle.position, self._handle.wxyz = pose
-        self._write_fields(*pose)
+        self.write_fields(*pose)
 
-    def _write_fields(self, position: NDArray[np.float64], quaternion: NDArray[np.float64]) -> None:
+    def write_fields(self, position: NDArray[np.float64], quaternion: NDArray[np.float64]) -> None:
         self._position.value = _rounded(position / self._unit.metres, self._unit.decimals)
         if self._turns:
             self._angles.value = _rounded(roll_pitch_yaw(quaternion), ANGLE_DECIMALS)
 
     def _show_answer(self, text: str, colour: str) -> None:
-        self._answer.content = paragraph(text, colour)
-        self._answer.visible = True
+        self.answer.content = paragraph(text, colour)
+        self.answer.visible = True
 
 
 def _rounded(values: NDArray[np.float64], digits: int) -> tuple[float, float, float]:

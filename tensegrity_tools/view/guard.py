@@ -129,7 +129,7 @@ class Guard:
         self.host, self.port = host, 0
         self._addition = addition.encode()
         self.token = secrets.token_urlsafe(24)
-        self.refused = self.dropped = self.browsers = self._connections = 0
+        self.refused = self.dropped = self.browsers = self.connections = 0
         self.problem = ""
 
     @property
@@ -157,7 +157,7 @@ class Guard:
             serve = websockets.asyncio.server.serve
 
             def guarded(handler: Any, *positions: Any, process_request: Any = None, **options: Any) -> Any:
-                connection = type("GuardedConnection", (_GuardedConnection,), {"guard": self})
+                connection = type("GuardedConnection", (GuardedConnection,), {"guard": self})
                 options.update(create_connection=connection, max_size=MAX_FRAME)
                 return serve(handler, *positions, process_request=self._asked(process_request), **options)
 
@@ -179,7 +179,7 @@ class Guard:
         self.port = port
         name = "127.0.0.1" if self.host in ("0.0.0.0", "") else "::1" if self.host == "::" else self.host
         address = f"ws://{f'[{name}]' if ':' in name else name}:{port}/"
-        origin, key = self._own_origin(f"{name}:{port}"), f"?token={self.token}"
+        origin, key = self.own_origin(f"{name}:{port}"), f"?token={self.token}"
         unasked = self._opens(address, origin, protocol) or self._opens(address + key, "http://other", protocol)
         if unasked or not self._opens(address + key, origin, protocol, drops=b"\x80"):
             raise TensegrityError(
@@ -213,11 +213,11 @@ class Guard:
         """Answers requests: pages and websockets with the token, a refusal for all others."""
 
         def answer(connection: ServerConnection, request: Request) -> Response | None:
-            if not self._has_token(request):
+            if not self.has_token(request):
                 return self._refuse(http.HTTPStatus.FORBIDDEN, REFUSED)
             if request.headers.get_all("Upgrade"):
                 host = ", ".join(request.headers.get_all("Host"))
-                if request.headers.get_all("Origin") != [self._own_origin(host)]:
+                if request.headers.get_all("Origin") != [self.own_origin(host)]:
                     return self._refuse(http.HTTPStatus.FORBIDDEN, REFUSED)
                 if self.browsers >= MAX_BROWSERS:
                     return self._refuse(http.HTTPStatus.SERVICE_UNAVAILABLE, FULL)
@@ -255,7 +255,7 @@ class Guard:
     def _cookie(self) -> str:
         return f"tensegrity_view_{self.port}"  # cookies of one host are shared by all its ports
 
-    def _has_token(self, request: Request) -> bool:
+    def has_token(self, request: Request) -> bool:
         try:
             query = urllib.parse.urlsplit(request.path).query
             shown = urllib.parse.parse_qs(query, max_num_fields=20).get("token", []) if len(query) < MAX_TEXT else []
@@ -269,7 +269,7 @@ class Guard:
             shown += [morsel.value] if morsel is not None else []
         return any(hmac.compare_digest(each.encode(errors="replace"), self.token.encode()) for each in shown)
 
-    def _own_origin(self, host: str) -> str:
+    def own_origin(self, host: str) -> str:
         """Where the pages of this server come from, by the name under which the browser asked for it.
 
         On this machine alone only its own names count: a page of elsewhere may have let its name point here.
@@ -278,7 +278,7 @@ class Guard:
         return f"http://{host}" if not self.is_local or host in local else "none"
 
 
-class _GuardedConnection(ServerConnection):
+class GuardedConnection(ServerConnection):
     """A connection that counts, and gives viser only the frames that pass."""
 
     guard: Guard
@@ -295,13 +295,13 @@ class _GuardedConnection(ServerConnection):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.guard._connections += 1
-        if self.guard._connections > MAX_CONNECTIONS:
+        self.guard.connections += 1
+        if self.guard.connections > MAX_CONNECTIONS:
             self.guard.refused += 1
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.guard._connections -= 1
+        self.guard.connections -= 1
         if self._counted:
             self.guard.browsers -= 1
         super().connection_lost(exc)

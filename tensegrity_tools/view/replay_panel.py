@@ -48,22 +48,22 @@ class ReplayPanel:
 
     def __init__(self, server: viser.ViserServer, playback: Playback, on_steer: SteerCallback) -> None:
         gui, self._on_steer = server.gui, on_steer
-        self._touched: dict[str, float] = {}
+        self.touched: dict[str, float] = {}
         self._refused = ""
         self.end = playback.end
         longest = max(playback.end, FINE_STEP)
-        self._bar = gui.add_slider(
+        self.bar = gui.add_slider(
             "Time [s]", min=0.0, max=longest, step=STEP if longest >= LONG else FINE_STEP,
             initial_value=0.0, hint="drag to go to a time of the recording",
         )  # fmt: skip
         self._pause = gui.add_button("Pause", icon=viser.Icon.PLAYER_PAUSE, color="blue")
         self._play = gui.add_button("Play", icon=viser.Icon.PLAYER_PLAY, color="teal")
-        self._rate = gui.add_number(
+        self.rate = gui.add_number(
             "Rate", playback.rate, min=SLOWEST, max=FASTEST, step=0.01, hint="robot seconds per second"
         )
         self._loop = gui.add_checkbox("Loop", playback.loop, hint="from the end to the start again")
-        self._bar.on_update(lambda event: self._changed("position", float(event.target.value), event.client))
-        self._rate.on_update(lambda event: self._changed("rate", float(event.target.value), event.client))
+        self.bar.on_update(lambda event: self._changed("position", float(event.target.value), event.client))
+        self.rate.on_update(lambda event: self._changed("rate", float(event.target.value), event.client))
         self._loop.on_update(lambda event: self._changed("loop", bool(event.target.value), event.client))
         self._pause.on_click(lambda event: self._changed("paused", True, event.client))
         self._play.on_click(lambda event: self._changed("paused", False, event.client))
@@ -73,16 +73,16 @@ class ReplayPanel:
         """Show where the replay is."""
         now = time.monotonic()
         if not self._held("position", now):
-            self._bar.value = round(min(max(playback.position, 0.0), self.end), 3)
+            self.bar.value = round(min(max(playback.position, 0.0), self.end), 3)
         if not self._held("rate", now):
-            self._rate.value = playback.rate
+            self.rate.value = playback.rate
         if not self._held("loop", now):
             self._loop.value = playback.loop
         if not self._held("paused", now):
             self._show_paused(playback.paused)
 
     def _held(self, name: str, now: float) -> bool:
-        return now - self._touched.get(name, -QUIET) < QUIET
+        return now - self.touched.get(name, -QUIET) < QUIET
 
     def _show_paused(self, paused: bool) -> None:
         self._pause.visible, self._play.visible = not paused, paused
@@ -90,7 +90,7 @@ class ReplayPanel:
     def _changed(self, name: str, value: float | bool, client: viser.ClientHandle | None) -> None:
         if client is None:  # by `update`
             return
-        self._touched[name] = time.monotonic()
+        self.touched[name] = time.monotonic()
         if name == "position":
             value = min(max(value, 0.0), self.end)
         elif name == "rate":

@@ -93,14 +93,14 @@ class View:
         check_address(host)
         self.guard = Guard(host, view_addition(robot.name))
         with _quiet(), self.guard.installed():
-            self._server = viser.ViserServer(host=host, port=port, label=f"tensegrity · {robot.name}", verbose=False)
-        self._server.request_share_url = _no_tunnel  # type: ignore[method-assign]
-        self.port = self._server.get_port()
+            self.server = viser.ViserServer(host=host, port=port, label=f"tensegrity · {robot.name}", verbose=False)
+        self.server.request_share_url = _no_tunnel  # type: ignore[method-assign]
+        self.port = self.server.get_port()
         try:
             self.guard.check(self.port, f"viser-v{viser.__version__}")
         except TensegrityError:
             with _quiet():
-                self._server.stop()
+                self.server.stop()
             raise
         self.port_note = "" if self.port == port else f"port {port} is in use; the view is at port {self.port}"
         self.url = self.guard.url
@@ -115,14 +115,14 @@ class View:
         self._on_steer = on_steer
         self._changed = threading.Event()
         self._closing = False
-        with self._server.atomic():
-            self._scene = RobotScene(self._server, picture)
+        with self.server.atomic():
+            self._scene = RobotScene(self.server, picture)
             start = picture.at(picture.start)
             self._pose, self._standing, self._pushes = start.output, "", (0.0, 0)
-            self.camera = FollowingCamera(self._server, middle_of(start), picture.sizes.span)
+            self.camera = FollowingCamera(self.server, middle_of(start), picture.sizes.span)
             self._unit = LengthUnit.for_span(picture.sizes.span)
             self._add_panel(on_goal, on_hold, on_stop, on_emergency, on_release)
-        self._server.on_client_connect(lambda _: self._changed.set())
+        self.server.on_client_connect(lambda _: self._changed.set())
         self._thread = threading.Thread(target=self._run, name="view", daemon=True)
         self._thread.start()
 
@@ -130,7 +130,7 @@ class View:
         self, on_goal: GoalCallback | None, on_hold: Callback | None, on_stop: Callback | None,
         on_emergency: Callback | None, on_release: Callback | None,
     ) -> None:  # fmt: skip
-        gui = self._server.gui
+        gui = self.server.gui
         gui.configure_theme(
             show_logo=False, show_share_button=False, brand_color=(38, 139, 110), control_width="medium"
         )
@@ -180,7 +180,7 @@ class View:
         self.goal: GoalPanel | None = None
         if self._pose is not None:
             with gui.add_folder("Goal", visible=self._on_steer is None):  # nobody takes goals in a replay
-                self.goal = GoalPanel(self._server, self._picture, self._pose, self._unit, on_goal)
+                self.goal = GoalPanel(self.server, self._picture, self._pose, self._unit, on_goal)
         with gui.add_folder("Picture", expand_by_default=False):
             names = gui.add_checkbox(f"Names of {self._picture.label_kind}", False)
             names.on_update(lambda event: self._scene.show_names(event.target.value))
@@ -205,7 +205,7 @@ class View:
     @property
     def clients(self) -> int:
         """Number of connected browsers."""
-        return len(self._server.get_clients())
+        return len(self.server.get_clients())
 
     @property
     def picture(self) -> Picture:
@@ -215,7 +215,7 @@ class View:
     @property
     def controls(self) -> viser.GuiApi:
         """The panel, for what an owner of the view adds to it."""
-        return self._server.gui
+        return self.server.gui
 
     def show(self, state: ViewState) -> bool:
         """Draw this state soon. False where it cannot be drawn (wrong shape, not finite); the picture then stays."""
@@ -247,7 +247,7 @@ class View:
             self._changed.set()
             self._thread.join(timeout=5.0)
             with _quiet():
-                self._server.stop()
+                self.server.stop()
 
     def __enter__(self) -> View:
         return self
@@ -270,8 +270,8 @@ class View:
             state = self._latest
             self._show_replay()
             tensions = self._update_scale(state, begun)
-            if self._server.get_clients():
-                with self._server.atomic():
+            if self.server.get_clients():
+                with self.server.atomic():
                     if state is not None and tensions is not None:
                         self._draw(state, tensions)
                     written = begun >= next_panel
@@ -288,7 +288,7 @@ class View:
         if self.replay is None:
             self._replay_folder.visible = True
             with self._replay_folder:
-                self.replay = ReplayPanel(self._server, playback, self._on_steer)
+                self.replay = ReplayPanel(self.server, playback, self._on_steer)
         else:
             self.replay.update(playback)
 

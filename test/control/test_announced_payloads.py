@@ -42,10 +42,10 @@ def test_what_the_observer_is_announced_is_no_part_of_the_unknown_load():
     mass = 0.2 * sum(body.mass for body in robot.mechanism.bodies)
     simulation.attach("weight", robot.output.body, mass, [0.0, 0.0, 0.0])
     observer.attach("weight", robot.output.body, mass)
-    assert np.allclose(observer._reduced.flat.mass, simulation.simulator._flat.mass)
-    assert np.allclose(observer._copy._flat.mass, simulation.simulator._flat.mass)
+    assert np.allclose(observer.reduced.flat.mass, simulation.simulator.flat.mass)
+    assert np.allclose(observer.simulated.flat.mass, simulation.simulator.flat.mass)
     observer.reset()
-    assert np.allclose(observer._reduced.flat.mass, robot.mechanism.flat.mass)
+    assert np.allclose(observer.reduced.flat.mass, robot.mechanism.flat.mass)
 
 
 def test_controller_that_takes_over_learns_what_the_robot_carries():
@@ -57,11 +57,11 @@ def test_controller_that_takes_over_learns_what_the_robot_carries():
     loads.update(second, 1.1)
     row = list(robot.mechanism.body_index).index(body)
     for each in (first, second):
-        carried = each.equations._flat.mass.sum() - robot.mechanism.flat.mass.sum()
+        carried = each.equations.flat.mass.sum() - robot.mechanism.flat.mass.sum()
         assert carried == pytest.approx(0.3), row
     loads.forget()
     loads.update(second, 0.0)
-    assert second.equations._flat.mass.sum() == pytest.approx(robot.mechanism.flat.mass.sum())
+    assert second.equations.flat.mass.sum() == pytest.approx(robot.mechanism.flat.mass.sum())
 
 
 def test_payload_of_a_body_that_is_not_there_is_refused_by_name():

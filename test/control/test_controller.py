@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from tensegrity_control import RobotState
+from tensegrity_control.controller import Command, Controller, Reference, Status
+from tensegrity_control.controllers.goal_taker import GoalTaker, checked_goal_taker
 from tensegrity_control.inverse_kinematics.pose_goal import make_goal
+from tensegrity_control.registry import CONTROLLERS, make_controller, refusals
+from tensegrity_control.rehearsal import rehearse
 from tensegrity_dynamics import Simulation, load_robot, make_estimator
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.robot import Robot
 
 
 @pytest.mark.parametrize("name", ["three_prism", "single_strut"])
@@ -39,3 +45,52 @@ def test_a_goal_says_which_of_its_numbers_the_output_does_not_take() -> None:
     upright = np.array([1.0, 0.0, 0.0, 0.0])
     assert goal.note((np.array([0.0, 0.0, 1.0]), upright)).startswith("z of ")
     assert goal.note((np.array([0.5, 0.3, 1.005]), upright)) == ""
+
+
+class Still(GoalTaker):
+    """The least that a controller must say: it keeps the actuators where they are."""
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot, self.phase = robot, "idle"
+
+    def reset(self, time: float, state: RobotState) -> None:
+        self.state, self.phase = state, "holding"
+
+    def command(self, time: float, state: RobotState | None = None) -> Command:
+        assert self.state.positions is not None
+        return Command("position", tuple(each.name for each in self.robot.actuators), self.state.positions)
+
+    def reference(self, time: float) -> Reference:
+        assert self.state.pose is not None
+        return Reference(self.state.pose, np.zeros(6))
+
+    def status(self, time: float) -> Status:
+        return Status(self.phase, 1.0, time, None)
+
+    def hold(self, now: float) -> None:
+        self.phase = "holding"
+
+    def stop(self, now: float) -> None:
+        self.phase = "stopped"
+
+    def release(self) -> None:
+        self.phase = "holding"
+
+
+def test_a_controller_without_goals_refuses_them_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CONTROLLERS, "still", Still)
+    robot = load_robot("three_prism")
+    assert refusals(robot)["still"] == ""
+    made = checked_goal_taker(make_controller("still", robot), "still")
+    rehearse(made, robot)
+    assert made.status(0.0).phase == "stopped"
+    with pytest.raises(TensegrityError, match="Still accepts no goals"):
+        made.set_goal(0.0, [0.0, 0.0, 0.1])
+    with pytest.raises(TensegrityError, match="Still accepts no goals"):
+        made.follow(0.0, [(1.0, None, None)])
+
+
+def test_a_controller_that_nodes_cannot_stop_is_refused_with_the_class_that_it_needs() -> None:
+    bare: Controller = type("Bare", (Controller,), dict(vars(Still)))(load_robot("three_prism"))
+    with pytest.raises(TensegrityError, match=r"bare, because they cannot stop it: let Bare .* be a GoalTaker"):
+        checked_goal_taker(bare, "bare")

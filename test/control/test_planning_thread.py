@@ -60,8 +60,7 @@ def answer(node, controller):
     try:
         while True:
             goal.send(None)
-            while not node.planner._done.done():
-                time.sleep(0.001)
+            time.sleep(0.001)
     except StopIteration as end:
         return end.value
 

@@ -383,7 +383,7 @@ def test_a_flood_of_commands_moves_no_faster_and_is_not_remembered(value: float)
         before = machine.lengths()[0]
         for _ in range(200):  # 10 kHz
             machine.ask({"draw_1": value})
-        assert len(machine.driver._refusals) <= 100
+        assert len(machine.driver.refusals) <= 100
         machine.run(1)
         worst = max(worst, abs(machine.lengths()[0] - before))
     assert worst <= 1.01 * 0.015 * PERIOD

@@ -214,7 +214,7 @@ def test_a_flood_of_sessions_is_a_contest_and_takes_no_memory() -> None:
         robot.now += 1e-4
     streams = robot.gate.streams
     assert robot.gate.must_hold(robot.now) is not None
-    assert len(streams._heard) <= MAX_STREAMS and len(streams._over) <= MAX_STREAMS
+    assert len(streams.heard) <= MAX_STREAMS and len(streams.over) <= MAX_STREAMS
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 2), st.floats()), max_size=30))

@@ -119,7 +119,7 @@ def test_a_wheel_on_an_impedance_swings_like_a_damped_oscillator(integrator, end
     simulation.command("impedance", {"axle": ImpedanceSetPoint(0.1, 0.0, 0.0, stiffness, damping)})
     simulation.advance(duration=0.0)
     simulation.set_state([-0.2])
-    simulation.simulator._drives.set_point[:] = 0.1  # as after it has caught up
+    simulation.simulator.drives.set_point[:] = 0.1  # as after it has caught up
     simulation.advance(duration=end)
     decay, rate = damping / (2.0 * INERTIA), math.sqrt(stiffness / INERTIA - (damping / (2.0 * INERTIA)) ** 2)
     wave = math.cos(rate * end) + decay / rate * math.sin(rate * end)

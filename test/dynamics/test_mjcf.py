@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from tensegrity_dynamics import load_robot, parse_robot
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms import forward_dynamics
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
+from tensegrity_dynamics.mechanisms.joint_coordinates import JOINT_COORDINATES
+from tensegrity_dynamics.mechanisms.joints import JOINT_KINDS
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.robots.robot_types import type_of
 from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
@@ -103,6 +106,15 @@ def test_joints_springs_loops_payloads_and_wrenches_are_said_to_mujoco():
         if row >= 0:
             np.testing.assert_allclose(judged.positions[body], positions[row], atol=1e-6)
     np.testing.assert_allclose(judged.frequencies, mechanism_at_rest(robot.model, ("j2",))[1], rtol=1e-3)
+
+
+def test_a_joint_that_mujoco_does_not_have_is_refused_by_name_not_welded(monkeypatch):
+    robot = parse_robot(CHAIN, "here")
+    monkeypatch.setitem(JOINT_COORDINATES, "screw", JOINT_COORDINATES["universal"])
+    monkeypatch.setitem(JOINT_KINDS, "screw", JOINT_KINDS["universal"])
+    object.__setattr__(robot.mechanism.joint("j1"), "kind", "screw")
+    with pytest.raises(TensegrityError, match="joint j1: screw joints cannot be exported"):
+        exported(robot)
 
 
 @pytest.mark.parametrize("name", ["finger", pytest.param("tendon_hand", marks=pytest.mark.long), "torque_finger"])

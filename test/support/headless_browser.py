@@ -65,11 +65,11 @@ class HeadlessBrowser:
             self._socket = connect(self._page_address(), max_size=2**26, open_timeout=30, ping_interval=None)
             self._count = 0
             for domain in ("Page", "Network", "Runtime", "Log"):
-                self._send(f"{domain}.enable")
-            self._send(
+                self.send(f"{domain}.enable")
+            self.send(
                 "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
             )
-            self._send("Emulation.setTouchEmulationEnabled", enabled=phone)
+            self.send("Emulation.setTouchEmulationEnabled", enabled=phone)
         except BaseException:
             self.close()
             raise
@@ -85,7 +85,7 @@ class HeadlessBrowser:
                 return pages[0]["webSocketDebuggerUrl"]
         raise RuntimeError("Chromium ended before it opened its debugging port")
 
-    def _send(self, method: str, **parameters: Any) -> dict[str, Any]:
+    def send(self, method: str, **parameters: Any) -> dict[str, Any]:
         self._count += 1
         self._socket.send(json.dumps({"id": self._count, "method": method, "params": parameters}))
         while True:
@@ -109,11 +109,11 @@ class HeadlessBrowser:
 
     def open(self, url: str) -> None:
         """Go to an address."""
-        self._send("Page.navigate", url=url)
+        self.send("Page.navigate", url=url)
 
     def run(self, script: str) -> Any:
         """Value of a JavaScript expression in the page."""
-        result = self._send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        result = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         return result["result"].get("value")
 
     def text(self) -> str:
@@ -147,13 +147,13 @@ class HeadlessBrowser:
         self._mouse("mouseReleased", *end)
 
     def _mouse(self, kind: str, x: float, y: float, button: str = "left") -> None:
-        self._send(
+        self.send(
             "Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, buttons=int(button == "left"), clickCount=1
         )
 
     def picture(self, path: Path | None = None) -> bytes:
         """The page as PNG, also written to `path`."""
-        data = base64.b64decode(self._send("Page.captureScreenshot", format="png")["data"])
+        data = base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"])
         if path is not None:
             path.write_bytes(data)
         return data

@@ -17,10 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import TensegrityError
 from ...numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix, rotation_vector
 from ...numerics.types import Array
+from ..joint_coordinates import QUATERNION_KINDS
 from ..mechanism import Mechanism
 
-QUATERNION_KINDS = ("spherical", "floating")
-"""Kinds of joints with a quaternion, which have more position numbers than velocity coordinates."""
 FAR = 1.0
 """Rotation [rad] from the centre of a chart beyond which a new centre is better."""
 MOST = 0.95 * np.pi

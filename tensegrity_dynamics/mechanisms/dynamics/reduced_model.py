@@ -30,6 +30,7 @@ from ...errors import TensegrityError, unknown_name
 from ...numerics.compilation import QuickCall, allocation_free
 from ...numerics.types import Array
 from ...robots.robot import Robot
+from ..joint_coordinates import QUATERNION_KINDS
 from ..kinematics.body_kinematics import body_kinematics, last_dof, world_point
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_equations import loop_equations
@@ -38,7 +39,7 @@ from ..mechanism import FlatMechanism, Mechanism, with_own_masses
 from ..mechanism_model import MechanismModel
 from ..route_readings import read_routes
 from ..workspace import make_stage_workspace, make_workspace
-from .coordinate_charts import QUATERNION_KINDS, CoordinateCharts
+from .coordinate_charts import CoordinateCharts
 from .equations_of_motion import cable_efforts, evaluate
 from .forward_dynamics import accelerate
 from .tangents import DEPENDENT as NOT_INDEPENDENT
@@ -303,9 +304,9 @@ class ReducedModel:
         """(nv,) velocities that go with rates w' (n,) at a position."""
         return np.asarray(self._basis(q, np.zeros(self._held.size)) @ rate)
 
-    def basis(self, q: Array) -> Array:
-        """G (nv, n) at a position, columns in the order of w."""
-        return np.array(self._basis(q, np.zeros(self._held.size)))
+    def basis(self, q: Array, velocity: Array | None = None) -> Array:
+        """G (nv, n) at a position, columns in the order of w; at rest, or at velocities (nv,)."""
+        return np.array(self._basis(q, np.zeros(self._held.size) if velocity is None else velocity))
 
     def mass(self, q: Array) -> Array:
         """M (n, n) at a position."""
@@ -442,7 +443,7 @@ class ReducedModel:
         if worst > LARGEST_ENTRY * self._usual_entry:
             tried: set[tuple[int, ...]] = set()
             for q in positions:
-                chosen = self._best_coordinates(q, ())
+                chosen = self.best_coordinates(q, ())
                 if chosen is None or tuple(chosen) in tried:
                     continue
                 tried.add(tuple(chosen))
@@ -463,7 +464,7 @@ class ReducedModel:
         entries = [self.largest_entry(q) for q in positions]
         if np.all(np.isfinite(entries)):
             for (here, one), (ahead, other) in pairwise(zip(positions, entries, strict=True)):
-                others = self._best_coordinates(here, ()) if max(one, other) > GROWN * self._usual_entry else None
+                others = self.best_coordinates(here, ()) if max(one, other) > GROWN * self._usual_entry else None
                 if others is not None:
                     turns = [np.linalg.det(self.basis(q)[others]) for q in (here, ahead)]
                     if turns[0] * turns[1] <= 0.0:
@@ -504,7 +505,7 @@ class ReducedModel:
             self.take_coordinates(self.index, q)
             return turned
         before = self.index, self._centre
-        chosen = self._best_coordinates(q, always)
+        chosen = self.best_coordinates(q, always)
         if chosen is None or set(chosen.tolist()) == set(before[0].tolist()):
             return None
         change = self._transformation(q, v, chosen) if np.isfinite(largest) else None
@@ -516,7 +517,7 @@ class ReducedModel:
         self._usual_entry = found
         return change
 
-    def _best_coordinates(self, q: Array, always: Sequence[int]) -> NDArray[np.int64] | None:
+    def best_coordinates(self, q: Array, always: Sequence[int]) -> NDArray[np.int64] | None:
         """Indices in v of the choice by pivots at a position, None where it takes a part of a joint without numbers."""
         weight, mechanism = self._reduction.weight, self.mechanism
         weight[:] = 1.0

@@ -480,7 +480,8 @@ class TightCables:
             factor on the stated compliance; 1 until a controller learns another. resists: whether joints have springs,
             dampers or stops. drive_q: (a,) actuators in q. arrays: results of the last `update`, see `TightWorkspace`.
             kept: mechanism, parts, work, reduction and arrays, for compiled functions. mechanism: the robot's, whose
-            cables slide without friction over guides.
+            cables slide without friction over guides. flat: its arrays, with the loads of now. chooses_anew: whether
+            the next `update` chooses the independent coordinates anew.
 
     Raises:
         TensegrityError: the robot has no such equations; the text names the part that prevents them.
@@ -501,7 +502,7 @@ class TightCables:
         cable_joints = [mechanism.joint(entry.joints[2]) for entry in entries]
         drive = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
         names, strands, flat = _held_strands(model, drive)
-        self._flat = with_own_masses(flat)
+        self.flat = with_own_masses(flat)
         apart = np.full(len(names), -1, dtype=np.int64)
         self.cables = (*(entry.name for entry in entries), *names)
         self.parts = Parts(
@@ -517,9 +518,9 @@ class TightCables:
         )  # fmt: skip
         if self.parts.body < 0:
             raise TensegrityError(f"output {output.name} is fixed to the world; choose a body that moves.")
-        self.work, self.reduction = make_workspace(self._flat), make_reduction_workspace(self._flat)
-        self._seen = make_workspace(self._flat) if strands.size else self.work
-        evaluate(self._flat, model.start, np.zeros(mechanism.velocity_count), self.work)
+        self.work, self.reduction = make_workspace(self.flat), make_reduction_workspace(self.flat)
+        self._seen = make_workspace(self.flat) if strands.size else self.work
+        evaluate(self.flat, model.start, np.zeros(mechanism.velocity_count), self.work)
         reduce_rows(self.work.loop, self.work.loop_bias, self.reduction, False)
         self.count = int(independent_basis(mechanism.velocity_count, self.reduction))
         self.arrays = _make_workspace(
@@ -527,7 +528,7 @@ class TightCables:
             output.rows.size, len(names),
         )  # fmt: skip
         self.arrays.selection[np.arange(output.rows.size), output.rows] = 1.0
-        self.kept = Kept(self._flat, self.parts, self.work, self.reduction, self.arrays)
+        self.kept = Kept(self.flat, self.parts, self.work, self.reduction, self.arrays)
         self._turned = np.array(output.frame.axes)
         own = [mechanism.cables[k] for k in self.parts.cable[: len(entries)]]
         routes = [mechanism.routes[k] for k in strands[:, 0]]
@@ -545,7 +546,7 @@ class TightCables:
         self._hold_stretch, self._q_rate = QuickCall(hold_stretch), np.zeros(mechanism.position_count)
         self._held_motion, self._still = QuickCall(held_motion), np.zeros(mechanism.velocity_count)
         self._read_strands = QuickCall(read_strands)
-        self._fresh = True
+        self.chooses_anew = True
         self.update(np.array(model.start), self._still)
         self._compile(np.array(model.start))
 
@@ -559,7 +560,7 @@ class TightCables:
 
     def carry(self, payloads: Collection[Payload]) -> None:
         """Let bodies carry these payloads from the next `update` on, in addition to the payloads of the file."""
-        put_on(self._flat, self.mechanism, (*self.mechanism.payloads, *payloads))
+        put_on(self.flat, self.mechanism, (*self.mechanism.payloads, *payloads))
 
     def update(
         self, q: Array, v: Array, ahead: float = 0.0, along: Array | None = None, held: float = 0.0
@@ -575,7 +576,7 @@ class TightCables:
         """
         q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)
         along = v if along is None else np.ascontiguousarray(along, dtype=np.float64)
-        status = self._equations(self.kept, q, v, along, ahead, self.count, self._fresh, held)
+        status = self._equations(self.kept, q, v, along, ahead, self.count, self.chooses_anew, held)
         self._refuse(status)
         return self.arrays
 
@@ -590,7 +591,7 @@ class TightCables:
 
     def _refuse(self, status: int) -> None:
         """Raise TensegrityError if the status of the last equations is not regular."""
-        self._fresh = status != REGULAR
+        self.chooses_anew = status != REGULAR
         if self.parts.strands.size:
             self._refuse_routes()
         if status == REGULAR:
@@ -609,7 +610,7 @@ class TightCables:
             if result[STATUS] != FINE:
                 route = self.model.routes[number]
                 problem = route_problem(route, int(result[STATUS]), int(result[WHERE]))
-                self._fresh = True
+                self.chooses_anew = True
                 raise TensegrityError(f"cable {route.name}: {problem}")
 
     @property
@@ -624,7 +625,7 @@ class TightCables:
         """Evaluate the strains of routed cables at a state, for `arrays.strain` and `strain_rate`."""
         if self.parts.strands.size:
             arrays = self.arrays
-            self._read_strands(self._flat, self.parts.strands, q, v, self._seen, arrays.strain, arrays.strain_rate)
+            self._read_strands(self.flat, self.parts.strands, q, v, self._seen, arrays.strain, arrays.strain_rate)
 
     @property
     def rotation(self) -> Array:
@@ -635,7 +636,7 @@ class TightCables:
         """Position (nq,) that q reaches at velocity v (nv,) after a time [s] in which bodies rotate little."""
         q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)
         result = np.empty_like(q)
-        self._move_on(self._flat, q, v, time, self._q_rate, result)
+        self._move_on(self.flat, q, v, time, self._q_rate, result)
         return result
 
     def moved_under(self, q: Array, v: Array, effort: Array, time: float) -> tuple[Array, Array, Array]:

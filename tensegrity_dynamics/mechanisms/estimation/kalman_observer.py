@@ -167,6 +167,12 @@ class MechanismObserver(MechanismEstimator):
         noise: of model and sensors. time_step: s, longest explicit step of the simulated copy; None for the model's
             own, or for implicit steps where these are less work.
 
+    Attributes:
+        last: the last estimate. reduced: the equations of motion of its model, with what the robot is known to carry.
+        simulated: the copy whose steps predict. system: linear model of the last prediction, or None before the first.
+        covariance: of the errors of w, w' and the unknown loads. resolution: (a,) rad or m, smallest change of the
+            measured positions so far.
+
     Raises:
         NoEquilibriumError: the robot has no shape with its actuators at their start.
         TensegrityError: a spherical or floating joint has some independent coordinates, but not all of them.
@@ -174,20 +180,20 @@ class MechanismObserver(MechanismEstimator):
 
     def __init__(self, robot: Robot, noise: Noise | None = None, time_step: float | None = None) -> None:
         self.noise = noise or Noise()
-        self._reduced = ReducedModel(robot)
-        self._copy = simulated_copy(robot, time_step, self._reduced.index)
+        self.reduced = ReducedModel(robot)
+        self.simulated = simulated_copy(robot, time_step, self.reduced.index)
         self._work = make_workspace(robot.mechanism.flat)
         mechanism = robot.mechanism
         self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}
-        self._at_first = self._reduced.index.copy(), np.array(robot.model_as(MechanismModel).start)
+        self._at_first = self.reduced.index.copy(), np.array(robot.model_as(MechanismModel).start)
         limits = np.array([each.effort for each in robot.actuators])
         self._drive_noise = np.where(np.isfinite(limits), self.noise.drive * limits, UNLIMITED * self.noise.effort)
         self._followed: MechanismEstimate | None = None  # the last one that was not a shape at rest
-        self._system: System | None = None
+        self.system: System | None = None
         drives = self._drive_noise * (self.noise.friction / self.noise.drive) if self.noise.friction > 0.0 else None
         self.unknown = UnknownLoads(robot, self.noise.load, self.noise.elasticity, drives)
         self._given_loads = load_array(mechanism, None)
-        self._covariance = Covariance(2 * self._reduced.index.size + self.unknown.count)
+        self.covariance = Covariance(2 * self.reduced.index.size + self.unknown.count)
         self._fill_variances = QuickCall(fill_variances)
         self._other_interval, self._others = 0.0, 0
         super().__init__(robot)
@@ -200,27 +206,27 @@ class MechanismObserver(MechanismEstimator):
 
     def _begin(self) -> None:
         """Know nothing but a shape at rest."""
-        self._system, self._values = None, np.zeros(self.unknown.count)
-        self._reduced.take_coordinates(*self._at_first)
+        self.system, self._values = None, np.zeros(self.unknown.count)
+        self.reduced.take_coordinates(*self._at_first)
         self._has_moved = False  # others have taken the place of the coordinates at the start
         self._is_poor = True  # not known yet
         self._read: list[Array] = []
-        self._resolution = np.full(self._reduced.drives.size, np.inf)
-        count = self._reduced.index.size
-        self._covariance.value[:] = 0.0
+        self.resolution = np.full(self.reduced.drives.size, np.inf)
+        count = self.reduced.index.size
+        self.covariance.value[:] = 0.0
         sure = np.repeat((SURE**2, STILL**2), count)
-        self._covariance.value[: 2 * count, : 2 * count] = np.diag(sure)
-        self._covariance.value[2 * count :, 2 * count :] = self.unknown.prior
+        self.covariance.value[: 2 * count, : 2 * count] = np.diag(sure)
+        self.covariance.value[2 * count :, 2 * count :] = self.unknown.prior
         self.surprise = float("nan")
 
     def _carry(self, payloads: dict[str, Payload]) -> None:
         """Known from now on: no part of the unknown loads. What is known of the state stays as it was."""
         super()._carry(payloads)
         mine = (*self.robot.mechanism.payloads, *payloads.values())
-        put_on(self._reduced.flat, self.robot.mechanism, mine)
-        self._copy.carry({each.name: each for each in mine})
-        if self._system is not None:
-            self._system = replace(self._system, shape=np.full_like(self._system.shape, np.inf))  # to be made anew
+        put_on(self.reduced.flat, self.robot.mechanism, mine)
+        self.simulated.carry({each.name: each for each in mine})
+        if self.system is not None:
+            self.system = replace(self.system, shape=np.full_like(self.system.shape, np.inf))  # to be made anew
 
     def set_loads(self, forces: Any) -> None:
         """Loads that are known from now on, as `Simulation.apply_forces` takes them: no part of the unknown ones."""
@@ -246,7 +252,7 @@ class MechanismObserver(MechanismEstimator):
         Raises:
             TensegrityError: a tension names no cable.
         """
-        last = self._last
+        last = self.last
         if time == last.time:
             return last
         if not np.isfinite(time):
@@ -268,12 +274,10 @@ class MechanismObserver(MechanismEstimator):
             estimate = None
         if estimate is None:
             still = super().update(time, positions)
-            self._last = replace(
-                still, velocity=0.0 * still.v, twist=None if still.twist is None else 0.0 * still.twist
-            )
+            self.last = replace(still, velocity=0.0 * still.v, twist=None if still.twist is None else 0.0 * still.twist)
             self._begin()
-            return self._last
-        self._last = estimate
+            return self.last
+        self.last = estimate
         return estimate
 
     # -- parts ----------------------------------------------------------------------------------------------------
@@ -282,8 +286,8 @@ class MechanismObserver(MechanismEstimator):
         self, time: float, measured: Array, applied: Array, tensions: Mapping[str, float]
     ) -> MechanismEstimate | None:
         """Predict and correct; None where the readings are too far from the model."""
-        last, model, unknown = self._last, self._reduced, self.unknown
-        copy = self._copy
+        last, model, unknown = self.last, self.reduced, self.unknown
+        copy = self.simulated
         if last is self._followed:  # its loops are closed
             copy.set_closed_state(last.q, last.v)
         else:
@@ -291,7 +295,7 @@ class MechanismObserver(MechanismEstimator):
         loads = unknown.applied(self._values, last.pose, self._given_loads)
         copy.take_loads(*loads)
         interval = time - last.time
-        if self._system is not None and interval > MISSED * self._system.interval:
+        if self.system is not None and interval > MISSED * self.system.interval:
             before = last.q[model.q_drives]
             rates = (measured - before) / interval
             moving = [MovingPosition(*pair) for pair in zip(before.tolist(), rates.tolist(), strict=True)]
@@ -318,9 +322,9 @@ class MechanismObserver(MechanismEstimator):
         w = model.state(state.q, state.v)
         system = self._linear(state.q, w, applied, interval, measured_cables)
         for _ in range(max(1, round(interval / system.interval))):
-            self._covariance.predict(system.ahead, system.process)
-        change, self.surprise = self._covariance.correct(
-            system.rows, self._variances(measured, len(measured_cables)), deviation
+            self.covariance.predict(system.ahead, system.process)
+        change, self.surprise = self.covariance.correct(
+            system.rows, self.variances(measured, len(measured_cables)), deviation
         )
         count = model.index.size
         w += change[: 2 * count]
@@ -340,26 +344,26 @@ class MechanismObserver(MechanismEstimator):
         """Take other coordinates where the present ones near a singularity; what is known goes over into them."""
         if not self._is_poor:
             return
-        change = self._reduced.rechoose(q, v)
+        change = self.reduced.rechoose(q, v)
         if change is None:
             return
-        self._has_moved = not np.array_equal(self._reduced.index, self._at_first[0])
-        covariance = self._covariance.value
+        self._has_moved = not np.array_equal(self.reduced.index, self._at_first[0])
+        covariance = self.covariance.value
         whole = np.eye(len(covariance))
         whole[: len(change), : len(change)] = change
         covariance[:] = whole @ covariance @ whole.T
-        if self._system is not None:
-            self._system = replace(self._system, shape=np.full_like(self._system.shape, np.inf))  # to be made anew
+        if self.system is not None:
+            self.system = replace(self.system, shape=np.full_like(self.system.shape, np.inf))  # to be made anew
 
     def _found(self, estimate: MechanismEstimate) -> UnknownLoad:
-        count, unknown = 2 * self._reduced.index.size, self.unknown
+        count, unknown = 2 * self.reduced.index.size, self.unknown
         return UnknownLoad(
-            unknown.names, self._values, self._covariance.value[count:, count:].copy(), unknown.forces,
+            unknown.names, self._values, self.covariance.value[count:, count:].copy(), unknown.forces,
             unknown.body,
             unknown.wrench(self._values, estimate.pose),
         )  # fmt: skip
 
-    def _variances(self, measured: Array, tensions: int) -> Array:
+    def variances(self, measured: Array, tensions: int) -> Array:
         """(y,) of the readings: as stated, and of encoders that step what their steps leave open, d^2 / 12.
 
         A step is the least by which readings, or how far these went, differ; that of a fine sensor is soon very small.
@@ -371,7 +375,7 @@ class MechanismObserver(MechanismEstimator):
             measured,
             before[-1],
             before[0],
-            self._resolution,
+            self.resolution,
             float(noise.position**2),
             float(noise.tension**2),
             variances,
@@ -381,7 +385,7 @@ class MechanismObserver(MechanismEstimator):
 
     def _tensions(self, q: Array, v: Array) -> Array:
         """(c,) N, with what the cables' damping carries."""
-        evaluate(self._reduced.flat, q, v, self._work)
+        evaluate(self.reduced.flat, q, v, self._work)
         return np.array(self._work.tension)
 
     def _has_new_rhythm(self, interval: float, usual: float) -> bool:
@@ -395,10 +399,10 @@ class MechanismObserver(MechanismEstimator):
 
     def _linear(self, q: Array, w: Array, effort: Array, interval: float, cables: tuple[str, ...]) -> System:
         """The linear system for the shape, made again where it has moved, or where other things are measured."""
-        model, count, unknown = self._reduced, self._reduced.index.size, self.unknown
+        model, count, unknown = self.reduced, self.reduced.index.size, self.unknown
         basis = self._moved_basis(q)
-        if self._system is not None and self._system.cables == cables:
-            usual, turned = self._system, 0.0
+        if self.system is not None and self.system.cables == cables:
+            usual, turned = self.system, 0.0
             if basis is not None:  # what the actuators tell changes with the shape
                 usual.rows[: model.drives.size, :count] = basis[model.drives]
                 turned = float(np.max(np.abs(basis[self._at_first[0]] - usual.first)))
@@ -412,7 +416,7 @@ class MechanismObserver(MechanismEstimator):
                 ):
                     return usual
         size = 2 * count + unknown.count
-        loaded = unknown.columns(model, q, effort, self._values, self._last.pose, self._given_loads)
+        loaded = unknown.columns(model, q, effort, self._values, self.last.pose, self._given_loads)
         flow = np.zeros((size, size))
         matrix, pushed, _ = model.linearised(q, np.zeros(count), unknown.given(effort, self._values))
         flow[: 2 * count, : 2 * count] = model.steadied(q, matrix, pushed)
@@ -436,12 +440,12 @@ class MechanismObserver(MechanismEstimator):
             order = [self._cables[name] for name in cables]
             rows[drives:, : 2 * count] = self._tension_rows(q)[order]
             rows[drives:, 2 * count :] = self._loaded_rows(q)[order]
-        self._system = System(interval, cables, w[:count].copy(), first, self._values, ahead, process, rows)
-        return self._system
+        self.system = System(interval, cables, w[:count].copy(), first, self._values, ahead, process, rows)
+        return self.system
 
     def _moved_basis(self, q: Array) -> Array | None:
         """G (nv, n) at a position where others have replaced the coordinates at the start; else None."""
-        return self._reduced.basis(q) if self._has_moved else None
+        return self.reduced.basis(q) if self._has_moved else None
 
     def _stiffness_change(self, system: System) -> float:
         cables = self.unknown.cables.size
@@ -451,7 +455,7 @@ class MechanismObserver(MechanismEstimator):
 
     def _loaded_rows(self, q: Array) -> Array:
         """(c, d) how tensions follow d at a position: stiffness counts in full, forces act through the position."""
-        unknown, still = self.unknown, np.zeros(self._reduced.mechanism.velocity_count)
+        unknown, still = self.unknown, np.zeros(self.reduced.mechanism.velocity_count)
         rows = np.zeros((len(self._cables), unknown.count))
         if unknown.cables.size:
             strained = self._tensions(q, still) / unknown.applied(self._values, None, self._given_loads)[1]
@@ -462,7 +466,7 @@ class MechanismObserver(MechanismEstimator):
 
     def _tension_rows(self, q: Array) -> Array:
         """(c, 2n) how tensions follow w and w', by central differences."""
-        model, count, h = self._reduced, self._reduced.index.size, 1e-6
+        model, count, h = self.reduced, self.reduced.index.size, 1e-6
         rows = np.zeros((len(self._cables), 2 * count))
         w = model.coordinates_at(q)
         for k in range(count):

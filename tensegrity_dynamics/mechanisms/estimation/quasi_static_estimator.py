@@ -58,7 +58,7 @@ class MechanismEstimator(QuasiStaticEstimator):
 
     takes_payloads = True
 
-    _last: MechanismEstimate
+    last: MechanismEstimate
 
     def __init__(self, robot: Robot) -> None:
         model = robot.model_as(MechanismModel)
@@ -80,7 +80,7 @@ class MechanismEstimator(QuasiStaticEstimator):
     def reset(self) -> None:
         if self._payloads:
             self._carry({})
-        self._last = self._estimate(-np.inf, self._home, np.zeros(self._model.mechanism.velocity_count))
+        self.last = self._estimate(-np.inf, self._home, np.zeros(self._model.mechanism.velocity_count))
 
     def attach(
         self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ...numerics.compilation import allocation_free
 from ...numerics.rotations import matrix_from_quaternion, matrix_from_vector, rotation_vector
 from .. import joints
+from ..joint_coordinates import QUATERNION_KINDS
 from ..joints import FLOATING, POSITION_COUNTS, SPHERICAL, position_rate
 from ..mechanism import Mechanism
 
@@ -57,7 +58,7 @@ def displaced(mechanism: Mechanism, q: NDArray, step: NDArray) -> NDArray[np.flo
         rate = np.zeros(joints.POSITION_COUNTS[kind])
         position_rate(kind, q[at], step[mechanism.velocities_of(joint.name)], rate)
         result[at] += rate
-        if kind in (joints.SPHERICAL, joints.FLOATING):
+        if joint.kind in QUATERNION_KINDS:
             result[at.stop - 4 : at.stop] /= np.linalg.norm(result[at.stop - 4 : at.stop])
     return result
 
@@ -72,7 +73,7 @@ def difference(mechanism: Mechanism, before: NDArray, after: NDArray) -> NDArray
     for joint in mechanism.joints:
         kind = joints.JOINT_KINDS[joint.kind]
         q, v = mechanism.positions_of(joint.name), mechanism.velocities_of(joint.name)
-        if kind in (joints.SPHERICAL, joints.FLOATING):
+        if joint.kind in QUATERNION_KINDS:
             old = matrix_from_quaternion(before[q.stop - 4 : q.stop])
             turn = rotation_vector(old.T @ matrix_from_quaternion(after[q.stop - 4 : q.stop]))
             step[v.start : v.start + 3] = turn

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError
-from .. import joints
+from ..joint_coordinates import JOINT_COORDINATES
 from ..mechanism import Mechanism
 from ..workspace import make_stage_workspace, make_workspace
 from .configuration_space import configuration_rate, normalise_quaternions
@@ -206,15 +206,14 @@ def _drawn(mechanism: Mechanism, q: NDArray, spread: float, rng: np.random.Gener
     """A position drawn at random: any angles and orientations, lengths and translations within `spread` [m] of q's."""
     result = np.array(q)
     for joint in mechanism.joints:
-        kind = joints.JOINT_KINDS[joint.kind]
+        coordinates = JOINT_COORDINATES[joint.kind]
         at = mechanism.positions_of(joint.name)
-        if joint.kind in ("revolute", "universal"):
-            result[at] = rng.uniform(-np.pi, np.pi, at.stop - at.start)
-        elif joint.kind == "prismatic":
-            result[at] = q[at] + rng.uniform(-spread, spread)
-        elif kind in (joints.SPHERICAL, joints.FLOATING):
+        count = len(coordinates.start)  # 0 of involute joints: they follow
+        if coordinates.quaternion:
             turn = rng.normal(size=4)
             result[at.stop - 4 : at.stop] = turn / np.linalg.norm(turn)
-            if kind == joints.FLOATING:
-                result[at.start : at.start + 3] = q[at.start : at.start + 3] + rng.uniform(-spread, spread, 3)
+            count -= 3
+        for k, quantity in zip(range(at.start, at.start + count), coordinates.start, strict=False):
+            turns = quantity == "angle"
+            result[k] = rng.uniform(-np.pi, np.pi) if turns else q[k] + rng.uniform(-spread, spread)
     return result

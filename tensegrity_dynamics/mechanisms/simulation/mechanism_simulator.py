@@ -146,7 +146,7 @@ class MechanismSimulator(Simulator):
         self._names = tuple(each.name for each in robot.actuators)
         self._joints = model.driven_joints(robot.actuators)
         self._mechanism = model.mechanism
-        self._flat = flat = own_copy(model.mechanism.flat)
+        self.flat = flat = own_copy(model.mechanism.flat)
         self._work, self._reduction, self._stages = (
             make_workspace(flat),
             make_reduction_workspace(flat),
@@ -158,7 +158,7 @@ class MechanismSimulator(Simulator):
         rows = {cable.name: k for k, cable in enumerate(self._mechanism.cables)}
         self._tension_rows = [(name, rows.get(name, -1)) for name in model.cable_names]
         self._rigid = RigidTensions(model)
-        self._strands = RigidRoutes(self._mechanism, self._flat, self._work)
+        self._strands = RigidRoutes(self._mechanism, self.flat, self._work)
         if integrator == "adaptive":
             refuse_adaptive(self._mechanism)
         elif integrator == "implicit":
@@ -170,7 +170,7 @@ class MechanismSimulator(Simulator):
         set_slips(self._work, self._start_slip)
         self._q, self._v = self._start.copy(), np.zeros(self._mechanism.velocity_count)
         self._ends = self._make_ends()
-        self._drives = self._make_drives()
+        self.drives = self._make_drives()
         self._stepper = self._make_stepper()
         self.shortest_period = self._shortest_period()
         usual = IMPLICIT_STEP if integrator == "implicit" else min(1e-3, self.shortest_period / 20.0)
@@ -212,19 +212,19 @@ class MechanismSimulator(Simulator):
         )
         self._q[:] = self._assembled(q)
         self._v[:] = v
-        project_onto_loops(self._flat, self._q, self._v, self._work, self._reduction, self._stages)
-        self._drives.set_point[:] = self._q[self._drives.q]
+        project_onto_loops(self.flat, self._q, self._v, self._work, self._reduction, self._stages)
+        self.drives.set_point[:] = self._q[self.drives.q]
 
     def set_closed_state(self, q: NDArray[np.float64], v: NDArray[np.float64]) -> None:
         """As `set_state`, for a state (nq,), (nv,) whose loops are closed already; nothing is looked at."""
         self._q[:], self._v[:] = q, v
         if self._strands.names:
             self._strands.fit(self._q, self._v)
-        self._drives.set_point[:] = q[self._drives.q]
+        self.drives.set_point[:] = q[self.drives.q]
 
     def give_efforts(self, efforts: NDArray[np.float64]) -> None:
         """Command all actuators at once in effort mode: (a,) N m or N, finite."""
-        drives = self._drives
+        drives = self.drives
         moving = drives.mode == IMPEDANCE
         drives.set_point[moving] = self._q[drives.q[moving]]
         drives.mode[:], drives.command[:], drives.lead[:] = EFFORT, efforts, 0.0
@@ -234,7 +234,7 @@ class MechanismSimulator(Simulator):
         _, v = check_state(self._mechanism, self._q, np.array(velocity, dtype=np.float64))
         self._v[:] = v
         self._strands.let_slip()
-        project_onto_loops(self._flat, self._q, self._v, self._work, self._reduction, self._stages)
+        project_onto_loops(self.flat, self._q, self._v, self._work, self._reduction, self._stages)
         self._strands.take_directions(self._q, self._v)
 
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
@@ -250,7 +250,7 @@ class MechanismSimulator(Simulator):
         """Loads (b, 6) [moment, force] from now on, and cables (c,) times as stiff as the file says; nothing is looked
         at, and no energy is counted for cables that change."""
         self._work.load[:] = load
-        np.multiply(self._mechanism.flat.cable_young, stiffness, out=self._flat.cable_young)
+        np.multiply(self._mechanism.flat.cable_young, stiffness, out=self.flat.cable_young)
 
     def set_gravity(self, gravity: ArrayLike) -> None:
         """Another gravity (3,) m/s^2 from now on; the energy that comes with it counts as work of forces."""
@@ -258,7 +258,7 @@ class MechanismSimulator(Simulator):
         if vector.shape != (3,) or not np.isfinite(vector).all():
             raise TensegrityError("gravity must be three finite numbers in m/s^2.")
         with self._given_energy():
-            self._flat.gravity[:] = vector
+            self.flat.gravity[:] = vector
 
     def attach(
         self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
@@ -286,7 +286,7 @@ class MechanismSimulator(Simulator):
     def carry(self, payloads: dict[str, Payload]) -> None:
         """Payloads by name, in place of all that bodies carry."""
         with self._given_energy():
-            put_on(self._flat, self._mechanism, payloads.values())
+            put_on(self.flat, self._mechanism, payloads.values())
         self._payloads = payloads
 
     @contextlib.contextmanager
@@ -297,7 +297,7 @@ class MechanismSimulator(Simulator):
         self._works[FORCES] += self.energy().total - before
 
     def command(self, mode: str, values: Mapping[str, Any], *, age: float = 0.0, period: float = 0.0) -> None:
-        drives, lead = self._drives, lead_of(period, age)
+        drives, lead = self.drives, lead_of(period, age)
         for index, value in checked_commands(mode, values, self._names).items():
             before, new = drives.mode[index], MODES[mode]
             if before in (EFFORT, IMPEDANCE) and new != before:
@@ -359,15 +359,15 @@ class MechanismSimulator(Simulator):
 
     def _unsettled_tensions(self) -> dict[str, float]:
         effort = np.zeros(self._v.size)
-        effort[self._drives.v] = self._drives.torque
-        accelerate(self._flat, self._q, self._v, effort, 0.0, self._work, self._reduction, False)
+        effort[self.drives.v] = self.drives.torque
+        accelerate(self.flat, self._q, self._v, effort, 0.0, self._work, self._reduction, False)
         return self._rigid.tensions(self._work, self._reduction.acceleration, effort)
 
     def _make_stepper(self) -> Stepper:
         """What makes steps that end where strands without stretch go slack or taut."""
-        arrays = [self._q, self._v, self._works, self._flat.resistances]
+        arrays = [self._q, self._v, self._works, self.flat.resistances]
         arrays += [self._work.route_state, self._work.route_results]
-        driven = [getattr(self._drives, name) for name in DRIVE_STATE]
+        driven = [getattr(self.drives, name) for name in DRIVE_STATE]
         arrays += driven
 
         def save() -> list[NDArray]:
@@ -382,7 +382,7 @@ class MechanismSimulator(Simulator):
 
         def hold(kept: list[NDArray]) -> None:
             resume(kept)
-            self._drives.mode[:], self._drives.command[:], self._drives.lead[:] = EFFORT, self._drives.torque, 0.0
+            self.drives.mode[:], self.drives.command[:], self.drives.lead[:] = EFFORT, self.drives.torque, 0.0
 
         def resume(kept: list[NDArray]) -> None:
             for array, values in zip(driven, kept, strict=True):
@@ -416,7 +416,7 @@ class MechanismSimulator(Simulator):
             self._advance_adaptive(steps)
             return
         status, done = self._drive(
-            self._flat, self._drives, self._ends, self._q, self._v, self._effort, self.time_step, steps,
+            self.flat, self.drives, self._ends, self._q, self._v, self._effort, self.time_step, steps,
             self.integrator == "implicit", self._works, self._powers, self._work, self._reduction, self._stages,
             self._scratch,
         )  # fmt: skip
@@ -427,8 +427,8 @@ class MechanismSimulator(Simulator):
     def observe_sensors(self) -> SensorReadings | MechanismObservation:
         if self.model.routes:
             return self.observe()
-        rigid, drives = self._rigid_tensions(), self._drives
-        self._pull(self._flat, self._q, self._v, self._work)
+        rigid, drives = self._rigid_tensions(), self.drives
+        self._pull(self.flat, self._q, self._v, self._work)
         poses, elastic, names = self._poses.take(self._q), self._work.tension.tolist(), self.model.cable_names
         return SensorReadings(
             lengths=dict(zip(names, poses.lengths().tolist(), strict=True)),
@@ -441,12 +441,12 @@ class MechanismSimulator(Simulator):
 
     def observe(self) -> MechanismObservation:
         rigid = self._rigid_tensions()
-        self._evaluate(self._flat, self._q, self._v, self._work)
+        self._evaluate(self.flat, self._q, self._v, self._work)
         poses = self._poses.take(self._q)
-        names, drives = self.model.cable_names, self._drives
+        names, drives = self.model.cable_names, self.drives
         elastic = self._work.tension.tolist()
         tensions = {name: elastic[row] if row >= 0 else rigid[name] for name, row in self._tension_rows}
-        routes = read_routes(self._mechanism, self._work, self._flat.gravity)
+        routes = read_routes(self._mechanism, self._work, self.flat.gravity)
         touching = read_contacts(self._mechanism, self._work)
         tensions |= {name: each.tension for name, each in routes.items()}
         pose, twist = poses.output(self.output) if self.output is not None else (None, None)
@@ -476,7 +476,7 @@ class MechanismSimulator(Simulator):
     def details(self) -> dict[str, str]:
         if not self.model.routes:
             return {}
-        readings = read_routes(self._mechanism, self._work, self._flat.gravity)
+        readings = read_routes(self._mechanism, self._work, self.flat.gravity)
         words = {f"cable {name}": said for name, said in slip_words(readings).items()}
         for name in dict.fromkeys(self._strands.names):
             slack = [k for k, tension in enumerate(readings[name].tensions) if tension == 0.0]
@@ -485,8 +485,8 @@ class MechanismSimulator(Simulator):
         return words
 
     def energy(self) -> Energy:
-        evaluate(self._flat, self._q, self._v, self._work)
-        work, flat = self._work, self._flat
+        evaluate(self.flat, self._q, self._v, self._work)
+        work, flat = self._work, self.flat
         kinetic = 0.5 * float(self._v @ work.mass @ self._v)
         centres = work.position + np.einsum("bij,bj->bi", work.rotation, flat.centre)
         gravity = -float(flat.mass @ centres @ flat.gravity)
@@ -509,30 +509,30 @@ class MechanismSimulator(Simulator):
                 "a cable without stretch slips, and friction of slip is not linear; take the model where it sticks."
             )
         effort = np.zeros(self._v.size)
-        effort[self._drives.v] = self._drives.torque
-        powers_of(self._flat, self._q, self._v, self._work, np.zeros(4))
+        effort[self.drives.v] = self.drives.torque
+        powers_of(self.flat, self._q, self._v, self._work, np.zeros(4))
         mechanism = with_slips(self._mechanism, slips(self._work))
-        return linearise(mechanism, self._q, self._v, effort, self._drives.v, self._names, self._work.load)
+        return linearise(mechanism, self._q, self._v, effort, self.drives.v, self._names, self._work.load)
 
     def reset(self) -> None:
         self._q[:], self._v[:], self._steps = self._start, 0.0, 0
         set_slips(self._work, self._start_slip)
         self._payloads = {each.name: each for each in self._mechanism.payloads}
         for name in GIVEN:
-            getattr(self._flat, name)[:] = getattr(self._mechanism.flat, name)
+            getattr(self.flat, name)[:] = getattr(self._mechanism.flat, name)
         self._works[:], self._effort[:], self._work.load[:] = 0.0, 0.0, 0.0
-        drives = self._drives
+        drives = self.drives
         drives.mode[:] = POSITION
         drives.command[:] = drives.set_point[:] = self._q[drives.q]
         drives.lead[:] = 0.0
         drives.torque[:] = self._start_effort[drives.v]
-        self._flat.resistances[:, LAW + CARRIED] = 0.0
+        self.flat.resistances[:, LAW + CARRIED] = 0.0
         if self._strands.names:
             self._strands.fit(self._q, self._v)
         self.events.clear()
 
     def hold(self) -> None:
-        drives = self._drives
+        drives = self.drives
         carried = drives.stiffness * SOFTEST_HOLD * (drives.high - drives.low) >= np.abs(drives.feed)
         stays = (drives.mode == IMPEDANCE) & carried & (drives.stiffness > 0.0) & (drives.damping > 0.0)
         drives.command[stays], drives.speed[stays] = drives.set_point[stays], 0.0
@@ -583,16 +583,16 @@ class MechanismSimulator(Simulator):
 
     def _gears(self, velocities: list[int]) -> list[int]:
         """Row of the resistance with the gear of each actuator, whose joint has a index in v, or -1."""
-        rows = self._flat.resistances
+        rows = self.flat.resistances
         rubbing = (rows[:, KIND] == TREE) & (rows[:, LAW + EFFICIENCY] < 1.0)
         by_velocity = {int(rows[row, FIRST]): int(row) for row in np.flatnonzero(rubbing)}
         return [by_velocity.get(column, -1) for column in velocities]
 
     def _shortest_period(self) -> float:
         """s, from the fastest of the linearised motions at the start (vibration or decay)."""
-        self._drives.torque[:] = self._start_effort[self._drives.v]
-        load_gears(self._flat, self._drives)
-        flat, reduction, scratch = with_stops(self._flat), self._reduction, self._scratch
+        self.drives.torque[:] = self._start_effort[self.drives.v]
+        load_gears(self.flat, self.drives)
+        flat, reduction, scratch = with_stops(self.flat), self._reduction, self._scratch
         # the ground is counted below, in the air, too
         flat = flat._replace(late_kernels=np.where(np.arange(ENTRIES) == CONTACTS, 0, flat.late_kernels))
         still = np.zeros(self._v.size)
@@ -621,7 +621,7 @@ class MechanismSimulator(Simulator):
 
     def _fastest_on_ground(self, matrix: NDArray[np.float64], fastest: float) -> tuple[float, str]:
         """Rate [1/s] of the fastest motion with all points on the ground, on one of which all weight may stand."""
-        flat, reduction, ground = self._flat, self._reduction, self._mechanism.ground
+        flat, reduction, ground = self.flat, self._reduction, self._mechanism.ground
         assert ground is not None
         count = matrix.shape[0] // 2
         still = np.zeros(self._v.size)
@@ -650,16 +650,14 @@ class MechanismSimulator(Simulator):
 
     def _advance_adaptive(self, steps: int) -> None:
         """One span of controlled error where all efforts are steady; else a span per step, in which they are."""
-        drives = self._drives
+        drives = self.drives
         spans = 1 if (drives.mode == EFFORT).all() else steps
         length = steps * self.time_step / max(1, spans)
         for _ in range(spans if steps else 0):
-            servo_torques(
-                self._flat, drives, self._q, self._v, self._effort, length, False, self._work, self._reduction
-            )
-            load_gears(self._flat, drives)
+            servo_torques(self.flat, drives, self._q, self._v, self._effort, length, False, self._work, self._reduction)
+            load_gears(self.flat, drives)
             path = integrate(
-                self._mechanism, self._q, self._v, self._effort, length, load=self._work.load, flat=self._flat,
+                self._mechanism, self._q, self._v, self._effort, length, load=self._work.load, flat=self.flat,
                 slip=self._work.route_state[:, SLIP],
             )  # fmt: skip
             set_slips(self._work, path.slip)
@@ -683,7 +681,7 @@ class MechanismSimulator(Simulator):
                 what = "wound past its end: nothing of it is left between pulley and anchor"
             return f"cable {entry.name} is {what} at {self.time:.4g} s; keep its pulley within narrower limits."
         if status == SINGULAR_MASS:
-            here = (self._flat, self._q, self._v, self._effort, 0.0, self._work, self._reduction, False)
+            here = (self.flat, self._q, self._v, self._effort, 0.0, self._work, self._reduction, False)
             still, coordinate = accelerate(*here)
             if still == SINGULAR_MASS:  # else numbers grew within the step
                 return massless_message(self._mechanism, int(coordinate))

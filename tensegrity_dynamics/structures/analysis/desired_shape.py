@@ -85,7 +85,7 @@ def find_rest_lengths(
         raise TensegrityError(f"nodes may move by {move} m; give a finite length, zero or more.")
     nodes, found = problem.solve(allowed)
     _, lengths = member_directions(structure, nodes)
-    rest = np.where(problem.kept, structure.rest_lengths, lengths - _stretches(structure, found))
+    rest = np.where(problem.kept, structure.rest_lengths, lengths - stretches_at(structure, found))
     for k in np.flatnonzero(~(rest > 0.0)):
         raise NoEquilibriumError(
             f"{structure.member_names[k]} would need to stretch by {lengths[k] - rest[k]:.3g} m, more than its length "
@@ -374,7 +374,7 @@ def _bounded(matrix: NDArray, right: NDArray, pulls: NDArray, least: float, scal
     return np.asarray(scale * found.x)
 
 
-def _stretches(structure: Structure, tensions: NDArray[np.float64]) -> NDArray[np.float64]:
+def stretches_at(structure: Structure, tensions: NDArray[np.float64]) -> NDArray[np.float64]:
     """(m,) m by which each member is longer than its rest length at these tensions, the inverse of `tension_law`."""
     hard = tensions / structure.stiffness
     if structure.smoothness == 0.0:

@@ -91,7 +91,7 @@ class StructureLinearisation:
         self._is_rigid = np.isin(self._chosen, self._network.bars)
         self._jumps = bool(self._is_rigid.any()) and inputs != "accelerations" and stabilisation is None
         self._pattern, columns = make_pattern(self._network, self._chosen.tolist())
-        self._work, self._nodes = make_workspace(self._network), np.array(structure.nodes)
+        self.work, self._nodes = make_workspace(self._network), np.array(structure.nodes)
         self._velocities, self._rest = np.zeros_like(self._nodes), np.array(structure.rest_lengths)
         self._free, self._count = self._network.free.size, self._chosen.size
         self._assemble(columns)
@@ -134,7 +134,7 @@ class StructureLinearisation:
         values = np.concatenate((self.matrix.data, self._at_once.data))
         self.matrix.data, self._at_once.data = np.split(values, [self.matrix.nnz])
         self._plant = make_plant(
-            self._network, (), (), self._nodes, self._velocities, self._rest, self._work,
+            self._network, (), (), self._nodes, self._velocities, self._rest, self.work,
             make_slopes(self._network, self._pattern, self._target, values, self.state, self.rate),
         )  # fmt: skip
 
@@ -193,7 +193,7 @@ class StructureLinearisation:
         Raises:
             TensegrityError: rigid bars depend on each other here.
         """
-        network, work, f, e = self._network, self._work, self._free, self._count
+        network, work, f, e = self._network, self.work, self._free, self._count
         self._nodes[:], self._velocities[:], self._rest[:] = nodes, velocities, rest_lengths
         network.load[:] = self.forces if load is None else load
         work.rest_rates[:] = 0.0
@@ -240,19 +240,19 @@ class StructureLinearisation:
         if self.inputs == "accelerations":
             given = np.zeros(self._count)
         else:
-            given = (self._rest if self.inputs == "lengths" else self._work.rest_rates)[self._chosen]
+            given = (self._rest if self.inputs == "lengths" else self.work.rest_rates)[self._chosen]
         full = LinearModel(
             _copied(self.matrix), _copied(self.inputs_matrix), self.rate.copy(), self.state.copy(), given,
             self.state_names, self.input_names, jump=self.jump,
         )  # fmt: skip
         if not reduced:
             return full
-        lift, restrict, count = self._reduction(velocities)
+        lift, restrict, count = self.reduction(velocities)
         motions = [f"motion {k + 1}" for k in range(count)]
         names = (*motions, *(f"velocity of {name}" for name in motions), *self.state_names[2 * self._free :])
         return full.reduced(lift, restrict, names)
 
-    def _reduction(self, velocities: NDArray[np.float64]) -> tuple[Matrix, Matrix, int]:
+    def reduction(self, velocities: NDArray[np.float64]) -> tuple[Matrix, Matrix, int]:
         """How the full state follows the reduced one and back, and how many motions the bars allow.
 
         With T the motions, M-orthonormal, J T = 0, and D = d(J v)/dp: dp = T z + S dL, dv = T z' + S (dL' - D dp),
@@ -299,7 +299,7 @@ class StructureLinearisation:
         """J (c, f), D = d(J v)/dp (c, f), S = M^-1 J' (J M^-1 J')^-1 (f, c), and which length each bar has (c, e)."""
         from scipy.sparse import csr_matrix, lil_matrix
 
-        network, work, f = self._network, self._work, self._free
+        network, work, f = self._network, self.work, self._free
         bars = network.bars.size
         jacobian, swing = lil_matrix((bars, f)), lil_matrix((bars, f))
         for c, k in enumerate(network.bars.tolist()):

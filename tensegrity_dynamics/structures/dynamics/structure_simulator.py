@@ -174,7 +174,7 @@ class StructureSimulator(Simulator):
                     f"actuator {actuator.name} drives {actuator.drives}, which is a rigid bar: rods of variable length "
                     "move with integrator rk4 or rattle, or with rigid_bars=False."
                 )
-        self._rods = make_rods(structure, vertical, rod_mass == "spread") if model == "minimal" else None
+        self.rods = make_rods(structure, vertical, rod_mass == "spread") if model == "minimal" else None
         movable = ~structure.unilateral & ~structure.fixed[structure.members].all(axis=1)
         self._rod_names = [structure.member_names[k] for k in np.flatnonzero(movable)]
         self._stepper = minimal_runge_kutta if model == "minimal" else INTEGRATORS[integrator]
@@ -192,7 +192,7 @@ class StructureSimulator(Simulator):
     def _bind(self) -> None:
         """Give the compiled side, and readers, the arrays of this simulation."""
         self._plant = make_plant(
-            self._network, self._spools, self._rods or (), self._nodes, self._velocities, self._rest, self._work,
+            self._network, self._spools, self.rods or (), self._nodes, self._velocities, self._rest, self._work,
             self._stages,
         )  # fmt: skip
         self._views = (self._nodes.view(), self._velocities.view())
@@ -275,7 +275,7 @@ class StructureSimulator(Simulator):
         masses = self.structure.lumped_masses()
         for node, mass in payloads.values():
             masses[node] += mass
-        if self._rods is not None:
+        if self.rods is not None:
             raise TensegrityError("payloads are for model 'point_masses'; in the minimal one give the node a mass.")
         self._payloads = payloads
         self._weigh(masses, self._gravity)
@@ -438,8 +438,8 @@ class StructureSimulator(Simulator):
     def reset(self) -> None:
         self._nodes[:], self._rest[:], self._steps = self._start_nodes, self._start_rest, 0
         self._network.bar_lengths[:] = self._rest[self._network.bars]
-        if self._rods is not None:
-            self._rods.uses[:] = 0
+        if self.rods is not None:
+            self.rods.uses[:] = 0
         self._payloads = {}
         self._weigh(self.structure.lumped_masses(), np.array(self.structure.gravity))
         self.apply_forces(None)
@@ -460,7 +460,7 @@ class StructureSimulator(Simulator):
     @property
     def note(self) -> str:
         """Steps that no explicit method bears, rods near the axis where minimal coordinates are singular, crossings."""
-        notes = [] if self._rods is None else [report_uses(self._rods, self._rod_names)]
+        notes = [] if self.rods is None else [report_uses(self.rods, self._rod_names)]
         longest = STABLE_PART.get(self.integrator, np.inf) * self.shortest_period
         if self.time_step > longest:
             notes.append(
@@ -476,9 +476,9 @@ class StructureSimulator(Simulator):
         """The next step is a first one."""
         self._stages.has_former[:], self._stages.bar_forces[:] = 0, 0.0
         self._work.ground[:, HELD:] = 0.0
-        if self._rods is not None:
-            stretch_rods(self._rods, self._rest, self._work.rest_rates)
-            read_rods(self._rods, self._nodes, self._velocities)
+        if self.rods is not None:
+            stretch_rods(self.rods, self._rest, self._work.rest_rates)
+            read_rods(self.rods, self._nodes, self._velocities)
 
     # -- parts ----------------------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ class StructureEstimator(QuasiStaticEstimator):
         NoEquilibriumError: the robot has no equilibrium at its own lengths.
     """
 
-    _last: StructureEstimate
+    last: StructureEstimate
 
     def __init__(self, robot: Robot, *, rigid_bars: bool = True) -> None:
         output = robot.outputs[0] if robot.outputs else None
@@ -58,7 +58,7 @@ class StructureEstimator(QuasiStaticEstimator):
         return tuple(self._drives)
 
     def reset(self) -> None:
-        self._last = self._estimate(-np.inf, self._home, np.zeros_like(self._home.nodes))
+        self.last = self._estimate(-np.inf, self._home, np.zeros_like(self._home.nodes))
 
     def solve(self, positions: Mapping[str, float], method: str = "newton") -> StructureEstimate:
         """The equilibrium for rest lengths [m] by actuator or tendon; the others keep the file's.

@@ -107,12 +107,12 @@ class RollingEstimator(StructureEstimator):
         tensions: Mapping[str, float] | None = None,
     ) -> StructureEstimate:
         """See `Estimator.update`; `converged` is also False while the shape contradicts the IMUs."""
-        if time < self._last.time:
+        if time < self.last.time:
             self.reset()
         self._now = time
         estimate = super().update(time, positions, efforts, tensions)
         if estimate.converged and (reason := self._lost or self._behind or self._contradiction(estimate.nodes)):
-            estimate = self._last = replace(estimate, converged=False, reason=reason)
+            estimate = self.last = replace(estimate, converged=False, reason=reason)
         return estimate
 
     def _contradiction(self, nodes: NDArray[np.float64]) -> str:

@@ -78,7 +78,7 @@ class StructureEquilibriumSolver:
         self._weights = structure.steady_forces()
         self._neutral = False
         self._reach = 0.5 * float(np.median(structure.rest_lengths)) if structure.rest_lengths.size else 1.0
-        self._problem = Problem(
+        self.problem = Problem(
             np.array(structure.members), np.array(structure.stiffness), np.array(structure.laws),
             free_positions(structure.supports), np.array(structure.free),
         )  # fmt: skip
@@ -90,7 +90,7 @@ class StructureEquilibriumSolver:
                     f"{structure.free.size}; use elastic bars.",
                     "nodes",
                 )
-            self._sparse = SparseMinimiser(structure, self._problem, self._reach)
+            self._sparse = SparseMinimiser(structure, self.problem, self._reach)
         count = min(structure.free.size, MAX_DENSE_COORDINATES)
         self._work = make_workspace(len(structure.node_names), len(structure.member_names), count)
         self._basis = np.zeros((MAX_LANCZOS_STEPS + 1, count))
@@ -99,7 +99,7 @@ class StructureEquilibriumSolver:
         self._bars = make_rigid_bars(structure.members, elastic, structure.fixed, count)
         self._rigid: RigidSolver | None = None
         if rigid_bars and self._bars.bars.size:
-            self._rigid = RigidSolver(structure, self._problem, self._bars, self._work, self._basis, self.tolerance)
+            self._rigid = RigidSolver(structure, self.problem, self._bars, self._work, self._basis, self.tolerance)
         self._standing: StandingSolver | None = None
         if structure.ground is not None:
             most = () if maximum_iterations is None else (maximum_iterations,)
@@ -141,7 +141,7 @@ class StructureEquilibriumSolver:
                 nodes, rest, total, start.tensions if isinstance(start, StructureEquilibrium) else None
             )
         status, iterations, residual = minimise(
-            nodes, self._problem, rest, total, self.tolerance, self._reach, self.maximum_iterations, self._work
+            nodes, self.problem, rest, total, self.tolerance, self._reach, self.maximum_iterations, self._work
         )
         self._check(status, iterations, residual, nodes)
         return self._elastic_shape(nodes, rest, iterations, residual)
@@ -155,7 +155,7 @@ class StructureEquilibriumSolver:
         if self._sparse is not None:
             shape = self._sparse_shape(nodes, rest, self._sparse.assess(nodes, rest, forces), iterations)
         else:
-            residual = out_of_balance(nodes, self._problem, rest, forces, self._work)
+            residual = out_of_balance(nodes, self.problem, rest, forces, self._work)
             shape = self._elastic_shape(nodes, rest, iterations, residual)
         residual = shape.residual
         return replace(shape, method=method, converged=bool(residual <= self.tolerance))
@@ -210,7 +210,7 @@ class StructureEquilibriumSolver:
 
     def _elastic_shape(self, nodes: NDArray, rest: NDArray, iterations: int, residual: float) -> StructureEquilibrium:
         work = self._work
-        softest, settled = softest_elastic(nodes, self._problem, rest, self._bars, work, self._basis)
+        softest, settled = softest_elastic(nodes, self.problem, rest, self._bars, work, self._basis)
         direction = work.direction.copy()
         if not settled:
             values, vectors = np.linalg.eigh(work.matrix)

@@ -14,7 +14,7 @@ from rich.text import Text
 from tensegrity_driver.calibration.calibrated_spools import make_spools
 from tensegrity_driver.calibration.calibration_file import SensorCalibration
 from tensegrity_driver.calibration.line_fit import CalibrationError
-from tensegrity_driver.safety.faults import Fault, FaultKind
+from tensegrity_driver.safety.faults import SHOWN_BY_LENGTHS, SHOWN_BY_READINGS, Fault
 from tensegrity_driver.safety.monitors import Monitor, bus_monitors, tendon_monitors
 from tensegrity_driver.spools.readings import Readings, TendonReading
 from tensegrity_driver.spools.spool import Spool
@@ -24,20 +24,6 @@ from tensegrity_dynamics.errors import BusError
 from ...output import console, print_json, table
 from .session import BusOptions, ServoSession, open_session
 
-BUS_FAULTS = (FaultKind.BAD_PACKETS, FaultKind.DUPLICATE_ID, FaultKind.SUPPLY_OVERDRAWN)
-SERVO_FAULTS = (
-    FaultKind.SERVO_SILENT,
-    FaultKind.SENSOR_MISSING,
-    FaultKind.SENSOR_BROKEN,
-    FaultKind.HARDWARE_ERROR,
-    FaultKind.OVERLOAD,
-    FaultKind.OVERHEATING,
-    FaultKind.WARM,
-    FaultKind.UNDERVOLTAGE,
-    FaultKind.OVERVOLTAGE,
-)
-LENGTH_FAULTS = (FaultKind.SENSOR_JUMP, FaultKind.SENSORS_DISAGREE, FaultKind.SPOOL_LIMIT)
-"""Faults that only calibrated spools show."""
 JSON_CYCLES = 12
 """Cycles of one printed reading: more than the persistence of any of these faults."""
 TABLE_CYCLES = 5
@@ -92,9 +78,9 @@ class Watcher:
         self.remarks += session.bus.warnings()
         self.spools, self.calibrated = self._spools()
         settings = session.settings.safety
-        self.monitors: list[Monitor] = bus_monitors(settings, BUS_FAULTS)
+        self.monitors: list[Monitor] = bus_monitors(settings, SHOWN_BY_READINGS)
         for name, spool in self.spools.items():
-            kinds = (*SERVO_FAULTS, *LENGTH_FAULTS) if name in self.calibrated else SERVO_FAULTS
+            kinds = SHOWN_BY_READINGS | SHOWN_BY_LENGTHS if name in self.calibrated else SHOWN_BY_READINGS
             self.monitors += tendon_monitors(spool, settings, kinds)
         self.cycle = 0
         self.tendons: Mapping[str, TendonReading] = {}

@@ -75,7 +75,7 @@ def test_a_rod_that_swings_on_a_held_cart_falls_away_as_in_closed_form(high, ine
         assert high > 0.0
     assert free.stiffness == (100.0 if high > 0.0 else 0.0)
     free.stiffness, free.damping = 0.0, 2.0 * half
-    assert free._fastest()[0] == pytest.approx(expected, rel=1e-2, abs=1e-6)
+    assert free.fastest()[0] == pytest.approx(expected, rel=1e-2, abs=1e-6)
 
 
 def test_a_free_motion_that_no_actuator_holds_is_refused_by_name():
@@ -90,7 +90,7 @@ def test_a_mast_that_its_stays_turn_about_its_axis_is_held_and_one_that_they_hol
         robot = mast(arm)
         control = make_controller("qp", robot, period=0.002)
         control.reset(0.0, state_of(robot))
-        assert (control._free.stiffness > 0.0) == held and control._free.rate <= 0.0
+        assert (control.free_motions.stiffness > 0.0) == held and control.free_motions.rate <= 0.0
     robot = mast(-0.02, skew=0.0)  # stays through its axis turn it, but cannot turn it back
     with pytest.raises(TensegrityError, match=r"diverges with .* 1/s and that no actuator holds: ball.wz"):
         make_controller("qp", robot).reset(0.0, state_of(robot))
@@ -221,5 +221,5 @@ def test_the_speed_of_an_output_is_that_of_joints_that_move_as_little_as_they_ca
     jacobian = equations.arrays.jacobian @ np.linalg.inv(equations.arrays.inputs)
     control = qp_loop.loop("arm", period=0.01).control
     control.equations.update(np.array(robot.model.initial_configuration), np.zeros(3))
-    efforts = control._efforts_for(control.equations.arrays.output_1)
+    efforts = control.efforts_for(control.equations.arrays.output_1)
     assert control.equations.arrays.joint_1 @ efforts == pytest.approx(np.linalg.pinv(jacobian), rel=1e-6, abs=1e-9)

@@ -312,7 +312,7 @@ def test_task_reaches_its_goal_in_other_coordinates_than_those_of_the_start(monk
     for move in ((0.0, 0.02, -0.03), (0.02, 0.0, 0.01)):
         accepted = machine.control.set_goal(machine.now, home + move)
         assert machine.run(accepted.duration + 0.2) < 2e-5
-        tracker = machine.control._motions[-1][1]
+        tracker = machine.control.motion_at(np.inf)[1]
         assert set(tracker.model.names) != first and tracker.model is not machine.control.model
         np.testing.assert_allclose(machine.position, home + move, atol=1e-6)
 
@@ -333,7 +333,7 @@ def test_where_the_time_of_states_jumps_ahead_set_points_go_no_further_than_actu
         sent.append(control.command(now, state).values)
     steps = np.abs(np.diff(sent, axis=0))
     rates = np.maximum(steps[18], steps[20]) / period
-    assert np.all(steps[19] <= 1.1 * rates * (period + travelled(np.inf, control._lead)))
+    assert np.all(steps[19] <= 1.1 * rates * (period + travelled(np.inf, control.lead)))
     assert np.all(np.delete(steps, 19, axis=0) <= period * np.array([each.rate for each in robot.actuators]))
     assert control.gaps == 1 and control.status(now).phase == "holding"
     assert accepted.duration == pytest.approx(1.0, abs=1e-6)
@@ -365,7 +365,7 @@ def test_a_brake_asked_for_during_a_gap_is_made_up_for_from_where_the_actuators_
     before, rest = sent[-1], control.rest(now)
     now += gap
     after = control.command(now, state)
-    there = before.values + before.velocity * travelled(gap, control._lead)
+    there = before.values + before.velocity * travelled(gap, control.lead)
     # rates change a little on the way
     np.testing.assert_allclose(after.values, there, atol=0.2 * np.abs(there - before.values).max())
     while now < 0.5 + gap + 3.0:

@@ -73,7 +73,7 @@ def is_refused(reach: GoalReach, robot: Robot, goal: float, floor: float) -> str
 @given(st.floats(-0.05, 0.15), st.floats(0.2, 4.0))
 def test_a_goal_is_refused_where_the_spring_would_pull_less_than_the_floor(goal, floor):
     border = floor / 100.0  # m, of F = k x
-    found = is_refused(ALONE, ALONE._equations.robot, goal, floor)
+    found = is_refused(ALONE, cart(), goal, floor)
     if abs(goal - border) > 2e-4:
         assert bool(found) == (goal < border)
         assert not found or "cable fore would fall below" in found
@@ -82,7 +82,7 @@ def test_a_goal_is_refused_where_the_spring_would_pull_less_than_the_floor(goal,
 @settings(max_examples=30, deadline=None)
 @given(st.floats(-0.15, 0.15), st.floats(0.2, 4.0))
 def test_where_another_tendon_pulls_back_no_floor_is_a_border(goal, floor):
-    assert not is_refused(BETWEEN, BETWEEN._equations.robot, goal, floor)
+    assert not is_refused(BETWEEN, cart(second=True), goal, floor)
 
 
 def test_a_goal_that_takes_more_effort_than_there_is_names_the_actuator():

@@ -99,7 +99,7 @@ def test_a_finger_that_stays_in_its_shape_under_its_tendon_does_not_fall_away():
     model = linearise(equations.mechanism, here, still, efforts, equations.parts.drive, ("winch",))
     assert np.max(np.linalg.eigvals(model.matrix).real) < 0.0
     assert growth.rate_at(here, effort) == 0.0
-    assert np.max(np.abs(equations.stretches(here, growth._directions[0])[1])) < 1e-9
+    assert np.max(np.abs(equations.stretches(here, growth.directions[0])[1])) < 1e-9
 
 
 def test_a_look_in_parts_is_the_same_whatever_loads_come_between():
@@ -129,7 +129,7 @@ def test_the_period_that_follows_from_a_drawn_robot_is_accepted_and_never_longer
         control = make_controller("qp", robot, period=period, actuation="effort")
         start = Simulation(robot)
         control.reset(0.0, RobotState(q=start.state.q, v=start.state.v))
-        found.append((control._growth.rate, period))
+        found.append((control.growth.rate, period))
     found.sort()
     assert len({period for _, period in found}) > 2
     assert all(later[1] <= earlier[1] for earlier, later in pairwise(found))

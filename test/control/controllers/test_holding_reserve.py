@@ -85,13 +85,13 @@ def test_what_no_solver_decides_is_proved(arm):
     equations = TightCables(arm)
     effort, floor = np.array([each.effort for each in arm.actuators]), np.full(4, 3.0)
     sure, unsure = (HoldingReserve(equations, effort, floor) for _ in range(2))
-    unsure._solvers = (SimpleNamespace(solve=lambda program: SimpleNamespace(status=ITERATION_LIMIT)),)
+    unsure.solvers = (SimpleNamespace(solve=lambda program: SimpleNamespace(status=ITERATION_LIMIT)),)
     random, found, still = np.random.default_rng(3), [], np.zeros(arm.mechanism.velocity_count)
     for _ in range(12):
         rates = equations.reduction.basis[:, : equations.count] @ random.normal(size=equations.count)
         here = equations.moved(np.array(arm.model.initial_configuration), rates, 0.2 * random.random())
         equations.update(here, still)
-        unsure._share = 0.0
+        unsure.last_share = 0.0
         found.append(np.isfinite(sure.share()))
         assert np.isfinite(unsure.share()) == found[-1]
     assert any(found) and not all(found)

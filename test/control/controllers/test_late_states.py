@@ -171,7 +171,7 @@ def test_the_reference_goes_as_much_slower_as_the_loop_does_while_commands_come_
     start = np.array(control.reference(loop.stamp).pose[0])
     control.set_goal(loop.stamp, start + [0.02, 0.0, 0.0], duration=3.0)
     loop.run(1.0)
-    clock, _ = control._active(loop.stamp)
+    clock, _ = control.motion_at(loop.stamp)
     expected = affordable(period, (apart - SPARED) * period, DELAYED)
     assert clock.at(loop.stamp).pace == pytest.approx(expected, abs=1e-6) and (expected < 1.0) == (apart > 2)
     loop.set_delays(Delays())

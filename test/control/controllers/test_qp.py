@@ -32,7 +32,7 @@ def follow(made: Loop, moves: list[tuple[float, list[float]]]) -> tuple[np.ndarr
     made.control.follow(begin, [(float(t), path.value(float(t)), None) for t in knots[1:]], "cubic")
     outputs, tensions = made.run(float(knots[-1]))
     times = made.control.period * (1 + np.arange(len(outputs)))
-    return np.linalg.norm((outputs - path.value(times))[:, made.control._rows], axis=1), tensions
+    return np.linalg.norm((outputs - path.value(times))[:, made.control.equations.parts.axes], axis=1), tensions
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_goal_moves_the_output_in_the_next_period_and_is_reached(name, move, a
     assert made.control.status(made.time).phase == "moving"
     assert np.max(np.abs(made.commands[-1].values - still.values)) > 1e-6
     outputs, tensions = made.run(accepted.duration + 0.3)
-    rows = made.control._rows
+    rows = made.control.equations.parts.axes
     assert np.linalg.norm((outputs[-1] - goal)[rows]) < 2e-5
     assert made.control.status(made.time).phase == "holding" and not made.control.relaxed()
     floor = np.array([each.minimum_tension for each in made.control.robot.actuators])
@@ -90,7 +90,7 @@ def test_a_finger_of_routed_cables_goes_to_its_goal_and_keeps_its_floors(move):
     goal = made.look().pose[0] + np.array(move)
     accepted = made.control.set_goal(made.time, goal)
     outputs, tensions = made.run(accepted.duration + 0.1)
-    assert np.linalg.norm((outputs[-1] - goal)[made.control._rows]) < 1e-4
+    assert np.linalg.norm((outputs[-1] - goal)[made.control.equations.parts.axes]) < 1e-4
     assert np.min(tensions) > 1.0 and not made.control.relaxed()
 
 
@@ -291,12 +291,12 @@ def test_floors_rise_by_what_tensions_were_seen_below_what_they_should_be_and_th
     control, state = make_controller("qp", robot, period=period), Simulation(robot).state
     seen = RobotState(pose=robot.output_pose(state.q), q=state.q, v=state.v)
     control.reset(0.0, seen)
-    stretch, floor = control._stretch, control.bounds.floor
+    stretch, floor = control.stretch, control.bounds.floor
     commanded, one = stretch.elastic.copy(), np.eye(len(floor))[0]
 
     def see(tensions, time, acts=0.0):
         stretch.seen[:] = tensions
-        control._watch_tensions(time, acts)
+        control.watch_tensions(time, acts)
 
     see(commanded - 0.02 * floor * one, 0.0)  # what it grew by is not known yet
     np.testing.assert_allclose(control.bounds.reserve, 0.02 * floor * one, atol=1e-9)

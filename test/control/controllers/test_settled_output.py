@@ -86,7 +86,7 @@ def test_what_the_output_lacks_to_its_shape_at_rest_is_foreseen():
     equations = TightCables(robot)
     settled = SettledOutput(equations)
     settled.begin(shape.q, np.array(shape.routes["tendon"].tensions))
-    free = settled._free[:, 0]
+    free = settled.free_directions[:, 0]
     still = np.zeros(equations.mechanism.velocity_count)
     rest = equations.update(shape.q, still).position[2]
     beside = equations.moved(shape.q, free, 1e-3)

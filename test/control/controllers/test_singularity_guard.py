@@ -127,19 +127,19 @@ def test_actuators_stop_before_their_limits(stream):
 @given(st.floats(-0.4, 0.4), st.floats(0.4, 1.5), st.floats(-2.0, 2.0), st.floats(-2.0, 2.0))
 def test_the_gradient_is_that_of_the_distance_along_any_motion(shoulder, elbow, fast, slow):
     made = qp_loop.loop("arm", actuation="effort")
-    guard, equations = made.control._guard, made.control.equations
+    guard, equations = made.control.guard, made.control.equations
     q, v = np.array([shoulder, elbow]), np.array([fast, slow])
 
     def distance(time):
         equations.update(q + time * v, np.zeros(2))
-        return guard._seen()
+        return guard.seen()
 
     h = 1e-3
     values = distance(-h), distance(0.0), distance(h)
     arrays = equations.update(q, v)
     rate_of_output = arrays.jacobian @ arrays.rates
     guard.distance = values[1]
-    slope, rate, bend, _ = guard._derivatives(q, v, 0.0)
+    slope, rate, bend, _ = guard.derivatives(q, v, 0.0)
     found = (values[2] - values[0]) / (2.0 * h)
     np.testing.assert_allclose([rate, slope @ rate_of_output], found, atol=2e-3 * (1.0 + abs(found)))
     # along the straight line of the joints, w'' = 0, the output has the acceleration J' w'

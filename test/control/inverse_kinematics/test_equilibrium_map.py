@@ -33,13 +33,13 @@ from tensegrity_dynamics.robots.model import RobotModel
 )
 def test_no_equilibrium_of_a_goal_is_differentiated_twice(monkeypatch, robot, controller, kind):
     made = Counter()
-    differentiate = kind._differentiate
+    differentiate = kind.differentiate
 
     def counted(self, equilibrium):
         made[equilibrium] += 1
         return differentiate(self, equilibrium)
 
-    monkeypatch.setattr(kind, "_differentiate", counted)
+    monkeypatch.setattr(kind, "differentiate", counted)
     control = controller(load_robot(robot))
     control.reset(0.0)
     now = 0.0
@@ -105,7 +105,7 @@ class StageMap(EquilibriumMap[Rest]):
     def solve(self, positions, start):
         return Rest(np.array(positions))
 
-    def _differentiate(self, equilibrium):
+    def differentiate(self, equilibrium):
         raise AssertionError("nobody asks")
 
     def _slowest_period(self, equilibrium):

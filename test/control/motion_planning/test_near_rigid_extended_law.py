@@ -65,7 +65,7 @@ def test_a_floor_that_no_equilibrium_keeps_is_refused(rest):
 def test_what_the_law_decides_does_not_depend_on_the_free_coordinates(robot, rest):
     q, v = moving_state(robot, rest[2])
     strains = NearRigidModel(robot, STRUTS).strains
-    index = ReducedModel(robot)._best_coordinates(q, strains)
+    index = ReducedModel(robot).best_coordinates(q, strains)
     names = robot.mechanism.coordinate_names()
     others = [names[k] for k in index if k not in strains]
     assert set(others) != set(STRUTS)
@@ -78,7 +78,7 @@ def test_part_of_the_outputs_acceleration_that_velocities_make_is_its_derivative
     q, v = moving_state(robot, rest[2])
     law, model, h = ExtendedNearRigidLaw(robot, STRUTS, FLOOR), NearRigidModel(robot, STRUTS), 1e-6
     law.effort(q, v, np.zeros(3))
-    jacobian, rate = law._task(law.model._basis(q, v))
+    jacobian, rate = law.task(law.model.basis(q, v))
     sides = []
     for sign in (1.0, -1.0):
         moved = model.closed_configuration(q, q[model.q_index] + sign * h * v[model.index])

@@ -203,9 +203,9 @@ def test_plan_meets_the_equations_of_motion_and_keeps_the_floor(control):
 
 
 def test_a_plan_in_nodes_is_that_with_the_equations_at_every_time(monkeypatch):
-    model, looked, tensions = NearRigidModel(strut(2e9), TRACKED), [], strain_planner._tensions
+    model, looked, tensions = NearRigidModel(strut(2e9), TRACKED), [], strain_planner.lowest_tensions
     path = HermiteSpline([0.0, 0.16], [[0.0, 0.0], [0.02, -0.03]], np.zeros((2, 2)))
-    monkeypatch.setattr(strain_planner, "_tensions", lambda *given: looked.append(1) or tensions(*given))
+    monkeypatch.setattr(strain_planner, "lowest_tensions", lambda *given: looked.append(1) or tensions(*given))
     plan = plan_strains(model, path, 1e-3, np.full(3, FLOOR), 0.03)
     in_nodes = len(looked)
     monkeypatch.setattr(strain_planner, "KEPT", 0.0)

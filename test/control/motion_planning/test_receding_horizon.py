@@ -79,14 +79,14 @@ def test_new_plans_lessen_the_error_that_an_unknown_push_makes():
 @pytest.mark.parametrize("actuation", ["effort", "impedance"])
 def test_where_all_is_as_known_new_plans_are_the_old_one(strut, actuation):
     control, simulation, look = begun(strut, actuation, plan="receding_in_step")
-    before = control._motions[-1][1].plan
+    before = control.motion_at(np.inf)[1].plan
     for k in range(60):
         command = control.command(k * 0.005, look())
         timing = {} if actuation == "effort" else {"age": 0.0, "period": 0.005}
         simulation.command(command.mode, command.set_points(), **timing)
         simulation.advance(duration=0.005)
-    assert control._replanning.made >= 3
-    after = control._motions[-1][1].plan
+    assert control.replanning.made >= 3
+    after = control.motion_at(np.inf)[1].plan
     assert after is not before
     size = before.states.shape[1] // 2
     # what impedances are off their set points is planned for; it is what the elasticity of the loops lets them be
@@ -99,13 +99,13 @@ def test_where_all_is_as_known_new_plans_are_the_old_one(strut, actuation):
 def test_a_hold_calls_off_the_plan_that_is_being_made(strut):
     control, _, look = begun(strut, plan="receding")
     control.command(0.0, look())
-    replanning = control._replanning
-    assert replanning._job is not None
-    cancellation = replanning._cancellation
+    replanning = control.replanning
+    assert replanning.is_planning
+    cancellation = replanning.cancellation
     control.hold(0.005)
-    assert replanning._job is None and "held" in cancellation.reason
+    assert not replanning.is_planning and "held" in cancellation.reason
     control.command(0.01, look())  # it brakes: nothing is planned anew
-    assert replanning._job is None and replanning.made == 0
+    assert not replanning.is_planning and replanning.made == 0
 
 
 def test_what_cannot_be_planned_anew_is_refused_by_name(strut):

@@ -120,7 +120,7 @@ def test_no_choice_of_coordinates_changes_what_inputs_do(name):
     chosen = set(MADE[name].reduction.independent[: MADE[name].count].tolist())
     other = TightCables(robot)
     other.reduction.weight[:] = np.random.default_rng(3).uniform(0.1, 10.0, other.reduction.weight.size)
-    other._fresh = True
+    other.chooses_anew = True
     second = other.update(q, v)
     assert chosen != set(other.reduction.independent[: other.count].tolist())
     for field in ("tension_0", "tension_1", "output_0", "output_1", "joint_0", "joint_1", "mobility"):

@@ -6,6 +6,7 @@ import array
 import fcntl
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -30,9 +31,9 @@ def open_port(line: Line, patience: float = PATIENCE_S) -> SerialPort:
 
 def send(line: Line, port: SerialPort, data: bytes) -> None:
     """Send, and wait until it lies at the port."""
-    assert port._serial is not None
     line.send(data)
-    until(lambda: port._serial.in_waiting >= len(data))
+    waiting = array.array("i", [0])
+    until(lambda: fcntl.ioctl(port.fileno(), termios.FIONREAD, waiting) == 0 and waiting[0] >= len(data))
 
 
 def test_bytes_come_in_pieces_and_none_is_lost() -> None:
@@ -212,7 +213,7 @@ def test_a_port_is_for_one_program_alone_and_the_error_says_which(tmp_path: Path
     try:
         assert holder.stdout is not None and holder.stdout.readline() == "open\n"
         exclusive = array.array("i", [0])
-        fcntl.ioctl(terminal._slave, TIOCGEXCL, exclusive)
+        fcntl.ioctl(terminal.slave, TIOCGEXCL, exclusive)
         assert exclusive[0], "programs that ask for no lock are kept out, too"
         port = SerialPort(str(tmp_path / "port"))
         with pytest.raises(
@@ -222,10 +223,10 @@ def test_a_port_is_for_one_program_alone_and_the_error_says_which(tmp_path: Path
         assert not port.is_open
         holder.kill()
         holder.wait()
-        terminal._end_exclusion()  # as the emulator does once nobody speaks; a device does it when it is closed
+        terminal.end_exclusion()  # as the emulator does once nobody speaks; a device does it when it is closed
         port.open()
         port.close()
-        fcntl.ioctl(terminal._slave, TIOCGEXCL, exclusive)
+        fcntl.ioctl(terminal.slave, TIOCGEXCL, exclusive)
         assert not exclusive[0]
     finally:
         holder.kill()

@@ -13,7 +13,7 @@ from hostile_json import damaged
 
 from tensegrity_driver.bus.identity import BusIdentity
 from tensegrity_driver.calibration.calibrated_spools import make_spools, nominal_lines, servo_rows
-from tensegrity_driver.calibration.calibration_file import _checksum, save_calibration
+from tensegrity_driver.calibration.calibration_file import checksum_of, save_calibration
 from tensegrity_driver.calibration.calibration_store import CalibrationStore
 from tensegrity_driver.calibration.line_fit import CalibrationError
 from tensegrity_driver.calibration.turn_counter import load_turns, save_turns, turns_path
@@ -61,7 +61,7 @@ def test_contents_that_no_robot_can_have_are_refused_whatever_their_checksum(nam
     body = {key: value for key, value in whole.items() if key not in ("format", "checksum")}
     for k in range(200):
         wrong = damaged(body, random, near=k % 2 == 0)
-        checksum = _checksum(json.loads(json.dumps(wrong)))
+        checksum = checksum_of(json.loads(json.dumps(wrong)))
         path.write_text(json.dumps({"format": whole["format"], "checksum": checksum, **wrong}))
         loaded = refuse(store.load, path)
         if loaded is None:

@@ -558,7 +558,7 @@ def test_at_its_end_a_driver_that_still_sends_gets_answers_for_a_while(old, monk
 def test_with_the_clock_instructions_act_when_they_arrive_whoever_had_its_turn_last(robot, monkeypatch) -> None:
     clock = [100.0]
     monkeypatch.setattr(emulated_robot, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(EmulatedRobot, "_run", lambda self: None)  # its thread never has a turn
+    monkeypatch.setattr(EmulatedRobot, "keep_time", lambda self: None)  # its thread never has a turn
     with EmulatedRobot(robot, realtime=True) as emulated:
         master = Master(emulated)
         clock[0] += 0.1
@@ -576,7 +576,7 @@ def test_with_the_clock_instructions_act_when_they_arrive_whoever_had_its_turn_l
 def test_servos_of_a_driver_in_this_process_wait_for_it_however_long_it_stands_still(robot, monkeypatch) -> None:
     clock = [100.0]
     monkeypatch.setattr(emulated_robot, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(EmulatedRobot, "_run", lambda self: None)
+    monkeypatch.setattr(EmulatedRobot, "keep_time", lambda self: None)
     with EmulatedRobot(robot, realtime=True, waits=True) as emulated:
         master = Master(emulated)
         for _ in range(10):  # the thread of its time goes on, the driver does not

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from spool_bench import COUNT, PERIOD, spool
 
 from tensegrity_driver.safety.faults import Fault, FaultKind, Reaction
+from tensegrity_driver.safety.monitors import bus_monitors, tendon_monitors
 from tensegrity_driver.safety.monitors.motion import FollowingErrorMonitor, StuckMonitor
 from tensegrity_driver.safety.monitors.sensors import SensorFrozenMonitor
 from tensegrity_driver.safety.settings import SafetySettings
@@ -70,6 +71,25 @@ def test_what_ends_one_cycle_before_it_has_persisted_is_no_fault(case: Case) -> 
     cell.axis.override.clear()
     cell.axis.silent, cell.bench.command = False, healthy
     assert not cell.run(40).faults
+
+
+UNCOMMANDED = [case for case in CASES if case.kind.row.shown_by and case.move is None]
+
+
+@pytest.mark.parametrize("case", UNCOMMANDED, ids=lambda case: case.kind.value)
+def test_what_readings_alone_show_is_found_without_knowing_the_commands(case: Case) -> None:
+    cell = Cell(encoder=case.encoder, safety=SafetySettings(period=PERIOD, **case.settings))
+    cell.run(40)
+    spool = cell.layer.spools["draw_1"]
+    monitors = bus_monitors(cell.settings, {case.kind}) + tendon_monitors(spool, cell.settings, {case.kind})
+    for monitor in monitors:
+        assert monitor.update(cell.cycle, cell.bench.read(), {}) is None
+    case.inject(cell)
+    found = []
+    for _ in range(case.shows_after + found_within(case.kind)):
+        cell.run(1)
+        found += [monitor.update(cell.cycle, cell.bench.read(), {}) for monitor in monitors]
+    assert case.kind in {fault.kind for fault in found if fault is not None}
 
 
 def test_the_bus_and_every_tendon_are_watched() -> None:

@@ -451,8 +451,8 @@ def test_torque_goes_off_at_once_and_comes_on_where_the_shaft_is(model: str) -> 
     rests: list[int] = []
     if bench.model.counts_turns:
         part = bench.parts["a"]
-        keep = part._keep_goals
-        part._keep_goals = lambda names: (rests.append(part.registers.raw("goal_position")), keep(names))  # type: ignore[method-assign,assignment,func-returns-value]
+        keep = part.keep_goals
+        part.keep_goals = lambda names: (rests.append(part.registers.raw("goal_position")), keep(names))  # type: ignore[method-assign,assignment,func-returns-value]
     bench.link.read()
     here = bench.raw("a", "present_position")
     bench.link.write({"a": bench.command(2.5)})

@@ -330,7 +330,7 @@ def test_three_fingers_press_a_table_alike():
 def test_pictures_show_the_ground_and_what_it_carries():
     picture = make_picture(parse_robot(FINGER, "finger"))
     assert picture.surface is not None
-    shape = MechanismEquilibriumSolver(picture._model.mechanism, ("drumJt",)).solve(picture.start)
+    shape = MechanismEquilibriumSolver(picture.model.mechanism, ("drumJt",)).solve(picture.start)
     lines = picture.contact_lines(shape.q)
     assert len(lines) == 1 and lines[0, 1, 2] > lines[0, 0, 2]
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms import joints
-from tensegrity_dynamics.mechanisms.joint_coordinates import JOINT_COORDINATES
+from tensegrity_dynamics.mechanisms.joint_coordinates import JOINT_COORDINATES, JointCoordinates
 from tensegrity_dynamics.mechanisms.joints import (
     POSITION_COUNTS,
     VELOCITY_COUNTS,
@@ -17,7 +18,9 @@ from tensegrity_dynamics.mechanisms.joints import (
     joint_motion,
     position_rate,
 )
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.rotations import rotation_vector
+from tensegrity_dynamics.robots.load_robot import parse_robot
 
 JOINT_KINDS = sorted(joints.JOINT_KINDS)
 AXIS = np.array([2.0, -1.0, 3.0]) / np.sqrt(14.0)
@@ -165,9 +168,29 @@ def test_kernels_compile_whatever_is_compiled_first(tmp_path):
 
 
 def test_every_kind_of_joint_names_all_its_coordinates():
-    assert list(JOINT_COORDINATES) == list(joints.JOINT_KINDS)
-    for kind, names in JOINT_COORDINATES.items():
+    for kind, coordinates in JOINT_COORDINATES.items():
         count = VELOCITY_COUNTS[joints.JOINT_KINDS[kind]]
-        assert len(names.parts) in ((count,) if count > 1 else (0, count))
-        assert len(names.start) == (0 if kind.startswith("involute") else count)
-        assert names.resistances in (0, 1, count)
+        assert len(coordinates.names) in ((count,) if count > 1 else (0, count))
+        assert len(coordinates.start) == (0 if kind.startswith("involute") else count)
+        assert coordinates.resistances in (0, 1, count)
+
+
+def test_constants_of_the_kernels_number_the_kinds_of_the_table():
+    assert all(number == getattr(joints, kind.upper()) for kind, number in joints.JOINT_KINDS.items())
+
+
+def test_what_a_joint_resists_is_in_the_units_of_each_coordinate(monkeypatch):
+    mixed = JointCoordinates(("angle", "length"), ("turn", "shift"), ("angle", "length"), 2)
+    monkeypatch.setitem(JOINT_COORDINATES, "universal", mixed)
+    text = """
+kind: mechanism
+name: screw
+bodies: {rod: {mass: 1, inertia: [1, 1, 1]}}
+joints: [{name: j, kind: universal, parent: world, body: rod, start: ["180 deg", "20 mm"], resistance: LAW}]
+"""
+    laws = '[{stiffness: "1 N mm/rad"}, {stiffness: "2 N/mm"}]'
+    mechanism = parse_robot(text.replace("LAW", laws), "here").model_as(MechanismModel).mechanism
+    assert [law.stiffness for law in mechanism.joints[0].resistance] == pytest.approx([1e-3, 2e3])
+    assert mechanism.coordinate_speeds() == ("angular speed", "speed")
+    with pytest.raises(TensegrityError, match=r"different kinds \(angle, length\): give a list of 2"):
+        parse_robot(text.replace("LAW", "{damping: 1}"), "here")

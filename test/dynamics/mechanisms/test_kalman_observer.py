@@ -135,7 +135,7 @@ def test_measured_tensions_correct_a_model_with_wrong_cables():
         effort = {each.name: 0.07 * 60.0 for each in robot.actuators}
         run(simulation, observer, 60, lambda _, given=effort: given, tensions)
         true = simulation.observe().tensions
-        found[tensions] = max(abs(observer._last.tensions[name] - true[name]) for name in true)
+        found[tensions] = max(abs(observer.last.tensions[name] - true[name]) for name in true)
     assert found[True] < 0.7 * found[False]
 
 
@@ -195,7 +195,7 @@ def test_missed_readings_cost_no_new_gain_and_little_accuracy():
         now = simulation.observe()
         estimate = observer.update(simulation.time, now.positions, now.efforts)
         worst = max(worst, float(np.max(np.abs(estimate.q - simulation.state.q)))) if k > 5 else worst
-        gains |= set() if observer._system is None else {id(observer._system)}
+        gains |= set() if observer.system is None else {id(observer.system)}
     assert len(gains) == 1
     assert worst < 2e-3
 
@@ -218,7 +218,7 @@ def test_what_a_reading_got_wrong_does_not_ring_from_one_reading_to_the_next(nam
     simulation, observer = Simulation(robot), MechanismObserver(robot)
     held = simulation.observe().efforts
     run(simulation, observer, 3, lambda _: held)
-    system, covariance = observer._system, observer._covariance.value.copy()
+    system, covariance = observer.system, observer.covariance.value.copy()
     variance = observer.noise.position**2 * np.eye(system.rows.shape[0])
     for _ in range(100):
         covariance = system.ahead @ covariance @ system.ahead.T + system.process

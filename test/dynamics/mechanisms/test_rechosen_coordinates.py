@@ -63,12 +63,12 @@ def observed(robot, cycles=100):
 def test_observer_goes_through_the_singularity_of_its_coordinates_as_if_it_had_begun_with_others(robot, monkeypatch):
     true, found, observer = observed(robot)
     assert np.degrees(true[0, 1]) > -56.3 > np.degrees(true[-1, 1])
-    assert observer._reduced.names != ReducedModel(robot).names == ("rail_1", "rail_2")
+    assert observer.reduced.names != ReducedModel(robot).names == ("rail_1", "rail_2")
     off = np.max(np.abs(found - true), axis=1)
     assert np.max(off[20:]) < 1e-5 and off[-1] < 1e-9
     monkeypatch.setattr(reduced_model, "LARGEST_ENTRY", 1.0)  # takes others in the first period
     _, other, begun = observed(robot)
-    assert begun._reduced.names != ("rail_1", "rail_2")
+    assert begun.reduced.names != ("rail_1", "rail_2")
     np.testing.assert_allclose(found[-1], other[-1], rtol=0, atol=1e-9)
 
 

@@ -396,7 +396,7 @@ routed_cables:
 
 
 def test_any_unit_gives_the_same_cable():
-    metric = routing._model(routing.DRUM, wound=14.5)
+    metric = routing.model_of(routing.DRUM, wound=14.5)
     text = routing.DRUM.format(wound=14.5).replace("kind: mechanism", "kind: mechanism\nunits: {length: mm}")
     for old, new in (("0.05", "50"), ("-20]", "-20000]"), ("0.004", "4"), ("0.002", "2"), ("1e9", "'1 GPa'"),
                      ("[1, 1, 1]", "['1 kg m^2', '1 kg m^2', '1 kg m^2']")):  # fmt: skip
@@ -584,7 +584,7 @@ def test_routes_that_cannot_be_are_refused_by_name(field, points, message):
 
 
 def test_what_slipped_stays_when_nothing_moves():
-    model = routing._tendon(0.3)
+    model = routing.tendon_round_guide(0.3)
     flat, work = model.mechanism.flat, make_workspace(model.mechanism.flat)
     state_of(model, model.start + 1.5e-3, work=work)
     routing.keep_slip(flat.route_elements, flat.routed_cables, work.route_state)

@@ -27,7 +27,7 @@ from tensegrity_dynamics.mechanisms.routing.columns import (
 from tensegrity_dynamics.mechanisms.routing.efforts import keep_slip
 from tensegrity_dynamics.mechanisms.workspace import make_workspace
 from tensegrity_tools.commands.motion_table import write_table
-from tensegrity_tools.commands.simulate import _sample
+from tensegrity_tools.commands.simulate import sample_of
 from tensegrity_tools.experiments import routing
 
 CHAIN = """
@@ -142,13 +142,13 @@ routed_cables: [{{name: rope, young: {young}, cable_radius: 0.001, damping: {dam
 
 def test_stick_and_slip_are_seen_in_observations_tables_and_diagnostics(tmp_path):
     simulation = dragged(0.15)
-    samples = [_sample(simulation)]
+    samples = [sample_of(simulation)]
     assert simulation.observe().routes["tendon"].contacts == ("", "sticks", "")
     states = []
     for _ in range(40):
         simulation.advance(10)
         found = simulation.observe().routes["tendon"]
-        samples.append(_sample(simulation))
+        samples.append(sample_of(simulation))
         states.append(found.contacts[1])
         assert (found.slip_speeds[1] != 0.0) == (found.contacts[1] == "slips")
         assert found.contacts[1] in simulation.details["cable tendon"]

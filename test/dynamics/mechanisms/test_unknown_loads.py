@@ -38,13 +38,13 @@ def test_an_unannounced_wrench_is_found_and_the_pose_with_it():
     robot = load_robot("single_strut")
     force, arm = np.array([6.0, -4.0, 0.0]), np.array([0.0, 0.0, 1.0])
     observer, simulation = watched(robot, robot, np.concatenate((force, np.cross(arm, force))), 100)
-    estimate = observer._last
+    estimate = observer.last
     np.testing.assert_allclose(estimate.unknown.values[:2], force[:2], atol=0.1)
     np.testing.assert_allclose(estimate.unknown.wrench[:3], force, atol=0.1)
     np.testing.assert_allclose(estimate.unknown.wrench[3:], np.cross(arm, force), atol=0.15)
     np.testing.assert_allclose(estimate.pose[0], simulation.observe().pose[0], atol=2e-5)
     without, _ = watched(robot, robot, np.concatenate((force, np.cross(arm, force))), 100, noise=Noise(load=0.0))
-    assert np.linalg.norm(without._last.pose[0] - simulation.observe().pose[0]) > 1e-4
+    assert np.linalg.norm(without.last.pose[0] - simulation.observe().pose[0]) > 1e-4
 
 
 def test_friction_in_gears_looks_like_a_load_and_moves_no_estimate_where_none_are_looked_for():
@@ -80,7 +80,7 @@ def test_a_load_that_is_known_is_no_unknown_one():
     robot = load_robot("single_strut")
     wrench = np.array([6.0, -4.0, 0.0, 4.0, 6.0, 0.0])
     observer, _ = watched(robot, robot, wrench, 120, given={robot.output.body: wrench})
-    assert np.abs(observer._last.unknown.values[:2]).max() < 0.05
+    assert np.abs(observer.last.unknown.values[:2]).max() < 0.05
 
 
 def test_cables_that_are_stiffer_than_stated_are_told_apart_from_a_load():
@@ -88,7 +88,7 @@ def test_cables_that_are_stiffer_than_stated_are_told_apart_from_a_load():
     young = robot.model.entries[0].young
     plant = replace(robot, model=with_cables(robot.model, young=1.1 * young))
     observer, simulation = watched(plant, robot, np.zeros(6), 400)
-    found, seen = observer._last, simulation.observe()
+    found, seen = observer.last, simulation.observe()
     assert np.abs(found.unknown.values[:2]).max() < 0.5
     assert 0.05 < found.unknown.values[2:].mean() < 0.12
     assert max(abs(found.tensions[name] - seen.tensions[name]) for name in seen.tensions) < 1.0
@@ -142,7 +142,7 @@ def test_what_the_covariance_says_is_how_far_estimates_are_off():
     chi-square with as many degrees as there are states."""
     robot = load_robot("single_strut")
     observer, _ = watched(robot, robot, np.zeros(6), 3)
-    system, unknown, rng = observer._system, observer.unknown, np.random.default_rng(11)
+    system, unknown, rng = observer.system, observer.unknown, np.random.default_rng(11)
     size, count, runs, steps = system.ahead.shape[0], unknown.count, 40, 60
     values, vectors = np.linalg.eigh(system.process)
     noise = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -171,11 +171,11 @@ def test_steps_of_encoders_are_seen_in_their_readings():
     robot = load_robot("single_strut")
     observer, step = MechanismObserver(robot), 2.0 * np.pi / 4096
     for k in range(8):
-        observer._variances(step * np.round(np.array([0.3, 1.7, 0.9]) * k), 0)
-    np.testing.assert_allclose(observer._resolution, step, rtol=1e-9)
+        observer.variances(step * np.round(np.array([0.3, 1.7, 0.9]) * k), 0)
+    np.testing.assert_allclose(observer.resolution, step, rtol=1e-9)
     for k in range(4):
-        observer._variances(1e-3 * np.sin(np.array([0.1, 0.2, 0.3]) + 1e-4 * k), 0)
-    assert observer._resolution.max() < 1e-6
+        observer.variances(1e-3 * np.sin(np.array([0.1, 0.2, 0.3]) + 1e-4 * k), 0)
+    assert observer.resolution.max() < 1e-6
 
 
 def test_loads_and_cables_can_be_left_out_and_bad_numbers_are_refused():
@@ -183,7 +183,7 @@ def test_loads_and_cables_can_be_left_out_and_bad_numbers_are_refused():
     assert UnknownLoads(robot, 0.0, 0.0).count == 0
     assert UnknownLoads(robot, 0.3, 0.0).names == ("x", "y")
     assert UnknownLoads(load_robot("biglide"), 0.3, 0.15).names == ("x", "y")
-    assert MechanismObserver(robot, Noise(load=0.0, elasticity=0.0))._covariance.value.shape == (10, 10)
+    assert MechanismObserver(robot, Noise(load=0.0, elasticity=0.0)).covariance.value.shape == (10, 10)
     observer = MechanismObserver(robot, Noise(load=0.0, elasticity=0.0, friction=0.05))
     assert observer.unknown.names == tuple(f"friction of {each.name}" for each in robot.actuators)
     for name in ("load", "elasticity", "friction"):

@@ -101,6 +101,11 @@ def test_servos_take_what_they_do_not_say_from_the_defaults() -> None:
     )
 
 
+def test_a_servo_model_without_control_table_is_refused_with_its_line() -> None:
+    said = problem(changed("model: AX-12A", "model: AX-12B"))
+    assert "model: There is no servo model 'AX-12B'. Did you mean 'AX-12A'?" in said
+
+
 HARDWARE = """\
   safety: {period: "10 ms", jump: 0.1, snap_drop: "8 N", voltages: [9.5, 12.6], stale: 40, others: release,
            reactions: {slack: hold, runaway: release}, latched: [snapped, runaway]}

@@ -150,7 +150,7 @@ def test_sparse_solver_finds_the_dense_shape_on_rollers(kept, monkeypatch):
     structure = crossed(FEET, ("a",), gravity=(0.0, 0.0, -9.81))
     expected = forward_kinematics(structure, forces={"c": (20.0, 0.0, -30.0)})
     solver = StructureEquilibriumSolver(structure)
-    sparse = sparse_newton.SparseMinimiser(structure, solver._problem, 0.5)
+    sparse = sparse_newton.SparseMinimiser(structure, solver.problem, 0.5)
     nodes = np.array(structure.nodes)
     total = structure.weights() + structure.force_array({"c": (20.0, 0.0, -30.0)})
     found = sparse.minimise(nodes, np.array(structure.rest_lengths), total, 1e-9, 100)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, forward_kinematics, parse_robot
-from tensegrity_dynamics.structures.analysis.desired_shape import _stretches
+from tensegrity_dynamics.structures.analysis.desired_shape import stretches_at
 from tensegrity_dynamics.structures.state_codec import StructureCodec
 from tensegrity_dynamics.structures.tension_law import CLOSED, extension_law, tension_law
 
@@ -56,7 +56,7 @@ def test_a_spring_scale_begins_to_show_above_the_initial_tension(mass: float) ->
     assert shape.softest > 0.0
     robot = scale(mass)
     assert StructureCodec(robot).tensions((), (), shape.nodes)[0] == pytest.approx(weight)
-    assert _stretches(robot.structure, shape.tensions)[0] == pytest.approx(expected - REST, abs=1e-12)
+    assert stretches_at(robot.structure, shape.tensions)[0] == pytest.approx(expected - REST, abs=1e-12)
 
 
 def test_small_swings_of_an_open_spring_have_its_own_stiffness_alone() -> None:

@@ -104,7 +104,7 @@ def test_jacobians_are_those_of_the_equation_of_motion(ground, inputs):
     lengths = np.linalg.norm(nodes[structure.members[:, 0]] - nodes[structure.members[:, 1]], axis=1)
     assert 3 <= np.count_nonzero(structure.unilateral & (lengths < rest)) <= 20  # some slack, some tight
     if structure.ground is not None:
-        assert np.count_nonzero(linear._work.ground[:, 6] > 0.0) >= 2
+        assert np.count_nonzero(linear.work.ground[:, 6] > 0.0) >= 2
 
 
 def chain(fixed: bool = True):
@@ -172,7 +172,7 @@ def test_reduced_model_is_the_jacobian_along_what_the_bars_allow(ground):
     linear = StructureLinearisation(structure, inputs="lengths")
     full = linear.model(state.nodes, state.velocities, state.rest_lengths)
     rate = equation_of_motion(structure, linear, state.rest_lengths)
-    _, restrict, _ = linear._reduction(state.velocities)
+    _, restrict, _ = linear.reduction(state.velocities)
 
     def reduced_rate(z):
         # another way onto the bars: the simulator closes them and takes out what would stretch them
@@ -258,7 +258,7 @@ def test_a_step_with_driven_rods_is_that_of_their_linear_model_to_third_order(re
         if reduced:  # what bars allow bends: seen along the motions, the full state would be of second order
             linear = StructureLinearisation(structure, structure.member_names)
             linear.update(before.nodes, before.velocities, before.rest_lengths)
-            moved = linear._reduction(before.velocities)[1] @ moved
+            moved = linear.reduction(before.velocities)[1] @ moved
         else:
             np.testing.assert_array_equal(model.full(ahead, push), ahead + model.jump @ push)
         errors.append(np.abs(ahead - moved).max())

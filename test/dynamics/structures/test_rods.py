@@ -70,7 +70,7 @@ def test_both_models_fly_alike_whatever_the_rods_inertia(parts):
     np.testing.assert_allclose(points.state.nodes, rods.state.nodes, atol=1e-9)
     assert points.energy().total == pytest.approx(rods.energy().total, rel=1e-8)
     own = make_rods(body)
-    own.q[:], own.rates[:], own.chart[:] = (getattr(rods.simulator._rods, x) for x in ("q", "rates", "chart"))
+    own.q[:], own.rates[:], own.chart[:] = (getattr(rods.simulator.rods, x) for x in ("q", "rates", "chart"))
     linear = np.where(own.turns, 0.0, own.mass) * np.sum(own.rates[:, :3] ** 2, axis=1)  # of the coordinates alone
     turning = own.inertia * (own.rates[:, 4] ** 2 + (own.rates[:, 3] * np.sin(own.q[:, 4])) ** 2)
     kinetic = 0.5 * float(np.sum(linear + turning + own.unit_inertia * own.rate**2))

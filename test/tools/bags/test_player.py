@@ -22,10 +22,10 @@ def test_its_parameters_seek_pause_and_set_the_rate(tmp_path: Path) -> None:
     try:
         for name, value in (("position", 1.5), ("paused", True), ("rate", 0.25), ("loop", True)):
             assert node.set_parameters([Parameter(name, value=value)])[0].successful
-        assert (node._sought, node._paused, node._rate, node._loop) == (1.5, True, 0.25, True)
-        assert node._stays
+        assert (node.sought, node.paused, node.rate, node.loop) == (1.5, True, 0.25, True)
+        assert node.stays
         assert not node.set_parameters([Parameter("position", value=-1.0)])[0].successful
-        assert node._sought == 1.5
+        assert node.sought == 1.5
     finally:
         node.close()
         node.destroy_node()

@@ -122,7 +122,7 @@ def test_a_browser_saves_what_the_page_shows(page: Path, tmp_path: Path) -> None
     saved = tmp_path / "saved"
     saved.mkdir()
     with HeadlessBrowser() as browser:
-        browser._send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
+        browser.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
         browser.open(page.as_uri())
         assert browser.wait(lambda: "0.00 of 0.02 s" in browser.text())
         assert browser.press("picture")

@@ -125,7 +125,7 @@ def test_members_of_a_vector_environment_begin_anew_and_have_their_seeds() -> No
 
     stiffness = np.tile(PRISM.structure.stiffness, (2, 1)) * np.array([[1.0], [0.9]])
     vector = RobotVectorEnv(PRISM, 2, parameters={"stiffness": stiffness}, period=0.005, episode=2, threads=2)
-    alone = RobotEnv(PRISM, period=0.005, episode=2, time_step=vector._batch.time_step)
+    alone = RobotEnv(PRISM, period=0.005, episode=2, time_step=vector.batch.time_step)
     first, _ = vector.reset(seed=3)
     assert np.array_equal(first[0], alone.reset(seed=3)[0])
     actions = np.ones((2, 6))

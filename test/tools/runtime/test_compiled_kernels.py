@@ -12,7 +12,7 @@ import pytest
 from tensegrity_dynamics import TensegrityError
 from tensegrity_dynamics.numerics.compilation import Kept
 from tensegrity_dynamics.numerics.late_call import WITHOUT_COMPILATION
-from tensegrity_tools.commands.up import _compile
+from tensegrity_tools.commands.up import compile_missing
 from tensegrity_tools.runtime.compiled_kernels import CompiledKernels, library_folders
 
 pytestmark = pytest.mark.skipif(WITHOUT_COMPILATION, reason="compilation is switched off")
@@ -81,11 +81,11 @@ def program(text: str) -> list[str]:
 def test_up_compiles_with_a_line_of_progress_and_the_second_time_says_nothing(code: Path, capsys) -> None:
     stand_in = kernels(code)
     stand_in.command = program("print('three_prism: equilibrium: 7 s'); print('a warning of some library')")
-    _compile(stand_in, "three_prism", stand_in.note)
+    compile_missing(stand_in, "three_prism", stand_in.note)
     said = capsys.readouterr().out
     assert "three_prism: equilibrium: 7 s" in said and "library" not in said
     stand_in.command = ["a program that nobody has"]
-    _compile(stand_in, "three_prism", stand_in.note)
+    compile_missing(stand_in, "three_prism", stand_in.note)
     assert not capsys.readouterr().out
 
 
@@ -96,7 +96,7 @@ def test_a_cache_that_cannot_be_written_is_said_and_the_robot_starts(code: Path,
     with pytest.raises(TensegrityError, match="NUMBA_CACHE_DIR") as refused:
         stand_in.note()
     stand_in.command = program(f"raise SystemExit({f'three_prism: {refused.value}'!r})")
-    _compile(stand_in, "three_prism", lambda: None)
+    compile_missing(stand_in, "three_prism", lambda: None)
     assert capsys.readouterr().out.count("NUMBA_CACHE_DIR") == 1
 
 
@@ -108,7 +108,7 @@ def test_up_that_is_ended_while_it_compiles_leaves_nothing_behind(code: Path) ->
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        _compile(stand_in, "three_prism", check)
+        compile_missing(stand_in, "three_prism", check)
     living = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     assert not any(f"# {code}".encode() in each for each in living)
 

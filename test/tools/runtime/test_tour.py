@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tensegrity_dynamics import load_robot
-from tensegrity_tools.commands.up import _summary
+from tensegrity_tools.commands.up import tour_summary
 from tensegrity_tools.runtime.node_graph import Watching, simulation_graph
 from tensegrity_tools.runtime.tour import Arrival, fault_of, run_tour
 from tensegrity_tools.runtime.tour_time import ByTheClock, InLockstep, for_tours, tour_time
@@ -40,12 +40,12 @@ def test_the_worst_of_several_is_named_and_a_missed_command_counts_alone():
 )
 def test_a_tour_with_a_fault_is_no_success(reached, fault, success, capsys):
     good = Arrival("one", True, 0.0, 0.0, 1.0)
-    assert _summary([good, Arrival("two", reached, 0.0, 0.0, 1.0, "", fault)]) is success
+    assert tour_summary([good, Arrival("two", reached, 0.0, 0.0, 1.0, "", fault)]) is success
     assert ("no command from controller" in capsys.readouterr().out) == bool(fault)
 
 
 def test_a_tour_without_goals_is_no_success():
-    assert not _summary([])
+    assert not tour_summary([])
 
 
 class LateMachine:

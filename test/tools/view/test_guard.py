@@ -26,7 +26,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_tools.view import Answer, View, ViewState
-from tensegrity_tools.view.guard import FIELDS, LARGEST, MAX_BROWSERS, MAX_FRAME, Guard, _GuardedConnection, problem_of
+from tensegrity_tools.view.guard import FIELDS, LARGEST, MAX_BROWSERS, MAX_FRAME, Guard, GuardedConnection, problem_of
 
 
 class Calls:
@@ -187,20 +187,20 @@ def test_a_server_that_lets_everybody_in_is_not_used(monkeypatch):
     """As after a change of viser by which the guard is passed over."""
     serve = websockets.asyncio.server.serve
     monkeypatch.setattr(viser.infra._infra.websockets.asyncio.server, "serve", serve)
-    monkeypatch.setattr(Guard, "_has_token", lambda *_: True)
-    monkeypatch.setattr(Guard, "_own_origin", lambda *_: "http://other")
+    monkeypatch.setattr(Guard, "has_token", lambda *_: True)
+    monkeypatch.setattr(Guard, "own_origin", lambda *_: "http://other")
     with pytest.raises(TensegrityError, match="cannot be guarded"):
         View(prism_robot(), free_port())
 
 
 def test_a_server_that_is_slow_to_look_at_frames_is_not_taken_for_one_that_lets_everybody_in(monkeypatch):
-    receive = _GuardedConnection.recv
+    receive = GuardedConnection.recv
 
     async def slowly(*positions: Any, **options: Any) -> Any:
         await asyncio.sleep(0.1)
         return await receive(*positions, **options)
 
-    monkeypatch.setattr(_GuardedConnection, "recv", slowly)
+    monkeypatch.setattr(GuardedConnection, "recv", slowly)
     with View(prism_robot(), free_port()) as view:
         assert view.guard.dropped == 0
 
@@ -241,7 +241,7 @@ def test_a_page_changes_values_and_nothing_else(view, property_name):
         visitor.send("GuiUpdateMessage", uuid=uuid, updates={"value": 1.0, property_name: True})
         until(lambda: view.guard.dropped == 2)
         visitor.type("Duration [s]", 2.5)
-        until(lambda: view.goal._duration.value == 2.5)
+        until(lambda: view.goal.duration.value == 2.5)
 
 
 def press_send(visitor: Any) -> None:
@@ -376,7 +376,7 @@ def test_connections_that_say_nothing_are_bounded_too(view):
             each.settimeout(0.05)
             with suppress(TimeoutError, ConnectionResetError):
                 closed += each.recv(1) == b""
-    until(lambda: view.guard._connections == 0)
+    until(lambda: view.guard.connections == 0)
     with visit(view):
         pass
 

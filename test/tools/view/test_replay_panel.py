@@ -61,10 +61,10 @@ def test_a_field_that_was_just_moved_is_not_taken_back_by_the_replay(steered, mo
         until(lambda: asked == [("position", 15.0)])
         assert view.replay is not None
         view.replay.update(Playback(position=5.1, end=20.0, rate=3.0))  # said before it went there
-        assert view.replay._bar.value == 15.0 and view.replay._rate.value == 3.0
-        view.replay._touched.clear()
+        assert view.replay.bar.value == 15.0 and view.replay.rate.value == 3.0
+        view.replay.touched.clear()
         view.replay.update(Playback(position=99.0, end=20.0))
-        assert view.replay._bar.value == 20.0
+        assert view.replay.bar.value == 20.0
 
 
 @pytest.mark.long
@@ -85,8 +85,8 @@ def test_on_a_phone_fingers_hit_the_time_bar_and_the_robot_stands_above_the_pane
         bar = browser.run(f"[...document.querySelectorAll('.mantine-Slider-root')].map({box})[0]")
         assert bar[2] > 150 and bar[3] >= 30
         assert browser.run("document.documentElement.scrollWidth") <= 390
-        (client,) = view._server.get_clients().values()
-        away = np.linalg.norm(view._server.initial_camera.position - view._server.initial_camera.look_at)
+        (client,) = view.server.get_clients().values()
+        away = np.linalg.norm(view.server.initial_camera.position - view.server.initial_camera.look_at)
         fitted = lambda: np.linalg.norm(client.camera.position - client.camera.look_at) > 1.5 * away  # noqa: E731
         assert browser.wait(fitted)
         browser.drag((bar[0] + 0.25 * bar[2], bar[1] + 0.4 * bar[3]), (bar[0] + 0.5 * bar[2], bar[1] + 0.4 * bar[3]))

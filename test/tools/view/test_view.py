@@ -197,14 +197,14 @@ def test_dragged_goal_is_sent_with_its_pose_and_duration(prism):
 def test_browsers_that_drag_one_handle_at_once_show_the_goal_that_would_be_sent(prism):
     with View(prism, free_port(), on_goal=lambda *_: Answer(True)) as view, visit(view) as one, visit(view) as other:
         assert view.goal is not None
-        write = view.goal._write_fields
+        write = view.goal.write_fields
 
         def write_late(position, quaternion):  # threads of the server wait for each other as they please
             time.sleep(0.01 * chance.random())
             write(position, quaternion)
 
         chance = np.random.default_rng(3)
-        view.goal._write_fields = write_late  # type: ignore[method-assign]
+        view.goal.write_fields = write_late  # type: ignore[method-assign]
         for _ in range(40):
             for visitor in (one, other):
                 visitor.move_handle([float(x) for x in chance.uniform(-0.05, 0.3, 3)], [1.0, 0.0, 0.0, 0.0])
@@ -279,10 +279,10 @@ def test_a_refusal_is_shown_until_another_goal_is_accepted_and_never_hides_that_
         view.show(replace(here, time=2.0, tensions=slack))
         until(lambda: visitor.row("Slack") == "side_1")
         until(lambda: visitor.scene["/robot/slack"]["visible"])
-        assert view.goal._answer.visible  # the same goal still
+        assert view.goal.answer.visible  # the same goal still
         assert "Goal refused. Stopped by side_1, drawn in red. Out of reach" in visitor.text()  # where all see it
         view.show(replace(there, time=3.0))
-        until(lambda: view.goal.binding == () and not view.goal._answer.visible)
+        until(lambda: view.goal.binding == () and not view.goal.answer.visible)
         view.show(replace(there, time=4.0))
         until(lambda: "Goal refused" not in visitor.text())
 
