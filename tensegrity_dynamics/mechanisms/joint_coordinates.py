@@ -1,6 +1,7 @@
-"""What people see of the coordinates of a joint: their names, what `start` means, and how many resistances it takes.
+"""User-visible data of joint coordinates: names, meaning of `start`, and number of resistances.
 
-The numbers of a kind, its counts and its kernels stand in `joints`; a new kind needs a row in each.
+The number codes of the kinds, their coordinate counts and their kernels are in `joints`; a new kind needs an entry in
+both modules.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from typing import NamedTuple
 
 
 class JointCoordinates(NamedTuple):
-    """The coordinates of one kind of joint.
+    """Coordinates of one kind of joint.
 
     Attributes:
-        start: quantity of each number of `start` in a robot file; orientations are rotation vectors. Robot files name
-            no involute joints: these have none.
-        parts: names of the velocity coordinates, after that of the joint; empty where its own name will do.
-        resistances: how many laws of friction, springs and limits it takes.
+        start: quantity of each number of `start` in a robot file; orientations are rotation vectors. Empty for involute
+            joints, which do not occur in robot files.
+        parts: suffixes of the names of the velocity coordinates; empty if the name of the joint is sufficient.
+        resistances: number of resistance laws (friction, springs and limits).
     """
 
     start: tuple[str, ...] = ()
@@ -36,4 +37,4 @@ JOINT_COORDINATES = {
     "involute_length": JointCoordinates(parts=("angle", "length")),
 }
 SPEEDS = {**dict.fromkeys(("vx", "vy", "vz", "length", "elongation"), "speed"), "strain": "number"}
-"""Quantity of the rate of a part of a joint, where that is no angular speed."""
+"""Quantity of the rate of a part of a joint, if it is not an angular speed."""
