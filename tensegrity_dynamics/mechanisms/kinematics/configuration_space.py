@@ -1,6 +1,6 @@
-"""The configuration space of a mechanism: rates, small displacements and differences of configurations.
+"""Configuration space of a mechanism: rates, small displacements and differences of configurations.
 
-q differs from the integral of v where joints carry quaternions; everything that steps along v goes through here.
+For joints with quaternions, q is not the integral of v. All steps along v use this module.
 
 """
 

@@ -1,6 +1,6 @@
 """Loop constraints on the velocity coordinates: K v = 0 and K a = k (000, 1.2.27).
 
-k = -T' (a_s^vp - a_p^vp) - T.' (v_s - v_p); the printed 1.2.27 drops the velocity-product accelerations.
+k = -T' (a_s^vp - a_p^vp) - T.' (v_s - v_p); the printed equation 1.2.27 omits the velocity-product accelerations.
 
 """
 
