@@ -45,18 +45,18 @@ class Structure(ShortRepr, RobotModel):
         node_masses: (n,) kg carried by the node itself.
         gravity: (3,) m/s^2 in the world frame.
         ground: contact surface of all free nodes, or None.
-        smoothness: m, of the soft-plus law of tendons and springs (003, 3.17); zero for the hard law.
-        loads: (n, 3) N, steady forces in the world beside the weight; none without it.
-        collision: how bars collide with each other, in explicit simulation only; None where they pass through.
-        initial_tensions: (m,) N, at which springs and tendons open, see `tension_law`; none without it.
-        imus: on bars, see `imu`.
+        smoothness: smoothness of the soft-plus law of tendons and springs [m] (003, 3.17); zero for the hard law.
+        loads: (n, 3) N, constant forces in the world in addition to the weight; zero by default.
+        collision: collision model of bars, in explicit simulation only; None for no collisions.
+        initial_tensions: (m,) N, at which springs and tendons open, see `tension_law`; zero by default.
+        imus: IMUs on bars, see `imu`.
         rollers: (n, 3) bool, axes of the world along which a node that is not fixed is held (a roller, or a node of a
-            planar structure); none without it. A node that is held along all three is fixed.
+            planar structure); none by default. A node that is held along all three axes is fixed.
 
     Attributes:
-        supports: (n, 3) bool, held coordinates, of fixed nodes and rollers.
-        unilateral: (m,) bool, members that cannot push. laws: (m,) as `tension_law` takes them. free: (f,) free
-            coordinates.
+        supports: (n, 3) bool, held coordinates of fixed nodes and rollers.
+        unilateral: (m,) bool, members that cannot carry compression. laws: (m,) laws, see `tension_law`.
+        free: (f,) free coordinates.
 
     Raises:
         TensegrityError: shapes disagree, names repeat, a number is not finite or out of range, a member joins a

@@ -347,8 +347,7 @@ def ground_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> NDArra
 
 
 def feet(push: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Feet of a structure from the normal force on each node (n,) [N]: nodes with more than a millionth of the
-    total."""
+    """Feet of a structure from the normal force on each node (n,) [N]: more than a millionth of the largest force."""
     return np.flatnonzero(push > 1e-6 * float(push.max(initial=0.0)))
 
 
