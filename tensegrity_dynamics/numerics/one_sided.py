@@ -51,7 +51,7 @@ def weakest_direction(
         part = stiffness + (gradients[rows].T * weights[rows]) @ gradients[rows]
         own = np.linalg.eigh(part)[1]
         starts += [own[:, 0], -own[:, 0]]
-    # into the cone in which no edge member is stretched, within the softest motions of the rest
+    # projection onto the cone without elongated edge members, within the softest motions of the other members
     soft = vectors[:, values <= max(0.0, best) + 1e-6 * abs(bound)]
     if soft.shape[1]:
         inward = -soft @ (soft.T @ (gradients * np.sqrt(weights)[:, None]).sum(axis=0))
