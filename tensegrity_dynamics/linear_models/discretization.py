@@ -80,7 +80,7 @@ def discretise(model: LinearModel, step: float, method: str = "exponential") -> 
     n, u = model.state.size, model.input.size
     if method == "euler":
         if hasattr(model.matrix, "tocsr"):
-            from scipy.sparse import identity  # here, so that importing the package stays quick
+            from scipy.sparse import identity  # imported here to keep the package import fast
 
             matrix: Matrix = (identity(n) + step * model.matrix).tocsr()
         else:

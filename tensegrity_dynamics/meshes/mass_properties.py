@@ -60,7 +60,7 @@ def _closed(mesh: Mesh) -> Mesh:
     """The mesh, or a copy with merged vertices if it is closed only then."""
     trouble = _open_edges(mesh)
     if trouble:
-        from scipy.spatial import cKDTree  # here, so that importing the package stays quick
+        from scipy.spatial import cKDTree  # imported here to keep the package import fast
 
         reach = NEAR * float(np.linalg.norm(mesh.box[1] - mesh.box[0]))
         pairs = cKDTree(mesh.vertices).query_pairs(reach, output_type="ndarray")

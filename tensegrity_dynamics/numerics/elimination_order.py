@@ -67,7 +67,7 @@ def nested_dissection(starts: NDArray, rows: NDArray, points: NDArray) -> NDArra
 
 def least_degree(starts: NDArray, rows: NDArray) -> NDArray[np.int64]:
     """(n,) minimum degree elimination order of SuperLU for a graph as for `nested_dissection`."""
-    from scipy.sparse import csc_matrix  # imported here to keep the import time of the package short
+    from scipy.sparse import csc_matrix  # imported here to keep the package import fast
     from scipy.sparse.linalg import splu
 
     size, degree = starts.size - 1, np.diff(starts)

@@ -54,7 +54,7 @@ def white_noise_system(flow: Array, spread: Array, interval: float) -> tuple[Arr
     loop does not give a constant effort within the interval. With white noise, the error of a reading decays by the
     factor -(2 - sqrt 3) at the next reading.
     """
-    from scipy.linalg import expm  # imported here to keep the import time of the package short
+    from scipy.linalg import expm  # imported here to keep the package import fast
 
     size = float(np.linalg.norm(flow, 1)) * interval
     halvings = max(0, int(np.ceil(np.log2(max(size, 1.0)))) + 1)

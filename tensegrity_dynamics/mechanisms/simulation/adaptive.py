@@ -111,7 +111,7 @@ def integrate(
     Raises:
         TensegrityError: a cable is wound past its end, a massless body moves independently, or steps become too small.
     """
-    from scipy.integrate import solve_ivp  # imported here to keep the import time of the package short
+    from scipy.integrate import solve_ivp  # imported here to keep the package import fast
 
     position, velocity = check_state(mechanism, np.array(q, dtype=np.float64), np.array(v, dtype=np.float64))
     if not (np.isfinite(duration) and duration > 0.0):

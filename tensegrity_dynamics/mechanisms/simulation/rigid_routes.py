@@ -132,7 +132,7 @@ class RigidRoutes:
 
         Strands that the impulse loosens are slack afterwards.
         """
-        from scipy.optimize import nnls  # imported here to keep the import time of the package short
+        from scipy.optimize import nnls  # imported here to keep the package import fast
 
         work = self._work
         caught = taut & self.slack

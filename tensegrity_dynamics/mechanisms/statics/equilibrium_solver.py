@@ -523,7 +523,7 @@ class MechanismEquilibriumSolver:
         They are tested over a distance along which any other motion causes forces, even one whose stiffness is zero at
         the start.
         """
-        from scipy.linalg import eigh  # imported here to keep the import time of the package short
+        from scipy.linalg import eigh  # imported here to keep the package import fast
 
         count = mass.shape[0]
         none = np.zeros((count, 0))
@@ -596,7 +596,7 @@ class MechanismEquilibriumSolver:
         This is one implicit step of an overdamped motion with time step 1/s, which cannot end at an unstable
         equilibrium.
         """
-        from scipy.linalg import eigh  # imported here to keep the import time of the package short
+        from scipy.linalg import eigh  # imported here to keep the package import fast
 
         zero = np.zeros(basis.shape[0])
         evaluate(self._flat, q, zero, self._work)

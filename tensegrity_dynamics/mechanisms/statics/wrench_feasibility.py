@@ -141,7 +141,7 @@ def wrench_margin(
     Raises:
         TensegrityError: a wrench does not consist of six finite numbers.
     """
-    from scipy.optimize import linprog  # imported here to keep the import time of the package short
+    from scipy.optimize import linprog  # imported here to keep the package import fast
 
     along, fixed = _wrench(direction, "direction"), _wrench(np.zeros(6) if base is None else base, "base")
     count = len(statics.cables)

@@ -125,7 +125,7 @@ def ground_pushes(structure: Structure) -> NDArray[np.float64]:
     right = np.concatenate(([weight], -np.cross(arms, forces).sum(axis=0)))
     found = np.linalg.lstsq(matrix, right, rcond=1e-9)[0]
     if found.min() < 0.0:
-        from scipy.optimize import nnls  # here, so that importing the package stays quick
+        from scipy.optimize import nnls  # imported here to keep the package import fast
 
         found = nnls(matrix, right)[0]
     if np.abs(matrix @ found - right).max() > 1e-9 * weight:
@@ -344,7 +344,7 @@ class _Problem:
     def _possible_means(self) -> tuple[float, float]:
         """Lowest and highest mean tension [N] in balance with all tendons under tension; (inf, -inf) if there is
         none."""
-        from scipy.optimize import linprog  # imported here to keep the import time of the package short
+        from scipy.optimize import linprog  # imported here to keep the package import fast
 
         nodes, count = self.structure.nodes, self.moving.size
         rows, right = self._member_rows(nodes)
@@ -367,7 +367,7 @@ class _Problem:
 
 def _bounded(matrix: NDArray, right: NDArray, pulls: NDArray, least: float, scale: float) -> NDArray:
     """Least squares with x[pulls] >= least; without the bound if it cannot be satisfied."""
-    from scipy.optimize import lsq_linear  # imported here to keep the import time of the package short
+    from scipy.optimize import lsq_linear  # imported here to keep the package import fast
 
     free = np.linalg.lstsq(matrix, right, rcond=None)[0]
     if not pulls.size or free[pulls].min() >= least:

@@ -38,7 +38,7 @@ def tension_only(self_stress: NDArray[np.float64], unilateral: NDArray[np.bool_]
         self_stress: (a, s) basis of the self-stress states.
         unilateral: (a,) members that cannot carry compression.
     """
-    from scipy.optimize import linprog  # imported here to keep the import time of the package short
+    from scipy.optimize import linprog  # imported here to keep the package import fast
 
     count, states = self_stress.shape
     if not states:

@@ -121,7 +121,7 @@ def _directions(
     rules: _Lengths, nodes: NDArray, preferred_motions: NDArray, tolerance: float, slack: float
 ) -> tuple[int, list[NDArray[np.float64]]]:
     """Largest possible dimension of a free motion, and unit motions (f,) without elongation to first order."""
-    from scipy.optimize import nnls  # imported here to keep the import time of the package short
+    from scipy.optimize import nnls  # imported here to keep the package import fast
 
     compatibility = equilibrium_matrix(rules.structure, nodes).T
     rigid = rigid_motions(rules.structure, nodes)
@@ -166,7 +166,7 @@ def _follow(
         moved.ravel()[free] += along * direction + across @ part
         return moved
 
-    from scipy.optimize import least_squares  # imported here to keep the import time of the package short
+    from scipy.optimize import least_squares  # imported here to keep the package import fast
 
     part, moved = np.zeros(across.shape[1]), nodes
     for step in range(1, CONTINUATION_STEPS + 1):

@@ -116,7 +116,7 @@ class FootingReader:
 
         Coplanar neighbours are one face. Raises TensegrityError if all nodes lie in one plane.
         """
-        from scipy.spatial import ConvexHull, QhullError  # imported here to keep the import time of the package short
+        from scipy.spatial import ConvexHull, QhullError  # imported here to keep the package import fast
 
         try:
             hull = ConvexHull(nodes)

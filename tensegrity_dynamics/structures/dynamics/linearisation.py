@@ -213,7 +213,7 @@ class StructureLinearisation:
             self.state[2 * f : 2 * f + e], self.rate[2 * f : 2 * f + e] = self._rest[self._chosen], speed
             self.state[2 * f + e :] = speed[: self.state.size - 2 * f - e]  # accelerations as inputs: rates are states
         if self._jumps:
-            from scipy.sparse import bmat, csr_matrix  # here, so that importing the package stays quick
+            from scipy.sparse import bmat, csr_matrix  # imported here to keep the package import fast
 
             _, swing, across, by_rate = self._bars_here(velocities)
             moved = across @ by_rate

@@ -57,7 +57,7 @@ def tune_relaxation(
     Raises:
         NoEquilibriumError: no tested pair reaches the threshold, or there is no equilibrium.
     """
-    from scipy.optimize import minimize  # imported here to keep the import time of the package short
+    from scipy.optimize import minimize  # imported here to keep the package import fast
 
     structure = robot.structure if isinstance(robot, Robot) else robot
     for delta, epsilon in pairs:

@@ -112,7 +112,7 @@ class SparseMinimiser:
     """Trust region method for the total energy of one large structure."""
 
     def __init__(self, structure: Structure, problem: Problem, reach: float) -> None:
-        import scipy.sparse as sparse  # imported here to keep the import time of the package short
+        import scipy.sparse as sparse  # imported here to keep the package import fast
 
         self.problem, self.reach = problem, reach
         starts, rows, self._slots, self._diagonal = _layout(problem)
@@ -297,7 +297,7 @@ class SparseMinimiser:
         if self._kept is not None:
             least = 1e-15 * float(np.max(self._values))
             return self._kept if self._kept.factor(self._values, shift, least) else None
-        from scipy.sparse.linalg import splu  # here, so that importing the package stays quick
+        from scipy.sparse.linalg import splu  # imported here to keep the package import fast
 
         shifted = self._matrix.copy()
         shifted.data[self._diagonal] += shift
