@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .ending import end_at_once, end_with_parent, module_to_run
 
-if module_to_run().endswith(("_node", ".emulator")):  # before the imports below, which take a second
+if module_to_run().endswith(("_node", ".emulator")):  # before the following imports, which take a second
     end_at_once(0)
     end_with_parent()
 

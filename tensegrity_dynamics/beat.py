@@ -1,17 +1,17 @@
-"""Work that is done so many times a second, as far as the machine can, and never takes all of its time."""
+"""Periodic work at a given rate, with a limited share of the processor time."""
 
 from __future__ import annotations
 
 SHARE = 0.25
-"""Of the time, at most, that the work may take: where it takes longer, because the processor is somebody else's or
-because there is much to do, it is done less often, so that what is shown never keeps what moves a robot waiting."""
+"""Largest fraction of the time that the work may take. If it takes longer, because the processor is busy or there is
+more work, the rate is reduced, so that display work never delays the control of a robot."""
 
 
 class Beat:
-    """When the work begins next. Single times that are late do not add up: the mean rate is that which was asked for.
+    """Schedule of periodic work. Single delays do not accumulate: the mean rate is the requested one.
 
     Args:
-        rate: times per second.
+        rate: rate [1/s].
     """
 
     def __init__(self, rate: float) -> None:
@@ -19,7 +19,7 @@ class Beat:
         self._due = -1e300
 
     def next(self, began: float, ended: float) -> float:
-        """Time [s] at which the work that began and ended then is to begin again; after a stall once, not often."""
+        """Time [s] of the next start, for work with the given start and end times [s]; missed starts are skipped."""
         pause = max(self.period, (ended - began) / SHARE)
         self._due = max(self._due + pause, began + pause - self.period)
         return self._due

@@ -1,13 +1,13 @@
-"""The one gate that every actuator command passes, in simulation and on hardware alike (DESIGN section 7).
+"""Command gate: check of every actuator command, in simulation and on hardware (DESIGN section 7).
 
-A command is looked at as a whole (source, time, names, numbers) and then actuator by actuator (limits). What is
-refused is refused with a reason that names the actuator; what may pass is limited so that no position, rate or effort
-limit is ever exceeded. Without a fresh command the motion stops; an emergency stop latches until it is released.
+A command is checked as a whole (source, time, names, numbers) and then for each actuator (limits). Rejections have a
+reason that contains the actuator. Accepted values are limited so that no position, rate or effort limit is exceeded.
+Without a recent command the motion stops. An emergency stop latches until it is released.
 
-An actuator whose value is refused keeps its last set point, but a command of which nothing passes does not count as
-fresh: a source that sends only what is refused is stopped like one that is silent. A command without names is a sign of
-life and keeps all set points. Which streams of commands count at all is the matter of `CommandStreams`: one sender at a
-time, none that began before a release, none that broke off.
+An actuator with a rejected value keeps its last set point. A command without accepted values does not count as recent:
+a source that sends only rejected values is stopped like a silent one. A command without names is a sign of life and
+keeps all set points. `CommandStreams` decides which streams of commands are valid: one sender at a time, no stream that
+began before a release, and no interrupted stream.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .robots.actuator import Actuator
 
 
 class Mode(Enum):
-    """What the values of a command mean."""
+    """Meaning of the values of a command."""
 
     POSITION = "position"
     VELOCITY = "velocity"
@@ -36,18 +36,21 @@ class Mode(Enum):
 
 MODE_INDEX = {Mode.POSITION: 0, Mode.VELOCITY: 1, Mode.EFFORT: 2}
 LARGEST_JUMP = 5.0
-"""s by which stamp and now may differ before the clocks, not the command, are called wrong."""
+"""Difference between stamp and present time [s], above which the message reports wrong clocks and not an old
+command."""
 OLDEST_PERIODS = 3.0
-"""Periods of the sender after which an effort is too old: late feedback destroys, missing feedback does not."""
+"""Largest age of an effort command in periods of the sender: late feedback is destabilising, missing feedback is
+not."""
 STIFFEST, MOST_DAMPED = 1e-4, 1e-3
-"""Parts of an actuator's position range and rate at which an impedance may give all of its effort; no stiffer."""
+"""Least deviations at which an impedance gives the full effort, relative to the position range and to the rate of the
+actuator. They limit stiffness and damping."""
 
 SetPoint = float | ImpedanceSetPoint
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """One thing that was refused or limited: which actuator (or None for the whole command), and why."""
+    """A rejection or limitation: actuator (None for the whole command), and reason."""
 
     actuator: str | None
     reason: str
@@ -58,14 +61,14 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the gate made of a command.
+    """Result of the check of a command.
 
     Attributes:
-        accepted: the command as a whole was taken.
-        set_points: (mode, value) by actuator that may now be applied, of impedances (mode, `ImpedanceSetPoint`);
-            actuators not named keep theirs.
-        refusals: everything that was refused or limited.
-        holds: why no command of this stream counts at present, or None; then the actuators hold.
+        accepted: whether the command as a whole was accepted.
+        set_points: (mode, value) by actuator that can be applied, for impedances (mode, `ImpedanceSetPoint`); other
+            actuators keep their set points.
+        refusals: all rejections and limitations.
+        holds: reason why no command of this stream is valid at present (then the actuators hold), or None.
     """
 
     accepted: bool
@@ -75,22 +78,21 @@ class Verdict:
 
 
 class CommandGate:
-    """Checks commands for one set of actuators. Times are seconds of whatever clock the caller uses.
+    """Check of commands for one set of actuators. Times are in seconds of the clock of the caller.
 
     Args:
-        actuators: with their limits.
-        freshness: s without a command after which the motion is stopped and another source may command; also the
-            largest age of a command, and how far ahead of now its stamp may be.
-        lead: s for which a set point must stay within limits without another check, for drives that do not limit
-            themselves: a position further than rate times lead from the present one is brought nearer, a velocity is
-            slowed where it would pass a position limit within that time; both need the present positions. None leaves
-            both to the drive (the spools of the simulation).
-        limits: "refuse" refuses a value outside the position or effort limits; "clip" brings it to the limit. Both
-            are reported.
-        without_impedance: why an actuator takes no impedance, by name.
+        actuators: actuators with their limits.
+        freshness: time without a command [s] after which the motion is stopped and another source can command; also the
+            largest age of a command, and the largest difference of its stamp into the future.
+        lead: time [s] for which a set point must stay within limits without another check, for drives that do not limit
+            themselves. A position farther than rate times lead from the present one is moved nearer; a velocity is
+            reduced if it would pass a position limit within this time. Both need the present positions. With None, the
+            drive does both (spools of the simulation).
+        limits: "refuse" rejects values outside the position or effort limits; "clip" limits them. Both are reported.
+        without_impedance: reasons why actuators have no impedance mode, by name.
 
     Attributes:
-        streams: who commands.
+        streams: streams of commands.
     """
 
     def __init__(
@@ -122,35 +124,35 @@ class CommandGate:
 
     @property
     def stopped(self) -> str | None:
-        """Why the emergency stop holds, or None."""
+        """Reason of the active emergency stop, or None."""
         return self._stopped
 
     def stop(self, reason: str) -> None:
-        """Latch the emergency stop; the first reason stays."""
+        """Latch the emergency stop; the first reason is kept."""
         self._stopped = self._stopped or reason
 
     def release(self, now: float | None = None) -> None:
-        """Release the emergency stop; see `begin_again`. Raises CommandRefused where none is latched."""
+        """Release the emergency stop; see `begin_again`. Raises CommandRefused if none is latched."""
         if self._stopped is None:
             raise CommandRefused("there is no emergency stop to release.")
         self._stopped = None
         self.begin_again(now)
 
     def begin_again(self, now: float | None = None) -> None:
-        """Nothing that was desired before `now` [s] counts any more: a goal or `hold` must come, or another sender."""
+        """Invalidate all commands requested before `now` [s]: a new goal, a `hold` or another sender is needed."""
         self._stream = self._last = self._stamp = None
         self.streams.end(now)
 
     def forget(self) -> None:
-        """Forget all commands, as after a reset: any source may command next."""
+        """Delete all commands, for example after a reset: any source can command next."""
         self._stream = self._last = self._stamp = None
         self.streams.forget()
 
     def leave(self, source: str) -> None:
-        """A source gives up its command: the motion stops and any other may take over at once.
+        """End the command of a source: the motion stops, and any other source can command immediately.
 
         Raises:
-            CommandRefused: another source commands, or none.
+            CommandRefused: another source or no source commands.
         """
         if source != self.source:
             raise CommandRefused(f"{source!r} does not command; {self.source!r} does.")
@@ -160,18 +162,18 @@ class CommandGate:
 
     @property
     def source(self) -> str | None:
-        """Who commands, or None."""
+        """Commanding source, or None."""
         return None if self._stream is None else self._stream[0]
 
     def is_fresh(self, now: float) -> bool:
-        """Whether the last accepted command is recent; where it is not, spools must hold.
+        """Whether the last accepted command is recent; if not, the actuators must hold.
 
-        A clock that has gone back says nothing about the age of a command: then none is fresh.
+        If the clock was set back, the age of a command is unknown: then no command is recent.
         """
         return self._last is not None and 0.0 <= now - self._last <= self.freshness
 
     def must_hold(self, now: float) -> str | None:
-        """Why every actuator must hold its position now, or None."""
+        """Reason why all actuators must hold their positions now, or None."""
         if self._stopped is not None:
             return f"emergency stop ({self._stopped}); release it when it is safe."
         contest = self.streams.contest(now)
@@ -206,13 +208,13 @@ class CommandGate:
         """Check one command.
 
         Args:
-            names, values, mode: what is asked; position m (also a `MovingPosition`), velocity m/s, effort N (joints:
-                rad, rad/s, N m), or an `ImpedanceSetPoint` each.
-            source: who asks. stamp: when it was asked; now: the present time; both in s.
-            session: of the source, see `CommandStreams`; 0: it draws none.
+            names, values, mode: commanded values: position [m] (also a `MovingPosition`), velocity [m/s], effort [N]
+                (joints: rad, rad/s, N m), or an `ImpedanceSetPoint` each.
+            source: sender. stamp: time of the command [s]. now: present time [s].
+            session: session of the source, see `CommandStreams`; 0: the source has no sessions.
             positions: present positions by actuator, for the velocity check at the limits and for `lead`.
-            period: s between two commands of the source, 0 where they do not come regularly; efforts that are older
-                than three are refused.
+            period: period of the commands of the source [s], 0 if they are not periodic; efforts older than three
+                periods are rejected.
         """
         if not names and self.streams.announce(source, session, now):
             return Verdict(False)
@@ -233,7 +235,7 @@ class CommandGate:
                 allowed, reason = self._impedance(actuator, value, position)
             else:
                 allowed, reason = self._one(actuator, float(value), mode, position)
-                if allowed is not None and isinstance(value, MovingPosition):  # what is limited stays at the limit
+                if allowed is not None and isinstance(value, MovingPosition):  # a limited position is not extrapolated
                     rate = min(max(value.rate, -actuator.rate), actuator.rate)
                     allowed = MovingPosition(allowed, rate if allowed == value else 0.0)
             if reason is not None:
@@ -247,7 +249,7 @@ class CommandGate:
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _holds(self, source: str, session: int, stamp: float, now: float) -> str | None:
-        """Why no command of a stream counts, whatever it says, or None."""
+        """Reason why no command of a stream is valid, independent of its content, or None."""
         if self._stopped is not None:
             return f"emergency stop ({self._stopped}); release it first."
         return self.streams.contest(now) or self.streams.ended(source, session, stamp)
@@ -255,7 +257,7 @@ class CommandGate:
     def _whole(
         self, names: Sequence[str], values: Sequence[SetPoint], stream: tuple[str, int], stamp: float, now: float
     ) -> str | None:
-        """Why the command as a whole is refused, or None."""
+        """Reason for the rejection of the command as a whole, or None."""
         if len(names) != len(values):
             return f"{len(names)} names for {len(values)} values; give one value for each name."
         if len(set(names)) != len(names):
@@ -265,7 +267,7 @@ class CommandGate:
             if name not in self._actuators:
                 return unknown_name("actuator", name, self._actuators)
             if isinstance(value, ImpedanceSetPoint):
-                continue  # it has been checked when it was made
+                continue  # already checked when it was created
             if not isinstance(value, Real) or not math.isfinite(value):
                 return f"the value for {name} is {value}; every value must be a finite number."
         if not math.isfinite(now):
@@ -289,7 +291,7 @@ class CommandGate:
     def _impedance(
         self, actuator: Actuator, asked: ImpedanceSetPoint, position: float | None
     ) -> tuple[ImpedanceSetPoint | None, str | None]:
-        """As `_one`, for all that an impedance consists of."""
+        """As `_one`, for all values of an impedance."""
         if actuator.name in self._without_impedance:
             return None, f"{self._without_impedance[actuator.name]}; refused."
         low, high = actuator.position
@@ -299,7 +301,7 @@ class CommandGate:
             and abs(asked.effort) <= actuator.effort and (position is None or low < position < high)
             and asked.stiffness <= stiffest and asked.damping <= most_damped and actuator.motion != "tendon"
         ):  # fmt: skip
-            return asked, None  # what nearly always comes: each part of it passes as it is
+            return asked, None  # common case: all parts are valid without changes
         for name, gain, ceiling, per in (
             ("stiffness", asked.stiffness, stiffest, 0), ("damping", asked.damping, most_damped, 1)
         ):  # fmt: skip
@@ -324,7 +326,7 @@ class CommandGate:
     def _one(
         self, actuator: Actuator, value: float, mode: Mode, position: float | None
     ) -> tuple[float | None, str | None]:
-        """The value that may be applied (None: nothing), and what is wrong with the one asked for (None: nothing)."""
+        """Value that can be applied (None: no value), and error of the commanded value (None: no error)."""
         low, high = actuator.position
         unit = actuator.units[MODE_INDEX[mode]]
         if self.lead is not None and mode is not Mode.EFFORT and not (position is not None and math.isfinite(position)):
@@ -334,7 +336,7 @@ class CommandGate:
                 reach = actuator.rate * self.lead
                 near = min(max(value, position - reach), position + reach)
                 if near != value:
-                    near = min(max(near, low), high)  # it may stand outside
+                    near = min(max(near, low), high)  # the present position can be outside
                     return near, (
                         f"{value:.6g} {unit} is further from {position:.6g} {unit} than {self.lead:g} s at its "
                         f"{actuator.rate:.6g} {actuator.units[1]}, limited to {near:.6g} {unit}."
@@ -372,13 +374,13 @@ class CommandGate:
 
 
 def gain_ceilings(actuator: Actuator) -> tuple[float, float]:
-    """The largest stiffness and damping of an impedance that an actuator takes."""
+    """Largest stiffness and damping of an impedance that an actuator accepts."""
     low, high = actuator.position
     return actuator.effort / (STIFFEST * (high - low)), actuator.effort / (MOST_DAMPED * actuator.rate)
 
 
 def _kind(mode: Mode, values: Sequence[SetPoint]) -> str | None:
-    """Why values do not go with the mode, or None."""
+    """Reason why values do not fit the mode, or None."""
     if all(isinstance(value, ImpedanceSetPoint) == (mode is Mode.IMPEDANCE) for value in values):
         return None
     what = "a whole impedance set point" if mode is Mode.IMPEDANCE else "a number"
@@ -386,7 +388,7 @@ def _kind(mode: Mode, values: Sequence[SetPoint]) -> str | None:
 
 
 def _age(mode: Mode, stamp: float, now: float, period: float) -> str | None:
-    """Why a command is too old for its kind, or None."""
+    """Reason why a command is too old for its mode, or None."""
     if not (math.isfinite(period) and period >= 0.0):
         return f"the period of the source is {period} s; it must be zero (unknown) or a finite time above zero."
     if mode is Mode.EFFORT and period > 0.0 and now - stamp > OLDEST_PERIODS * period * (1.0 + 1e-6):

@@ -1,20 +1,21 @@
-"""Which streams of commands count: one sender at a time, and none that began before a release or that broke off.
+"""Validity of command streams: one sender at a time, no stream from before a release, and no interrupted stream.
 
-A stream is what one sender sends under one session: a random number that it draws when it starts, and anew with every
-goal or `hold` that it takes. Three laws, in the times of the caller's clock:
+A stream consists of the commands of one sender in one session. A session is a random number that the sender draws at
+its start, and again for every goal or `hold` that it accepts. There are three rules, in the times of the clock of the
+caller:
 
-    one sender      A stream of another name, or a session that another has replaced and that is heard again, shows a
-                    second sender. Then none counts until only one has been heard for `freshness`. The same while there
-                    are two publishers (`publishers`), whether they speak or not.
-    after a release What was heard before `end`, or is stamped before it, never counts again.
-    after a gap     A session that was silent for longer than `freshness` never counts again: it says what somebody
-                    desired before it stood still, or before its listener did.
+    one sender      A stream with another name, or commands of a session that was already replaced, indicate a second
+                    sender. Then no stream is valid until only one was received for `freshness`. The same holds while
+                    there are two publishers (`publishers`), whether they send or not.
+    after a release Streams received before `end`, or stamped before it, are never valid again.
+    after a gap     A session that was silent for longer than `freshness` is never valid again: its commands were
+                    requested before the sender or the receiver was blocked.
 
-A sender whose goal takes time to plan announces the session that it will use then (`announce`: a command without names
-under a new session), so that a goal that was asked for before a release does not count after it.
+A sender whose goal needs planning time announces the session of this goal (`announce`: a command without names in a new
+session), so that a goal requested before a release is not valid after it.
 
-A sender without sessions (session 0) cannot say that it wants something new. After a release its stream counts again
-once it has been silent for longer than `freshness`, and a gap says nothing about it.
+A sender without sessions (session 0) cannot indicate a new request. After a release its stream is valid again after it
+was silent for longer than `freshness`, and a gap has no effect on it.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from itertools import islice
 from typing import Any
 
 Stream = tuple[str, int]
-"""Name of a sender, and its session."""
+"""Name and session of a sender."""
 FRESHNESS = 0.5
-"""s without a command after which whoever moves a robot holds it where it is, unless it is told another time."""
+"""Default time without a command [s], after which a robot is held at its position."""
 MAX_STREAMS = 4096
-"""Streams that are remembered; of more the ones that have been silent longest are forgotten."""
+"""Largest number of stored streams; above it the streams with the longest silence are deleted."""
 REMEDY = "send a goal or call `hold`"
 
 
 class CommandStreams:
-    """Memory of who commands.
+    """Record of the command streams.
 
     Args:
-        freshness: s after which a stream counts as silent.
+        freshness: time after which a stream counts as silent [s].
 
     Attributes:
-        publishers: of the command topic as the graph knows them at present, by any name; empty where nobody looks.
+        publishers: names of the present publishers of the command topic in the ROS graph; empty if not monitored.
     """
 
     def __init__(self, freshness: float) -> None:
@@ -49,7 +50,7 @@ class CommandStreams:
         self.forget()
 
     def forget(self) -> None:
-        """Forget all streams, as after a reset of the simulated robot."""
+        """Delete all streams, for example after a reset of the simulated robot."""
         self.heard: dict[Stream, float] = {}
         self._announced: dict[Stream, None] = {}
         self.over: dict[Stream, str] = {}
@@ -58,14 +59,15 @@ class CommandStreams:
         self._ended: float | None = None
 
     def end(self, now: float | None = None) -> None:
-        """All streams so far are over, as after a release at a time [s]; without it their stamps are not looked at."""
+        """End all present streams, for example after a release at a time [s]; without a time, stamps are not
+        checked."""
         for stream in (*self.heard, *self._announced):
             self._put_over(stream, f"the commands of {stream[0]!r} began before the release")
         self._latest, self._rivals = None, ()
         self._ended = now if now is not None and math.isfinite(now) else None
 
     def announce(self, source: str, session: int, now: float) -> bool:
-        """A command without names has come: whether it only announces a session, because its sender still speaks."""
+        """Process a command without names; returns whether it only announces a session of a sender that still sends."""
         stream, latest = (source, session), self._latest
         is_seen = stream in self.heard or stream in self._announced
         if not session or is_seen or latest is None or latest[0] != source or latest == stream:
@@ -77,11 +79,11 @@ class CommandStreams:
         return True
 
     def hear(self, source: str, session: int, now: float) -> None:
-        """A command has come, whatever becomes of it; twice in one instant counts once."""
+        """Record the reception of a command, accepted or not; several at the same time count once."""
         if not math.isfinite(now):
             return
         if self._ended is not None and now < self._ended:
-            self._ended = now  # the clock has gone back since the release
+            self._ended = now  # the clock was set back since the release
         stream, latest = (source, session), self._latest
         last = self.heard.pop(stream, None)
         self.heard[stream] = now
@@ -101,14 +103,14 @@ class CommandStreams:
         self._latest = stream
 
     def contest(self, now: float) -> str | None:
-        """Why nobody's commands count, because more than one commands, and what to do about it; or None."""
+        """Reason why no commands are valid because of several senders, with a remedy; or None."""
         found = self.contenders(now)
         return None if found is None else f"{found[0]}; stop {found[1]}: the robot holds."
 
     def contenders(self, now: float) -> tuple[str, str] | None:
-        """Which commands contradict each other, and which of them to stop, in words; None where one alone commands."""
+        """Texts on the conflicting senders, and on the one to stop; None with a single sender."""
         if self._rivals:
-            newest = islice(reversed(self.heard), 2)  # in the order in which they were last heard
+            newest = islice(reversed(self.heard), 2)  # in the order of their last reception
             speaking = [stream for stream in newest if self._speaks(stream, now)]
             if len(speaking) > 1:
                 (second, _), (first, _) = self._rivals
@@ -121,7 +123,7 @@ class CommandStreams:
         return None
 
     def ended(self, source: str, session: int, stamp: float) -> str | None:
-        """Why a stream with a command of this stamp [s] does not count any more, or None."""
+        """Reason why a stream with a command of this stamp [s] is no longer valid, or None."""
         stream = (source, session)
         if self._ended is not None and stamp < self._ended and stream not in self.over:
             self._put_over(stream, f"the commands of {source!r} began before the release")
@@ -145,5 +147,5 @@ def _bound(memory: dict[Stream, Any]) -> None:
 
 
 def publisher_names(endpoints: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Names of publishers for people, from (namespace, node name) of each."""
+    """Names of publishers for messages, from (namespace, node name) of each."""
     return tuple(f"{space.rstrip('/')}/{name}" for space, name in endpoints)

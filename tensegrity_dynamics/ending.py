@@ -1,12 +1,13 @@
-"""SIGINT and SIGTERM as a request that a program answers where it is safe, so that every end is quiet.
+"""Handling of SIGINT and SIGTERM as requests that a program processes at safe points, for a clean shutdown.
 
-A handler that raises does so wherever the interpreter happens to be. In C code that calls back into Python, such as the
-conversion of a message, the exception comes out as another one, is printed and lost, or ends the process. So the
-handlers here only take note and wake whoever waits. What still goes on after a while is broken off by an exception.
-Where no exception can come through either, because a library waits in C for what never happens, a thread that needs no
-interpreter ends the process after `LAST`, with status 1 and a line for each call that it was in.
+A signal handler that raises an exception does so at any point of the interpreter. In C code that calls back into
+Python, such as the conversion of a message, the exception is replaced by another one, is printed and lost, or ends the
+process. So these handlers only store the signal and wake waiting code. Code that is still running after a grace time is
+interrupted by an exception.
+If an exception cannot interrupt either, because a library waits in C without end, a thread that does not need the
+interpreter ends the process after `LAST`, with status 1 and a line for each active call.
 
-This module is imported first of all and needs nothing but the standard library.
+This module is imported first and needs only the standard library.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 GRACE = 1.0
-"""s that what is going on when the signal comes may take to its own end."""
+"""Grace time [s] after a signal, in which running code can complete."""
 LAST = 30.0
-"""s from the signal until the process is ended, whatever holds it."""
+"""Time from the signal until the process is ended in any case [s]."""
 LOOK_AT_CLOCK = 0.1
-"""s between two looks at whether the computer's clock was set back, and by how much at least."""
+"""Interval of the checks whether the system clock was set back, and least detected step [s]."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def module_to_run() -> str:
-    """Module that Python is about to run by `python -m` and whose packages it imports now; empty at other times."""
+    """Module that Python will run with `python -m` while its packages are imported; empty at other times."""
     words = sys.orig_argv
     if sys.argv[:1] != ["-m"] or "-m" not in words[:-1]:
         return ""
@@ -41,10 +42,10 @@ def module_to_run() -> str:
 
 
 def end_at_once(status: int) -> None:
-    """From now on SIGINT and SIGTERM end the process with this exit status, while it imports and has nothing open.
+    """Let SIGINT and SIGTERM end the process with this exit status, during the imports and without open resources.
 
-    No exception would do: it would come out of the initialisation of extension modules as an ImportError. A signal that
-    the parent has let wait since before the interpreter started (`hold_signals`) is heard now.
+    An exception is not suitable: the initialisation of extension modules would convert it to an ImportError. A signal
+    that the parent blocked before the start of the interpreter (`hold_signals`) is processed now.
     """
     for each in SIGNALS:
         signal.signal(each, lambda *_: os._exit(status))
@@ -52,18 +53,19 @@ def end_at_once(status: int) -> None:
 
 
 def hold_signals() -> None:
-    """In a child before it runs Python for a node: SIGINT and SIGTERM wait until `end_at_once` hears them, since an
-    interpreter that is still starting answers them with a traceback or dies of them."""
+    """Block SIGINT and SIGTERM in a child process before it runs Python for a node, until `end_at_once`.
+
+    An interpreter that is still starting responds to them with a traceback or a crash."""
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
 END_WITH_PARENT = "TENSEGRITY_END_WITH_PARENT"
-"""Variable with which a program asks its children to end when it ends, whatever ended it: its own process number."""
+"""Environment variable with the process id of a program whose children should end when it ends for any reason."""
 PR_SET_PDEATHSIG = 1
 
 
 def follow_parent() -> None:
-    """Get SIGTERM from the kernel when the parent is gone, even by SIGKILL (Linux)."""
+    """Request SIGTERM from the kernel when the parent ends, also by SIGKILL (Linux)."""
     import ctypes
 
     with contextlib.suppress(OSError, AttributeError):
@@ -71,9 +73,9 @@ def follow_parent() -> None:
 
 
 def end_with_parent() -> None:
-    """`follow_parent` where the parent asked for that.
+    """Call `follow_parent` if the parent requested it.
 
-    It stays in force when the process runs another program. A parent that has gone already is not waited for.
+    It remains active when the process runs another program. If the parent has already ended, the process ends as well.
     """
     asked = os.environ.pop(END_WITH_PARENT, "")
     if not asked or not sys.platform.startswith("linux"):
@@ -84,19 +86,20 @@ def end_with_parent() -> None:
 
 
 class Ending:
-    """Context in the main thread in which SIGINT and SIGTERM only set `asked`, the number of the first one, else 0.
+    """Context of the main thread in which SIGINT and SIGTERM only set `asked`, the number of the first signal, else 0.
 
-    `broke_off` tells whether KeyboardInterrupt had to be raised in what went on. Then end by `leave` or
-    `leave_now`: where it came out of code that runs from a string, the interpreter remembers it even though
-    it was caught, and ends the process by SIGINT whatever its exit status is.
+    `broke_off` is true if KeyboardInterrupt was raised in running code. Then the program must end with `leave` or
+    `leave_now`: if the exception came from code run from a string, the interpreter stores it although it was caught,
+    and ends the process by SIGINT, independent of the exit status.
 
-    An exception that leaves the context after a signal is part of the end and is dropped. After the context the process
-    is about to end: further signals do nothing.
+    An exception that leaves the context after a signal is part of the shutdown and is suppressed. After the context the
+    process is ending: further signals have no effect.
 
     Args:
-        grace: s from the signal until KeyboardInterrupt is raised in what still goes on, and again until it ends.
-            Larger leaves more time to what is under way, such as a callback; smaller ends a long computation sooner.
-        last: s from the signal until the process is ended though it does not come back from C code.
+        grace: time from the signal until KeyboardInterrupt is raised in running code [s], and interval of repetitions.
+            A larger value leaves more time for running code such as a callback; a smaller one ends a long computation
+            sooner.
+        last: time from the signal until the process is ended even if it does not return from C code [s].
     """
 
     def __init__(self, grace: float = GRACE, last: float = LAST) -> None:
@@ -107,12 +110,12 @@ class Ending:
         self.broke_off = False
 
     def __enter__(self) -> Ending:
-        # The interpreter runs handlers in the main thread, and only once that comes back from C code. A thread that
-        # reads what the interpreter writes at the very instant of the signal can wake it there.
+        # The interpreter runs handlers in the main thread, and only after it returns from C code. A thread that reads
+        # what the interpreter writes at the instant of the signal can wake the main thread there.
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
-        # What `wait` looks at. A pipe and no lock: `_break_off` may raise between the lines of Python that `threading`
-        # takes a lock with, and nobody would get that lock again.
+        # Used by `wait`. It is a pipe and not a lock: `_break_off` can raise inside the Python code of `threading` that
+        # acquires a lock, and this lock would never be released.
         self._asleep, self._alarm = os.pipe()
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         signal.signal(signal.SIGALRM, self._break_off)
@@ -125,41 +128,42 @@ class Ending:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        self._open = False  # first of all: from here on `_break_off` raises nothing
+        self._open = False  # first: from here on `_break_off` raises nothing
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         faulthandler.cancel_dump_traceback_later()
         for each in (*SIGNALS, signal.SIGALRM):
             signal.signal(each, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
         os.close(self._writer)
-        self._listener.join(self._grace)  # it may wait for a lock in `_wake` that an exception left closed
+        self._listener.join(self._grace)  # it can wait for a lock in `_wake` that an exception left locked
         if not self._listener.is_alive():
             for pipe in (self._reader, self._asleep, self._alarm):
                 os.close(pipe)
         return bool(self.asked)
 
     def when_asked(self, wake: Callable[[], Any]) -> None:
-        """Call `wake` in another thread when the signal comes, for a main thread that waits in C code; and where
-        somebody has set the computer's clock back, since a middleware may wait for a time of that clock, and would now
-        wait for as much longer."""
+        """Set a function that another thread calls at a signal, for a main thread that waits in C code.
+
+        It is also called after the system clock was set back, because a middleware can wait for a time of this clock
+        and would wait longer."""
         self._wake = wake
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt after a signal; for loops in which that is safe."""
+        """Raise KeyboardInterrupt after a signal; for loops in which this is safe."""
         if self.asked:
             raise KeyboardInterrupt
 
     def wait(self, duration: float) -> None:
-        """Sleep for so many seconds, or until the signal comes."""
+        """Sleep for a duration [s], or until a signal."""
         select.select([self._asleep], [], [], max(0.0, duration))
 
     def _note(self, number: int, _: FrameType | None) -> None:
         if not self._open:
             return
-        if not signal.getitimer(signal.ITIMER_REAL)[0]:  # a second signal takes nothing from the time of the first
+        if not signal.getitimer(signal.ITIMER_REAL)[0]:  # a second signal does not shorten the time of the first one
             signal.setitimer(signal.ITIMER_REAL, self._grace, self._grace)
         self.asked = self.asked or number
-        # where an exception cannot be raised the interpreter prints it; now it only says that the end has come
+        # exceptions that cannot be raised are printed by the interpreter; during the shutdown they are suppressed
         sys.unraisablehook = lambda _: None
         threading.excepthook = lambda _: None
 
@@ -169,7 +173,7 @@ class Ending:
             if not select.select([self._reader], [], [], LOOK_AT_CLOCK)[0]:
                 lead = _lead_of_clock()
                 if lead < before - LOOK_AT_CLOCK:
-                    with contextlib.suppress(Exception):  # at the end there may be nobody left to wake
+                    with contextlib.suppress(Exception):  # at the end there can be nothing left to wake
                         self._wake()
                 before = lead
                 continue
@@ -190,24 +194,24 @@ class Ending:
 
 
 def _lead_of_clock() -> float:
-    """s that the computer's clock is ahead of one that nobody sets."""
+    """Difference [s] between the system clock and the monotonic clock."""
     return time.time() - time.monotonic()
 
 
 def end_within(duration: float, status: int) -> None:
-    """End the process with this exit status after so many seconds of closing, whatever then still hangs."""
+    """End the process with this exit status after a duration of closing [s], even if a part of it hangs."""
     signal.signal(signal.SIGALRM, lambda *_: os._exit(status))
     signal.setitimer(signal.ITIMER_REAL, duration)
     _end_for_sure(duration + 1.0)
 
 
 def _end_for_sure(duration: float) -> None:
-    """End the process with status 1 after so many seconds, even while C code holds the interpreter."""
+    """End the process with status 1 after a duration [s], even while C code holds the interpreter."""
     faulthandler.dump_traceback_later(duration, exit=True, file=sys.__stderr__ or 2)
 
 
 def leave(ending: Ending, status: int) -> None:
-    """End the program after its `Ending` where that needs `sys.exit` or more; with status 0 it may simply go on."""
+    """End the program after its `Ending` if this needs `sys.exit` or more; with status 0 it can simply continue."""
     if ending.broke_off:
         leave_now(status)
     if status:
@@ -215,8 +219,10 @@ def leave(ending: Ending, status: int) -> None:
 
 
 def leave_now(status: int) -> NoReturn:
-    """End the process where everything is closed: the interpreter alone would take most of a second of processor time
-    for objects that nobody misses, and on a busy computer many seconds."""
+    """End the process immediately after everything is closed.
+
+    The normal shutdown of the interpreter takes nearly a second of processor time to delete objects, and many seconds
+    on a busy computer."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

@@ -1,4 +1,4 @@
-"""Every error of the stack: each says what happened, to what, and what to do."""
+"""Errors of the stack: each message contains the cause, the affected part and a remedy."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 
 class TensegrityError(Exception):
-    """Base of every error that this project raises on purpose."""
+    """Base class of all errors that this project raises."""
 
 
 class RobotFileError(TensegrityError):
-    """A robot file is wrong; the message names file, line, field, what was found and what is allowed."""
+    """Invalid robot file; the message contains file, line, field, the given value and the allowed values."""
 
 
 class PartError(TensegrityError):
-    """A part of a robot does not suit what is asked of it.
+    """A part of a robot does not support a requested operation.
 
     Attributes:
         part: block and name in a robot file, such as ("nodes", "a").
@@ -32,17 +32,17 @@ class PartError(TensegrityError):
 
 
 class NoEquilibriumError(TensegrityError):
-    """No equilibrium was found for the stated lengths and forces."""
+    """No equilibrium was found for the given lengths and forces."""
 
 
 class UnreachableGoalError(TensegrityError):
-    """A goal pose is out of reach; has the nearest reachable pose and the tendons whose limits are active.
+    """Goal pose out of reach, with the nearest reachable pose and the tendons with active limits.
 
     Attributes:
-        nearest: the nearest reachable shape (`StructureEquilibrium`), or None where none was found.
-        rest_lengths: rest lengths of that shape by tendon name [m].
-        binding: names of the tendons whose limit or tension floor stops the motion.
-        cause: what stops the motion, in words; empty where only the message says so.
+        nearest: nearest reachable shape (`StructureEquilibrium`), or None if none was found.
+        rest_lengths: rest lengths of this shape by tendon name [m].
+        binding: names of the tendons whose limit or least tension stops the motion.
+        cause: text on the cause that stops the motion; empty if only the message contains it.
     """
 
     def __init__(
@@ -60,15 +60,15 @@ class InfeasibleControlError(TensegrityError):
 
 
 class BusError(TensegrityError):
-    """The servo bus failed: port, servo and instruction are named."""
+    """Failure of the servo bus; the message contains port, servo and instruction."""
 
 
 class CommandRefused(TensegrityError):
-    """The command gate refused a command; the message names the actuator and the reason."""
+    """The command gate rejected a command; the message contains the actuator and the reason."""
 
 
 def is_finite_number(value: Any) -> bool:
-    """Whether a value can be taken for one finite number; texts, lists and arrays of several cannot."""
+    """Whether a value is one finite number; texts, lists and arrays with several entries are not."""
     try:
         return isfinite(value)
     except (TypeError, ValueError, OverflowError):
@@ -76,7 +76,7 @@ def is_finite_number(value: Any) -> bool:
 
 
 def unknown_name(what: str, name: object, available: Iterable[str]) -> str:
-    """Text for an unknown name: what was asked, the nearest valid name, and all that exist."""
+    """Text for an unknown name: the given name, the nearest valid name, and all valid names."""
     available = list(available)
     near = get_close_matches(str(name), available, n=1, cutoff=0.5)
     guess = f" Did you mean {near[0]!r}?" if near else ""
@@ -85,4 +85,4 @@ def unknown_name(what: str, name: object, available: Iterable[str]) -> str:
 
 
 class AccuracyWarning(UserWarning):
-    """A result that is worse than it looks: what happened, how much, and what to do."""
+    """Warning on a result of reduced accuracy, with cause, size of the error, and remedy."""

@@ -1,4 +1,4 @@
-"""Estimators of any robot: its configuration over time, from what its actuators say."""
+"""Estimators for all robots: configuration over time from actuator readings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .simulation import Simulation
 __all__ = ["Estimate", "Estimator", "estimator_methods", "make_estimator", "rehearse_once"]
 
 REHEARSED = (0.0, 0.01, 0.02, 0.03, 0.2)
-"""s, times of rehearsed readings; before the last one some are missing."""
-_rehearsed: set[tuple[str, str]] = set()  # estimators and robots in this process
+"""Times of rehearsed readings [s]; before the last one some readings are missing."""
+_rehearsed: set[tuple[str, str]] = set()  # rehearsed estimators and robots in this process
 
 
 def estimator_methods(robot: Robot) -> tuple[str, ...]:
-    """Names of the methods by which a robot can be estimated; "rest", equilibria, is always among them."""
+    """Names of the estimation methods of a robot; "rest" (equilibria) is always available."""
     return tuple(type_of(robot).estimators)
 
 
@@ -52,13 +52,13 @@ def make_estimator(
 
 
 def rehearse_once(estimator: Callable[[], Estimator], method: str, robot: Robot) -> None:
-    """Some estimates at rest, unless this process has made them, so that later ones find all compiled functions loaded.
+    """Make some estimates at rest once per process, so that all compiled functions are loaded for later estimates.
 
-    A compiled function is loaded when it is first called, which may take some tenths of a second, in which no states
-    would come. Refusals are passed over; they are reported with the first reading.
+    A compiled function is loaded at its first call, which can take some tenths of a second without states. Errors are
+    ignored here; they are reported with the first reading.
 
     Args:
-        estimator: makes one that nobody uses otherwise.
+        estimator: function that creates an estimator used only here.
         method: its name, see `estimator_methods`.
     """
     if (method, robot.name) in _rehearsed:

@@ -1,4 +1,4 @@
-"""What every estimator of a robot's configuration takes and gives."""
+"""Interface of the estimators of robot configurations."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .numerics.short_repr import ShortRepr
 from .robots.model import Pose
 
 LARGEST_READING = 1e9
-"""m, rad, N or N m beyond which a number is no reading of any robot; what is computed from smaller ones is finite."""
+"""Largest valid reading [m, rad, N or N m]; results computed from smaller values are finite."""
 
 
 def is_reading(value: float) -> bool:
-    """Whether a number can have been read: finite, and no larger than `LARGEST_READING`."""
+    """Whether a number is a valid reading: finite and not larger than `LARGEST_READING`."""
     return abs(value) <= LARGEST_READING
 
 
 def check_readings(positions: Mapping[str, float]) -> None:
-    """Raise TensegrityError where a position [m or rad by actuator] can have been read from no robot; says which."""
+    """Raise TensegrityError if a position [m or rad by actuator] is not a valid reading; the message contains it."""
     if not isinstance(positions, Mapping):
         raise TensegrityError(f"positions are {positions!r}; give numbers by actuator name, as a dict.")
     for name, value in positions.items():
@@ -38,20 +38,20 @@ def check_readings(positions: Mapping[str, float]) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate(ShortRepr):
-    """An estimated configuration in motion.
+    """Estimated configuration and motion.
 
     Attributes:
-        time: s.
-        configuration: nodes (n, 3) m of a structure, q (nq,) of a mechanism.
-        velocity: (n, 3) m/s or (nv,), from the last two configurations or by an observer.
-        pose, twist: of the output and its motion, (6,) m/s and rad/s; None without one.
-        tensions: N by member or cable; NaN where the model does not tell.
-        slack: tendons, springs and cables that carry nothing.
-        residual: largest force left [N or N m]. softest: lowest stiffness; NaN where neither is computed.
-        stable: whether the robot stays in this configuration.
-        converged: the configuration belongs to the readings of this time; False: it is the last one that did.
-        reason: why not, or empty.
-        equilibrium: of the kind's own class, with what else it knows.
+        time: time [s].
+        configuration: nodes (n, 3) [m] of a structure, q (nq,) of a mechanism.
+        velocity: (n, 3) [m/s] or (nv,), from the last two configurations or from an observer.
+        pose, twist: pose of the output and its twist (6,) [m/s and rad/s]; None without an output.
+        tensions: tensions by member or cable [N]; NaN if the model does not provide them.
+        slack: tendons, springs and cables without tension.
+        residual: largest remaining force [N or N m]. softest: lowest stiffness. NaN if they are not computed.
+        stable: whether the equilibrium is stable.
+        converged: whether the configuration belongs to the readings of this time; if not, it is the last valid one.
+        reason: reason if not converged, or empty.
+        equilibrium: equilibrium of the class of the kind of robot, with further data.
     """
 
     time: float
@@ -73,36 +73,37 @@ E = TypeVar("E", bound=Estimate)
 
 
 def without_time(last: E, time: float) -> E:
-    """The last estimate, as an answer to readings of a time [s] that is none."""
+    """Last estimate as a result for readings with an invalid time [s]."""
     return replace(last, converged=False, reason=f"readings at {time} s; their time must be a finite number.")
 
 
 class Estimator(ABC):
-    """Configurations from what actuators say."""
+    """Base class of estimators of configurations from actuator readings."""
 
     takes_payloads: ClassVar[bool] = False
-    """Whether it reckons with payloads that come and go, by `attach` and `detach`."""
+    """Whether it supports payloads that change at run time, by `attach` and `detach`."""
 
     @property
     @abstractmethod
     def actuators(self) -> tuple[str, ...]:
-        """Names of the actuators whose positions `update` takes."""
+        """Names of the actuators whose positions are inputs of `update`."""
 
     @property
     def notes(self) -> dict[str, str]:
-        """What a user should know about how the estimates come about, for diagnostics; nothing by itself."""
+        """Notes for the user on the estimation, for diagnostics; empty by default."""
         return {}
 
     @abstractmethod
     def reset(self) -> None:
-        """Forget the past; the next configuration is sought from the one at rest."""
+        """Reset to the initial state; the search for the next configuration starts from the equilibrium."""
 
     @abstractmethod
     def solve(self, positions: Mapping[str, float], method: str = "newton") -> Estimate:
-        """The equilibrium for positions of some actuators [m or rad]; the others keep those of the robot file.
+        """Equilibrium for positions of some actuators [m or rad]; the others have the positions of the robot file.
 
         Raises:
-            TensegrityError: a name or the method is unknown. NoEquilibriumError: there is no equilibrium.
+            TensegrityError: a name or the method is unknown.
+            NoEquilibriumError: there is no equilibrium.
         """
 
     @abstractmethod
@@ -113,36 +114,37 @@ class Estimator(ABC):
         efforts: Mapping[str, float] | None = None,
         tensions: Mapping[str, float] | None = None,
     ) -> Estimate:
-        """The estimate at a time [s].
+        """Estimate at a time [s].
 
         Args:
-            positions: m or rad by actuator. efforts: N or N m by actuator since the last time, and tensions: N by cable
-                where they are measured; only observers look at these two.
+            positions: positions by actuator [m or rad].
+            efforts: efforts by actuator since the last time [N or N m]. tensions: measured tensions by cable [N]. Only
+                observers use these two.
 
-        The same time again gives the same answer. A time before the last one starts anew; one that is not finite is
-        none, and changes nothing. Readings that are not finite,
-        too large for any robot, unknown or without an equilibrium give the last configuration with `converged` False
-        and the reason; efforts and tensions that are not finite or too large count as not read.
+        A call with the same time returns the same estimate. A time before the last one restarts the estimator. A time
+        that is not finite has no effect. Readings that are not finite, too large, unknown or without an equilibrium
+        give the last configuration with `converged` False and the reason. Efforts and tensions that are not finite or
+        too large are ignored.
         """
 
 
 class QuasiStaticEstimator(Estimator):
-    """An estimator of equilibria, each solved for from the last one; velocities are differences between them."""
+    """Estimator of equilibria, each computed from the last one; velocities are finite differences."""
 
     last: Any
     """The last estimate."""
 
     @abstractmethod
     def _next(self, positions: Mapping[str, float], last: Any) -> Any:
-        """The equilibrium at positions [m or rad by actuator], from the last one. Raises TensegrityError."""
+        """Equilibrium at positions [m or rad by actuator], starting from the last one. Raises TensegrityError."""
 
     @abstractmethod
     def _travel(self, last: Any, equilibrium: Any) -> NDArray[np.float64]:
-        """From the last estimate to an equilibrium, as a velocity times 1 s."""
+        """Displacement from the last estimate to an equilibrium, as a velocity times 1 s."""
 
     @abstractmethod
     def _estimate(self, time: float, equilibrium: Any, velocity: NDArray[np.float64], reason: str = "") -> Any:
-        """The estimate at a time [s]; `reason` says why the equilibrium does not belong to its readings."""
+        """Estimate at a time [s]; `reason` is the reason if the equilibrium does not belong to its readings."""
 
     def update(
         self,
@@ -151,7 +153,7 @@ class QuasiStaticEstimator(Estimator):
         efforts: Mapping[str, float] | None = None,
         tensions: Mapping[str, float] | None = None,
     ) -> Any:
-        """See `Estimator.update`; efforts and tensions do not count."""
+        """See `Estimator.update`; efforts and tensions are ignored."""
         last = self.last
         if time == last.time:
             return last

@@ -1,7 +1,7 @@
-"""Payloads that others put on a robot while it runs, move there and take off again: in simulations and in estimators.
+"""External payloads that are attached, moved and removed by messages at run time, in simulations and estimators.
 
-Each body or node carries one of them, beside the payloads of the robot file, until the next message for it: one of mass
-zero takes it off.
+Each body or node can carry one external payload, in addition to the payloads of the robot file, until the next message
+for it. A message with mass zero removes the payload.
 """
 
 from __future__ import annotations
@@ -20,43 +20,45 @@ from .robots.robot import Robot
 
 
 class Carrier(Protocol):
-    """Whoever reckons with payloads of one robot."""
+    """Interface of objects that support payloads of one robot."""
 
     robot: Robot
 
     def attach(self, name: str, body: str, mass: float, at: ArrayLike, inertia: ArrayLike) -> object:
-        """A payload of a body or node, in place of the one of that name."""
+        """Attach a payload to a body or node, in place of the payload with this name."""
 
     def detach(self, name: str) -> object:
-        """The payload of that name is there no more."""
+        """Remove the payload with this name."""
 
 
 class ExternalPayloads:
-    """What others have put on one robot.
+    """External payloads of one robot.
 
     Args:
-        carrier: simulation or estimator of the robot, or who keeps them for its controller. patience: s for which a
-            message counts.
+        carrier: simulation or estimator of the robot, or object that stores the payloads for its controller.
+        patience: largest age of a message [s].
 
     Attributes:
-        carried: by body or node.
+        carried: payloads by body or node.
     """
 
     def __init__(self, carrier: Carrier, patience: float = 0.5) -> None:
         self._carrier, self.patience = carrier, patience
         self.carried: dict[str, CarriedPayload] = {}
-        self._heard: set[str] = set()  # bodies or nodes that a message was for
+        self._heard: set[str] = set()  # bodies or nodes with a received message
 
     def take(self, name: str, mass: float, at: ArrayLike, inertia: ArrayLike, stamp: float, now: float) -> None:
-        """Put a payload on a body or node in place of the one that it has from here; mass zero takes that off.
+        """Attach a payload to a body or node in place of its external payload; mass zero removes it.
 
         Args:
-            mass: kg. at: (3,) m, its centre of mass in the frame of the body. inertia: (3, 3) kg m^2 about that, in
-                axes of the body. stamp: s, when it was right. now: s.
+            mass: mass [kg]. at: (3,) centre of mass in the frame of the body [m].
+            inertia: (3, 3) inertia about the centre of mass, in axes of the body [kg m^2].
+            stamp: time of the message [s]. now: present time [s].
 
         Raises:
-            CommandRefused: unknown name, numbers that are not finite or below zero, an inertia that no body has, too
-                old or of the future, or a robot that carries none; the message names what it is for.
+            CommandRefused: the name is unknown, a number is not finite or negative, the inertia is not physically
+                possible, the message is too old or from the future, or the robot does not support payloads; the message
+                contains the name.
         """
         model = self._carrier.robot.model
         if name not in model.load_names:
@@ -80,13 +82,15 @@ class ExternalPayloads:
         self._heard.add(name)
 
     def begin_with(self, carried: Iterable[CarriedPayload], now: float) -> tuple[CarriedPayload, ...]:
-        """Put on what the robot carried before anybody listened here; bodies that a message was for keep what it said.
+        """Attach the payloads that the robot carried before this object received messages.
+
+        Bodies with a received message are not changed.
 
         Args:
-            carried: as `carried` of who heard all of them. now: s.
+            carried: payloads from an object that received all messages. now: present time [s].
 
         Returns:
-            those that were put on.
+            The attached payloads.
 
         Raises:
             CommandRefused: as `take`.
@@ -98,17 +102,17 @@ class ExternalPayloads:
 
     @property
     def words(self) -> str:
-        """All of them for people, and for commands that wait until theirs is there."""
+        """Text on all payloads, for users and for commands that wait for their payload."""
         return "; ".join(payload_words(*each[:3]) for each in self.carried.values()) or "none"
 
     def forget(self) -> None:
-        """The carrier was reset, which takes them all off."""
+        """Delete all payloads after a reset of the carrier, which removes them."""
         self.carried.clear()
         self._heard.clear()
 
 
 def payload_words(name: str, mass: float, at: ArrayLike) -> str:
-    """How diagnostics say a payload of a mass [kg] at (3,) m of a body or node."""
+    """Text for diagnostics on a payload with a mass [kg] at (3,) [m] of a body or node."""
     where = np.asarray(at, dtype=np.float64)
     x, y, z = (float(each) + 0.0 for each in where)
     return f"{name}: {mass:g} kg" + (f" at {x:g}, {y:g}, {z:g} m" if math.hypot(x, y, z) else "")

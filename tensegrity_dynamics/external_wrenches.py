@@ -1,8 +1,8 @@
-"""Wrenches that others put on a robot while it is simulated: which of them count, and how long.
+"""External wrenches on a simulated robot from messages: validity and duration.
 
-Each names the body or node that it acts on, at its origin, in world axes, and carries the time at which it was right.
-It acts until the next one for the same body, or until it is `patience` old: who pushes on sends on. So a sender that
-dies does not push for ever.
+Each message contains the body or node on which the wrench acts, at its origin, in world axes, and its time stamp. The
+wrench acts until the next one for the same body, or until its age is `patience`; a longer wrench needs repeated
+messages. So a wrench ends if its sender fails.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .errors import CommandRefused, unknown_name
 
 
 def check_stamp(what: str, stamp: float, now: float, patience: float) -> None:
-    """Raise CommandRefused where what was right at `stamp` [s] is older than `patience` [s], or of the future."""
+    """Raise CommandRefused if a message with the time `stamp` [s] is older than `patience` [s], or from the future."""
     if not np.isfinite(stamp) or now - stamp > patience:
         raise CommandRefused(
             f"{what} is of {stamp:.3f} s, {now - stamp:.3f} s ago, and counts for {patience:g} s; "
@@ -27,10 +27,11 @@ def check_stamp(what: str, stamp: float, now: float, patience: float) -> None:
 
 
 class ExternalWrenches:
-    """The wrenches in force on one robot.
+    """Active external wrenches on one robot.
 
     Args:
-        names: what can be pushed. takes_moments: whether that are bodies, not nodes. patience: s.
+        names: names of the bodies or nodes. takes_moments: whether these are bodies, not nodes.
+        patience: largest age of a wrench [s].
     """
 
     def __init__(self, names: Sequence[str], takes_moments: bool, patience: float = 0.5) -> None:
@@ -39,14 +40,14 @@ class ExternalWrenches:
         self._changed = False
 
     def take(self, name: str, force: ArrayLike, moment: ArrayLike, stamp: float, now: float) -> NDArray[np.float64]:
-        """A wrench from now on; returns it, (6,) N and N m.
+        """Set a wrench; returns it as (6,) [N and N m].
 
         Args:
-            force, moment: (3,) N and N m in world axes. stamp: s, when it was right. now: s.
+            force, moment: (3,) [N and N m] in world axes. stamp: time of the message [s]. now: present time [s].
 
         Raises:
-            CommandRefused: unknown name, numbers that are not finite, a moment on a node, too old, or of the future;
-                the message names what it is for.
+            CommandRefused: the name is unknown, a number is not finite, a moment acts on a node, or the message is too
+                old or from the future; the message contains the name.
         """
         if name not in self._names:
             what = "body" if self._takes_moments else "node"
@@ -62,8 +63,8 @@ class ExternalWrenches:
         return wrench
 
     def changed(self, now: float) -> dict[str, NDArray[np.float64]] | None:
-        """What acts at a time [s], as `Simulation.apply_forces` takes it, where that is new; else None."""
-        # of the future: the clock has gone back since
+        """Active wrenches at a time [s] in the form of `Simulation.apply_forces` if they have changed; else None."""
+        # stamps in the future: the clock was set back
         old = [name for name, (stamp, _) in self._held.items() if abs(now - stamp) > self.patience]
         for name in old:
             del self._held[name]
@@ -74,9 +75,9 @@ class ExternalWrenches:
 
     @property
     def held(self) -> dict[str, NDArray[np.float64]]:
-        """What acted when `changed` was last asked, in the same form."""
+        """Active wrenches at the last call of `changed`, in the same form."""
         return {name: wrench if self._takes_moments else wrench[:3] for name, (_, wrench) in self._held.items()}
 
     def forget(self) -> None:
-        """None acts any more, and that is no news."""
+        """Delete all wrenches without reporting a change."""
         self._held, self._changed = {}, False

@@ -1,11 +1,11 @@
-"""Set points that survive a late computer: positions that move on by themselves, and impedances at an actuator.
+"""Set points that tolerate late commands: extrapolated positions, and impedance set points of an actuator.
 
     tau = k_p (q_d - q) + k_d (v_d - v) + tau_ff
 
-is closed at the plant's own rate, by the simulator in every step, by a servo in its own loop. Between two commands the
-set point moves on with its velocity, for a stated time, then it brakes and stands still: when commands stop, the joint
-stays where it is, with its stiffness. A position may move on in the same way (`MovingPosition`); a plain one is a
-step, which its actuator takes at full rate.
+This loop is closed at the rate of the plant: by the simulator in every step, or by a servo in its internal loop.
+Between two commands the set point is extrapolated with its velocity for a stated time. Then it brakes and stops: when
+the commands stop, the joint stays at its position and keeps its stiffness. A position can be extrapolated in the same
+way (`MovingPosition`). A plain position is a step command, which the actuator follows at its rate limit.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from dataclasses import dataclass
 from .errors import TensegrityError
 
 CATCH_UP = 0.1
-"""Part of an actuator's rate limit at which a set point that moves on by itself catches up with what is commanded."""
+"""Fraction of an actuator's rate limit at which an extrapolated set point converges to the commanded one."""
 EXTRAPOLATED_PERIODS = 6.0
-"""Periods of the sender for which a set point moves on with its velocity; for twice as long it then brakes."""
+"""Number of periods of the sender for which a set point is extrapolated. Then it brakes for twice this time."""
 EXTRAPOLATION = 0.06
-"""s of the same at least: how long a computer is away does not hang on its period, and a brake in 0.06 s, as six
-periods of 5 ms would have it, took tensions from a platform on cables."""
+"""Minimum extrapolation time [s]. The delay of a late computer does not depend on its period, and braking within
+0.06 s (six periods of 5 ms: 0.03 s and a brake of twice that) let the cables of a cable-driven platform go slack."""
 
 
 @dataclass(frozen=True)
 class ImpedanceSetPoint:
-    """What one actuator is commanded in impedance mode.
+    """Command of one actuator in impedance mode.
 
     Args:
-        position: q_d [m or rad]. velocity: v_d [m/s or rad/s] with which it moves on until the next command.
+        position: q_d [m or rad].
+        velocity: v_d [m/s or rad/s], used to extrapolate the position until the next command.
         effort: feed-forward tau_ff [N or N m].
-        stiffness: k_p [N/m or N m/rad], damping: k_d [N s/m or N m s/rad], neither below zero.
+        stiffness: k_p >= 0 [N/m or N m/rad]. damping: k_d >= 0 [N s/m or N m s/rad].
 
     Raises:
-        TensegrityError: a number is not finite, or a gain is below zero.
+        TensegrityError: a number is not finite, or a gain is negative.
     """
 
     position: float
@@ -59,10 +60,10 @@ class ImpedanceSetPoint:
 
 
 class MovingPosition(float):
-    """A position [m or rad] that moves on with a rate until the next command; a number like any other otherwise.
+    """Position [m or rad] that is extrapolated with a rate until the next command; otherwise a plain float.
 
     Args:
-        position: [m or rad]. rate: [m/s or rad/s] with which it moves on.
+        position: [m or rad]. rate: rate of the extrapolation [m/s or rad/s].
 
     Raises:
         TensegrityError: the rate is not finite.
@@ -71,7 +72,7 @@ class MovingPosition(float):
     rate: float
 
     def __new__(cls, position: float, rate: float = 0.0) -> MovingPosition:
-        """A number that keeps its rate."""
+        """Create the float and store its rate."""
         made = super().__new__(cls, position)
         if not math.isfinite(rate):
             raise TensegrityError(f"the rate of a position is {rate}; give a finite number.")
@@ -80,21 +81,28 @@ class MovingPosition(float):
 
 
 def lead_of(period: float, age: float = 0.0) -> float:
-    """s since a command was made for which its set points move on at their rate.
+    """Time [s] after the creation of a command for which its set points are extrapolated at their rate.
 
-    It counts from its arrival, so that commands that are always late leave no lag. An older one than that comes from a
-    computer that stood still, where set points have braked meanwhile: it counts from when the command was made, so that
-    they go no farther than they would have gone.
+    The extrapolation time starts at the arrival of the command, so that a constant delay causes no lag. A command that
+    is older than the extrapolation time comes from a computer that was blocked, and the set points have braked in the
+    meantime. For such a command the time counts from its creation, so that the set points do not move farther than
+    without the delay.
 
     Args:
-        period: of the sender [s], 0 where unknown. age: s of the command at its arrival.
+        period: period of the sender [s], 0 if unknown. age: age of the command at its arrival [s].
     """
     lead = max(EXTRAPOLATED_PERIODS * period, EXTRAPOLATION)
     return lead + max(0.0, min(age, 2.0 * lead - age))
 
 
 def travelled(age: float, lead: float) -> float:
-    """s for which a set point has moved on at its rate: all of `lead`, and half of the twice as long brake after it."""
+    """Equivalent time [s] of motion at full rate: up to `lead`, plus the braking phase (2 `lead` long, counts half).
+
+    The displacement of an extrapolated set point is its rate times this time.
+
+    Args:
+        age: time since the command [s]. lead: extrapolation time [s].
+    """
     if lead <= 0.0:
         return 0.0
     beyond = min(max(age - lead, 0.0), 2.0 * lead)
@@ -104,24 +112,30 @@ def travelled(age: float, lead: float) -> float:
 def bound_for(
     command: float, speed: float, before: float, ahead: float, low: float, high: float, reach: float
 ) -> tuple[float, float]:
-    """Where a set point is bound for at the end of a step, and how far it goes in it by itself.
+    """Target of a set point at the end of a step, and its extrapolated displacement in this step [m or rad].
 
     Args:
-        command, speed: position and rate as commanded. before, ahead: s of `travelled` at both ends of the step.
-        low, high: of its range. reach: how far it may go in the step.
+        command, speed: commanded position [m or rad] and rate [m/s or rad/s].
+        before, ahead: values of `travelled` [s] at the start and at the end of the step.
+        low, high: limits of the position [m or rad]. reach: largest displacement in the step [m or rad].
     """
     own = speed * (ahead - before)
     return min(max(command + speed * ahead, low), high), min(max(own, -reach), reach)
 
 
 def moved_on(position: float, target: float, own: float, share: float, low: float, high: float, reach: float) -> float:
-    """A set point after a step that takes it `own` along, and by a share nearer to where it is bound for."""
+    """Set point after a step [m or rad]: moved by `own`, plus a fraction `share` of the remaining distance to `target`.
+
+    Args:
+        position: set point before the step [m or rad]. target, own: see `bound_for`. share: 0 to 1.
+        low, high: limits of the position. reach: largest displacement in the step.
+    """
     change = own + share * (target - position - own)
     return min(max(position + min(max(change, -reach), reach), low), high)
 
 
 def braking_rate(lead: float) -> float:
-    """1/s, the deceleration of a set point that brakes by itself over its rate, see `travelled`."""
+    """Deceleration of a braking set point divided by its rate [1/s], see `travelled`."""
     return 0.5 / lead
 
 
@@ -129,10 +143,10 @@ FIELDS = ("position", "velocity", "effort", "stiffness", "damping")
 
 
 def impedance_set_points(names: Sequence[str], columns: Mapping[str, Sequence[float]]) -> dict[str, ImpedanceSetPoint]:
-    """Set points by actuator name, from one list for each of `FIELDS`.
+    """Impedance set points by actuator name, from one list of values for each of `FIELDS`.
 
     Raises:
-        TensegrityError: a list is missing or has another length than the names, or a number is no set point.
+        TensegrityError: a list is missing, its length differs from that of the names, or a value is not valid.
     """
     for field in FIELDS:
         if len(columns.get(field, ())) != len(names):

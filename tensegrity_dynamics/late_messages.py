@@ -1,7 +1,7 @@
-"""Messages that come late on purpose: each waits for some periods, drawn from a seed, and none overtakes another.
+"""Simulation of delayed messages: each is delayed by a random number of periods, and the order is kept.
 
-What a delay is counted in are periods of time and not messages: a sender that leaves one out makes the next ones no
-later than they are anyway.
+The delay is measured in periods of time and not in messages: if a sender skips a message, the next ones are not delayed
+more.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class LateMessages(Generic[Message]):
     """See the module.
 
     Args:
-        least, most: periods by which a message is late, drawn anew for each.
-        seed: of what is drawn; the same one gives the same delays.
+        least, most: range of the delay in periods, drawn for each message.
+        seed: seed of the random numbers; the same seed gives the same delays.
 
     Raises:
-        TensegrityError: the least is below zero or above the most.
+        TensegrityError: `least` is negative or above `most`.
     """
 
     def __init__(self, least: int, most: int | None = None, seed: int = 0) -> None:
@@ -44,13 +44,13 @@ class LateMessages(Generic[Message]):
         self._waiting.append((self._last, message))
 
     def take(self, now: int) -> Message | None:
-        """The newest that has arrived by the period `now`, or None; older ones are left out."""
+        """Newest message that has arrived up to the period `now`, or None; older ones are discarded."""
         newest = None
         while self._waiting and self._waiting[0][0] <= now:
             newest = self._waiting.popleft()[1]
         return newest
 
     def clear(self) -> None:
-        """None is under way, and time begins anew."""
+        """Delete all delayed messages and restart the time."""
         self._waiting.clear()
         self._last = 0

@@ -1,4 +1,4 @@
-"""`Rollout`: many motions of one robot at once, over threads, each member with parameters of its own."""
+"""`Rollout`: batch of simulations of one robot in parallel threads, with individual parameters of each member."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from .simulation_interface import STEPPED_MODES
 
 @dataclass(frozen=True, eq=False)
 class Rollouts:
-    """What `Rollout.run` gives.
+    """Result of `Rollout.run`.
 
     Attributes:
-        times: (p + 1,) s. configurations, velocities: (count, p + 1, ...) of every member at these times, as its states
-            have them; NaN from where a member could not be followed on.
-        problems: why, by member; empty where all went well.
+        times: (p + 1,) s.
+        configurations, velocities: (count, p + 1, ...) of every member at these times, in the form of its states; NaN
+            after the failure of a member.
+        problems: reasons of failures by member; empty if there are none.
     """
 
     times: NDArray[np.float64]
@@ -39,23 +40,23 @@ class Rollout:
     """Batch of simulations of one robot, stepped by threads: for sampling-based predictive control and learning.
 
     Args:
-        robot: a robot, or a bare model; or a list with a robot for each member, which may differ in anything but their
-            coordinates and actuators (masses, friction, loads, cables: whatever robot files say).
-        count: members, one or more.
-        time_step: s, common to all; by default the shortest that a member asks for.
-        integrator: as in `Simulation`; by default "rattle" where the kind of robot has it.
-        parameters: what differs between members: by field of the model, such as "stiffness", "rest_lengths", "masses",
-            "damping", "node_masses" or "gravity" of a structure, or "ground.friction" of its ground; each with the
-            members along the first axis, (count, ...).
-        start: configuration of all members at the start, as in `Simulation`; by default its equilibrium, for each
-            member that of its own parameters.
-        threads: by default as many as this process may use cores.
-        separate: every member keeps a simulation of its own (`simulations`), for callers that step them further.
+        robot: robot, or model; or a list with a robot for each member. The robots can differ in everything except
+            coordinates and actuators (masses, friction, loads, cables).
+        count: number of members, one or more.
+        time_step: common step [s]; by default the shortest default step of the members.
+        integrator: as in `Simulation`; by default "rattle" if the kind of robot has it.
+        parameters: parameters that differ between members, by field of the model, such as "stiffness", "rest_lengths",
+            "masses", "damping", "node_masses" or "gravity" of a structure, or "ground.friction" of its ground; each
+            with the members along the first axis, (count, ...).
+        start: start configuration of all members, as in `Simulation`; by default the equilibrium of each member with
+            its parameters.
+        threads: number of threads; by default the number of cores available to the process.
+        separate: whether every member has a separate simulation (`simulations`), for callers that continue them.
         options: as in `Simulation`.
 
     Raises:
-        TensegrityError: unknown parameter, a first axis that is not `count` long, or what `Simulation` refuses, with
-            the member.
+        TensegrityError: a parameter is unknown, the length of a first axis is not `count`, or an error of `Simulation`,
+            with the member.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Rollout:
             except TensegrityError as error:
                 raise TensegrityError(f"member {i}: {error}") from error
 
-        # without parameters of their own members differ in their start and commands alone: one simulation a thread
+        # without individual parameters, members differ in start and commands only: one simulation per thread
         self._has_own = bool(varied) or separate or len(robots) > 1
         made = count if self._has_own else min(count, self.threads)
         bases = [robots[i % len(robots)].model for i in range(made)]
@@ -117,13 +118,13 @@ class Rollout:
 
     @property
     def simulations(self) -> tuple[Simulation, ...]:
-        """Of the members in their order. Raises TensegrityError where they have none of their own."""
+        """Simulations of the members in order. Raises TensegrityError if they have no separate simulations."""
         if not self._has_own:
             raise TensegrityError("members share simulations; make the rollout with separate=True.")
         return tuple(self._members)
 
     def for_all(self, work: Callable[[Simulation, int], None]) -> None:
-        """Call work(simulation, i) for every member with one of its own, spread over the threads."""
+        """Call work(simulation, i) for every member with a separate simulation, distributed over the threads."""
         simulations = self.simulations
         count = min(self.threads, self.count)
 
@@ -148,18 +149,19 @@ class Rollout:
         start: ArrayLike | None = None,
         velocity: ArrayLike | None = None,
     ) -> Rollouts:
-        """All members from the start on, at rest or with a velocity.
+        """Simulate all members from the start, at rest or with a velocity.
 
         Args:
-            set_points: (p, a) for all members, or (count, p, a): set points of all actuators in their order, new in
-                each period; none to hold, then `periods` says how many there are.
+            set_points: (p, a) for all members, or (count, p, a): set points of all actuators in order, for each period;
+                None to hold the positions.
             mode: "position", "velocity" or "effort".
-            period: s, rounded to whole steps, one or more.
+            periods: number of periods if there are no set points.
+            period: period [s], rounded to one or more whole steps.
             start, velocity: configuration and velocity, for all members or with the members along the first axis.
 
         Raises:
-            TensegrityError: shapes that do not fit, what is no number, an unknown mode, or a period shorter than half
-                a step.
+            TensegrityError: shapes do not match, a value is not a number, the mode is unknown, or the period is shorter
+                than half a step.
         """
         if mode not in STEPPED_MODES:
             raise TensegrityError(unknown_name("mode", mode, STEPPED_MODES))
@@ -220,7 +222,7 @@ class Rollout:
 
 
 def _numeric(owner: Any) -> list[str]:
-    """Fields of a model, or of a part of it, that are numbers or arrays of numbers."""
+    """Fields of a model, or of a part of it, with numbers or arrays of numbers."""
     values = {key: getattr(owner, key) for key, each in owner.__dataclass_fields__.items() if each.init}
     kinds = {
         key: np.asarray(value).dtype.kind for key, value in values.items() if isinstance(value, float | np.ndarray)
@@ -229,7 +231,7 @@ def _numeric(owner: Any) -> list[str]:
 
 
 def _with(model: Any, varied: Mapping[str, NDArray[np.float64]], i: int) -> Any:
-    """The model of member i."""
+    """Model of member i."""
     for name, values in varied.items():
         value: Any = values[i] if values[i].ndim else float(values[i])
         part, _, field = name.partition(".")

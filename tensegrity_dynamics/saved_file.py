@@ -1,4 +1,4 @@
-"""Files written whole or not at all: what was there before stays until the new content is on the disk."""
+"""Atomic writing of files: the old content is kept until the new content is on the disk."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .errors import TensegrityError
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file atomically; its permissions stay, and a link goes on leading to it.
+    """Write a file atomically; its permissions are kept, and links to it remain valid.
 
     Raises:
-        OSError: it could not be written; the old file is unchanged.
+        OSError: writing failed; the old file is unchanged.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():  # a pipe or a device has no old content
@@ -35,7 +35,7 @@ def replace_file(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    with contextlib.suppress(OSError):  # the new name, too, where the system supports it
+    with contextlib.suppress(OSError):  # also the new name, if the system supports it
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -47,7 +47,7 @@ def save_file(path: Path, content: bytes | str) -> None:
     """Write bytes, or text as UTF-8, atomically.
 
     Raises:
-        TensegrityError: it could not be written; the old file is unchanged.
+        TensegrityError: writing failed; the old file is unchanged.
     """
     try:
         replace_file(path, content.encode() if isinstance(content, str) else content)

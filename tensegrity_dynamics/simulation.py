@@ -1,4 +1,4 @@
-"""`Simulation`: one face to step any robot in time, with commands, observations and energies."""
+"""`Simulation`: common interface for the simulation of all robots, with commands, observations and energies."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ from .simulation_interface import Energy, Observation, SensorReadings, Simulator
 __all__ = ["Energy", "Observation", "Simulation", "pace"]
 
 WATCHED = ("implicit",)
-"""Integrators that take energy out of what is fast against their step; what they take is watched."""
+"""Integrators that damp motions which are fast relative to their step; their energy loss is monitored."""
 TOLERATED_LOSS = 0.05
-"""Part of the largest kinetic energy that such an integrator may take before it is said."""
+"""Energy loss of such an integrator relative to the largest kinetic energy, above which a warning is given."""
 
 
 class Simulation:
     """Simulation of a robot; `copy.deepcopy` makes an independent copy that continues from the same state.
 
     Args:
-        robot: a robot, or a bare model (then without actuators).
-        time_step: s; by default a twentieth of the shortest period of the robot, for `implicit` 1 ms (or more, where
-            that is longer).
-        integrator: "rk4", "rattle" (structures), "implicit" or "adaptive" (mechanisms); by default the usual one of the
-            kind of robot.
-        rigid_bars: structures: bars as constraints (default), or as springs.
-        start: where to start at rest: an equilibrium, a configuration (nodes (n, 3) m of a structure, q (nq,) of a
-            mechanism), or "file" for the stated start of a mechanism; by default the equilibrium of the robot's own
-            lengths.
-        gravity: (3,) m/s^2 instead of the robot's own.
-        air_damping: structures: N s/m on every free node, against its velocity; members have their own damping.
-        options: what else the simulator of the kind takes; structures: model, vertical, rod_mass, stabilisation, see
-            `StructureSimulator`.
+        robot: robot, or model (then without actuators).
+        time_step: step [s]; by default a twentieth of the shortest period of the robot, for `implicit` 1 ms (or this
+            value, if it is larger).
+        integrator: "rk4", "rattle" (structures), "implicit" or "adaptive" (mechanisms); by default that of the kind of
+            robot.
+        rigid_bars: for structures: whether bars are constraints (default) or springs.
+        start: start at rest: an equilibrium, a configuration (nodes (n, 3) [m] of a structure, q (nq,) of a mechanism),
+            or "file" for the start of the file of a mechanism; by default the equilibrium with the lengths of the
+            robot.
+        gravity: (3,) gravity in place of that of the robot [m/s^2].
+        air_damping: for structures: drag of every free node [N s/m]; the damping of members is separate.
+        options: further options of the simulator of the kind; for structures: model, vertical, rod_mass, stabilisation,
+            see `StructureSimulator`.
 
     Attributes:
-        simulator: of the robot's kind, with what only that has, such as the events of rigid cables.
+        simulator: simulator of the kind of robot, with further data such as the events of rigid cables.
 
     Raises:
-        TensegrityError: unknown integrator or actuator, numbers that are not finite, a free node without mass, rigid
-            bars that depend on each other.
+        TensegrityError: an integrator or actuator is unknown, a number is not finite, a free node has no mass, or rigid
+            bars are dependent.
     """
 
     def __init__(
@@ -92,12 +92,12 @@ class Simulation:
 
     @property
     def note(self) -> str:
-        """Remarks on the run so far, such as inaccurate steps; empty without any."""
+        """Notes on the simulation so far, such as inaccurate steps; empty if there are none."""
         return "; ".join(part for part in (self._energy_note, self.simulator.note) if part)
 
     @property
     def details(self) -> dict[str, str]:
-        """What diagnostics say of parts of the robot at the present state, by name, such as cables that slip."""
+        """Diagnostic texts on parts of the robot at the present state by name, for example slipping cables."""
         return self.simulator.details
 
     @property
@@ -111,10 +111,10 @@ class Simulation:
         self._heat = energy.damping + energy.friction
 
     def _watch_energy(self) -> None:
-        """Say once where an integrator that damps has taken a good part of the motion."""
+        """Warn once if a damping integrator has removed a large part of the motion energy."""
         energy = self.simulator.energy()
         lost = self._balance - energy.balance
-        # what has become heat since was in motion, too: between two looks a motion may come and go
+        # dissipated energy also counts as motion energy: a motion can start and end between two checks
         heat = energy.damping + energy.friction - self._heat
         self._liveliest = max(self._liveliest, energy.kinetic + max(heat, 0.0) + max(lost, 0.0))
         rounding = 1e-9 * (abs(energy.elastic) + abs(energy.gravity))
@@ -130,7 +130,7 @@ class Simulation:
 
     @property
     def state(self) -> Any:
-        """The present state, of the kind's own class: `StructureState`, `MechanismState`."""
+        """Present state, of the class of the kind of robot: `StructureState`, `MechanismState`."""
         return self.simulator.state
 
     @property
@@ -150,12 +150,12 @@ class Simulation:
 
     @property
     def without_impedance(self) -> Mapping[str, str]:
-        """Why an actuator takes no impedance, by name."""
+        """Reasons why actuators have no impedance mode, by name."""
         return self.simulator.without_impedance
 
     @property
     def report(self) -> str:
-        """Integrator, step and what it follows from, in one line."""
+        """Integrator, step and origin of the step, in one line."""
         part = self.time_step / self.shortest_period
         return (
             f"{self.integrator}, steps of {1e6 * self.time_step:.4g} us = {part:.3g} of the shortest period "
@@ -182,10 +182,10 @@ class Simulation:
         *,
         duration: float | None = None,
     ) -> Any:
-        """Many steps in one compiled call, the commands held throughout; returns the state.
+        """Advance by several steps in one compiled call with constant commands; returns the state.
 
         Args:
-            steps: how many; or duration: s, rounded to whole steps.
+            steps: number of steps. duration: instead of steps, duration [s], rounded to whole steps.
             effort, position, velocity: by actuator name; tendons: N, m (rest length) and m/s.
             impedance: by actuator name; for joints and pulleys of mechanisms.
         """
@@ -195,7 +195,7 @@ class Simulation:
         }  # fmt: skip
         asked: dict[str, Mapping[str, Any]] = {mode: each for mode, each in given.items() if each is not None}
         seen = set[str]()
-        for mode, values in asked.items():  # all of it is looked at before any of it is applied
+        for mode, values in asked.items():  # everything is checked before anything is applied
             checked_commands(mode, values, self._actuators)
             for name in seen & set(values):
                 raise TensegrityError(f"actuator {name} is commanded in two modes at once; choose one.")
@@ -211,20 +211,20 @@ class Simulation:
     def step_arrays(
         self, set_points: ArrayLike | None = None, mode: str = "position", steps: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Steps with arrays in and out, without names: the fast interface for loops in Python.
+        """Advance with arrays as inputs and outputs, without names: the fast interface for loops in Python.
 
         Args:
-            set_points: (a,) of all actuators in the order of `robot.actuators`, held from now on; as before without.
-            mode: what they mean: "position", "velocity" or "effort".
-            steps: how many in this call, zero or more.
+            set_points: (a,) set points of all actuators in the order of `robot.actuators`; None keeps the last ones.
+            mode: meaning of the set points: "position", "velocity" or "effort".
+            steps: number of steps, zero or more.
 
         Returns:
-            Configuration and velocity: nodes (n, 3) m and m/s of a structure, q and v of a mechanism. They may be the
-            simulation's own arrays, read-only: read them before the next step, or copy them.
+            Configuration and velocity: nodes (n, 3) [m and m/s] of a structure, q and v of a mechanism. They can be
+            read-only arrays of the simulation: read them before the next step, or copy them.
 
         Raises:
-            TensegrityError: wrong shape or mode, a set point that is not finite (by its actuator), or a motion that
-                cannot be followed.
+            TensegrityError: the shape or mode is wrong, a set point is not finite (with its actuator), or the motion
+                cannot be simulated.
         """
         result = self.simulator.step_arrays(set_points, mode, self._steps(steps, None))
         if self._is_watched:
@@ -243,18 +243,19 @@ class Simulation:
             raise TensegrityError(f"duration is {duration!r}; give a finite time in s, zero or more, or steps=.")
         return round(count)
 
-    # -- what simulators of every kind can do; see `Simulator` ----------------------------------------------------
+    # -- methods of the simulators of all kinds; see `Simulator` --------------------------------------------------
 
     def command(self, mode: str, values: Mapping[str, Any], *, age: float = 0.0, period: float = 0.0) -> None:
-        """Set points of some actuators from now on.
+        """Command set points of some actuators, which are kept until the next command.
 
         Args:
-            mode: "position", "velocity", "effort" or "impedance". values: by actuator name: a number, a
-                position also as a `MovingPosition`, or an `ImpedanceSetPoint`.
-            age: s since the command was right. period: s between two commands, 0 where unknown; see `impedance`.
+            mode: "position", "velocity", "effort" or "impedance".
+            values: by actuator name: a number, a position also as a `MovingPosition`, or an `ImpedanceSetPoint`.
+            age: age of the command [s]. period: period of the commands [s], 0 if unknown; see `impedance`.
 
         Raises:
-            TensegrityError: unknown mode or actuator, a number that is not finite, or an actuator without this mode.
+            TensegrityError: a mode or actuator is unknown, a number is not finite, or an actuator does not have this
+                mode.
         """
         if not (0.0 <= age < math.inf and 0.0 <= period < math.inf):
             raise TensegrityError(f"age {age} s and period {period} s of a command must be finite, zero or more.")
@@ -262,38 +263,41 @@ class Simulation:
         self.simulator.command(mode, values, **timing)
 
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
-        """Constant forces from now on, in addition to the weight, in world axes; None removes all of them.
+        """Apply constant forces in addition to the weight, in world axes; None removes all of them.
 
         Args:
-            forces: of a structure by node name (3,) N; of a mechanism by body name (3,) N at the body's origin, or
-                (6,) N and N m, a force there and a moment.
+            forces: for a structure by node name (3,) [N]; for a mechanism by body name (3,) [N] at the origin of the
+                body, or (6,) [N and N m], a force there and a moment.
 
         Raises:
-            TensegrityError: unknown name, wrong shape, or numbers that are not finite.
+            TensegrityError: a name is unknown, a shape is wrong, or a number is not finite.
         """
         self.simulator.apply_forces(forces)
 
     def set_gravity(self, gravity: ArrayLike) -> None:
-        """Set the gravity (3,) m/s^2 from now on; the change of energy counts as work of forces.
+        """Set the gravity (3,) [m/s^2]; the change of energy counts as work of forces.
 
         Raises:
-            TensegrityError: not three finite numbers.
+            TensegrityError: the gravity does not consist of three finite numbers.
         """
         self.simulator.set_gravity(gravity)
 
     def attach(
         self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
     ) -> None:
-        """Attach a payload to a body (structures: to a node), or move the one of that name.
+        """Attach a payload to a body (structures: to a node), or move the payload of this name to it.
 
-        It has the speed of what carries it from the first instant; the energy that it brings counts as work of forces.
+        It has the speed of its carrier at once; its energy counts as work of forces.
 
         Args:
-            name: of the payload, also one of the robot file. mass: kg. at: (3,) m in the frame of the body.
-            inertia: (3, 3) kg m^2 about its centre of mass, in axes of the body; None for a point. A node takes points.
+            name: name of the payload, also of one in the robot file. mass: mass [kg].
+            at: (3,) centre of mass in the frame of the body [m].
+            inertia: (3, 3) inertia about the centre of mass, in axes of the body [kg m^2]; None for a point mass. Nodes
+                support point masses only.
 
         Raises:
-            TensegrityError: unknown body, numbers that are not finite or below zero, or an inertia that no body has.
+            TensegrityError: the body is unknown, a number is not finite or negative, or the inertia is not physically
+                possible.
         """
         self.simulator.attach(name, body, mass, at, inertia)
 
@@ -306,19 +310,19 @@ class Simulation:
         self.simulator.detach(name)
 
     def set_state(self, configuration: ArrayLike, velocity: ArrayLike | None = None) -> None:
-        """Put the robot somewhere else, at rest without a velocity; what its constraints forbid is taken out.
+        """Set configuration and velocity (zero by default), projected onto the constraints.
 
         Raises:
-            TensegrityError: wrong shape, or numbers that are not finite.
+            TensegrityError: a shape is wrong, or a number is not finite.
         """
         self.simulator.set_state(configuration, velocity)
         self._begin_balance()
 
     def set_motion(self, velocity: ArrayLike) -> None:
-        """Give the robot a velocity: (n, 3) m/s of a structure, (nv,) of a mechanism; without what constraints forbid.
+        """Set the velocity: (n, 3) [m/s] of a structure, (nv,) of a mechanism; projected onto the constraints.
 
         Raises:
-            TensegrityError: wrong shape, or numbers that are not finite.
+            TensegrityError: the shape is wrong, or a number is not finite.
         """
         self.simulator.set_motion(velocity)
         self._begin_balance()
@@ -327,12 +331,13 @@ class Simulation:
         """Linear model of the robot at its present state, at rest or in motion (003, section 3.5).
 
         Args:
-            inputs: of structures "rates" (default), "accelerations" or "lengths": what drives the tendons; of
-                mechanisms "efforts". A command that the actuators follow by themselves is no part of the model.
-            reduced: of structures: in the motions that rigid bars allow. Those of mechanisms always are reduced.
+            inputs: for structures "rates" (default), "accelerations" or "lengths" of the tendons; for mechanisms
+                "efforts". The internal loops of actuators are not part of the model.
+            reduced: for structures: whether the model is reduced to the motions that rigid bars allow. Models of
+                mechanisms are always reduced.
 
         Raises:
-            TensegrityError: unknown inputs, or a state without a linear model (dependent bars, singular loops).
+            TensegrityError: the inputs are unknown, or the state has no linear model (dependent bars, singular loops).
         """
         return self.simulator.linearise(inputs, reduced=reduced)
 
@@ -341,7 +346,7 @@ class Simulation:
         return self.simulator.observe()
 
     def observe_sensors(self) -> SensorReadings | Observation:
-        """The part of `observe` that real sensors measure; faster, for use in every control period."""
+        """Part of `observe` that real sensors measure; faster, for use in every control period."""
         return self.simulator.observe_sensors()
 
     def energy(self) -> Energy:
@@ -349,20 +354,20 @@ class Simulation:
         return self.simulator.energy()
 
     def reset(self) -> None:
-        """Return to the start, at rest, with holding actuators and with the loads and gravity of the file alone."""
+        """Return to the start, at rest, with holding actuators, and with the loads and gravity of the file only."""
         self.simulator.reset()
         self._energy_note = ""
         self._begin_balance()
 
     def hold(self) -> None:
-        """All actuators hold where they are."""
+        """Let all actuators hold their present positions."""
         self.simulator.hold()
 
 
 def pace(simulation: Simulation, steps: int) -> float:
-    """Simulated seconds per second of wall time in calls of `steps` steps, the best of three; reset afterwards."""
+    """Simulated time per wall time in calls of `steps` steps, the best of three; the simulation is reset afterwards."""
     best = np.inf
-    simulation.advance(1)  # compiled before the clock runs
+    simulation.advance(1)  # compiles before the time measurement
     for _ in range(3):
         began = time.perf_counter()
         simulation.advance(steps)

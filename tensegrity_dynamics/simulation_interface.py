@@ -1,4 +1,4 @@
-"""What every simulator of a robot can do: be commanded, pushed, stepped in time and observed."""
+"""Interface of the simulators of robots: commands, forces, steps in time and observations."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from .robots.model import Pose
 POSITION, VELOCITY, EFFORT, IMPEDANCE = 0, 1, 2, 3
 MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT, "impedance": IMPEDANCE}
 STEPPED_MODES = ("position", "velocity", "effort")
-"""What the values of a command mean."""
+"""Meaning of the set points of `step_arrays`."""
 SHORT_STEP = 2e-5
-"""s, explicit steps below which lock-step takes the implicit method, and `tensegrity simulate` names it."""
+"""Explicit step [s] below which lock-step runs use the implicit method, and `tensegrity simulate` recommends it."""
 IMPLICIT_STEP = 1e-3
-"""s, default step of the implicit method. Stability does not limit it; it damps motions that are fast beside it."""
+"""Default step of the implicit method [s]. It is not limited by stability; motions fast relative to it are damped."""
 
 
 @dataclass(frozen=True)
 class Energy:
-    """Energies [J], and what was put in and taken out since the start.
+    """Energies [J] of the present state, and works and dissipation since the start.
 
     Attributes:
-        kinetic, elastic, gravity: of the present state.
-        actuators: work of the actuators. forces: work of applied forces, without weight; what
-            payloads that come and go and a gravity that changes bring, too.
-        damping: what dampers turned to heat, those of joints and of the ground too.
-        winding: what stretched cable took along onto pulleys (mechanisms; convention of 000, 3.1.9: winding
-            moves the rest length at constant elongation).
-        ground: of the present state, what the ground has taken up elastically. friction: what sliding on it, and
-            Coulomb friction in joints, turned to heat. collisions: of the present state, what rods that press each
-            other have taken up.
+        kinetic, elastic, gravity: energies of the present state.
+        actuators: work of the actuators.
+        forces: work of applied forces without weight, including changes of payloads and of the gravity.
+        damping: dissipation of dampers, including those of joints and of the ground.
+        winding: elastic energy removed by winding stretched cable onto pulleys (mechanisms; convention of 000, 3.1.9:
+            winding changes the rest length at constant elongation).
+        ground: elastic energy of the ground at the present state.
+        friction: dissipation of sliding on the ground and of Coulomb friction in joints.
+        collisions: elastic energy of colliding rods at the present state.
     """
 
     kinetic: float
@@ -60,21 +60,22 @@ class Energy:
 
     @property
     def balance(self) -> float:
-        """What stays the same [J], but for what an integrator itself takes out (the implicit ones do)."""
+        """Conserved energy balance [J], except for the numerical dissipation of an integrator (implicit methods)."""
         return self.total - self.actuators - self.forces + self.damping + self.winding + self.friction
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Observation(ShortRepr):
-    """What sensors of an ideal robot would read.
+    """Readings of ideal sensors.
 
     Attributes:
-        time: s. lengths, rest_lengths, tensions: by member or cable name, m and N (bars: negative in compression).
+        time: time [s].
+        lengths, rest_lengths, tensions: by member or cable name, m and N (bars: negative in compression).
         positions, rates, efforts: by actuator: rest length [m], its rate [m/s] and tension [N] of a tendon; rad or m,
             rad/s or m/s, N m or N of a joint.
-        pose: of the output frame, or None. twist: (6,) linear m/s and angular rad/s of it, or None.
-        contacts: (3,) N in world axes by name of the node that touches the ground, what the ground exerts on it.
-        imus: (3,) m/s^2 by name of the rod, in its axes, see `structures.imu`.
+        pose: pose of the output frame, or None. twist: (6,) its twist, linear m/s and angular rad/s, or None.
+        contacts: (3,) ground forces in world axes [N], by name of the node that touches the ground.
+        imus: (3,) readings in the axes of the rod [m/s^2] by name of the rod, see `structures.imu`.
     """
 
     time: float
@@ -91,7 +92,7 @@ class Observation(ShortRepr):
 
 
 class SensorReadings(NamedTuple):
-    """Of an `Observation`, with the same names, what stands on the bus in every period; quickly made."""
+    """Part of an `Observation` that is published in every period, with the same names; fast to create."""
 
     lengths: dict[str, float]
     rest_lengths: dict[str, float]
@@ -102,11 +103,12 @@ class SensorReadings(NamedTuple):
 
 
 class Simulator(ABC):
-    """One robot in time, in steps of fixed length.
+    """Base class of simulators of one robot with steps of fixed length.
 
     Attributes:
-        integrator: its name. time_step: s. shortest_period: s, of the robot at the start; steps of explicit integrators
-            must be well below it.
+        integrator: name of the integrator. time_step: step [s].
+        shortest_period: shortest period of the robot at the start [s]; steps of explicit integrators must be well below
+            it.
     """
 
     integrator: str
@@ -115,88 +117,88 @@ class Simulator(ABC):
 
     @property
     def note(self) -> str:
-        """What a user should know about the run so far, empty where there is nothing."""
+        """Notes for the user on the simulation so far; empty if there are none."""
         return ""
 
     @property
     def details(self) -> dict[str, str]:
-        """What diagnostics say of parts of the robot at the present state, by name, such as cables that slip."""
+        """Diagnostic texts on parts of the robot at the present state by name, for example slipping cables."""
         return {}
 
     @property
     @abstractmethod
     def time(self) -> float:
-        """s since the start; counted in steps, so that it never drifts."""
+        """Time since the start [s]; computed from the number of steps, so that it does not drift."""
 
     @property
     @abstractmethod
     def state(self) -> Any:
-        """A copy of the present state: a `ConfigurationState` with its time, of the kind's own class."""
+        """Copy of the present state: a `ConfigurationState` with its time, of the class of the kind of robot."""
 
     @abstractmethod
     def command(self, mode: str, values: Mapping[str, Any], *, age: float = 0.0, period: float = 0.0) -> None:
-        """Set points of some actuators, held from now on; the others keep theirs.
+        """Command set points of some actuators; the others keep theirs.
 
         Args:
             mode: "position" [m or rad], "velocity" [m/s or rad/s], "effort" [N or N m] or "impedance".
             values: by actuator name: a number, a position also as a `MovingPosition`, or an `ImpedanceSetPoint`.
-            age: s that have passed since the command was right; set points that move on have done so meanwhile.
-            period: s between two commands of the sender, 0 where unknown; see `impedance`.
+            age: age of the command [s]; extrapolated set points include this time.
+            period: period of the commands of the sender [s], 0 if unknown; see `impedance`.
 
         Raises:
-            TensegrityError: unknown mode or actuator, a number that is not finite, or an actuator that has no such
-                mode (tendons of structures no impedance).
+            TensegrityError: a mode or actuator is unknown, a number is not finite, or an actuator does not have this
+                mode (tendons of structures have no impedance mode).
         """
 
     @property
     def without_impedance(self) -> Mapping[str, str]:
-        """Why an actuator has no impedance mode, by name; all where a kind of robot does not know it."""
+        """Reasons why actuators have no impedance mode, by name; all actuators if the kind does not support it."""
         return {}
 
     @abstractmethod
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
-        """Steady forces from now on, beside the weight; None takes all of them away.
+        """Apply constant forces in addition to the weight; None removes all of them.
 
         Args:
-            forces: by name of what can be pushed: (3,) N on a node or on a body's origin, or (6,) N and N m on a body,
-                in world axes.
+            forces: by name of the node or body: (3,) [N] on a node or on the origin of a body, or (6,) [N and N m] on a
+                body, in world axes.
 
         Raises:
-            TensegrityError: unknown name, wrong shape, or numbers that are not finite.
+            TensegrityError: a name is unknown, a shape is wrong, or a number is not finite.
         """
 
     def set_gravity(self, gravity: ArrayLike) -> None:
-        """Another gravity (3,) m/s^2 from now on. Raises TensegrityError where a kind of robot cannot."""
+        """Set the gravity (3,) [m/s^2]. Raises TensegrityError if the kind of robot does not support it."""
         raise TensegrityError("the gravity of this kind of robot cannot change while it is simulated.")
 
     def attach(
         self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
     ) -> None:
-        """Fix a payload to a body or node, or move it. Raises TensegrityError where a kind of robot cannot."""
+        """Attach a payload to a body or node, or move it. Raises TensegrityError if the kind does not support it."""
         raise TensegrityError("payloads of this kind of robot cannot change while it is simulated.")
 
     def detach(self, name: str) -> None:
-        """Take a payload away. Raises TensegrityError where a kind of robot cannot, or there is none of that name."""
+        """Remove a payload. Raises TensegrityError if the kind does not support it, or the name is unknown."""
         raise TensegrityError("payloads of this kind of robot cannot change while it is simulated.")
 
     @abstractmethod
     def set_state(self, configuration: ArrayLike, velocity: ArrayLike | None = None) -> None:
-        """Put the robot somewhere else, at rest without a velocity; what its constraints forbid is taken out.
+        """Set configuration and velocity (zero by default), projected onto the constraints.
 
         Raises:
-            TensegrityError: wrong shape, or numbers that are not finite.
+            TensegrityError: a shape is wrong, or a number is not finite.
         """
 
     @abstractmethod
     def set_motion(self, velocity: ArrayLike) -> None:
-        """Give the robot a velocity, of the shape that its states have; what its constraints forbid is taken out.
+        """Set the velocity in the shape of the states, projected onto the constraints.
 
         Raises:
-            TensegrityError: wrong shape, or numbers that are not finite.
+            TensegrityError: the shape is wrong, or a number is not finite.
         """
 
     def linearise(self, inputs: str = "", *, reduced: bool = False) -> LinearModel:
-        """The linear model at the present state; see `Simulation.linearise`.
+        """Linear model at the present state; see `Simulation.linearise`.
 
         Raises:
             TensegrityError: the kind of robot has no linear model, or none with these inputs.
@@ -205,14 +207,14 @@ class Simulator(ABC):
 
     @abstractmethod
     def advance(self, steps: int) -> None:
-        """Many steps in one call. Raises TensegrityError where the motion cannot be followed."""
+        """Advance by several steps. Raises TensegrityError if the motion cannot be simulated."""
 
     def step_arrays(
         self, set_points: ArrayLike | None = None, mode: str = "position", steps: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Steps with set points (a,) of all actuators in their order, or as before; returns configuration and velocity.
+        """Advance with set points (a,) of all actuators in order, or the last ones; returns configuration and velocity.
 
-        What it returns may be the simulator's own arrays: read them before the next step, or copy them.
+        The results can be arrays of the simulator: read them before the next step, or copy them.
 
         Raises:
             TensegrityError: as `command` and `advance`.
@@ -228,14 +230,14 @@ class Simulator(ABC):
         return state.configuration, state.velocity
 
     actuator_names: tuple[str, ...] = ()
-    """In the order of set points."""
+    """Names of the actuators in the order of set points."""
 
     @abstractmethod
     def observe(self) -> Observation:
         """Sensors at the present state."""
 
     def observe_sensors(self) -> SensorReadings | Observation:
-        """The part of `observe` that real sensors give, or all of it."""
+        """Part of `observe` that real sensors measure, or all of it."""
         return self.observe()
 
     @abstractmethod
@@ -244,18 +246,18 @@ class Simulator(ABC):
 
     @abstractmethod
     def reset(self) -> None:
-        """Back to the start, at rest, actuators holding, without applied forces."""
+        """Return to the start, at rest, with holding actuators and without applied forces."""
 
     @abstractmethod
     def hold(self) -> None:
-        """All actuators hold where they are."""
+        """Let all actuators hold their present positions."""
 
 
 def checked_commands(mode: str, values: Mapping[str, Any], actuators: tuple[str, ...]) -> dict[int, Any]:
     """Commands by actuator index.
 
     Raises:
-        TensegrityError: unknown mode or actuator, or a number that is not finite.
+        TensegrityError: a mode or actuator is unknown, or a number is not finite.
     """
     if mode not in MODES:
         raise TensegrityError(unknown_name("mode", mode, MODES))

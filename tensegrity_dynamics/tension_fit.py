@@ -1,7 +1,7 @@
-"""Watches that measured tensions are those of the estimated shape.
+"""Monitoring of the agreement between measured tensions and those of the estimated equilibrium.
 
-Shapes at rest follow from what actuators have wound and from the loads that are known. An unknown load, a tendon that
-gave way or a robot that has collapsed is not in them; the tensions tell.
+Equilibria follow from the wound lengths and from the known loads. Deviations of the tensions indicate an unknown load,
+a broken tendon or a collapsed robot, which the equilibria do not contain.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ import math
 from collections.abc import Iterable, Mapping
 
 AVERAGED = 1.0
-"""s over which deviations are averaged, so that what a motion adds and takes away again counts little."""
+"""Averaging time of deviations [s], which reduces the effect of short motions."""
 MEASURED, ESTIMATED = 0.1, 0.6
-"""Deviations in parts of the largest tension that are not told: of what is measured, and of what motor currents say,
-in which the friction of gears is."""
+"""Largest deviations that are not reported, relative to the largest tension: for measured tensions, and for tensions
+from motor currents, which contain the friction of gears."""
 NAMED = 3
-"""Tendons that are named, those that are farthest off."""
+"""Number of reported tendons, those with the largest deviations."""
 
 
 class TensionFit:
-    """Deviations of the tensions of one robot from those of its estimated shape, averaged over `AVERAGED` s."""
+    """Deviations of the tensions of one robot from those of its estimated equilibrium, averaged over `AVERAGED` [s]."""
 
     def __init__(self) -> None:
         self._time = -math.inf
         self._means: dict[str, float] = {}
 
     def look(self, time: float, shape: Mapping[str, float], measured: Mapping[str, float], estimated: bool) -> str:
-        """What does not fit at a time [s], the worst first; empty where all does.
+        """Text on deviations at a time [s], the largest first; empty if there are none.
 
         Args:
-            shape, measured: N by tendon; tendons that stand in one of them alone, and NaN, do not count.
+            shape, measured: tensions by tendon [N]; tendons that are in only one of them, and NaN, are ignored.
             estimated: whether `measured` follows from motor currents or loads.
 
-        A time before the last one starts anew.
+        A time before the last one restarts the averaging.
         """
         if time < self._time:
             self._means.clear()

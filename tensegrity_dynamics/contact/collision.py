@@ -1,14 +1,15 @@
-"""Collisions of rods as data: capsules around the bars that push each other away where they come too near.
+"""Collision model of rods: capsules around the bars with repulsive forces at overlap.
 
-Over the depth d = 2 r - distance of the axes the force is k d while they are at least r apart, with damping c times the
-rate of d, and the sum is cut at zero: rods never stick. Nearer than r the force is k times the distance, and damping
-falls with it: the line between axes that pass close by turns at any speed, so that a force which stayed large there
-would need any short step. So no direction is stiffer than k, the force is continuous in all positions and none where
-the axes cut each other. It acts along the shortest line between the axes (003, 3.3.3 and 3.4.3, announced there
-without a formula), at the nearest points of both rods; there is no friction between rods. Where two rods lie parallel
-the nearest points jump along them: the stored energy stays continuous, the force's point of action does not. Nothing
-stops a rod whose axis reaches the other's, for which a blow needs the energy k r^2: it is pushed out on the far side.
-A stiffness well above the energy of a blow over r^2 keeps rods apart.
+The depth is d = 2 r - distance of the axes. At a distance of at least r, the force is k d plus damping c times the rate
+of d, limited to at least zero: rods never stick. At distances below r, the force is k times the distance, and the
+damping decreases in the same way. The reason is that the shortest line between axes that pass closely rotates at any
+speed, so that a large force there would need arbitrarily short steps. So the stiffness is at most k in any direction,
+and the force is continuous in all positions and zero for intersecting axes. The force acts along the shortest line
+between the axes (003, 3.3.3 and 3.4.3, mentioned there without a formula), at the nearest points of both rods. There is
+no friction between rods. For parallel rods, the nearest points jump along the rods: the energy is continuous, but the
+point of action of the force is not. If the axis of a rod reaches the other axis, which needs the impact energy k r^2,
+the rod passes through and is pushed out on the other side. A stiffness well above the impact energy divided by r^2
+prevents this.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ STIFFNESS, DAMPING, RADIUS = 0, 1, 2
 
 @dataclass(frozen=True)
 class Collision:
-    """How rods collide.
+    """Parameters of the collisions of rods.
 
     Attributes:
-        radius: m, of the capsule around every bar. stiffness: N/m. damping: N s/m.
+        radius: radius of the capsule around every bar [m]. stiffness: N/m. damping: N s/m.
 
     Raises:
-        TensegrityError: a number that is not finite or out of range.
+        TensegrityError: a number is not finite or out of range.
     """
 
     radius: float
@@ -58,9 +59,9 @@ def flatten_collision(collision: Collision | None, pairs: NDArray[np.int64]) -> 
 
 
 def rod_pairs(rods: NDArray[np.int64], others: NDArray[np.int64], fixed: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """(q, 4) nodes of each pair of rods (r, 2) with others (s, 2) that share no node and can come nearer.
+    """(q, 4) nodes of each pair of rods (r, 2) and others (s, 2) without a common node and with variable distance.
 
-    Pairs within one list are named once; `others` may be the rods themselves.
+    Pairs within one list occur once; `others` can be the same array as `rods`.
     """
     same = rods is others
     found = []
@@ -74,7 +75,7 @@ def rod_pairs(rods: NDArray[np.int64], others: NDArray[np.int64], fixed: NDArray
 
 @allocation_free
 def nearest_points(nodes, i, j, k, m):
-    """Shares of the segments from node i to j and k to m at which these are nearest, and the distance [m]."""
+    """Fractions along the segments from node i to j and k to m at their nearest points, and the distance [m]."""
     aa, ab, bb, ac, bc, cc = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for x in range(3):
         along, beside, apart = nodes[j, x] - nodes[i, x], nodes[m, x] - nodes[k, x], nodes[i, x] - nodes[k, x]
@@ -97,12 +98,12 @@ def nearest_points(nodes, i, j, k, m):
 
 @for_compiled_callers
 def collision_forces(table, nodes, velocities, forces):
-    """Add to forces (n, 3) N what the pairs of rods in a table exert on each other; returns the dampers' power [W]."""
+    """Add the contact forces of the pairs of rods in a table to forces (n, 3) [N]; returns the damping power [W]."""
     lost, reach = 0.0, 2.0 * table[0, RADIUS]
     for row in range(1, table.shape[0]):
         i, j, k, m = int(table[row, 0]), int(table[row, 1]), int(table[row, 2]), int(table[row, 3])
         s, t, distance = nearest_points(nodes, i, j, k, m)
-        # axes that cut each other have no line between them: nothing says to which side
+        # for intersecting axes, the direction is undefined
         if distance >= reach or distance <= 1e-12 * reach:
             continue
         apart = 0.0
@@ -127,7 +128,7 @@ def collision_forces(table, nodes, velocities, forces):
 
 @allocation_free
 def collision_energy(table, nodes):
-    """J, stored in rods of a table that press each other."""
+    """Elastic energy [J] of the contacts of the rods in a table."""
     stored = 0.0
     for row in range(1, table.shape[0]):
         i, j, k, m = int(table[row, 0]), int(table[row, 1]), int(table[row, 2]), int(table[row, 3])
@@ -141,5 +142,5 @@ def collision_energy(table, nodes):
 
 
 def distances(pairs: NDArray[np.int64], nodes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(q,) m, between the axes of pairs (q, 4) for nodes (n, 3) m."""
+    """(q,) distances [m] between the axes of pairs (q, 4) for nodes (n, 3) [m]."""
     return np.array([nearest_points(nodes, *pair)[2] for pair in pairs.tolist()])

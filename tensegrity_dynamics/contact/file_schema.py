@@ -1,4 +1,4 @@
-"""The blocks `contact:` and `collision:` of a robot file, and the `Ground` of the first (docs/robot_file.md)."""
+"""Blocks `contact:` and `collision:` of a robot file, and the `Ground` of the block `contact:` (docs/robot_file.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .ground_forces import surface_height
 
 
 class HeightsBlock(Block):
-    """Hills: heights in the file itself, or in a file of numbers beside it."""
+    """Hills: heights in the robot file, or in a separate file of numbers."""
 
     values: list[list[Length]] | None = None
     file: Text | None = None
@@ -41,7 +41,7 @@ class HeightsBlock(Block):
 
 
 class ContactBlock(Block):
-    """The ground beneath a robot."""
+    """Ground of a robot."""
 
     stiffness: Annotated[Stiffness, Field(gt=0)]
     law: Literal["linear", "exponential", "softplus"] = "linear"
@@ -66,7 +66,7 @@ class CollisionBlock(Block):
 
 
 def build_ground(block: ContactBlock | None, problems: Problems) -> Ground | None:
-    """The ground of a file that satisfies the schema; what is wrong with it is added to the problems."""
+    """Ground of a file that satisfies the schema; errors are added to the problems."""
     if block is None:
         return None
     hills = None
@@ -86,10 +86,10 @@ def build_ground(block: ContactBlock | None, problems: Problems) -> Ground | Non
 
 
 def check_start(ground: Ground, names: tuple[str, ...], nodes: np.ndarray, free: np.ndarray, weight: float) -> dict:
-    """By index of a free node what is wrong with where it starts: under the ground, or beyond its hills.
+    """Errors of start positions by index of the free node: below the ground, or outside the field of its hills.
 
     Args:
-        nodes: (n, 3) m. free: (n,) bool. weight: N, of everything: a node may start as deep as it would sink under it.
+        nodes: (n, 3) m. free: (n,) bool. weight: total weight [N]; a node can start at the depth due to this weight.
     """
     found = {}
     size = float(np.ptp(nodes, axis=0).max()) if len(nodes) else 1.0

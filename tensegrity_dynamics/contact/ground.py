@@ -1,4 +1,4 @@
-"""The ground as data: a plane or a height field, what it exerts on a point that goes into it, and what holds it back.
+"""Ground as data: a plane or a height field, with laws of normal force and friction at a penetrating point.
 
 | law | force over the depth d | source |
 | --- | --- | --- |
@@ -6,13 +6,14 @@
 | exponential | k a (e^(d / a) - 1) for d > 0 | 003, 3.12; a = 1 m there |
 | softplus | k (sqrt(d^2 + b^2) + d) / 2, at every d | 003, 3.18 and 3.32 (its missing stiffness put in) |
 
-Damping adds c times the rate of d (softplus: times the slope of the law over k, 003 3.31 and 3.32), and the sum is cut
-at zero: the ground never pulls. Friction on the sliding velocity v with the normal force N is
+Damping adds c times the rate of d (softplus: times the slope of the law divided by k, 003 3.31 and 3.32), and the sum
+is limited to at least zero: the ground never pulls. Friction at the sliding velocity v with the normal force N is
 
     F = -mu N v / sqrt(|v|^2 + v0^2) - e v
 
-Coulomb's with a regularisation speed v0 (below it a foot creeps instead of sticking: at the part x of mu N it creeps at
-v0 x / sqrt(1 - x^2)), and a viscous part (003, 3.4.3, announced there without a formula) while N > 0.
+Coulomb friction with a regularisation speed v0 (below it a foot creeps instead of sticking: for a friction force of
+x mu N it creeps at v0 x / sqrt(1 - x^2)), and viscous friction (003, 3.4.3, mentioned there without a formula) for N >
+0.
 """
 
 from __future__ import annotations
@@ -30,14 +31,17 @@ LAWS = ("linear", "exponential", "softplus")
 
 @dataclass(frozen=True, eq=False)
 class HeightField:
-    """Heights on a regular grid, joined by a natural bicubic spline (it swings a little beside steps), level beyond.
+    """Heights on a regular grid, interpolated by a natural bicubic spline, and level outside the grid.
+
+    The spline overshoots slightly near steps.
 
     Attributes:
-        heights: (r, c) m above the ground's own height; rows along y, columns along x.
-        origin: (2,) m, x and y of heights[0, 0]. spacing: m between neighbours.
+        heights: (r, c) heights above the height of the ground [m]; rows along y, columns along x.
+        origin: (2,) x and y of heights[0, 0] [m]. spacing: distance of neighbours [m].
 
     Raises:
-        TensegrityError: fewer than two rows or columns, numbers that are not finite, a spacing not above zero.
+        TensegrityError: there are fewer than two rows or columns, a number is not finite, or the spacing is not
+            positive.
     """
 
     heights: NDArray[np.float64]
@@ -62,25 +66,26 @@ class HeightField:
         object.__setattr__(self, "origin", origin)
 
     def holds(self, x: float, y: float) -> bool:
-        """Whether a point lies within the field, seen from above."""
+        """Whether a point (x, y) is inside the field."""
         far = self.origin + self.spacing * (np.array(self.heights.shape[::-1]) - 1)
         return bool(self.origin[0] <= x <= far[0] and self.origin[1] <= y <= far[1])
 
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """The ground of a robot.
+    """Ground of a robot.
 
     Attributes:
-        stiffness: N/m at every point that touches. law: one of `LAWS`.
-        damping: N s/m, against going in and coming out. friction: coefficient mu. friction_speed: m/s, v0 above.
-        viscous: N s/m, along the surface. smoothness: m, b of "softplus". length: m, a of "exponential".
-        height: m along z, of the plane at x = y = 0, or added to all heights of the field.
-        slope: rad, downhill towards `downhill` (rad from x towards y).
+        stiffness: stiffness k at every contact point [N/m]. law: one of `LAWS`.
+        damping: damping c along the normal [N s/m]. friction: coefficient mu. friction_speed: v0 [m/s].
+        viscous: viscous friction e along the surface [N s/m]. smoothness: b of "softplus" [m].
+        length: a of "exponential" [m].
+        height: height along z of the plane at x = y = 0 [m], or added to all heights of the field.
+        slope: slope angle [rad]. downhill: downhill direction, angle from x towards y [rad].
         hills: heights on level ground, or None.
 
     Raises:
-        TensegrityError: a number that is not finite or out of range, an unknown law, hills on a slope.
+        TensegrityError: a number is not finite or out of range, the law is unknown, or hills are on a slope.
     """
 
     stiffness: float
@@ -122,7 +127,7 @@ class Ground:
 
     @property
     def words(self) -> str:
-        """The ground in one line."""
+        """Description of the ground in one line."""
         shape = "level" if self.slope == 0.0 else f"slope of {np.degrees(self.slope):.4g} deg"
         if self.hills is not None:
             shape = f"hills on {self.hills.heights.shape[1]} x {self.hills.heights.shape[0]} points"

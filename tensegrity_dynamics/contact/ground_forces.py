@@ -1,8 +1,8 @@
-"""What the ground exerts on points, compiled; the laws are in `ground`.
+"""Ground forces on points, compiled; the laws are in `ground`.
 
-The depth d of a point is its distance below a plane; below hills z = h(x, y) it is (h - z) / sqrt(1 + |grad h|^2), to
-first order the distance. The normal force is the law's times the gradient of d, exactly, so that the ground's energy
-is one: the integral of the law.
+The depth d of a point is its distance below a plane. Below hills z = h(x, y) it is (h - z) / sqrt(1 + |grad h|^2),
+which is the distance to first order. The normal force is exactly the force of the law times the gradient of d, so that
+the ground has an energy: the integral of the law.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from .ground import LAWS, Ground
 
 LINEAR, EXPONENTIAL, SOFTPLUS = range(3)
 MAX_EXPONENT = 30.0
-"""Depth over length from which on the exponential law goes on along its tangent."""
+"""Ratio of depth to length, above which the exponential law continues along its tangent."""
 
 STIFFNESS, DAMPING, FRICTION, SPEED, VISCOUS, SMOOTHNESS, LENGTH = range(7)
 NORMAL, OFFSET, ORIGIN, SPACING, HEIGHT, LAW, ROWS, COLUMNS, HEIGHTS = 7, 10, 11, 13, 14, 15, 16, 17, 18
-"""Where the numbers of a ground stand in its one array, which is empty without ground. One array, because compiled
-functions hand over every array of their arguments one by one. NORMAL three numbers, ORIGIN two; from HEIGHTS on the
-spline coefficients of the hills, ROWS by COLUMNS of them, none for a plane."""
+"""Indices of the parameters of a ground in its array, which is empty without ground. It is a single array, because
+compiled functions pass on every array of their arguments separately. NORMAL has three values, ORIGIN two. From HEIGHTS
+on there are the ROWS x COLUMNS spline coefficients of the hills, none for a plane."""
 
 
 def flatten(ground: Ground | None) -> np.ndarray:
-    """The array of a ground; an empty one of none."""
+    """Array of a ground; empty without ground."""
     if ground is None:
         return np.zeros(0)
     numbers, heights = np.zeros(HEIGHTS), np.zeros((0, 0))
@@ -44,7 +44,7 @@ def flatten(ground: Ground | None) -> np.ndarray:
 
 @for_compiled_callers
 def b_spline(a, b, c, d, t):
-    """Value, slope and curvature over t in 0 to 1 of the cubic B-spline with these four coefficients."""
+    """Value, slope and curvature at t from 0 to 1 of the cubic B-spline with these four coefficients."""
     p, q, r = (d - a) / 6.0 + 0.5 * (b - c), 0.5 * (a + c) - b, 0.5 * (c - a)
     return ((p * t + q) * t + r) * t + (a + 4.0 * b + c) / 6.0, (3.0 * p * t + 2.0 * q) * t + r, 6.0 * p * t + 2.0 * q
 
@@ -57,7 +57,7 @@ def _along_row(ground, row, column, s):
 
 
 def spline_coefficients(heights: np.ndarray) -> np.ndarray:
-    """(r + 2, c + 2) coefficients of the natural bicubic spline through heights (r, c), which bends without jumps."""
+    """(r + 2, c + 2) coefficients of the natural bicubic spline through heights (r, c), with continuous curvature."""
     result = heights
     for _ in range(2):
         count = result.shape[0]
@@ -73,7 +73,7 @@ def spline_coefficients(heights: np.ndarray) -> np.ndarray:
 
 @for_compiled_callers
 def field_cell(ground, x, y):
-    """Row and column of the cell that a point lies in, index in it from 0 to 1 along x and y, and whether it is out."""
+    """Row and column of the cell of a point, position in it from 0 to 1 along x and y, and whether it is outside."""
     spacing = ground[SPACING]
     rows, columns = int(ground[ROWS]) - 2, int(ground[COLUMNS]) - 2
     u, v = (x - ground[ORIGIN]) / spacing, (y - ground[ORIGIN + 1]) / spacing
@@ -85,7 +85,7 @@ def field_cell(ground, x, y):
 
 @allocation_free
 def field_height(ground, x, y):
-    """h, h_x, h_y, h_xx, h_xy, h_yy of the field at a point [m, -, 1/m]; level beyond the edges."""
+    """h, h_x, h_y, h_xx, h_xy, h_yy of the field at a point [m, -, 1/m]; level outside the edges."""
     spacing = ground[SPACING]
     row, column, s, t, is_out_x, is_out_y = field_cell(ground, x, y)
     a, a_x, a_xx = _along_row(ground, row, column, s)
@@ -107,7 +107,7 @@ def field_height(ground, x, y):
 
 @inlined
 def depth(ground, x, y, z, away):
-    """Depth [m] of a point (below zero: above the ground); fills away (3,) with minus its gradient."""
+    """Depth [m] of a point (negative above the ground); fills away (3,) with its negative gradient."""
     if ground[ROWS] == 0.0:
         for a in range(3):
             away[a] = ground[NORMAL + a]
@@ -147,11 +147,13 @@ def normal_law(ground, deep):
 
 @inlined
 def point_force(ground, x, y, z, velocity, horizon, away, force, out):
-    """Fill force (3,) N on a point with velocity (3,) m/s; returns whether it is touched.
+    """Fill force (3,) [N] on a point with velocity (3,) [m/s]; returns whether it touches the ground.
 
-    horizon: s, the step of an implicit method (else 0): a damper acts for the part of it in which the point touched.
-    away (3,): scratch, minus the gradient of the depth. out (6,): normal force [N], power that damping takes out, power
-    that friction takes out [W], slope of the law [N/m], coefficient of the damper and of friction [N s/m].
+    Args:
+        horizon: step of an implicit method [s] (else 0); the damper acts for the fraction of it with contact.
+        away: (3,) scratch, negative gradient of the depth.
+        out: (6,) normal force [N], dissipation of damping and of friction [W], slope of the law [N/m], damping and
+            friction coefficients [N s/m].
     """
     deep = depth(ground, x, y, z, away)
     elastic, slope, _ = normal_law(ground, deep)
@@ -188,7 +190,7 @@ def point_force(ground, x, y, z, velocity, horizon, away, force, out):
 
 @allocation_free
 def ground_energy(ground, nodes, position, away):
-    """Energy [J] stored in the ground by the points (n, 3) that may move (position not below zero); away: scratch."""
+    """Elastic energy [J] of the ground at the free points of (n, 3) (position not negative); away: scratch."""
     energy = 0.0
     for i in range(nodes.shape[0]):
         if position[i] >= 0:

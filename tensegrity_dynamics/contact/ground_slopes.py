@@ -1,8 +1,8 @@
-"""How the force of the ground on a point changes with the position and velocity of that point: exact derivatives,
-compiled.
+"""Exact derivatives of the ground force on a point with respect to its position and velocity, compiled.
 
-They are those of `point_force` without a horizon, on the side of every edge (touch, a damper that would pull) on which
-the point is. On hills they need the third derivatives of the surface, which the bicubic spline has piece by piece.
+They are the derivatives of `point_force` without a horizon. At kinks (begin of contact, damper force limited to zero),
+they are those of the side on which the point is. On hills they need the third derivatives of the surface, which exist
+within each cell of the bicubic spline.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .ground_forces import (
 )
 
 SCRATCH_ROWS = 8
-"""Rows of three numbers that `point_slopes` works in."""
+"""Number of scratch rows with three values for `point_slopes`."""
 AWAY, TURNED, SLIDE, AWAY_CHANGE, SLIDE_CHANGE, HESSIAN = 0, 1, 2, 3, 4, 5
 HESSIAN_END = 8
 
@@ -53,7 +53,7 @@ def _row_of(ground, row, column, s, order):
 
 @for_compiled_callers
 def field_thirds(ground, x, y):
-    """h_xxx, h_xxy, h_xyy and h_yyy of a height field at a point [1/m^2]; level beyond its edges."""
+    """h_xxx, h_xxy, h_xyy and h_yyy of a height field at a point [1/m^2]; level outside its edges."""
     spacing = ground[SPACING]
     row, column, s, t, is_out_x, is_out_y = field_cell(ground, x, y)
     xxx, xxy, xyy, yyy = 0.0, 0.0, 0.0, 0.0
@@ -109,7 +109,7 @@ def depth_hessian(ground, x, y, z, hessian):
 
 @for_compiled_callers
 def point_slopes(ground, x, y, z, velocity, by_position, by_velocity, scratch):
-    """Fill the derivatives (3, 3) N/m and N s/m of the ground's force on a point; returns whether it pushes.
+    """Fill the derivatives (3, 3) [N/m and N s/m] of the ground force on a point; returns whether there is a force.
 
     velocity: (3,) m/s. scratch: (SCRATCH_ROWS, 3).
     """

@@ -1,4 +1,4 @@
-"""What a height field puts in the path of a body, compiled: how far the ground stands above points of it."""
+"""Collision check of a path with a height field, compiled: largest height of the ground above points of a body."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from .ground_forces import field_height
 
 @compiled
 def field_heights(ground, points, heights):
-    """Fill heights (m,) m of the field at points (m, 2) m; ground: flattened, with hills."""
+    """Fill heights (m,) [m] of the field at points (m, 2) [m]; ground: flattened, with hills."""
     for i in range(points.shape[0]):
         heights[i] = field_height(ground, points[i, 0], points[i, 1])[0]
 
 
 @compiled
 def highest_above(ground, path, bars, spacing, worst):
-    """How far [m] the field stands above nodes and bars at most, on a path of shapes; below zero: it clears them.
+    """Largest height [m] of the field above nodes and bars along a path of shapes; negative without collision.
 
-    ground: flattened, with hills. path: (k, n, 3) m. bars: (b, 2) node indices. spacing: m, between points of a bar
-    that are looked at. worst (2,): filled with x and y [m] of the point.
+    Args:
+        ground: flattened, with hills. path: (k, n, 3) m. bars: (b, 2) node indices.
+        spacing: distance between tested points of a bar [m]. worst: (2,) filled with x and y of the worst point [m].
     """
     most = -np.inf
     for k in range(path.shape[0]):

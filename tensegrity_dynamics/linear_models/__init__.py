@@ -1,1 +1,1 @@
-"""Linear models of robots of every kind, their discretisations and their modes."""
+"""Linear models of all kinds of robots, their discretisations and their modes."""

@@ -1,20 +1,20 @@
-"""From a linear model in continuous time to one in steps: e+ = A_d e + B_d u + c, with e = x - x0 and inputs held.
+"""Discretisation of a linear model: e+ = A_d e + B_d u + c, with e = x - x0 and inputs held constant over a step.
 
 | method | A_d | order | source |
 | --- | --- | --- | --- |
 | euler | 1 + h A | 1 | 003, 3.38 |
-| trapezoidal | (1 - h A / 2)^-1 (1 + h A / 2) | 2, damps nothing that is fast: it rings | 003, 3.39 |
+| trapezoidal | (1 - h A / 2)^-1 (1 + h A / 2) | 2, no damping of fast modes: oscillations | 003, 3.39 |
 | exponential | e^(h A) | exact for the affine model | Higham 2008, chapter 10 |
 
-With inputs held over a step the two input rates of (3.39) are one. c is what the model does by itself: zero at rest.
+With constant inputs over a step, both input rates of (3.39) are equal. c is the free motion of the model: zero at rest.
 
-The exponential takes apart what only integrates inputs, such as rest lengths whose rates are the inputs: with the other
-states x, those ones L, x' = A x + K L + B u + f and L' = C u + g over a step are
+The exponential method separates states that only integrate inputs, such as rest lengths whose rates are the inputs.
+With these states L and the other states x, x' = A x + K L + B u + f and L' = C u + g over a step are
 
     x+ = p0 x + h p1 (K L + B u + f) + h^2 p2 K (C u + g),   L+ = L + h (C u + g),   p_j = sum_i (h A)^i / (i + j)!
 
-so that three matrices of the size of x are all that is needed, where the exponential of everything together would be of
-x, L, inputs and rates.
+so that only three matrices of the size of x are needed, while the exponential of the whole system would have the size
+of x, L, inputs and rates together.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ METHODS = ("euler", "trapezoidal", "exponential")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DiscreteModel(ShortRepr):
-    """A linear model in steps of `step` s.
+    """Linear model in discrete time.
 
     Attributes:
-        matrix: A_d (n, n). inputs: B_d (n, u). offset: c (n,). step: s. method: one of `METHODS`.
-        model: in continuous time.
+        matrix: A_d (n, n). inputs: B_d (n, u). offset: c (n,). step: step [s]. method: one of `METHODS`.
+        model: model in continuous time.
     """
 
     matrix: Matrix
@@ -52,10 +52,10 @@ class DiscreteModel(ShortRepr):
     def advance(
         self, deviation: NDArray[np.float64], inputs: NDArray[np.float64] | None = None, steps: int = 1
     ) -> NDArray[np.float64]:
-        """Deviation (n,) from x0 after some steps with inputs u - u0 (u,) held, none without.
+        """Deviation (n,) from x0 after some steps with constant inputs u - u0 (u,), zero by default.
 
         Raises:
-            TensegrityError: a deviation or inputs of another shape.
+            TensegrityError: the deviation or the inputs have another shape.
         """
         result = np.array(deviation, dtype=np.float64)
         for name, given, size in (("deviation", result, self.offset.size), ("inputs", inputs, self.inputs.shape[1])):
@@ -68,10 +68,10 @@ class DiscreteModel(ShortRepr):
 
 
 def discretise(model: LinearModel, step: float, method: str = "exponential") -> DiscreteModel:
-    """A linear model in steps of `step` s; sparse for Euler's rule where the model is sparse.
+    """Discretise a linear model with a step [s]; the result of Euler's method is sparse for a sparse model.
 
     Raises:
-        TensegrityError: an unknown method, or a step that is not a finite time above zero.
+        TensegrityError: the method is unknown, or the step is not finite and positive.
     """
     if method not in METHODS:
         raise TensegrityError(unknown_name("method of discretisation", method, METHODS))
@@ -80,7 +80,7 @@ def discretise(model: LinearModel, step: float, method: str = "exponential") -> 
     n, u = model.state.size, model.input.size
     if method == "euler":
         if hasattr(model.matrix, "tocsr"):
-            from scipy.sparse import identity  # here, so that importing the package stays quick
+            from scipy.sparse import identity  # imported here to keep the package import fast
 
             matrix: Matrix = (identity(n) + step * model.matrix).tocsr()
         else:
@@ -98,8 +98,8 @@ def discretise(model: LinearModel, step: float, method: str = "exponential") -> 
 
 
 def _exponential(matrix: Array, right: Array, step: float) -> Array:
-    """(n, n + r): e^(h A) and what inputs (n, r), held over the step, add."""
-    held = ~matrix.any(axis=1)  # what only integrates inputs
+    """(n, n + r): e^(h A) and the effect of inputs (n, r) that are constant over the step."""
+    held = ~matrix.any(axis=1)  # states that only integrate inputs
     own = ~held
     still, first, second = exponential_sums(step * matrix[np.ix_(own, own)])
     by_held, n = matrix[np.ix_(own, held)], len(matrix)
@@ -115,8 +115,9 @@ def _exponential(matrix: Array, right: Array, step: float) -> Array:
 def exponential_sums(matrix: Array) -> tuple[Array, Array, Array]:
     """p0 = e^Z, p1 and p2 of matrices Z (..., n, n) (module), by scaling and squaring.
 
-    Balanced by powers of two before, so that the sizes of units cost no squarings; Taylor's series to the 11th power
-    below a norm of a half, beyond which doubles see nothing. A stack is scaled as its largest matrix needs it.
+    The matrices are balanced by powers of two first, so that different units do not need additional squarings. The
+    Taylor series to the 11th power is used below a norm of 0.5, where further terms are below the machine precision. A
+    stack is scaled as needed by its largest matrix.
     """
     matrix = np.asarray(matrix, dtype=np.float64)
     if not matrix.size:
@@ -144,7 +145,7 @@ def exponential_sums(matrix: Array) -> tuple[Array, Array, Array]:
 
 
 def balance(matrix: Array) -> Array:
-    """(..., n) powers of two s with columns and rows of diag(s)^-1 matrix diag(s) alike."""
+    """(..., n) powers of two s for which columns and rows of diag(s)^-1 matrix diag(s) have similar norms."""
     sizes, scale = np.abs(matrix), np.ones(matrix.shape[:-1])
     index = np.arange(matrix.shape[-1])
     sizes[..., index, index] = 0.0

@@ -1,4 +1,4 @@
-"""A robot near one state: x' = f + A (x - x0) + B (u - u0), exact at x0 and affine around it (003, section 3.5)."""
+"""Linear model of a robot near one state: x' = f + A (x - x0) + B (u - u0), exact at x0 (003, section 3.5)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ..numerics.short_repr import ShortRepr
 from ..numerics.types import Array
 
 Matrix = Any
-"""A dense array (n, m) or a sparse one of scipy."""
+"""Dense array (n, m) or sparse array of scipy."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearModel(ShortRepr):
-    """The linear (affine) model of a robot at a state.
+    """Linear (affine) model of a robot at a state.
 
     Attributes:
         matrix: A (n, n), sparse or dense, in SI units and 1/s. inputs: B (n, u).
-        rate: f (n,), the state's own rate of change at x0 and u0; zero at rest.
-        state: x0 (n,), or zeros where the coordinates are counted from it (reduced models). input: u0 (u,).
-        state_names, input_names: of each entry, with its unit left out: m and rad, m/s and rad/s.
-        lift: (N, n) from deviations of this state to those of the full model; None where this is the full one.
-        full_names: (N,) names of the full model's states; empty where this is the full one.
-        jump: (N, u) what inputs move of the full model's states at once, or None for nothing: the states of this model
-            are those apart from it, which nothing moves at once; see `full`.
+        rate: f (n,), rate of change of the state at x0 and u0; zero at rest.
+        state: x0 (n,), or zeros if the coordinates are relative to it (reduced models). input: u0 (u,).
+        state_names, input_names: names of the entries, without units: m and rad, m/s and rad/s.
+        lift: (N, n) transformation of deviations of this state to those of the full model; None for a full model.
+        full_names: (N,) names of the states of the full model; empty for a full model.
+        jump: (N, u) instantaneous effect of inputs on the states of the full model, or None. The states of this model
+            do not include these jumps; see `full`.
     """
 
     matrix: Matrix
@@ -62,7 +62,7 @@ class LinearModel(ShortRepr):
 
     @property
     def zeros(self) -> tuple[int, int]:
-        """Entries of A and B that are zero whatever the state, and all their entries."""
+        """Number of structurally zero entries of A and B, and number of all their entries."""
         entries = self.matrix.shape[0] * (self.matrix.shape[1] + self.inputs.shape[1])
         stored = (
             each.nnz if hasattr(each, "nnz") else int(np.count_nonzero(each)) for each in (self.matrix, self.inputs)
@@ -70,25 +70,25 @@ class LinearModel(ShortRepr):
         return entries - sum(stored), entries
 
     def index(self, name: str) -> int:
-        """Position of a state by its name. Raises TensegrityError for an unknown one."""
+        """Index of a state by its name. Raises TensegrityError if it is unknown."""
         if name not in self.state_names:
             raise TensegrityError(unknown_name("state", name, self.state_names))
         return self.state_names.index(name)
 
     def full(self, deviation: NDArray[np.float64], inputs: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Deviation of the full model (N,) for one of this model (n,), under inputs u - u0 (u,), none without."""
+        """Deviation of the full model (N,) for one of this model (n,), with inputs u - u0 (u,), zero by default."""
         result = np.asarray(deviation if self.lift is None else self.lift @ deviation)
         if self.jump is None or inputs is None:
             return result
         return np.asarray(result + self.jump @ np.asarray(inputs, dtype=np.float64))
 
     def eigenvalues(self) -> NDArray[np.complex128]:
-        """(n,) 1/s, the slowest first."""
+        """(n,) eigenvalues [1/s], the slowest first."""
         values = np.linalg.eigvals(self.dense_matrix).astype(np.complex128)
         return values[np.argsort(np.abs(values), kind="stable")]
 
     def reduced(self, lift: Matrix, restrict: Matrix, names: tuple[str, ...]) -> LinearModel:
-        """The model in coordinates z with x - x0 = lift z, z = restrict (x - x0); restrict @ lift is the identity."""
+        """Model in coordinates z with x - x0 = lift z, z = restrict (x - x0); restrict @ lift is the identity."""
         return LinearModel(
             restrict @ self.matrix @ lift, restrict @ self.inputs, np.asarray(restrict @ self.rate),
             np.zeros(len(names)), self.input, names, self.input_names, lift, full_names=self.state_names,
@@ -97,5 +97,5 @@ class LinearModel(ShortRepr):
 
 
 def dense(matrix: Matrix) -> Array:
-    """A matrix as a dense array."""
+    """Matrix as a dense array."""
     return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)

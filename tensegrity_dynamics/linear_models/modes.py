@@ -1,7 +1,7 @@
-"""Modes of a robot: how fast its small motions swing or die away, what moves in them, and which cables stretch.
+"""Modes of a robot: frequency, damping and shape of its small motions, and the cables that they stretch.
 
-One form for every kind of robot. A kind makes a `LinearModel` whose states are coordinates of unit inertia and their
-rates, and says what its shapes mean; the rest is here.
+This module is common to all kinds of robots. A kind creates a `LinearModel` whose states are coordinates of unit
+inertia and their rates, and describes its mode shapes.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from ..robots.report import Report, Section
 from .linear_model import LinearModel
 
 FREE_RATE = 1e-6
-"""Of the fastest undamped angular frequency: slower motions count as free."""
+"""Rate relative to the largest undamped angular frequency, below which a motion counts as free."""
 MOTIONS = ("along x", "along y", "along z", "about x", "about y", "about z")
 SHOWN = 24
-"""Rows of a table of modes."""
+"""Largest number of rows of a table of modes."""
 UNDAMPED = 1e-9
-"""Damping ratio below which a mode is undamped, and above whose negative it does not grow: rounding."""
+"""Absolute damping ratio below which a mode counts as undamped (rounding errors)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mode(ShortRepr):
-    """One motion of a linear model: shape times e^(eigenvalue t), real part.
+    """Mode of a linear model: real part of shape times e^(eigenvalue t).
 
     Attributes:
-        eigenvalue: 1/s; of a pair the one with the positive imaginary part.
-        shape: (N,) complex, of the robot's own coordinates (free coordinates of nodes, velocity coordinates of a
-            mechanism), of unit kinetic measure.
-        what: what moves, in words. parts: shares of the kinetic energy by name of node or body, largest first.
-        cables: shares of the energy in stretched tendons and cables by name, largest first; empty where none stretches.
+        eigenvalue: eigenvalue [1/s]; for a complex pair the one with positive imaginary part.
+        shape: (N,) complex mode shape in the coordinates of the robot (free coordinates of nodes, velocity coordinates
+            of a mechanism), with unit kinetic energy norm.
+        what: text on the motion. parts: fractions of the kinetic energy by name of node or body, largest first.
+        cables: fractions of the elastic energy of tendons and cables by name, largest first; empty without elongation.
     """
 
     eigenvalue: complex
@@ -45,22 +45,22 @@ class Mode(ShortRepr):
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing brings it back and nothing drives it."""
+        """Whether the motion is free: no restoring force and no growth."""
         return self.eigenvalue == 0.0
 
     @property
     def frequency(self) -> float:
-        """Hz at which it swings; zero where it does not."""
+        """Frequency of the oscillation [Hz]; zero without oscillation."""
         return float(abs(self.eigenvalue.imag) / (2.0 * np.pi))
 
     @property
     def damping(self) -> float:
-        """Damping ratio: 0 undamped, 1 and above without swinging, below zero where it grows; NaN of free motions."""
+        """Damping ratio: 0 undamped, 1 and above without oscillation, negative for growth; NaN for free motions."""
         return float("nan") if self.is_free else float(-self.eigenvalue.real / abs(self.eigenvalue)) + 0.0
 
     @property
     def decay_time(self) -> float:
-        """s in which it falls to 1/e; below zero where it grows, infinite where it does neither."""
+        """Time of the decay to 1/e [s]; negative for growth, infinite without decay or growth."""
         return float("inf") if self.eigenvalue.real == 0.0 else float(-1.0 / self.eigenvalue.real)
 
     @property
@@ -73,7 +73,7 @@ class Mode(ShortRepr):
         return "vibration" if self.eigenvalue.imag else "decay"
 
     def figures(self) -> dict:
-        """For programs."""
+        """Data for programs."""
         return {
             "kind": self.kind,
             "frequency_Hz": self.frequency,
@@ -88,12 +88,13 @@ class Mode(ShortRepr):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModeShapes(ShortRepr):
-    """Modes as a picture needs them.
+    """Modes with the data for their display.
 
     Attributes:
-        configuration: at rest, as pictures take it (nodes (n, 3) m, or q (nq,)). modes: about it.
-        tensions: N by name of member or cable. moved: the configuration after a small displacement along the
-            coordinates of the shapes, loops closed.
+        configuration: configuration at rest in the form of pictures (nodes (n, 3) [m], or q (nq,)).
+        modes: modes about it. tensions: tensions by name of member or cable [N].
+        moved: function that returns the configuration after a small displacement along the coordinates of the shapes,
+            with closed loops.
     """
 
     configuration: NDArray[np.float64]
@@ -106,8 +107,11 @@ def find_modes(model: LinearModel, count: int, describe: Callable[[Mode], Mode])
     """Modes of a model whose first 2 count states are coordinates of unit inertia and their rates.
 
     Args:
-        describe: the mode with what moves, from its shape. Free motions come first, then those that grow, vibrations
-            by frequency, decays from slow to fast.
+        count: number of coordinates.
+        describe: function that adds the description to a mode from its shape.
+
+    Returns:
+        Modes in this order: free motions, growing modes, vibrations by frequency, decays from slow to fast.
     """
     matrix = model.dense_matrix[: 2 * count, : 2 * count]
     if count == 0:
@@ -125,12 +129,12 @@ def find_modes(model: LinearModel, count: int, describe: Callable[[Mode], Mode])
             continue
         shape = vector[:count]
         size = np.linalg.norm(shape)
-        # turned so that the largest entry is real
+        # rotated in the complex plane so that the largest entry is real
         turn = shape[int(np.argmax(np.abs(shape)))]
         shape = shape * (np.conj(turn) / abs(turn)) / size
         modes.append(Mode(complex(value), np.asarray(positions @ shape)))
     if free.any():
-        # a free motion comes as a pair of zeros, one of friction alone as one: shapes that neither drive nor hold
+        # a free motion gives a pair of zero eigenvalues, with friction only one; their shapes have no stiffness
         _, sizes, rows = np.linalg.svd(matrix[count:, :count])
         loose = rows[sizes <= 1e-9 * sizes[0]] if sizes[0] > 0.0 else rows
         modes += [Mode(0.0 + 0.0j, np.asarray(positions @ row).astype(np.complex128)) for row in loose]
@@ -147,7 +151,7 @@ def _order(mode: Mode) -> tuple:
 
 
 def shares(names: Sequence[str], energies: NDArray[np.float64]) -> dict[str, float]:
-    """Energies as shares of their sum by name, largest first; those below a thousandth are left out."""
+    """Energies as fractions of their sum by name, largest first; those below a thousandth are omitted."""
     total = float(np.sum(energies))
     if not total > 0.0:
         return {}
@@ -156,7 +160,7 @@ def shares(names: Sequence[str], energies: NDArray[np.float64]) -> dict[str, flo
 
 
 def main_parts(parts: Mapping[str, float]) -> str:
-    """The parts that hold half of the kinetic energy, or the largest ones of many."""
+    """Text on the parts with half of the kinetic energy, or on the largest of many parts."""
     chosen: list[str] = []
     total = 0.0
     for name, share in parts.items():
@@ -169,7 +173,7 @@ def main_parts(parts: Mapping[str, float]) -> str:
 
 
 def motion_words(twist: NDArray[np.complex128], reach: float) -> str:
-    """The main directions of a twist (6,), linear then angular; reach: m, at which turning counts like shifting."""
+    """Text on the main directions of a twist (6,), linear then angular; reach: length that weights rotations [m]."""
     sizes = np.abs(twist) * np.array([1.0, 1.0, 1.0, reach, reach, reach])
     total = float(np.linalg.norm(sizes))
     if not total > 0.0:
@@ -179,7 +183,7 @@ def motion_words(twist: NDArray[np.complex128], reach: float) -> str:
 
 
 def mode_report(name: str, description: str, modes: Sequence[Mode], at: str, notes: Sequence[str] = ()) -> Report:
-    """Modes of a robot as a report; at: the state that they belong to."""
+    """Report of the modes of a robot; at: text on their state."""
     parts: list[Section | str] = [mode_section(f"modes {at}", modes)]
     if len(modes) > SHOWN:
         parts.append(f"{len(modes) - SHOWN} faster or more strongly damped modes are left out; --json has them all.")
@@ -198,7 +202,7 @@ def mode_report(name: str, description: str, modes: Sequence[Mode], at: str, not
 
 
 def mode_section(title: str, modes: Sequence[Mode], shown: int = SHOWN) -> Section:
-    """A table of the first modes."""
+    """Table of the first modes."""
     rows = []
     for number, mode in enumerate(modes[:shown], 1):
         cables = ", ".join(f"{cable} {100 * share:.0f} %" for cable, share in list((mode.cables or {}).items())[:2])

@@ -1,9 +1,9 @@
-"""Stiffness of a robot's output at rest, how self-stress changes it, and what the actuators can do to the output.
+"""Stiffness of the output of a robot at rest, its dependence on self-stress, and the effect of the actuators.
 
     C = J K^-1 J',   S = (C of the axes asked for)^-1
 
-with K the stiffness of the motions that are free while the actuators hold, and J the output's Jacobian along them: a
-force on the output bends it by C, all axes free to follow; S holds those of its axes that are listed, the others free.
+with the stiffness K of the free motions with held actuators, and the Jacobian J of the output along them. C is the
+compliance of the output with all axes free. S is the stiffness of the listed axes, while the other axes are free.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from ..robots.output_frame import AXES
 from ..robots.report import Report, Section
 
 RIGID = 1e-12
-"""Of the largest entry of the compliance: axes that bend by less are rigid."""
+"""Compliance relative to its largest entry, below which an axis counts as rigid."""
 ROUNDING = 1e-12
-"""Of the largest entry of a matrix: smaller ones are printed as zero."""
+"""Entry relative to the largest entry of a matrix, below which it is printed as zero."""
 RANK_TOLERANCE = 1e-9
-"""Of the largest singular value."""
+"""Tolerance of the rank, relative to the largest singular value."""
 
 
 @dataclass(frozen=True, eq=False)
 class SelfStress:
-    """A change of tensions that leaves the robot where it is, and what it does to the output's stiffness.
+    """Change of tensions that does not move the robot, and its effect on the stiffness of the output.
 
     Attributes:
-        tensions: N per unit of it by cable, of norm one. slope: (k, k) change of the stiffness per unit, N/m and
-            N m/rad over N.
+        tensions: tensions per unit self-stress by cable [N], with unit norm.
+        slope: (k, k) change of the stiffness per unit self-stress [N/m and N m/rad per N].
     """
 
     tensions: Mapping[str, float]
@@ -44,11 +44,11 @@ class OutputStiffness:
     """Stiffness of an output.
 
     Attributes:
-        output: its name. axes: (k,) of x, y, z, rx, ry, rz (world axes, at the output's origin) that are meant.
-        compliance: (6, 6) m/N, rad/(N m) and mixed; zero rows where nothing can bend.
-        self_stresses: what the stiffness follows; empty without.
-        jacobian: (6, a) m or rad of the output per m or rad of each actuator, at rest. actuators: their names.
-        reach: m, at which turning counts like shifting.
+        output: name of the output. axes: (k,) evaluated axes out of x, y, z, rx, ry, rz (world axes at its origin).
+        compliance: (6, 6) m/N, rad/(N m) and mixed; rows of rigid axes are zero.
+        self_stresses: self-stresses with their effect on the stiffness; empty if there are none.
+        jacobian: (6, a) motion of the output per motion of each actuator at rest [m or rad per m or rad].
+        actuators: names of the actuators. reach: length that weights rotations [m].
     """
 
     output: str
@@ -61,12 +61,12 @@ class OutputStiffness:
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """(k,) indices of the axes."""
+        """(k,) indices of the evaluated axes."""
         return np.array([AXES.index(axis) for axis in self.axes], dtype=np.int64)
 
     @property
     def stiffness(self) -> NDArray[np.float64]:
-        """(k, k) N/m, N m/rad and mixed.
+        """(k, k) stiffness [N/m, N m/rad and mixed].
 
         Raises:
             TensegrityError: an axis is rigid, so that its stiffness is not finite.
@@ -75,24 +75,24 @@ class OutputStiffness:
 
     @property
     def singular_values(self) -> NDArray[np.float64]:
-        """Of the map from actuators to the axes, turning measured at the reach; largest first."""
+        """Singular values of the map from actuators to the axes, rotations weighted by the reach; largest first."""
         weight = np.where(self.rows < 3, 1.0, self.reach)
         return np.asarray(np.linalg.svd(weight[:, None] * self.jacobian[self.rows], compute_uv=False), dtype=np.float64)
 
     @property
     def rank(self) -> int:
-        """How many of the axes the actuators move independently."""
+        """Number of axes that the actuators move independently."""
         values = self.singular_values
         return int(np.count_nonzero(values > RANK_TOLERANCE * max(float(values.max(initial=0.0)), 1e-300)))
 
     @property
     def manipulability(self) -> float:
-        """Product of the singular values over the axes (Yoshikawa 1985); zero where an axis cannot be moved."""
+        """Product of the singular values over the axes (Yoshikawa 1985); zero if an axis cannot be moved."""
         values = self.singular_values
         return float(np.prod(values)) if values.size == len(self.axes) else 0.0
 
     def figures(self) -> dict:
-        """For programs."""
+        """Data for programs."""
         try:
             stiffness = self.stiffness
         except TensegrityError:
@@ -112,7 +112,7 @@ class OutputStiffness:
 
 
 def stiffness_of(compliance: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(k, k) stiffness of some axes, the others free to follow.
+    """(k, k) stiffness of some axes, with the other axes free.
 
     Raises:
         TensegrityError: an axis is rigid.
@@ -128,7 +128,7 @@ def stiffness_of(compliance: NDArray[np.float64], rows: NDArray[np.int64]) -> ND
 
 
 def stiffness_report(name: str, description: str, found: OutputStiffness, at: str) -> Report:
-    """The stiffness of an output for people and programs; at: the state that it belongs to."""
+    """Report of the stiffness of an output; at: text on its state."""
     units = ["N" if axis in "xyz" else "N m" for axis in found.axes]
     per = [f"{axis} {'m' if axis in 'xyz' else 'rad'}" for axis in found.axes]
     parts: list[Section | str] = []
@@ -173,5 +173,5 @@ def stiffness_report(name: str, description: str, found: OutputStiffness, at: st
 
 
 def _without_rounding(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Zero in place of entries that are rounding beside the largest."""
+    """Matrix with zeros in place of rounding errors."""
     return np.where(np.abs(matrix) > ROUNDING * np.abs(matrix).max(initial=0.0), matrix, 0.0)

@@ -31,7 +31,7 @@ def read_contacts(mechanism: Mechanism, work: Workspace) -> dict[str, NDArray[np
 
 
 def point_centres(mechanism: Mechanism, q: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(p, 3) m, centres of all contact points at a position (nq,)."""
+    """(p, 3) m, centres of all contact points at a configuration (nq,)."""
     work = make_workspace(mechanism.flat)
     body_kinematics(mechanism.flat, np.ascontiguousarray(q), np.zeros(mechanism.velocity_count), work)
     points = mechanism.contact_points

@@ -1,4 +1,4 @@
-"""Builds the `MechanismModel` and the output of a robot file that satisfies the schema of mechanisms."""
+"""Construction of the `MechanismModel` and the outputs from a robot file that satisfies the schema of mechanisms."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Path = tuple[Any, ...]
 
 
 def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
-    """The mechanism with its loops closed, what can be driven, and the outputs.
+    """Build the mechanism with closed loops, the list of drivable parts, and the outputs.
 
     Raises:
-        RobotFileError: unknown or repeated names, bodies without a joint or with two, cables that share a pulley or
-            are too short, loops that cannot close or depend on each other, masses that are missing.
+        RobotFileError: a name is unknown or repeated, a body has no joint or two, cables share a pulley or are too
+            short, loops cannot close or are redundant, or a mass is missing.
     """
     _check_names(block, problems)
     reader = ResistanceReader(block, problems)
@@ -97,7 +97,7 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
     model = stand_on_ground(block, model, contact_parts, problems)
     problems.stop_if_any()
     start_of = {name: model.start[model.mechanism.positions_of(model.joint_of(name))][0] for name in model.drivable}
-    starts = {name: round(float(value), 12) + 0.0 for name, value in start_of.items()}  # without rounding's -0
+    starts = {name: round(float(value), 12) + 0.0 for name, value in start_of.items()}  # avoids -0 from rounding
     return BuiltModel(model, model.drivable, outputs, starts)
 
 
@@ -145,7 +145,7 @@ def _check_names(block: MechanismFile, problems: Problems) -> None:
 
 
 def _parents_first(block: MechanismFile, problems: Problems) -> list[int]:
-    """Order of the joints in which every parent has its joint before; the file's order where that is one."""
+    """Order of the joints in which the joint of every parent comes first; the order of the file if it is valid."""
     carried: dict[str, int] = {}
     for i, joint in enumerate(block.joints):
         if joint.body in carried:
@@ -187,7 +187,7 @@ def _check_pulleys(block: MechanismFile, problems: Problems) -> None:
 
 
 def frame_of(block: FrameBlock, path: Path, problems: Problems) -> Frame:
-    """A frame: by a rotation vector, by z and y, or by z alone (then by the smallest rotation)."""
+    """Frame given by a rotation vector, by the directions of z and y, or by z alone (with the smallest rotation)."""
     axes = np.eye(3)
     if block.turn is not None and (block.z is not None or block.y is not None):
         problems.add(path, "give either 'turn' or the directions 'z' and 'y', not both.")
@@ -213,9 +213,9 @@ def frame_of(block: FrameBlock, path: Path, problems: Problems) -> Frame:
 
 
 def smallest_rotation(start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(3, 3) rotation of the smallest angle that takes one unit vector to another."""
+    """(3, 3) rotation with the smallest angle that maps one unit vector to another."""
     axis, cosine = np.cross(start, end), float(start @ end)
-    if cosine < -1.0 + 1e-12:  # straight back: any axis across will do
+    if cosine < -1.0 + 1e-12:  # opposite vectors: any perpendicular axis is valid
         across = np.cross(start, [1.0, 0.0, 0.0] if abs(start[0]) < 0.5 else [0.0, 1.0, 0.0])
         return matrix_from_vector(np.pi * across / np.linalg.norm(across))
     sine = float(np.linalg.norm(axis))
@@ -238,7 +238,7 @@ def _body(name: str, item: BodyBlock, density: float, path: Path, problems: Prob
 
 
 def _stated(body: Body, item: BodyBlock, path: Path, problems: Problems) -> Body:
-    """The body with the mass, centre and inertia that its file states instead of what its shapes have."""
+    """Body with the mass, centre and inertia given in the file, in place of those of its shapes."""
     if item.mass is None and item.centre is None and item.inertia is None:
         return body
     if item.mass is None:
@@ -264,7 +264,7 @@ def _stated(body: Body, item: BodyBlock, path: Path, problems: Problems) -> Body
         if item.mass == 0.0:
             problems.add((*path, "inertia"), "a body without mass has no inertia; give its mass.")
             return body
-    elif body.mass > 0.0:  # spread as the shapes spread it
+    elif body.mass > 0.0:  # same mass distribution as the shapes
         inertia = body.inertia * (item.mass / body.mass)
     try:
         centre = body.centre if item.centre is None else np.array(item.centre)

@@ -1,4 +1,4 @@
-"""Reads the ground of a robot file of a mechanism, and what of its bodies touches it."""
+"""Reader for the ground and the contact parts of the robot file of a mechanism."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FrameReader = Callable[[FrameBlock, tuple[Any, ...], Problems], Frame]
 
 
 def read_contact_parts(block: MechanismFile, frame_of: FrameReader, problems: Problems) -> tuple[ContactPart, ...]:
-    """The shapes that touch, from the block `contact_parts`; what is wrong with one goes to the problems."""
+    """Contact parts from the block `contact_parts`; errors are added to the problems."""
     if block.contact is not None and not block.contact_parts:
         problems.add(("contact",), "nothing touches this ground; give contact_parts, the shapes of bodies that do.")
     if block.contact is None and block.contact_parts:
@@ -55,7 +55,7 @@ def read_contact_parts(block: MechanismFile, frame_of: FrameReader, problems: Pr
 def stand_on_ground(
     block: MechanismFile, model: MechanismModel, parts: tuple[ContactPart, ...], problems: Problems
 ) -> MechanismModel:
-    """The model with its ground and what touches it, which may not start in it."""
+    """Model with its ground and contact parts; no part may penetrate the ground at the start."""
     ground = build_ground(block.contact, problems)
     if ground is None or not parts:
         return model

@@ -1,4 +1,4 @@
-"""Reads payloads, steady wrenches and drive trains from a robot file of a mechanism."""
+"""Reader for payloads, constant wrenches and drive trains of the robot file of a mechanism."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .resistance import Resistance
 
 
 def read_loads(block: MechanismFile, problems: Problems) -> tuple[tuple[Payload, ...], tuple[Load, ...]]:
-    """What the bodies carry, and what acts on them, from the block `loads`."""
+    """Payloads of the bodies and loads on them, from the block `loads`."""
     payloads: list[Payload] = []
     loads: list[Load] = []
     seen: dict[str, int] = {}
@@ -49,7 +49,7 @@ def read_loads(block: MechanismFile, problems: Problems) -> tuple[tuple[Payload,
 def with_drive_trains(
     block: MechanismFile, entries: Sequence[CableEntry], joints: Sequence[Joint], problems: Problems
 ) -> tuple[list[CableEntry], list[Joint]]:
-    """Cables and joints with the inertia and the friction that their motors have by the gear, and the gear's loss."""
+    """Cables and joints with inertia and friction of their motors, reflected by the gear, and with the gear losses."""
     changed, turned = list(entries), list(joints)
     by_cable = {name: i for i, entry in enumerate(entries) for name in (entry.name, entry.joints[1])}
     by_joint = {joint.name: i for i, joint in enumerate(joints)}
@@ -71,7 +71,7 @@ def with_drive_trains(
             turned[by_joint[item.drives]] = replace(
                 joint, resistance=() if own is None else (own,), armature=joint.armature + inertia
             )
-        elif item.drives in by_joint:  # what is not there at all is refused as what is driven
+        elif item.drives in by_joint:  # an unknown name is reported with the driven parts
             problems.add(("actuators", k, "rotor_inertia"), f"{item.drives} has no motor that could turn with it.")
     return changed, turned
 

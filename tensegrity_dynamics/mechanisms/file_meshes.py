@@ -1,4 +1,4 @@
-"""Reads the meshes of the bodies of a robot file."""
+"""Reader for the meshes of the bodies of a robot file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Path = tuple[Any, ...]
 def read_meshes(
     item: BodyBlock, frame_of: Callable[[FrameBlock, Path, Problems], Frame], path: Path, problems: Problems
 ) -> tuple[BodyMesh, ...]:
-    """The meshes of a body; what is wrong with one goes to the problems."""
+    """Meshes of a body; errors are added to the problems."""
     made = []
     for i, block in enumerate(item.mesh):
         where = (*path, "mesh") if _is_one(problems.source.data, path) else (*path, "mesh", i)
@@ -45,7 +45,7 @@ def read_meshes(
 
 
 def _is_one(data: Any, path: Path) -> bool:
-    """Whether the file has one mesh there, not a list of them."""
+    """Whether the file contains a single mesh at this path, not a list of meshes."""
     for step in path:
         data = data[step]
     return isinstance(data["mesh"], dict)

@@ -1,4 +1,4 @@
-"""Reads what resists joints from a robot file: numbers whose units depend on whether the joint turns or slides."""
+"""Reader for joint resistances of a robot file; their units depend on whether the joint rotates or slides."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ QUANTITIES: dict[bool, dict[str, str]] = {
         "friction_speed": "speed", "limits": "length", "stop_stiffness": "stiffness", "stop_damping": "damping",
     },
 }  # fmt: skip
-"""What each field is, by whether the joint turns."""
+"""Quantity of each field for rotating (True) and sliding (False) joints."""
 
 Path = tuple[Any, ...]
 
 
 class ResistanceReader:
-    """Reads resistances in the units of one file; what is wrong goes to `problems` with its field."""
+    """Reader for resistances in the units of one file; errors are added to `problems` with their field."""
 
     def __init__(self, block: MechanismFile, problems: Problems) -> None:
         self._problems = problems
         self._units = BaseUnits(block.units.model_dump()).with_parameters(block.parameters)
 
     def of_joint(self, item: JointBlock, path: Path) -> tuple[Resistance, ...]:
-        """One for each coordinate of a tree joint; a single one counts for all of them."""
+        """One resistance for each coordinate of a tree joint; a single one in the file applies to all of them."""
         given = item.resistance
         if given is None:
             return ()
@@ -65,12 +65,12 @@ class ResistanceReader:
         return tuple(each for each in made if each is not None) if None not in made else ()
 
     def of_cable(self, item: CableBlock, part: str, path: Path) -> Resistance | None:
-        """Of the bearing of a cable's "block" or "pulley"."""
+        """Resistance of the bearing of the "block" or "pulley" of a cable."""
         name = f"{part}_resistance"
         return self.read(getattr(item, name), True, (*path, name))
 
     def read(self, given: ResistanceBlock | None, turns: bool, path: Path) -> Resistance | None:
-        """The law, or None where there is none or it is wrong."""
+        """Resistance law, or None if there is none or it is invalid."""
         if given is None:
             return None
         values: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Reads routed cables from a robot file of a mechanism."""
+"""Reader for the routed cables of the robot file of a mechanism."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 
 
 def read_routes(block: MechanismFile, problems: Problems) -> tuple[RoutedCable, ...]:
-    """The routed cables; what is wrong with one goes to the problems, with its field."""
+    """Routed cables; errors are added to the problems with their field."""
     taken = {cable.name: f"cables[{i}]" for i, cable in enumerate(block.cables)}
     joints = {joint.name: joint.kind for joint in block.joints}
     made = []
@@ -31,10 +31,10 @@ def read_routes(block: MechanismFile, problems: Problems) -> tuple[RoutedCable, 
 
 
 def with_routes(model: MechanismModel, routes: tuple[RoutedCable, ...], problems: Problems) -> MechanismModel:
-    """The model with its routed cables, initialised at its start."""
+    """Model with its routed cables, initialised at its start."""
     if not routes:
         return model
-    from .route_initialization import RouteError, initialize_routes  # here, so that others do not wait for its parts
+    from .route_initialization import RouteError, initialize_routes  # imported here to keep other imports fast
 
     try:
         mechanism = initialize_routes(model.mechanism, model.start, routes)
@@ -73,7 +73,7 @@ def _cable(
 
 
 def _fits_its_kind(item: RoutedCableBlock, path: Path, problems: Problems) -> bool:
-    """Whether a cable that stretches, one that does not, or one that sags has what it needs and nothing else."""
+    """Whether an elastic, inextensible or sagging cable has exactly the fields that it needs."""
     wrong: list[str] = []
 
     def refuse(message: str, *field: str | int) -> None:

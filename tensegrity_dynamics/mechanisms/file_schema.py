@@ -1,4 +1,4 @@
-"""The fields of a mechanism's file: bodies, joints, loops and cables (DESIGN section 2)."""
+"""Fields of the robot file of a mechanism: bodies, joints, loops and cables (DESIGN section 2)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .joint_coordinates import JOINT_COORDINATES
 
 
 class FrameBlock(Block):
-    """A frame on a body: its origin, and its axes by a rotation vector or by the directions of z and y."""
+    """Frame on a body: its origin, and its axes by a rotation vector or by the directions of z and y."""
 
     at: Point = Field(default=[0.0, 0.0, 0.0])
     turn: Turn | None = None
@@ -48,7 +48,7 @@ class FrameBlock(Block):
     y: Direction | None = None
 
     def moved(self, movement: RigidMovement) -> FrameBlock:
-        """The frame turned and shifted in the axes of its body."""
+        """Frame rotated and translated in the axes of its body."""
         at = movement.point(self.at)
         if self.z is not None or self.y is not None:
             z, y = (None if each is None else movement.direction(each) for each in (self.z, self.y))
@@ -58,7 +58,7 @@ class FrameBlock(Block):
 
 
 class PrimitiveBlock(Block):
-    """A solid of a body: its form, and density or mass."""
+    """Solid of a body: its shape, and density or mass."""
 
     kind: Literal["cylinder", "tube", "box", "cube", "sphere", "point"]
     size: list[Length] = Field(default=[])
@@ -72,7 +72,7 @@ def _as_list(value: Any) -> Any:
 
 
 class MeshBlock(Block):
-    """A file with triangles: how the body looks, and what it weighs where a density or a mass is given."""
+    """File with triangles: appearance of the body, and its mass properties if a density or a mass is given."""
 
     file: Annotated[Text, Field(min_length=1)]
     scale: PositiveNumber = 1.0
@@ -82,7 +82,7 @@ class MeshBlock(Block):
 
 
 class BodyBlock(Block):
-    """A rigid body: of solids, meshes, or of mass, centre and inertia as numbers."""
+    """Rigid body: defined by solids, by meshes, or by the values of mass, centre and inertia."""
 
     shapes: list[PrimitiveBlock] = Field(default=[])
     mesh: Annotated[list[MeshBlock], Field(min_length=1), BeforeValidator(_as_list)] = Field(default=[])
@@ -92,7 +92,7 @@ class BodyBlock(Block):
 
 
 class ResistanceBlock(Block):
-    """Read by the builder: what its numbers are depends on the joint."""
+    """Resistance of a joint. The builder reads its values, because their units depend on the joint."""
 
     stiffness: Any = None
     rest: Any = None
@@ -108,11 +108,12 @@ Resistances = Annotated[
     Annotated[ResistanceBlock, Tag("one")] | Annotated[list[ResistanceBlock], Field(min_length=1), Tag("list")],
     Discriminator(lambda value: "list" if isinstance(value, list) else "one"),
 ]
-"""One for all coordinates of a joint, or a list; which of them is meant shows, so that only it is refused."""
+"""One resistance for all coordinates of a joint, or a list. The tag restricts error messages to the form in the
+file."""
 
 
 class LoadBlock(Block):
-    """A payload (mass), or a wrench (force, moment) in world axes."""
+    """Payload (mass), or wrench (force, moment) in world axes."""
 
     name: Name
     body: Name
@@ -139,11 +140,11 @@ LoopKind = Literal[
 
 
 Start = Annotated[list[Any], BeforeValidator(_as_list)]
-"""Lengths and angles by the kind of joint, read by the builder; a joint of one coordinate needs no list."""
+"""Lengths or angles, depending on the kind of joint, read by the builder. A joint with one coordinate needs no list."""
 
 
 class JointBlock(Block):
-    """A joint of the tree, by which a body hangs on its parent."""
+    """Tree joint that connects a body to its parent."""
 
     name: Name
     kind: JointKind
@@ -160,7 +161,7 @@ class JointBlock(Block):
 
 
 class LoopBlock(Block):
-    """A joint that closes a loop between two bodies of the tree."""
+    """Joint that closes a loop between two bodies of the tree."""
 
     name: Name
     kind: LoopKind
@@ -179,14 +180,14 @@ class LoopBlock(Block):
 
 
 class AnchorBlock(Block):
-    """The point of a body at which a cable ends."""
+    """Point of a body at which a cable ends."""
 
     body: Name
     at: Point
 
 
 class CableBlock(Block):
-    """A cable from a pulley to an anchor, by an involute joint."""
+    """Cable from a pulley to an anchor, modelled by an involute joint."""
 
     name: Name
     body: Name
@@ -220,7 +221,7 @@ class CableBlock(Block):
 
 
 class LayersBlock(Block):
-    """How a cable lies on a drum: turns of a layer, growth of the radius, layers, turns in which it climbs."""
+    """Layers of a cable on a drum: turns per layer, radius increase per layer, number of layers, turns of the climb."""
 
     turns: PositiveNumber
     pitch: Annotated[Length, Field(ge=0)]
@@ -229,7 +230,7 @@ class LayersBlock(Block):
 
 
 class RoutePointBlock(Block):
-    """What a routed cable passes: a point or pulley on a body, or a joint that turns with it."""
+    """Element of a routed cable: a point or pulley on a body, or a joint that turns with the cable."""
 
     body: Name | None = None
     at: Point | None = None
@@ -246,7 +247,7 @@ class RoutePointBlock(Block):
 
 
 class RoutedCableBlock(Block):
-    """A cable over pulleys, from one end to the other."""
+    """Cable over pulleys, from one end to the other."""
 
     name: Name
     route: Annotated[list[RoutePointBlock], Field(min_length=2)]
@@ -268,7 +269,7 @@ class RoutedCableBlock(Block):
 
 
 class BodyOutputBlock(Block):
-    """A frame on a body that goals mean."""
+    """Output: frame on a body to which goals refer."""
 
     name: Name
     body: Name
@@ -277,7 +278,7 @@ class BodyOutputBlock(Block):
 
 
 class ContactPartBlock(FrameBlock):
-    """A shape of a body that touches the ground; its frame's fields stand beside the others."""
+    """Shape on a body that can touch the ground; the fields of its frame are on the same level as the others."""
 
     name: Name | None = None
     body: Name
@@ -307,7 +308,7 @@ class MechanismFile(CommonBlock):
 
 
 def motions(data: Mapping[str, Any]) -> Callable[[Any], str]:
-    """Motion of what an actuator drives, by its name: "prismatic" of such joints, else "revolute", as pulleys turn."""
+    """Function from the name of a driven part to its motion: "prismatic" for such joints, else "revolute" (pulleys)."""
     joints = data.get("joints")
     rows = [row for row in joints if isinstance(row, dict)] if isinstance(joints, list) else []
     sliding = [row.get("name") for row in rows if row.get("kind") == "prismatic"]

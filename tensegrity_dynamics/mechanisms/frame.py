@@ -1,4 +1,4 @@
-"""A coordinate frame fixed on a body."""
+"""Coordinate frame fixed to a body."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..errors import TensegrityError
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A coordinate frame on a body.
+    """Coordinate frame on a body.
 
     Args:
-        origin: (3,) m in the body's frame.
-        axes: (3, 3), the frame's axes as columns in the body's frame.
+        origin: (3,) origin in the frame of the body [m].
+        axes: (3, 3) axes of the frame as columns, in the frame of the body.
 
     Raises:
-        TensegrityError: wrong shapes, or axes that are not orthonormal and right-handed.
+        TensegrityError: a shape is wrong, or the axes are not orthonormal and right-handed.
     """
 
     origin: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))

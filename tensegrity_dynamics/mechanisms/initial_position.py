@@ -1,4 +1,5 @@
-"""Initial position of a mechanism from a file: stated coordinates, cables wound to their anchors, loops closed."""
+"""Initial configuration of a mechanism from its file: given coordinates, cables wound to their anchors, closed
+loops."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from .workspace import make_workspace
 
 
 def rough_start(block: MechanismFile, model: MechanismModel, problems: Problems) -> NDArray[np.float64]:
-    """(nq,) position with joints as the file says and every cable wound so that it reaches its anchor."""
+    """(nq,) configuration with the joint positions of the file, and every cable wound so that it reaches its anchor."""
     mechanism = model.mechanism
     units = BaseUnits(block.units.model_dump()).with_parameters(block.parameters)
     q = mechanism.neutral()
@@ -85,7 +86,7 @@ def _numbers(
 def closed_start(
     block: MechanismFile, model: MechanismModel, rough: NDArray[np.float64], problems: Problems
 ) -> MechanismModel:
-    """The model with its loops closed near a rough start; reports dependent loops and missing masses."""
+    """Model with closed loops near a rough start; dependent loops and missing masses are reported."""
     mechanism = model.mechanism
     wide = _gap(model, rough)
     try:
@@ -106,7 +107,7 @@ def closed_start(
 
 
 def loop_name(message: str) -> str:
-    """The loop that a message of `assemble` is about."""
+    """Name of the loop in a message of `assemble`."""
     return message.split()[1]
 
 
@@ -130,9 +131,9 @@ def _loop_path(block: MechanismFile, loop: str) -> tuple[Any, ...]:
 
 
 def _is_dependent(block: MechanismFile, model: MechanismModel, start: NDArray, problems: Problems) -> bool:
-    """Report loops that are redundant, or singular at the start only; True where there are any.
+    """Report loops that are redundant, or singular at the start only; returns True if there are any.
 
-    A row that depends on those before it at the start and at a position nearby is redundant everywhere.
+    A row that depends on the previous rows both at the start and at a nearby configuration is redundant everywhere.
     """
     mechanism = model.mechanism
     here = dependent_rows(model, start)
@@ -162,13 +163,13 @@ def _is_dependent(block: MechanismFile, model: MechanismModel, start: NDArray, p
 
 
 def dependent_rows(model: MechanismModel, q: NDArray) -> list[int]:
-    """Constraint rows that follow from those before them at a position q (nq,)."""
+    """Constraint rows that depend on the previous rows at a configuration q (nq,)."""
     rows = equations(model.mechanism, q, np.zeros(model.mechanism.velocity_count)).loop
     kept: list[NDArray[np.float64]] = []
     dependent = []
     for i, row in enumerate(rows):
         rest = row / (np.linalg.norm(row) or 1.0)
-        for _ in range(2):  # twice, so that rounding does not pass for independence
+        for _ in range(2):  # twice, so that rounding errors do not count as independence
             for each in kept:
                 rest = rest - (each @ rest) * each
         size = float(np.linalg.norm(rest))

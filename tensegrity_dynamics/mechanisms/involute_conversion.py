@@ -19,11 +19,13 @@ def convert_cable_state(
     """Position and velocity (n,) of an involute joint in the coordinates of another variant.
 
     Args:
-        source, target: of "rigid", "u", "epsilon", "length".
-        radius: of the pulley [m]. q, v: position and velocity in the source's coordinates; v zero without.
+        source, target: variants, each one of "rigid", "u", "epsilon", "length".
+        radius: pulley radius [m].
+        q, v: position and velocity in the coordinates of the source; v is zero by default.
 
     Raises:
-        TensegrityError: unknown variant, wrong shapes, nothing unwound, or a stretched cable to be made rigid.
+        TensegrityError: a variant is unknown, a shape is wrong, no cable is unwound, or the target is "rigid" and the
+            cable is stretched.
     """
     for name in (source, target):
         if name not in VARIANTS:

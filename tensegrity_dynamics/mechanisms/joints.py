@@ -153,7 +153,7 @@ def position_rate(kind, q, v, rate):
     if kind == SPHERICAL:
         quaternion_rate(q, v, rate)
     elif kind == FLOATING:
-        # the velocity turned by the quaternion (w, x, y, z): v + 2 w (r x v) + 2 r x (r x v) with r = (x, y, z)
+        # velocity rotated by the quaternion (w, x, y, z): v + 2 w (r x v) + 2 r x (r x v) with r = (x, y, z)
         w, x, y, z = q[3], q[4], q[5], q[6]
         a = 2.0 * (y * v[5] - z * v[4])
         b = 2.0 * (z * v[3] - x * v[5])
@@ -180,8 +180,8 @@ def quaternion_rate(q, w, rate):
 class ForceSubspaces:
     """T_a (6, n), T_c (6, 6 - n) and the full derivative of T_c, in successor coordinates (000, 1.2.4 to 1.2.12).
 
-    They satisfy S' T_a = 1 and S' T_c = 0. `apparent` is the change of T_c's components in successor axes; `full`
-    adds what the successor's own motion v_s carries along: v_s x* T_c.
+    They satisfy S' T_a = 1 and S' T_c = 0. `apparent` is the derivative of the components of T_c in successor axes;
+    `full` adds the contribution v_s x* T_c of the motion v_s of the successor.
     """
 
     active: NDArray[np.float64]
@@ -193,7 +193,7 @@ class ForceSubspaces:
 def force_subspaces(
     kind: int, axis: NDArray, radius: float, q: NDArray, v: NDArray, successor_velocity: NDArray
 ) -> ForceSubspaces:
-    """Force subspaces of a joint at position q, velocity v, with the successor's velocity (6,) in its own axes."""
+    """Force subspaces of a joint at position q and velocity v, with the velocity (6,) of the successor in its axes."""
     rotation, translation = np.empty((3, 3)), np.empty(3)
     subspace, bias = np.zeros((6, 6)), np.empty(6)
     q, v = np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)

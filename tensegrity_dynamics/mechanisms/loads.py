@@ -1,4 +1,4 @@
-"""Payloads that bodies carry and steady wrenches that act on them (W f of 000, 1.2.31)."""
+"""Payloads carried by bodies and constant wrenches on bodies (W f of 000, 1.2.31)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from ..errors import TensegrityError
 
 LOAD_BODY, LOAD_POINT, LOAD_MOMENT, LOAD_FORCE, LOAD_COLUMNS = 0, 1, 4, 7, 10
-"""Columns of a load in the arrays of a mechanism: its body, and where point, moment and force begin."""
+"""Columns of a load in the arrays of a mechanism: body, first column of point, moment and force, number of columns."""
 
 LARGEST = 1e9
-"""kg, m or kg m^2 up to which a payload's numbers are believed: with more, sums and products overflow."""
+"""Largest accepted value of a payload [kg, m or kg m^2]; with larger values, sums and products can overflow."""
 
 
 def _zeros() -> NDArray[np.float64]:
@@ -22,12 +22,12 @@ def _zeros() -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """A mass that is fixed to a body.
+    """Mass fixed to a body.
 
     Args:
-        name: unique among payloads and loads. body: what carries it. mass: kg.
-        point: (3,) m, its centre of mass in the frame of the body.
-        inertia: (3, 3) kg m^2 about its centre of mass, in axes of the body.
+        name: unique among payloads and loads. body: body that carries it. mass: mass [kg].
+        point: (3,) centre of mass in the frame of the body [m].
+        inertia: (3, 3) inertia about the centre of mass in axes of the body [kg m^2].
     """
 
     name: str
@@ -62,12 +62,12 @@ class Payload:
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """A steady wrench: a force at a point of a body, and a moment.
+    """Constant wrench: a force at a point of a body, and a moment.
 
     Args:
-        name: unique among payloads and loads. body: what it acts on.
-        force, moment: (3,) N and N m in world axes, whatever the body does.
-        point: (3,) m in the frame of the body, moves with it.
+        name: unique among payloads and loads. body: body on which it acts.
+        force, moment: (3,) N and N m in world axes, independent of the motion of the body.
+        point: (3,) point of application in the frame of the body [m].
     """
 
     name: str

@@ -1,15 +1,16 @@
-"""Loop joints: the rows that close a kinematic loop between a predecessor and a successor body (000, section 1.2.2).
+"""Loop joints: constraint rows that close a loop between a predecessor and a successor body (000, section 1.2.2).
 
-Each row gives an error, its direction T (a force vector: row of K = T' (v_s - v_p)) and T's derivative. Two forms:
+Each row gives an error, its direction T (a force vector: row of K = T' (v_s - v_p)) and the derivative of T. There are
+two forms:
 
-* along n, fixed in the predecessor: error n . (x_s - x_p), T = [x_s x n, n];
-* about: a direction b of the successor must stay square to a direction a of the predecessor: error -(a . b),
+* along a direction n, fixed in the predecessor: error n . (x_s - x_p), T = [x_s x n, n];
+* about: a direction b of the successor must stay perpendicular to a direction a of the predecessor: error -(a . b),
   T = [a x b, 0].
 
-A third form, "routed", is the length of a strand of a routed cable without stretch beyond its rest length; its row is
-filled with the bodies' motion (`routing.rigid_rows`).
+A third form, "routed", is the length minus the rest length of a strand of an inextensible routed cable; its row is
+filled together with the motion of the bodies (`routing.rigid_rows`).
 
-With rows fixed in the predecessor, K is the exact derivative of the error everywhere, not only where it vanishes.
+With directions fixed in the predecessor, K is the exact derivative of the error everywhere, also for open loops.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from .resistance import BALL_LOOPS, SLIDING_LOOPS, TURNING_LOOPS, Resistance
 
 ALONG, ABOUT, ROUTED = 0, 1, 2
 
-# What each kind of loop holds: linear rows along axes of the predecessor frame, and pairs (a of the predecessor frame,
-# b of the successor frame) that stay square to each other. The free axis is z.
+# Constraints of each kind of loop: linear rows along axes of the predecessor frame, and pairs (a of the predecessor
+# frame, b of the successor frame) of axes that stay perpendicular. The free axis is z.
 LOOP_KINDS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "point": ("xyz", ()),
     "point_xy": ("xy", ()),
@@ -44,16 +45,18 @@ LOOP_KINDS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """A joint that closes a loop between frames on two bodies.
+    """Joint that closes a loop between frames on two bodies.
 
     Args:
         name: unique name.
-        kind: one of `loop_joints.LOOP_KINDS`; "point" is a ball joint, "point_xy" a pin in the predecessor's plane.
-        before, after: names of the bodies; either may be "world".
-        predecessor_frame, successor_frame: the frames that meet.
-        turning, sliding: what resists its free turn (about z, of "point" and "universal" about any axis, then without
-            spring and limits) and its free displacement along z; None for nothing. Turns count from where both x axes
-            agree, within half a turn to either side.
+        kind: one of `loop_joints.LOOP_KINDS`; "point" is a ball joint, "point_xy" a pin in the plane of the
+            predecessor.
+        predecessor, successor: names of the bodies; either can be "world".
+        predecessor_frame, successor_frame: frames that are joined.
+        turning: resistance of the free rotation about z (for "point" and "universal" about any axis, then without
+            spring and limits); None for no resistance. The angle is zero if both x axes coincide, and its range is half
+            a turn to either side.
+        sliding: resistance of the free displacement along z; None for no resistance.
     """
 
     name: str
@@ -81,7 +84,7 @@ class Loop:
 
 
 class Row(NamedTuple):
-    """One constraint row: indices of the bodies, origins on them, and its one or two directions in body axes."""
+    """One constraint row: indices of the bodies, origins on them, and one or two directions in body axes."""
 
     kind: int
     predecessor: int
@@ -93,7 +96,7 @@ class Row(NamedTuple):
 
 
 def loop_rows(loop: Loop, index: Mapping[str, int]) -> list[Row]:
-    """The rows of a loop; `first` is in axes of the predecessor body, `second` in axes of the successor body."""
+    """Constraint rows of a loop; `first` is in axes of the predecessor body, `second` in axes of the successor body."""
     predecessor, successor = loop.predecessor_frame, loop.successor_frame
     along, about = LOOP_KINDS[loop.kind]
     ends = (index[loop.predecessor], index[loop.successor], predecessor.origin, successor.origin)
@@ -105,5 +108,5 @@ def loop_rows(loop: Loop, index: Mapping[str, int]) -> list[Row]:
 
 
 def routed_row() -> Row:
-    """A row that a strand of a routed cable fills."""
+    """Constraint row for a strand of an inextensible routed cable, which fills it."""
     return Row(ROUTED, -1, -1, np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3))

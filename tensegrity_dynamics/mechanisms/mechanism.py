@@ -1,7 +1,7 @@
-"""Mechanisms: bodies on a tree of joints, closed by loops, pulled by cables (000, section 1.1).
+"""Mechanisms: bodies on a tree of joints, with loop joints and cables (000, section 1.1).
 
-A mechanism is data. `flatten` turns it into the arrays over which the compiled sweeps run; the order of bodies is
-the order of their joints, so that every parent comes before its children.
+A mechanism is data. `flat` converts it to the arrays of the compiled sweeps. The order of the bodies is the order of
+their joints, so that every parent comes before its children.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ WORLD = "world"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Body(ShortRepr):
-    """A rigid body, its frame being the successor frame of the joint that carries it.
+    """Rigid body. Its frame is the successor frame of the joint that carries it.
 
     Args:
         name: unique name.
-        mass: kg; zero is allowed where the joints below and the loops leave no motion without inertia.
-        centre: (3,) m, centre of mass in the body frame.
-        inertia: (3, 3) kg m^2 about the centre of mass, in body axes.
-        shapes: what to draw (`Primitive`).
-        meshes: what to draw instead of them (`BodyMesh`).
+        mass: mass [kg]; zero is allowed if joints and loops leave no motion without inertia.
+        centre: (3,) centre of mass in the body frame [m].
+        inertia: (3, 3) inertia about the centre of mass in body axes [kg m^2].
+        shapes: shapes for display (`Primitive`).
+        meshes: meshes for display in place of the shapes (`BodyMesh`).
     """
 
     name: str
@@ -77,17 +77,17 @@ class Body(ShortRepr):
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """A tree joint from a frame on the parent body to the frame of the body it carries.
+    """Tree joint from a frame on the parent body to the frame of the body that it carries.
 
     Args:
         name: unique name.
         kind: one of `joints.JOINT_KINDS`.
-        parent, body: names; the parent may be "world".
+        parent, body: names of the bodies; the parent can be "world".
         placement: predecessor frame on the parent.
-        axis: (3,) of revolute and prismatic joints, in both frames.
-        radius: pulley radius [m] of involute joints.
-        resistance: what resists each velocity coordinate, of a spherical joint one for its turn; empty for nothing.
-        armature: (kg m^2 or kg) inertia of what turns with the joint by a gear, on each velocity coordinate.
+        axis: (3,) axis of revolute and prismatic joints, in both frames.
+        radius: pulley radius of involute joints [m].
+        resistance: resistance of each velocity coordinate; for a spherical joint one for its rotation; empty for none.
+        armature: reflected inertia of geared rotors [kg m^2 or kg] on each velocity coordinate.
     """
 
     name: str
@@ -130,7 +130,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class Cable:
-    """Elasticity and damping of the cable that an involute joint carries (000, section 3.1.2).
+    """Elasticity and damping of the cable of an involute joint (000, section 3.1.2).
 
     Args:
         name: unique name.
@@ -138,7 +138,7 @@ class Cable:
         area: cross section [m^2].
         young: Young's modulus E [Pa].
         damping: coefficient mu [Pa s] of the stress mu times strain rate.
-        longest: rest length [m] that is on the pulley when all of it is unwound; winding is refused below zero.
+        longest: rest length [m] of the completely unwound cable. A rest length below zero is rejected.
     """
 
     name: str
@@ -166,12 +166,12 @@ FlatMechanism = namedtuple(
 
 
 def with_own_masses(flat: FlatMechanism) -> FlatMechanism:
-    """The same arrays, but those that `put_on` changes are copies."""
+    """Same arrays, with copies of those that `put_on` changes."""
     return flat._replace(mass=np.array(flat.mass), centre=np.array(flat.centre), inertia=np.array(flat.inertia))
 
 
 def put_on(flat: FlatMechanism, mechanism: Mechanism, payloads: Collection[Payload]) -> None:
-    """Let bodies carry payloads from now on, all of them those of the file too, in place of what they carried."""
+    """Set the payloads of the bodies in place of the previous ones; payloads of the file must be included."""
     bodies = {body.name: body for body in mechanism.bodies}
     for row, joint in enumerate(mechanism.joints):
         mine = [each for each in payloads if each.body == joint.body]
@@ -179,7 +179,7 @@ def put_on(flat: FlatMechanism, mechanism: Mechanism, payloads: Collection[Paylo
 
 
 def loaded_inertia(body: Body, payloads: Sequence[Payload]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Mass [kg], centre (3,) m and inertia (3, 3) kg m^2 about it of a body with what it carries."""
+    """Mass [kg], centre of mass (3,) [m] and central inertia (3, 3) [kg m^2] of a body with its payloads."""
     mass = float(body.mass + sum(each.mass for each in payloads))
     if not payloads or mass == 0.0:
         return body.mass, body.centre, body.inertia
@@ -197,17 +197,17 @@ class Mechanism(ShortRepr):
     """Bodies, tree joints, loops and cables.
 
     Args:
-        bodies: all but the world, in any order.
-        joints: one per body; a parent's joint before its children's.
-        loops: what closes the loops.
-        cables: on involute joints.
-        gravity: (3,) m/s^2 in the world.
-        payloads: masses that bodies carry beside their own. loads: steady wrenches on bodies.
-        routes: cables over pulleys, from `route_initialization`.
-        ground: what the contact parts touch, or None. contact_parts: shapes on bodies.
+        bodies: all bodies except the world, in any order.
+        joints: one joint per body; the joint of a parent comes before those of its children.
+        loops: loop joints.
+        cables: cables of involute joints.
+        gravity: (3,) gravity in the world [m/s^2].
+        payloads: additional masses carried by bodies. loads: constant wrenches on bodies.
+        routes: routed cables, from `route_initialization`.
+        ground: ground, or None. contact_parts: shapes on bodies that can touch it.
 
     Raises:
-        TensegrityError: names repeat or are unknown, a body has no joint or two, a joint comes before its parent.
+        TensegrityError: a name is repeated or unknown, a body has no joint or two, or a joint comes before its parent.
     """
 
     bodies: tuple[Body, ...]
@@ -273,13 +273,15 @@ class Mechanism(ShortRepr):
             used[cable.joint] = cable.name
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the arrays, whose address of a compiled function holds in this process alone."""
+        """State for pickling without the arrays, because addresses of compiled functions are valid in this process
+        only.
+        """
         return {name: value for name, value in self.__dict__.items() if name != "flat"}
 
     # -- names and layout -----------------------------------------------------------------------------------------
 
     def joint(self, name: str) -> Joint:
-        """The joint called `name`."""
+        """Joint with the name `name`."""
         for joint in self.joints:
             if joint.name == name:
                 return joint
@@ -303,32 +305,32 @@ class Mechanism(ShortRepr):
         return layout
 
     def positions_of(self, joint: str) -> slice:
-        """The slice of q (nq,) that holds the coordinates of a joint."""
+        """Slice of q (nq,) with the coordinates of a joint."""
         self.joint(joint)
         return self._layout[joint][0]
 
     def velocities_of(self, joint: str) -> slice:
-        """The slice of v (nv,) that holds the coordinates of a joint."""
+        """Slice of v (nv,) with the coordinates of a joint."""
         self.joint(joint)
         return self._layout[joint][1]
 
     @property
     def position_count(self) -> int:
-        """nq."""
+        """Number of position coordinates nq."""
         return int(sum(joints.POSITION_COUNTS[joints.JOINT_KINDS[joint.kind]] for joint in self.joints))
 
     @property
     def velocity_count(self) -> int:
-        """nv."""
+        """Number of velocity coordinates nv."""
         return int(sum(joints.VELOCITY_COUNTS[joints.JOINT_KINDS[joint.kind]] for joint in self.joints))
 
     @property
     def constraint_count(self) -> int:
-        """nc, rows of all loops."""
+        """Number of constraint rows nc of all loops."""
         return int(self.flat.row_kind.shape[0])
 
     def coordinate_names(self) -> tuple[str, ...]:
-        """A name for every velocity coordinate: the joint's, with the part where it has several."""
+        """Name of every velocity coordinate: name of the joint, with a suffix if it has several coordinates."""
         names: list[str] = []
         for joint in self.joints:
             if joint.kind != "fixed":
@@ -342,18 +344,18 @@ class Mechanism(ShortRepr):
 
     @property
     def touches(self) -> bool:
-        """Whether it has a ground and something that may touch it."""
+        """Whether the mechanism has a ground and contact parts."""
         return self.ground is not None and bool(self.contact_parts)
 
     @property
     def contact_points(self) -> NDArray[np.float64]:
-        """(p, POINT_COLUMNS) points that may touch the ground, in the order of the contact parts."""
+        """(p, POINT_COLUMNS) points that can touch the ground, in the order of the contact parts."""
         return np.asarray(self.flat.contact[: self.flat.late_kernels[POINTS]])
 
     def _late_kernels(self) -> NDArray[np.int64]:
         entries = np.zeros(ENTRIES, dtype=np.int64)
         if self.routes:
-            from .routing.late_call import kernel_address  # here, so that others do not wait for its compilation
+            from .routing.late_call import kernel_address  # imported here to avoid compilation for others
 
             entries[ROUTES] = kernel_address()
         if rigid_row_count(self.routes):
@@ -369,21 +371,21 @@ class Mechanism(ShortRepr):
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing but the ground can hold it: no joint, loop or routed cable ties it to the world."""
+        """Whether only the ground can support it: no joint, loop or routed cable connects it to the world."""
         rooted = any(joint.parent == WORLD and joint.kind != "floating" for joint in self.joints)
         looped = any(WORLD in (loop.predecessor, loop.successor) for loop in self.loops)
         tied = any((route.elements[:, ROUTE_BODY] < 0).any() for route in self.routes)
         return not (rooted or looped or tied)
 
     def sliding_freely(self) -> Mechanism:
-        """The mechanism whose routed cables slide freely over guides; over joints that turn they stick as before."""
+        """Copy of the mechanism whose routed cables slide freely over guides; contacts on joints are unchanged."""
         routes = tuple(route.sliding_freely() for route in self.routes)
         if all(a is b for a, b in zip(routes, self.routes, strict=True)):
             return self
         return replace(self, routes=routes)
 
     def neutral(self) -> NDArray[np.float64]:
-        """(nq,) position with all coordinates zero, quaternions at identity and cables one pulley radius long."""
+        """(nq,) configuration with zero coordinates, identity quaternions, and a cable length of one pulley radius."""
         q = np.zeros(self.position_count)
         for joint in self.joints:
             part = q[self.positions_of(joint.name)]
@@ -396,7 +398,7 @@ class Mechanism(ShortRepr):
         return q
 
     def topology(self) -> str:
-        """The tree and the loops as text, as in 000, listings 5.1 and 5.2."""
+        """Tree and loops as text, as in 000, listings 5.1 and 5.2."""
         lines = ["Spanning tree:", "Vertex: world (root)"]
 
         def walk(parent: str, depth: int) -> None:
@@ -414,7 +416,7 @@ class Mechanism(ShortRepr):
 
     @cached_property
     def flat(self) -> FlatMechanism:
-        """The mechanism as arrays for the compiled sweeps."""
+        """Arrays of the mechanism for the compiled sweeps."""
         index, by_name = self.body_index, {body.name: body for body in self.bodies}
         ordered = [by_name[joint.body] for joint in self.joints]
         kinds = np.array([joints.JOINT_KINDS[joint.kind] for joint in self.joints], dtype=np.int64)
@@ -499,7 +501,7 @@ def check_state(mechanism: Mechanism, q: NDArray, v: NDArray) -> tuple[NDArray, 
     """q (nq,) and v (nv,) as contiguous arrays.
 
     Raises:
-        TensegrityError: wrong shape or a number that is not finite.
+        TensegrityError: a shape is wrong or a number is not finite.
     """
     q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)
     for name, array, count in (("q", q, mechanism.position_count), ("v", v, mechanism.velocity_count)):

@@ -1,4 +1,4 @@
-"""The model of a robot that is a mechanism: bodies, joints and loops, initial position, cables."""
+"""Model of a robot of the kind mechanism: bodies, joints and loops, initial configuration, cables."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .routing.route import RoutedCable
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MechanismModel(ShortRepr, RobotModel):
-    """What a robot file of a mechanism describes.
+    """Model described by the robot file of a mechanism.
 
     Attributes:
         mechanism: bodies, joints, loops, cables.
-        start: (nq,) initial position with all loops closed; the search for the equilibrium starts there.
-        entries: the cables that one pulley winds, as the file states them. routes: those that are routed.
+        start: (nq,) initial configuration with closed loops; the search for the equilibrium starts there.
+        entries: cables wound by one pulley, as given in the file. routes: routed cables, as given in the file.
     """
 
     kind: ClassVar[str] = "mechanism"
@@ -42,35 +42,35 @@ class MechanismModel(ShortRepr, RobotModel):
 
     @property
     def tension_names(self) -> tuple[str, ...]:
-        """All cables, rigid and routed ones among them."""
+        """Names of all cables, including rigid and routed ones."""
         return (*self.cable_names, *self.route_names)
 
     @property
     def tension_kinds(self) -> Mapping[str, str]:
-        """All cables, rigid and routed ones among them."""
+        """Kinds of all cables by name, including rigid and routed ones."""
         return dict.fromkeys(self.tension_names, "cable")
 
     @property
     def initial_configuration(self) -> NDArray[np.float64]:
-        """The stated start (nq,), loops closed."""
+        """Start configuration (nq,) of the file with closed loops."""
         return self.start
 
     def output_pose(self, output: BodyFrame, configuration: NDArray[np.float64]) -> Pose:
-        """Pose of an output at q (nq,); for many of them take `BodyPoses`, which keeps its arrays."""
+        """Pose of an output at q (nq,); use `BodyPoses` for many configurations, because it reuses its arrays."""
         return BodyPoses(self).update(configuration).output(output)[0]
 
     @cached_property
     def cable_names(self) -> tuple[str, ...]:
-        """All cables that one pulley winds, rigid ones among them."""
+        """Names of all cables wound by one pulley, including rigid ones."""
         return tuple(entry.name for entry in self.entries)
 
     @property
     def route_names(self) -> tuple[str, ...]:
-        """All routed cables."""
+        """Names of all routed cables."""
         return tuple(route.name for route in self.routes)
 
     def need_elastic_cables(self, what: str) -> None:
-        """Raise TensegrityError where a cable with a block is rigid; `what` needs the strains of all of them."""
+        """Raise TensegrityError if a cable with a block is rigid; `what` names the function that needs all strains."""
         for entry in self.entries:
             if entry.variant == "rigid":
                 raise TensegrityError(
@@ -79,10 +79,10 @@ class MechanismModel(ShortRepr, RobotModel):
                 )
 
     def holding_cables(self) -> MechanismModel:
-        """The model as control takes it, which needs the strains of all cables: routed ones slide freely over guides.
+        """Model for control, which needs the strains of all cables; its routed cables slide freely over guides.
 
         Raises:
-            TensegrityError: a cable has no strain, or may slip over a joint that turns, which nothing tells.
+            TensegrityError: a cable has no strain, or can slip on a rotating joint, which cannot be observed.
         """
         self.need_elastic_cables("this control")
         for route in self.routes:
@@ -101,7 +101,8 @@ class MechanismModel(ShortRepr, RobotModel):
         return self if free is self.mechanism else replace(self, mechanism=free)
 
     def tension_floors(self, actuators: Iterable[Actuator]) -> dict[str, float]:
-        """N by the name of every cable that an actuator winds, the highest `minimum_tension` where several do."""
+        """Lower tension limit [N] by name of every cable wound by an actuator: the highest `minimum_tension` of
+        these."""
         floors: dict[str, float] = {}
         for each in actuators:
             joint = self.joint_of(each.drives)
@@ -113,34 +114,36 @@ class MechanismModel(ShortRepr, RobotModel):
 
     @property
     def body_names(self) -> tuple[str, ...]:
-        """Bodies in sweep order."""
+        """Names of the bodies in sweep order."""
         return tuple(joint.body for joint in self.mechanism.joints)
 
     @property
     def load_names(self) -> tuple[str, ...]:
-        """All bodies."""
+        """Names of all bodies."""
         return self.body_names
 
     def joint_of(self, driven: str) -> str:
-        """The joint that an actuator moves: the pulley's of a cable, or the joint of that name."""
+        """Name of the joint that an actuator moves: the pulley joint of a cable, or the joint with this name."""
         for entry in self.entries:
             if entry.name == driven:
                 return entry.joints[1]
         return self.mechanism.joint(driven).name
 
     def driven_joints(self, actuators: Iterable[Actuator]) -> tuple[str, ...]:
-        """The joint that each actuator moves."""
+        """Name of the joint that each actuator moves."""
         return tuple(self.joint_of(each.drives) for each in actuators)
 
     def tendon_stiffness(self, driven: str) -> float | None:
-        """E A over the rest length at the start of the cable whose pulley is `driven` [N/m]; None without one."""
+        """Initial stiffness [N/m] of the cable with the pulley `driven`: E A / rest length; None without such a
+        cable."""
         for entry in self.entries:
             if driven in (entry.name, entry.joints[1]) and entry.variant != "rigid":
                 return entry.young * np.pi * entry.cable_radius**2 / self._start_length(entry)
         return None
 
     def wound_cable(self, driven: str) -> WoundCable | None:
-        """Pulley and rest length of a cable that is wound directly; lengths in the direction it has at the start."""
+        """Pulley radius, and rest length at pulley angle zero for the cable direction of the start; None without
+        cable."""
         for entry in self.entries:
             if driven in (entry.name, entry.joints[1]):
                 turned = self.start[self.mechanism.positions_of(entry.joints[1]).start]
@@ -148,12 +151,13 @@ class MechanismModel(ShortRepr, RobotModel):
         return None
 
     def _start_length(self, entry: CableEntry) -> float:
-        """m of a cable off its pulley at the start."""
+        """Unwound rest length [m] of a cable at the start."""
         return float(entry.radius * self.start[self.mechanism.positions_of(entry.joints[2]).start])
 
     @cached_property
     def drivable(self) -> Mapping[str, str]:
-        """What an actuator can drive, with its motion: cables (by their pulleys) and joints of one coordinate."""
+        """Parts that an actuator can drive, with their motion: cables (by their pulleys) and joints of one
+        coordinate."""
         kinds = {entry.name: "revolute" for entry in self.entries}
         of_cables = {name for entry in self.entries for name in entry.joints if name != entry.joints[1]}
         for joint in self.mechanism.joints:

@@ -1,13 +1,13 @@
-"""A mechanism as MJCF: bodies on their tree of joints, loops as equalities, cables as tendons over joint coordinates.
+"""Export of a mechanism to MJCF: bodies on a tree of joints, loops as equalities, cables as tendons.
 
-**Cables.** The end of a cable is a body on the block: a hinge about the pulley's axis, whose angle is that of pulley
-and involute together, then a slide along the cable at the distance of the pulley's radius. That is the involute joint
-exactly (000, 3.1), for any number of turns. Its elongation u = l - r phi is a linear function of slide, hinge and
-pulley, so a fixed tendon with the stiffness E A / l0 pulls as the cable does; l0 is the rest length at the exported
-shape, where MuJoCo's is constant.
+**Cables.** The end of a cable is a body on the block: a hinge about the pulley axis, whose angle is the sum of the
+pulley and involute angles, then a slide along the cable at the distance of the pulley radius. This is exactly the
+involute joint (000, 3.1), for any number of turns. The elongation u = l - r phi is a linear function of slide, hinge
+and pulley coordinates, so that a fixed tendon with the stiffness E A / l0 pulls like the cable. l0 is the rest length
+at the exported configuration; it is constant in MuJoCo.
 
-**Loops.** A body without shape stands on the predecessor and moves as the loop leaves free; its end is welded to the
-successor (or connected, where the loop leaves all turns free).
+**Loops.** An auxiliary body without shape on the predecessor has the free motions of the loop. It is welded to the
+successor (or connected, if the loop leaves all rotations free).
 """
 
 from __future__ import annotations
@@ -45,24 +45,25 @@ from .statics.equilibrium_solver import MechanismEquilibriumSolver
 from .workspace import make_workspace
 
 STOP_IMPEDANCE = 1e-4
-"""Of a stop, the least that MuJoCo takes: a limit pushes with 1/(1 - d) of the inertia that it sees at the start times
-what `solreflimit` says, less a part d of what else accelerates it, so that a small d is a spring and a damper."""
+"""Impedance d of a stop: the least value that MuJoCo accepts. The force of a limit is the inertia at the start divided
+by (1 - d), times the acceleration of `solreflimit`, minus a fraction d of the other accelerations. So a small d makes
+the limit a spring and a damper."""
 LOOP_SOLVER = {"solref": [2e-4, 1.0], "solimp": [0.9999, 0.9999, 1e-3, 0.5, 2.0]}
-"""As stiff as MuJoCo lets an equality be at the exported time step."""
+"""Solver parameters of equalities: the largest stiffness that MuJoCo allows at the exported time step."""
 
 LEAST_VERTICES = 4
-"""Of a mesh there."""
+"""Least number of vertices of a mesh in MuJoCo."""
 
 FREE_MOTIONS: dict[str, tuple[str, ...]] = {
     "point": (), "point_xy": ("slide z",), "point_z": ("slide x", "slide y"), "fixed": (), "revolute": ("hinge z",),
     "cylindrical": ("slide z", "hinge z"), "prismatic": ("slide z",),
     "planar": ("slide x", "slide y", "hinge z"), "universal": ("hinge x", "hinge y"),
 }  # fmt: skip
-"""How the body that stands for a loop moves; of point loops all turns are free beside, by `connect`."""
+"""Free motions of the auxiliary body of a loop; for point loops all rotations are free as well, by `connect`."""
 
 
 def mechanism_mjcf(robot: Robot) -> Export:
-    """The mechanism at rest with its actuators at their start, or at the stated start where it has no equilibrium.
+    """Mechanism at its equilibrium with the actuators at their start, or at the start of the file without equilibrium.
 
     Raises:
         TensegrityError: a number of the file is not finite, or a joint is of a kind that MuJoCo does not have.
@@ -127,7 +128,7 @@ class _Writer:
 
     def add_body(self, joint: Joint) -> None:
         cable = self.cables.get(joint.name)
-        # the end of a cable hangs on the block, because its hinge takes pulley and involute together
+        # the end of a cable is a child of the block, because its hinge combines the pulley and involute angles
         parent = f"{cable.name}-block" if cable is not None else joint.parent
         origin, axes = self.between(parent, joint.body)
         element = add(self.bodies[parent], "body", name=joint.body, pos=origin, quat=orientation(axes))
@@ -144,14 +145,14 @@ class _Writer:
             self.add_mesh(element, f"{body.name}.{k}", mesh)
 
     def add_mesh(self, element: ET.Element, name: str, mesh: BodyMesh) -> None:
-        """What is drawn, its triangles within the document, which stays one file; it neither weighs nor collides."""
+        """Add a mesh for display only, without mass and collision; its triangles are embedded in the document."""
         if len(mesh.mesh.vertices) < LEAST_VERTICES:
             self.differences.append(f"mesh {name} is left out: MuJoCo wants {LEAST_VERTICES} vertices at least.")
             return
         try:
             _ = mesh.solid
             inertia = None
-        except TensegrityError:  # MuJoCo looks for a volume in every mesh that is not called a shell
+        except TensegrityError:  # MuJoCo requires a volume for every mesh that is not a shell
             inertia = "shell"
         add(
             self.assets, "mesh", name=name, vertex=mesh.mesh.vertices, inertia=inertia,
@@ -181,14 +182,15 @@ class _Writer:
         )  # fmt: skip
 
     def seen_inertias(self) -> NDArray[np.float64]:
-        """(nv,) kg m^2 or kg: what MuJoCo's limits are reckoned with, by 1 / (M^-1)_ii of the tree in this shape."""
+        """(nv,) inertias [kg m^2 or kg] for MuJoCo's limits: 1 / (M^-1)_ii of the tree in the exported
+        configuration."""
         work = make_workspace(self.flat)
         evaluate(self.flat, np.array(self.q), np.zeros(self.mechanism.velocity_count), work)
         mass = work.mass + 1e-10 * np.diag(work.mass).max(initial=1e-300) * np.eye(len(work.mass))
         return np.asarray(1.0 / np.diag(np.linalg.inv(mass)))
 
     def resisted(self, law: Resistance | None, ref: float, index: int = 0) -> dict[str, object]:
-        """Attributes of a joint with a resistance and a position `ref` in the exported shape; `index` is its in v."""
+        """Attributes of a joint with a resistance and the exported position `ref`; `index` is its index in v."""
         values: dict[str, object] = {"ref": ref}
         if law is None:
             return values
@@ -222,7 +224,7 @@ class _Writer:
                 **self.resisted(laws[0] if laws else None, float(q[0]), first_in_v),
             )  # fmt: skip
         elif joint.kind == "universal":
-            # the first axis stands in the predecessor, the second in the successor
+            # the first axis is fixed in the predecessor, the second in the successor
             first = np.array([np.cos(q[1]), 0.0, np.sin(q[1])])
             for k, (part, axis) in enumerate((("x", first), ("y", np.array([0.0, 1.0, 0.0])))):
                 add(
@@ -248,7 +250,7 @@ class _Writer:
             )
 
     def add_involute(self, element: ET.Element, joint: Joint) -> None:
-        """Hinge and slide of a cable's end, in the order and with the coordinates that the module reports."""
+        """Add hinge and slide of the end of a cable, in the order and with the coordinates of the module docstring."""
         _, taut = self.cable_lengths(joint)
         pulley = self.cables[joint.name].joints[1]
         turn = float(
@@ -256,11 +258,11 @@ class _Writer:
         )
         centre = np.array([-taut, -joint.radius, 0.0])
         add(element, "joint", name=f"{joint.name}.turn", type="hinge", axis=[0.0, 0.0, 1.0], pos=centre, ref=turn)
-        # the offset lets the elongation, which the tendon measures, stay above zero where the cable is slack
+        # the offset keeps the elongation measured by the tendon positive for a slack cable
         add(element, "joint", name=f"{joint.name}.length", type="slide", axis=[1.0, 0.0, 0.0], ref=taut + SLACK_OFFSET)
 
     def cable_lengths(self, joint: Joint) -> tuple[float, float]:
-        """Rest length and taut length [m] of a cable in the exported shape."""
+        """Rest length and taut length [m] of a cable in the exported configuration."""
         q = self.q[self.mechanism.positions_of(joint.name)]
         rest = float(joint.radius * q[0])
         second = {
@@ -274,7 +276,7 @@ class _Writer:
     def add_loop(self, loop: Loop) -> None:
         before, after = loop.predecessor_frame, loop.successor_frame
         origin, axes = self.between(loop.predecessor, loop.successor)
-        # where the successor's frame is, seen from the predecessor's body
+        # frame of the successor relative to the body of the predecessor
         stand = Frame(origin + axes @ after.origin, _orthonormal(axes @ after.axes))
         motions = FREE_MOTIONS[loop.kind]
         is_ball = loop.kind.startswith("point") and loop.turning is None
@@ -295,7 +297,7 @@ class _Writer:
     def add_free_motions(
         self, element: ET.Element, loop: Loop, motions: tuple[str, ...], stand: Frame, before: Frame
     ) -> None:
-        # directions of the predecessor's frame in the axes of the body that moves
+        # directions of the predecessor frame in the axes of the moving body
         local = stand.axes.T @ before.axes
         for motion in motions:
             kind, letter = motion.split()
@@ -340,7 +342,7 @@ class _Writer:
         add(fixed, "joint", joint=pulley, coef=radius)
 
     def add_routes(self, tendons: ET.Element) -> None:
-        """Routed cables, as spatial tendons."""
+        """Add the routed cables as spatial tendons."""
         work = make_workspace(self.flat)
         evaluate(self.flat, np.array(self.q), np.zeros(self.mechanism.velocity_count), work)
         poses = {name: self.pose(name) for name in self.bodies}
@@ -400,13 +402,13 @@ class _Writer:
 
 
 def _orthonormal(axes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest rotation, for axes that many products have made less exact."""
+    """Nearest rotation, for axes with accumulated rounding errors."""
     u, _, v = np.linalg.svd(axes)
     return np.asarray(u @ v)
 
 
 def _add_shape(element: ET.Element, shape: Primitive) -> None:
-    """What is drawn; it neither weighs nor collides."""
+    """Add a shape for display only, without mass and collision."""
     size = {
         "cylinder": lambda s: [s[0], 0.5 * s[1]],
         "tube": lambda s: [0.5 * s[0], 0.5 * s[2]],

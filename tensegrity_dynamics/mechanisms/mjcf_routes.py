@@ -1,10 +1,11 @@
-"""A routed cable as spatial tendons of MuJoCo: one for each strand between what holds the cable.
+"""Export of a routed cable as spatial tendons of MuJoCo: one tendon for each strand between holding elements.
 
-MuJoCo's tendons run from site to site and wrap round a cylinder between two of them. A pulley that turns with the
-cable, a drum, or a guide at which it sticks holds a strand at a site on its rim, a quarter turn along the arc: as it
-turns the site takes the strand along, by its radius for each radian. The rest length is that much longer. Between two
-pulleys the tangent stands still in a body on which both axes do (the axis of a hinge does so on two bodies); a site in
-its middle says nothing but lets MuJoCo wrap both. Full turns are left out of length and rest length.
+MuJoCo's tendons run from site to site and wrap round a cylinder between two sites. A pulley that turns with the cable,
+a drum, or a guide at which the cable sticks holds a strand at a site on its rim, a quarter turn along the arc. The site
+moves with the rotation and winds the strand, by the radius for each radian. The rest length is longer by the length of
+this arc. Between two pulleys, the tangent is fixed in a body in which both axes are fixed (the axis of a hinge is fixed
+in two bodies); a site in its middle has no effect on the path, but lets MuJoCo wrap both pulleys. Full turns are
+excluded from length and rest length.
 """
 
 from __future__ import annotations
@@ -39,24 +40,25 @@ from .routing.route import RoutedCable, RoutePoint
 
 Array = NDArray[np.float64]
 QUARTER = 0.5 * np.pi
-"""rad of arc from where a strand leaves a pulley that holds it to the site on its rim."""
+"""Arc [rad] from the exit point of a strand at a holding pulley to the site on its rim."""
 PROUD = 1e-6
-"""Part of the radius by which such a site stands off the rim: what lies within a cylinder is not wrapped there."""
+"""Distance of such a site from the rim, relative to the radius; MuJoCo does not wrap sites inside a cylinder."""
 WIDEST = 0.9 * np.pi
-"""Arc that a cylinder is wrapped by without a site in its middle."""
+"""Largest wrap angle [rad] of a cylinder without a site in its middle."""
 SAME_AXIS = 1e-9
-"""rad, and part of a radius, by which two axes may be apart and still be one."""
+"""Tolerance for equal axes: angle [rad], and distance relative to a radius."""
 WIDTH = 0.2
-"""Half of the width of a cylinder, in radii."""
+"""Half of the width of a cylinder, relative to its radius."""
 
 
 @dataclass(frozen=True)
 class RouteWriter:
-    """Writes routed cables into a document.
+    """Writer of routed cables into a document.
 
     Args:
-        mechanism: of the robot. bodies: their elements by name. poses: origin and axes in the world by name.
-        differences: what is not said, to be added to.
+        mechanism: mechanism of the robot. bodies: XML elements of the bodies by name.
+        poses: origins and axes of the bodies in the world by name.
+        differences: list to which differences from the original model are added.
     """
 
     mechanism: Mechanism
@@ -65,7 +67,7 @@ class RouteWriter:
     differences: list[str]
 
     def write(self, tendons: ET.Element, cable: RoutedCable, state: Array) -> None:
-        """Add a cable, whose elements have the states (n, STATE_COLUMNS) in the exported shape."""
+        """Add a cable whose elements have the states (n, STATE_COLUMNS) in the exported configuration."""
         points = cable.route
         touched = [k for k in range(len(points)) if not points[k].is_pulley or state[k, TOUCHES]]
         for k in sorted(set(range(len(points))) - set(touched)):
@@ -130,7 +132,7 @@ class RouteWriter:
             add(spatial, tag, **values)
 
     def _carriers(self, point: RoutePoint, own: Array) -> set[str]:
-        """Bodies on which the axis of a pulley stands still: its own, and those that turn about it."""
+        """Bodies in which the axis of a pulley is fixed: its carrier, and the bodies that rotate about this axis."""
         own_body = self.mechanism.joint(point.joint).parent if point.joint else point.body
         bodies = {own_body}
         for joint in self.mechanism.joints:
@@ -157,7 +159,7 @@ class RouteWriter:
         return (np.zeros(3), np.eye(3)) if body == WORLD else self.poses[body]
 
     def _site(self, body: str, name: str, at: Array) -> tuple[str, dict[str, object]]:
-        """A site on a body at a point (3,) of the world, and the part of a path that runs through it."""
+        """Site on a body at a point (3,) of the world, and the path element that passes through it."""
         origin, axes = self._pose(body)
         add(self.bodies[body], "site", name=name, pos=axes.T @ (at - origin))
         return "site", {"site": name}
@@ -165,7 +167,7 @@ class RouteWriter:
     def _cylinder(
         self, cable: RoutedCable, point: RoutePoint, own: Array, name: str, along: Array, turn: float
     ) -> tuple[str, dict[str, object]]:
-        """A pulley, and the part of a path that wraps it on the side where its arc is, `turn` from `along`."""
+        """Cylinder of a pulley, and the path element that wraps it on the side of its arc, `turn` from `along`."""
         body = self.mechanism.joint(point.joint).parent if point.joint else point.body
         origin, axes = self._pose(body)
         axis, radius = axes.T @ own[W_AXIS : W_AXIS + 3], abs(float(own[W_RADIUS]))
@@ -185,7 +187,7 @@ def _holds(points: tuple[RoutePoint, ...], k: int) -> bool:
 
 
 def _rim(own: Array, along: Array, turn: float, radii: float) -> Array:
-    """(3,) m in the world: where the cable has a direction `turn` [rad] beyond `along`, at so many radii."""
+    """(3,) point in the world [m] where the cable direction is `turn` [rad] beyond `along`, at `radii` radii."""
     axis, radius = own[W_AXIS : W_AXIS + 3], float(own[W_RADIUS])
     turned = matrix_from_vector(np.sign(radius) * turn * axis) @ along
     return np.asarray(own[W_CENTRE : W_CENTRE + 3] + radii * radius * np.cross(turned, axis))

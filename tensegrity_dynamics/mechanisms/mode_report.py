@@ -1,4 +1,4 @@
-"""Working and assembly modes of a robot for people and programs (`tensegrity assembly-modes`)."""
+"""Report of the working and assembly modes of a robot, as text and as data (`tensegrity assembly-modes`)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ DISTANCES = (
 def mode_report(
     robot: Robot, positions: dict[str, float] | None = None, *, starts: int = 3000, seed: int = 0
 ) -> Report:
-    """All working modes (same output) and all assembly modes (same actuators) of a robot.
+    """Report of all working modes (same output) and all assembly modes (same actuators) of a robot.
 
     Args:
-        positions: rad or m of actuators by name, to which it is moved first; without, at its start. starts: of the
-            search from random starts, at most. seed: of these.
+        positions: actuator positions by name [rad or m], to which the robot is moved first; by default its start.
+        starts: largest number of random starts of the search. seed: seed of the random starts.
 
     Raises:
-        TensegrityError: its actuators do not determine its output, or the positions cannot be reached.
+        TensegrityError: the actuators do not determine the output, or the positions cannot be reached.
     """
     kinematics = determined_kinematics(robot)
     if kinematics is None:
@@ -53,7 +53,7 @@ def mode_report(
     legs = six_legs(kinematics)
     if legs is None:
         working = search_working_modes(kinematics, q, limits=limits, starts=starts, seed=seed)
-    else:  # a leg's length is the distance of its ends
+    else:  # the length of a leg is the distance of its ends
         working = ModeSearch((q,), (1,), 0)
     figures: dict[str, Any] = {"robot": robot.name, "length_m": kinematics.length}
     here = kinematics.first_order(q)
@@ -91,7 +91,7 @@ def mode_report(
 def _assembly(
     kinematics: LoopKinematics, q: NDArray, legs: tuple[NDArray, NDArray] | None, starts: int, seed: int
 ) -> tuple[list[tuple[NDArray, NDArray]], list[float], str, dict[str, Any]]:
-    """Poses (rotation, position) from the present one on, their distances to Type 2, and how they were found."""
+    """Poses (rotation, position), the present one first, their distances to Type 2, and the method of the search."""
     if legs is None:
         found = search_assembly_modes(kinematics, q, starts=starts, seed=seed)
         poses = [kinematics.output_pose(mode) for mode in found.modes]
@@ -109,7 +109,7 @@ def _assembly(
         key=lambda pose: float(np.abs(pose[0] - present[0]).max() + np.abs(pose[1] - present[1]).max()),
     )
     if not pairs or not np.allclose(pairs[0][0], present[0], atol=1e-5):
-        pairs.insert(0, present)  # at a singularity it is no isolated solution
+        pairs.insert(0, present)  # at a singularity the present pose is not an isolated solution
     poses = [(rotation @ frame.axes, position + rotation @ frame.origin) for rotation, position in pairs]
     distances = []
     for rotation, position in pairs:
@@ -127,7 +127,7 @@ def _assembly(
 
 
 def _within(values: NDArray, limits: NDArray, kinematics: LoopKinematics) -> NDArray[np.float64]:
-    """Positions of the active joints, of revolute ones with as many whole turns as bring them within their limits."""
+    """Positions of the active joints; full turns are added to revolute joints to bring them within their limits."""
     turning = np.array([kinematics.mechanism.joint(name).kind == "revolute" for name in kinematics.active])
     turns = 2.0 * np.pi * np.ceil((limits[:, 0] - 1e-9 - values) / (2.0 * np.pi))
     return np.asarray(np.where(turning, values + turns, values))
@@ -141,7 +141,7 @@ def _search_words(found: ModeSearch) -> str:
 
 
 def singularity_rows(robot: Robot) -> list[tuple[str, str]]:
-    """Distances to singularities at the start, as rows of a list of facts; none where there is nothing to tell."""
+    """Distances to singularities at the start, as rows of a report; empty if they are not defined."""
     kinematics = determined_kinematics(robot)
     if kinematics is None:
         return []

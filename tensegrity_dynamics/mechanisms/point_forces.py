@@ -1,4 +1,4 @@
-"""Points of bodies: how fast they move, and what a force there does to the coordinates."""
+"""Points of bodies: their velocity, and the generalised forces of a force at a point."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..numerics.compilation import for_compiled_callers
 
 @for_compiled_callers
 def point_speed(velocity, body, point, out):
-    """Fill out (3,) with the velocity of a point (3,) that moves with a body; -1 is the world."""
+    """Fill out (3,) with the velocity of a body-fixed point (3,); body -1 is the world."""
     if body < 0:
         out[0] = out[1] = out[2] = 0.0
         return
@@ -19,7 +19,7 @@ def point_speed(velocity, body, point, out):
 
 @for_compiled_callers
 def add_force(body, point, direction, size, v_start, v_count, parent, dof_parent, jacobian, passive):
-    """Add a force of some size along a direction (3,) at a point (3,) of a body to the efforts (nv,)."""
+    """Add a force of magnitude `size` along a direction (3,) at a point (3,) of a body to the efforts (nv,)."""
     while body >= 0 and v_count[body] == 0:
         body = parent[body]
     if body < 0:

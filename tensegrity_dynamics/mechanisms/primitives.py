@@ -1,6 +1,6 @@
-"""Bodies composed of geometric primitives of uniform density (000, table 5.1), which are also what is drawn.
+"""Bodies composed of geometric primitives of uniform density (000, table 5.1), which are also used for display.
 
-Every primitive stands centred on its own frame; round ones have z as their axis.
+Every primitive is centred at the origin of its frame; the axis of round primitives is z.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ DIMENSIONS = {
 
 @dataclass(frozen=True, eq=False)
 class Primitive:
-    """A solid of uniform density.
+    """Solid of uniform density.
 
     Args:
-        kind: one of `DIMENSIONS`; "point" is a mass without size.
-        size: dimensions in m, in the order of `DIMENSIONS[kind]`.
-        density: kg/m^3; mass: kg, instead of a density. Without either it is drawn and has no mass.
-        placement: its frame on the body.
+        kind: one of `DIMENSIONS`; "point" is a point mass.
+        size: dimensions [m] in the order of `DIMENSIONS[kind]`.
+        density: density [kg/m^3]. mass: mass [kg], instead of a density. Without both, the solid is for display only.
+        placement: frame of the solid on the body.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class Primitive:
 
     @property
     def volume(self) -> float:
-        """m^3."""
+        """Volume [m^3]."""
         s = self.size
         return {
             "cylinder": lambda: np.pi * s[0] ** 2 * s[1],
@@ -82,7 +82,7 @@ class Primitive:
         return float(self.density * self.volume if self.mass is None else self.mass)
 
     def unit_inertia(self) -> NDArray[np.float64]:
-        """(3, 3) m^2: inertia about the centre, in the primitive's axes, per kg."""
+        """(3, 3) inertia about the centre per kilogram, in the axes of the primitive [m^2]."""
         s = self.size
         if self.kind in ("cylinder", "tube"):
             squares = s[0] ** 2 if self.kind == "cylinder" else (s[0] ** 2 + s[1] ** 2) / 4.0
@@ -97,10 +97,10 @@ class Primitive:
 
 
 def body_from(name: str, primitives: Sequence[Primitive], meshes: Sequence[BodyMesh] = ()) -> Body:
-    """A body made of primitives and meshes: masses add up, inertias by the parallel axis theorem.
+    """Body composed of primitives and meshes: masses are added, inertias by the parallel axis theorem.
 
     Raises:
-        TensegrityError: a mesh that is to weigh something encloses nothing, see `solid_properties`.
+        TensegrityError: a mesh with a mass or density encloses no volume, see `solid_properties`.
     """
     parts = [(each.weight, each.placement, np.zeros(3), each.unit_inertia()) for each in primitives if each.weight]
     parts += [(each.weight, each.placement, each.solid.centre, each.solid.inertia) for each in meshes if each.weight]

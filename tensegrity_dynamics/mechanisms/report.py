@@ -1,4 +1,4 @@
-"""What commands print of a mechanism: tree and loops, degrees of freedom, the equilibrium at rest, its cables."""
+"""Reports of a mechanism for commands: tree and loops, degrees of freedom, equilibrium, cables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .statics.modes import mechanism_modes
 from .statics.output_stiffness import output_stiffness
 
 QUANTITIES = {"revolute": "angle", "prismatic": "length"}
-"""What the position of an actuator is, by its motion."""
+"""Quantity of the position of an actuator, by its motion."""
 
 
 class MechanismReport(RobotReport):
@@ -51,7 +51,7 @@ class MechanismReport(RobotReport):
         self.model = robot.model_as(MechanismModel)
 
     def check(self) -> Report:
-        """Parts, loops and degrees of freedom, the equilibrium with the actuators at their start, actuators."""
+        """Report of parts, loops, degrees of freedom, equilibrium with the actuators at their start, and actuators."""
         robot, mechanism = self.robot, self.model.mechanism
         rows = equations(mechanism, self.model.start, np.zeros(mechanism.velocity_count))
         held = int(np.linalg.matrix_rank(rows.loop)) if rows.loop.size else 0
@@ -99,11 +99,11 @@ class MechanismReport(RobotReport):
         )
 
     def modes(self) -> Report:
-        """Modes at rest with the actuators held at their start."""
+        """Report of the modes at rest with the actuators held at their start."""
         return mode_report(self.robot.name, self.robot.description, self.mode_shapes().modes, "at rest, actuators held")
 
     def mode_shapes(self) -> ModeShapes:
-        """Modes at rest with the actuators held at their start, and how they move it."""
+        """Modes at rest with the actuators held at their start, and their mode shapes."""
         model = self.model
         joints = model.driven_joints(self.robot.actuators)
         solver = MechanismEquilibriumSolver(model.mechanism, joints)
@@ -116,12 +116,12 @@ class MechanismReport(RobotReport):
     def stiffness(self) -> Report:
         """Stiffness of the output at rest with the actuators held at their start."""
         robot = self.robot
-        rest = MechanismEstimator(robot).solve({})  # refuses rigid cables that would push
+        rest = MechanismEstimator(robot).solve({})  # rejects rigid cables under compression
         found = output_stiffness(robot, rest.equilibrium)
         return stiffness_report(robot.name, robot.description, found, "at rest, actuators held")
 
     def forward_kinematics(self, options: KinematicsOptions) -> Report:
-        """The equilibrium for positions of the actuators; those that are not named stay at their start."""
+        """Report of the equilibrium for given actuator positions; the other actuators stay at their start."""
         if unfit := [f"--{name}" for name in options.for_structures]:
             raise TensegrityError(
                 f"{', '.join(unfit)}: {self.robot.name} is a mechanism; --length, --force, --payload, --plot-to and "
@@ -141,7 +141,7 @@ class MechanismReport(RobotReport):
         )
 
     def _loaded(self, options: KinematicsOptions) -> Robot:
-        """The robot with the loads of `tensegrity fk` beside its own."""
+        """Robot with the loads of `tensegrity fk` in addition to its own loads."""
         mechanism, bodies = self.model.mechanism, self.model.body_names
         pushed = [
             Load(f"--force {k}", name, wrench[:3], wrench[3:])
@@ -186,7 +186,7 @@ class MechanismReport(RobotReport):
         return rows
 
     def _warnings(self, rest: Estimate | None, failure: str) -> list[str]:
-        """What a user should know before driving the robot."""
+        """Warnings for the user before driving the robot."""
         notes = []
         if rest is None:
             notes.append(f"no shape at rest was found: {failure}")
@@ -271,7 +271,7 @@ def _shape_rows(rest: Estimate) -> list[tuple[str, str]]:
 
 
 def _route_parts(shape: MechanismEquilibrium) -> list[Section | str]:
-    """The routed cables of an equilibrium for people; nothing where there are none."""
+    """Report of the routed cables at an equilibrium; empty if there are none."""
     rows = [
         (
             name,
@@ -288,7 +288,7 @@ def _route_parts(shape: MechanismEquilibrium) -> list[Section | str]:
 
 
 def friction_parts(robot: Robot, shape: MechanismEquilibrium) -> list[Section | str]:
-    """How far friction of routed cables may hold the output off, for people; nothing where none rubs."""
+    """Report of the pose error of the output due to friction of routed cables; empty without friction."""
     model = robot.model_as(MechanismModel)
     rubbing = [route for route in model.routes if route.rubs]
     if not rubbing or not robot.outputs:
@@ -310,7 +310,7 @@ def friction_parts(robot: Robot, shape: MechanismEquilibrium) -> list[Section | 
 
 
 def _ground_parts(shape: MechanismEquilibrium) -> list[Section | str]:
-    """What the ground carries at an equilibrium for people; nothing where nothing touches."""
+    """Report of the ground forces at an equilibrium; empty without contact."""
     rows = [
         (name, f"{np.linalg.norm(force):.4g} N", ", ".join(f"{part:.4g}" for part in force) + " N", str(len(points)))
         for name, points in shape.contacts.items()
@@ -324,7 +324,7 @@ def read_positions(items: Sequence[str], robot: Robot) -> dict[str, float]:
     """Positions [rad or m] by actuator from texts such as "B1=0.5" or "B1=30 deg".
 
     Raises:
-        TensegrityError: not of that form, an unknown or repeated actuator, or a number of another kind.
+        TensegrityError: a text does not have this form, an actuator is unknown or repeated, or a unit does not fit.
     """
     result: dict[str, float] = {}
     actuators = {each.name: each for each in robot.actuators}
@@ -338,10 +338,10 @@ def read_positions(items: Sequence[str], robot: Robot) -> dict[str, float]:
 
 
 def read_wrenches(items: Sequence[str], bodies: Sequence[str]) -> list[tuple[str, Any]]:
-    """Body and wrench (6,) N and N m from texts such as "plate=0,0,-5N" or "plate=0,0,-5,0,0.1,0".
+    """Bodies and wrenches (6,) [N and N m] from texts such as "plate=0,0,-5N" or "plate=0,0,-5,0,0.1,0".
 
     Raises:
-        TensegrityError: not of that form, or an unknown body.
+        TensegrityError: a text does not have this form, or a body is unknown.
     """
     result = []
     for item in items:
@@ -359,7 +359,7 @@ def read_wrenches(items: Sequence[str], bodies: Sequence[str]) -> list[tuple[str
 def equilibrium_figures(
     pose: Pose | None, shape: MechanismEquilibrium, tensions: Mapping[str, float]
 ) -> dict[str, Any]:
-    """An equilibrium for programs; pose of the output, tensions [N] by cable."""
+    """Data of an equilibrium: pose of the output, tensions [N] by cable, and other figures."""
     position, quaternion = pose if pose is not None else (None, None)
     return {
         "position_m": position,
@@ -382,7 +382,7 @@ def equilibrium_parts(
     tensions: Mapping[str, float],
     positions: Mapping[str, float],
 ) -> list[Section | str]:
-    """An equilibrium for people; positions [rad or m] by actuator."""
+    """Report of an equilibrium; tensions [N] by cable, positions [rad or m] by actuator."""
     slack = [name for name, tension in tensions.items() if tension <= 0.0]
     rows = [(f"{robot.outputs[0].name} at", f"{millimetres(pose[0])}, {turned(pose[1])}")] if pose is not None else []
     rows += [

@@ -1,18 +1,19 @@
-"""What resists the motion of a joint: spring, damper, Coulomb friction and stops (000, section 1.2.1 and 1.2.5).
+"""Resistance of a joint: spring, damper, Coulomb friction and stops (000, section 1.2.1 and 1.2.5).
 
-Against a coordinate x of a tree joint, or of the free motion of a loop joint, acts
+The effort on a coordinate x of a tree joint, or of the free motion of a loop joint, is
 
     -k (x - x0) - c x' - f tanh(x' / s) + stop(x, x')
 
-with x0 the rest position. Friction is regularised: from about three times the speed s on it is f, below it creeps. A
-stop is a spring and a damper on one side, k_s d - c_s d' for a depth d beyond a limit, and never pulls.
+with the rest position x0. Friction is regularised: above about three times the speed s it is f, below this speed the
+joint creeps. A stop is a unilateral spring and damper, k_s d - c_s d' for a depth d beyond a limit, and never pulls.
 
-A gear of efficiency e rubs with what it carries: of the effort tau of its motor (by the gear) the joint gets e tau
-where the motor drives, and tau / e where the joint drives the motor back, so that friction
+The friction of a gear with efficiency e is proportional to the transmitted effort. tau is the motor effort, reflected
+by the gear. The joint gets e tau if the motor drives the joint, and tau / e if the joint drives the motor, so that the
+friction
 
     |tau| (1 - e) or |tau| (1 / e - 1), times tanh(x' / s),
 
-is added; between both directions it goes through zero, where the gear creeps.
+is added. Between both directions it passes through zero, where the gear creeps.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from numpy.typing import NDArray
 from ..errors import TensegrityError
 
 TREE, TREE_BALL, LOOP_TURN, LOOP_SLIDE, LOOP_BALL = 0, 1, 2, 3, 4
-"""What the law acts on: a coordinate of a tree joint, the turn of a spherical one; of a loop the turn about its z, the
-displacement along its z, or its turn about any axis."""
+"""Motion on which the law acts: a coordinate of a tree joint; the rotation of a spherical tree joint; the rotation of a
+loop joint about z, its displacement along z, or its rotation about any axis."""
 
 STIFFNESS, REST, DAMPING, FRICTION, SPEED, LOW, HIGH, STOP_STIFFNESS, STOP_DAMPING, EFFICIENCY, CARRIED = range(11)
-"""Numbers of a law, in their order; the last is the effort that a gear carries just now."""
+"""Parameters of a law, in order; the last one is the present effort transmitted by the gear."""
 KIND, FIRST, SECOND, ORIGIN, OTHER_ORIGIN, AXIS, ZERO, TURNED, LAW, RESISTANCE_COLUMNS = (
     0,
     1,
@@ -42,10 +43,11 @@ KIND, FIRST, SECOND, ORIGIN, OTHER_ORIGIN, AXIS, ZERO, TURNED, LAW, RESISTANCE_C
     18,
     29,
 )
-"""Columns of a resistance in the arrays of a mechanism (few arrays, because compiled functions hand over every one).
+"""Columns of a resistance in the arrays of a mechanism (few arrays, because compiled functions pass on every one).
 
-What it acts on; of tree joints the coordinate in v and in q, of loops both bodies; of loops where the ends are, axis
-and zero direction on the first body, the direction that turns on the second; and where the law begins."""
+Motion on which it acts; for tree joints the indices of the coordinate in v and in q, for loops both bodies; for loops
+the points on both bodies, axis and zero direction on the first body, rotating direction on the second body; and first
+column of the law."""
 
 TURNING_LOOPS = ("revolute", "cylindrical", "planar")
 SLIDING_LOOPS = ("cylindrical", "prismatic")
@@ -54,16 +56,16 @@ BALL_LOOPS = ("point", "universal")
 
 @dataclass(frozen=True)
 class Resistance:
-    """One law; SI units, of a turn N m, rad and s, of a displacement N, m and s.
+    """One resistance law in SI units: N m, rad and s for rotations; N, m and s for displacements.
 
     Args:
-        stiffness, rest: k and x0. damping: c, viscous friction is the same.
+        stiffness, rest: k and x0. damping: c, also for viscous friction.
         friction, friction_speed: f and s of the Coulomb friction.
         limits: (lowest, highest) between the stops. stop_stiffness, stop_damping: k_s and c_s.
         efficiency: e of the gear through which an actuator drives the joint.
 
     Raises:
-        TensegrityError: a number is not finite or below zero, the limits are empty or have stops without stiffness.
+        TensegrityError: a number is not finite or negative, the limits are empty, or the stops have no stiffness.
     """
 
     stiffness: float = 0.0
@@ -97,12 +99,12 @@ class Resistance:
 
     @property
     def has_stops(self) -> bool:
-        """Whether there is a limit on any side."""
+        """Whether there is a limit on at least one side."""
         return bool(np.isfinite(self.limits).any())
 
     @property
     def law(self) -> NDArray[np.float64]:
-        """(11,) numbers in their order."""
+        """(11,) parameters of the law in order."""
         return np.array([
             self.stiffness, self.rest, self.damping, self.friction, self.friction_speed, *self.limits,
             self.stop_stiffness, self.stop_damping, self.efficiency, 0.0,

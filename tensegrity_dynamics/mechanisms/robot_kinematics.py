@@ -1,4 +1,4 @@
-"""Kinematics of a robot: its mechanism between the joints that its actuators drive and its output."""
+"""Kinematics of a robot between its actuated joints and its output."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .mechanism_model import MechanismModel
 def loop_kinematics(robot: Robot) -> LoopKinematics:
     """Geometric, first- and second-order models of a robot between its actuators and its output.
 
-    Turning is measured at the root mean square distance of the output's origin from where joints and loops hold its
-    body.
+    The characteristic length that weighs rotations is the root mean square distance between the origin of the output
+    and the joints and loops of its body.
 
     Raises:
-        TensegrityError: it has no output, or the numbers of actuators and of controlled axes differ.
+        TensegrityError: the robot has no output, or the numbers of actuators and of controlled axes differ.
     """
     model = robot.model_as(MechanismModel)
     active = model.driven_joints(robot.actuators)
@@ -27,7 +27,7 @@ def loop_kinematics(robot: Robot) -> LoopKinematics:
 
 
 def determined_kinematics(robot: Robot) -> LoopKinematics | None:
-    """`loop_kinematics` of a robot whose actuators determine its output and the other way round; None for others."""
+    """`loop_kinematics` of a robot whose actuators determine its output and vice versa; None for other robots."""
     model = robot.model_as(MechanismModel)
     if not robot.outputs or model.mechanism.cables or len(robot.actuators) != len(robot.outputs[0].controlled):
         return None

@@ -53,16 +53,16 @@ from .routing.route_model import RouteModel
 from .workspace import Workspace, make_workspace
 
 ROUNDING = 1e-9
-"""Strain that a cable without stretch may seem to have at the start."""
+"""Tolerance of the apparent strain of an inextensible cable at the start."""
 FAR = 20.0 * np.pi
-"""A turn at which nothing passes for clear of its pulley."""
+"""Turn [rad] so large that the cable cannot count as being without contact to its pulley."""
 
 
 def initialize_routes(mechanism: Mechanism, q: NDArray[np.float64], cables: Sequence[RoutedCable]) -> Mechanism:
-    """The mechanism with its routed cables, which start at position q (nq,) as they are stated.
+    """Mechanism with its routed cables, which start at configuration q (nq,) as given in the file.
 
     Raises:
-        RouteError: a cable cannot run so; `cable` is its number.
+        RouteError: a route is not feasible; `cable` is the number of the cable.
     """
     models = []
     for number, cable in enumerate(cables):
@@ -74,7 +74,7 @@ def initialize_routes(mechanism: Mechanism, q: NDArray[np.float64], cables: Sequ
 
 
 class RouteError(TensegrityError):
-    """A routed cable that cannot run as it is stated."""
+    """Error for a routed cable whose given route is not feasible."""
 
     def __init__(self, message: str, cable: int) -> None:
         super().__init__(message)
@@ -94,17 +94,17 @@ def _initialize(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable
             holding.append(e)
     rows[:, REST] = 1.0
     rows[1:, TURN_IN] = rows[:-1, TURN_OUT] = FAR
-    # as if it stretched, until its rest lengths are known
+    # treated as elastic until its rest lengths are determined
     route = RouteModel(cable.name, rows, cable.stiffness, cable.damping * cable.area)
     work = _evaluated(mechanism, q, route)
-    if int(work.route_results[0, STATUS]) != TURNED_TOO_FAR:  # without marks nothing has turned yet
+    if int(work.route_results[0, STATUS]) != TURNED_TOO_FAR:  # without marks, turns are not defined yet
         _refuse(cable, work)
     _set_marks(cable, rows, work, np.ones(len(rows), dtype=np.bool_))
     work = _evaluated(mechanism, q, route)
     _refuse(cable, work)
     touches = work.route_state[:, TOUCHES] != 0.0
     if any(point.is_pulley and not touching for point, touching in zip(cable.route, touches, strict=True)):
-        _set_marks(cable, rows, work, touches)  # beside pulleys that it passes clear, arcs are others
+        _set_marks(cable, rows, work, touches)  # arcs are different if some pulleys are not touched
         work = _evaluated(mechanism, q, route)
     lengths = work.route_state[holding[:-1], LENGTH]
     total = float(lengths.sum())
@@ -171,7 +171,7 @@ def _evaluated(mechanism: Mechanism, q: NDArray[np.float64], route: RouteModel) 
 
 
 def _set_marks(cable: RoutedCable, rows: NDArray[np.float64], work: Workspace, chosen: NDArray[np.bool_]) -> None:
-    """Put the mark of every chosen pulley (n,) in the middle of its arc at the start."""
+    """Set the mark of every chosen pulley (n,) to the middle of its arc at the start."""
     last = len(rows) - 1
     for e, point in enumerate(cable.route):
         if not chosen[e]:

@@ -1,4 +1,4 @@
-"""What is known of routed cables after `evaluate`: lengths, tensions, paths, and what has slipped."""
+"""Readings of routed cables after `evaluate`: lengths, tensions, paths, and slip."""
 
 from __future__ import annotations
 
@@ -48,21 +48,23 @@ from .routing.route_model import RouteModel
 from .workspace import Workspace
 
 ARC_PIECES = 24
-"""Straight pieces in which an arc is drawn."""
+"""Number of straight segments with which an arc is drawn."""
 
 
 @dataclass(frozen=True)
 class RouteReading:
-    """A routed cable at one state.
+    """Reading of a routed cable at one state.
 
     Attributes:
-        length, rest_length: m, of the path between both ends. tension: N, the highest along it. strain: the highest.
-        tensions: N of its strands, from the first end to the last; of one that sags at both of its ends. wraps: rad, at
-            each element of the route.
-        contacts: at each element whether the cable "sticks", "slips", "creeps" (regularised friction below its speed)
-            or is "clear" of it, empty where nothing rubs. slipped: m of rest length that has slipped over it towards
-            the last end; slip_speeds: m/s.
-        sag: m, how far it hangs below the straight line between its ends; zero for cables without weight.
+        length, rest_length: length and rest length of the path between both ends [m].
+        tension: highest tension along the cable [N]. strain: highest strain.
+        tensions: tensions of its strands from the first to the last end [N]; for a sagging cable those at both ends.
+        wraps: wrap angle at each element of the route [rad].
+        contacts: state at each element: "sticks", "slips", "creeps" (regularised friction below its speed) or "clear"
+            (no contact); empty without friction.
+        slipped: rest length that has slipped over each element towards the last end [m]. slip_speeds: slip speeds
+            [m/s].
+        sag: sag below the straight line between the ends [m]; zero for cables without weight.
     """
 
     length: float
@@ -80,7 +82,7 @@ class RouteReading:
 def read_routes(
     mechanism: Mechanism, work: Workspace, gravity: NDArray[np.float64] | None = None
 ) -> dict[str, RouteReading]:
-    """Readings by name, from what `evaluate` left in the arrays; gravity (3,) m/s^2 where it is not the mechanism's."""
+    """Readings by name, from the results of `evaluate`; gravity (3,) [m/s^2], by default that of the mechanism."""
     readings = {}
     gravity = mechanism.gravity if gravity is None else gravity
     for cable, route, result in zip(mechanism.flat.routed_cables, mechanism.routes, work.route_results, strict=True):
@@ -101,7 +103,7 @@ def read_routes(
 
 
 def _contact(row: NDArray[np.float64], own: NDArray[np.float64]) -> str:
-    """How the cable touches an element, from its row and its state."""
+    """Contact state of the cable at an element, from the row and the state of the element."""
     if not row[HOLDS] or not 0.0 < row[FRICTION] < np.inf:
         return ""
     if not own[TOUCHES]:
@@ -112,7 +114,7 @@ def _contact(row: NDArray[np.float64], own: NDArray[np.float64]) -> str:
 
 
 def slip_words(routes: Mapping[str, RouteReading]) -> dict[str, str]:
-    """For people and diagnostics, by cable: how each of its contacts that rub stands."""
+    """Text for users and diagnostics, by cable: state of each of its contacts with friction."""
     words = {}
     for name, each in routes.items():
         parts = [
@@ -131,7 +133,8 @@ def slip_words(routes: Mapping[str, RouteReading]) -> dict[str, str]:
 def _hanging(
     cable: NDArray[np.float64], state: NDArray[np.float64], gravity: NDArray[np.float64], shares: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(n, 3) m of a cable that sags, at shares (n,) of its rest length from its first end (Irvine 1981, 1.3)."""
+    """(n, 3) points of a sagging cable [m] at fractions (n,) of its rest length from its first end (Irvine 1981,
+    1.3)."""
     begin, pull = state[0, W_EXIT : W_EXIT + 3], state[0, TENSION] * state[0, W_OUT : W_OUT + 3]
     weight, along = -cable[LINE_MASS] * gravity, shares[:, None] * state[0, REST_NOW]
     whole = float(np.linalg.norm(weight))
@@ -153,7 +156,7 @@ def _hanging(
 
 
 def _sag(cable: NDArray[np.float64], state: NDArray[np.float64], gravity: NDArray[np.float64]) -> float:
-    """m that a cable hangs below the line between its ends where it is parallel to it."""
+    """Sag [m] of a cable below the line between its ends, at the point where the cable is parallel to this line."""
     whole = float(np.linalg.norm(gravity))
     if not whole:
         return 0.0
@@ -172,18 +175,18 @@ def _sag(cable: NDArray[np.float64], state: NDArray[np.float64], gravity: NDArra
 
 
 def slips(work: Workspace) -> NDArray[np.float64]:
-    """(e,) m of rest length that has slipped over every element by now."""
+    """(e,) rest length [m] that has slipped over every element up to the present state."""
     return np.array(work.route_state[:, TRIAL])
 
 
 def set_slips(work: Workspace, slip: NDArray[np.float64]) -> None:
-    """Let what has slipped (e,) be the start from which elements stick."""
+    """Set the slip (e,) [m] as the reference from which elements stick."""
     if work.route_state.size:
         work.route_state[:, SLIP] = slip
 
 
 def with_slips(mechanism: Mechanism, slip: NDArray[np.float64]) -> Mechanism:
-    """The mechanism whose routed cables start with what has slipped (e,)."""
+    """Copy of the mechanism whose routed cables start with the slip (e,) [m]."""
     if not mechanism.routes:
         return mechanism
     routes, first = [], 0
@@ -199,7 +202,7 @@ def with_slips(mechanism: Mechanism, slip: NDArray[np.float64]) -> Mechanism:
 
 
 def drum_ends(route: RouteModel) -> list[int]:
-    """Elements of a routed cable that are drums: ends that a joint turns."""
+    """Elements of a routed cable that are drums: ends on a joint that turns."""
     rows = route.elements
     return [e for e in (0, len(rows) - 1) if rows[e, KIND] != POINT and rows[e, TURNING_Q] >= 0]
 
@@ -207,13 +210,15 @@ def drum_ends(route: RouteModel) -> list[int]:
 def wound_lines(
     mechanism: Mechanism, work: Workspace, q: NDArray[np.float64], most: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The cable that lies on every drum (d, ARC_PIECES + 1, 3) m, from where it leaves, `most` rad of it or what is
-    left, and the radius (d,) m there; drums in the order of the cables. From what `evaluate` left at q (nq,)."""
+    """Lines of the wound cable on every drum (d, ARC_PIECES + 1, 3) [m], and the radii (d,) [m] there.
+
+    A line begins at the exit point and has a length of `most` [rad], or less if less is wound. The drums are in the
+    order of the cables. The input is the result of `evaluate` at q (nq,)."""
     lines, radii = [], []
     for cable, route in zip(mechanism.flat.routed_cables, mechanism.routes, strict=True):
         for e in drum_ends(route):
             row, state = route.elements[e], work.route_state[int(cable[FIRST]) + e]
-            sense = -row[SIDE] if e == 0 else row[SIDE]  # of the turn away from where the cable leaves, and of winding
+            sense = -row[SIDE] if e == 0 else row[SIDE]  # sense of rotation away from the exit point, and of winding
             left = row[WOUND] + sense * (q[int(row[TURNING_Q])] - row[ANGLE])
             leaves = state[W_EXIT : W_EXIT + 3] if e == 0 else state[W_ENTRY : W_ENTRY + 3]
             axis, arm = state[W_AXIS : W_AXIS + 3], leaves - state[W_CENTRE : W_CENTRE + 3]
@@ -225,7 +230,8 @@ def wound_lines(
 
 
 def polylines(mechanism: Mechanism, work: Workspace) -> list[NDArray[np.float64]]:
-    """(n, 3) m for every routed cable: its straight pieces, and arcs as ARC_PIECES, from what `evaluate` left."""
+    """(n, 3) points of every routed cable [m]: straight segments, and arcs with ARC_PIECES segments, after
+    `evaluate`."""
     lines = []
     for cable, route in zip(mechanism.flat.routed_cables, mechanism.routes, strict=True):
         first, count = int(cable[FIRST]), int(cable[COUNT])

@@ -1,7 +1,7 @@
 """Spatial (6D) vectors as in 000, section 1.2: motion [angular, linear] and force [moment, force], compiled.
 
-Everything here is written in one common frame. The sweeps of this package use the world frame and its origin, so
-that no transform stands between two bodies; joints state their own quantities in successor coordinates.
+All vectors of an operation are in one common frame. The sweeps of this package use the world frame and its origin, so
+that no transforms between bodies are needed. Joints give their quantities in successor coordinates.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def multiply(a, b, out):
 
 @for_compiled_callers
 def cross_motion(v, m, out):
-    """out (6,) = v x m, the change of motion vector m carried along by v."""
+    """out (6,) = v x m, the rate of change of a motion vector m that moves with v."""
     out[0] = v[1] * m[2] - v[2] * m[1]
     out[1] = v[2] * m[0] - v[0] * m[2]
     out[2] = v[0] * m[1] - v[1] * m[0]
@@ -46,7 +46,7 @@ def cross_motion(v, m, out):
 
 @for_compiled_callers
 def cross_force(v, f, out):
-    """out (6,) = v x* f, the change of force vector f carried along by v."""
+    """out (6,) = v x* f, the rate of change of a force vector f that moves with v."""
     out[0] = v[1] * f[2] - v[2] * f[1] + v[4] * f[5] - v[5] * f[4]
     out[1] = v[2] * f[0] - v[0] * f[2] + v[5] * f[3] - v[3] * f[5]
     out[2] = v[0] * f[1] - v[1] * f[0] + v[3] * f[4] - v[4] * f[3]
@@ -57,7 +57,7 @@ def cross_force(v, f, out):
 
 @allocation_free
 def to_world(rotation, origin, local, out):
-    """out (6,): motion vector given at a frame's origin in its own axes, in world axes at the world's origin."""
+    """out (6,): motion vector at the origin of a frame in its axes, converted to world axes at the world origin."""
     for a in range(3):
         out[a] = rotation[a, 0] * local[0] + rotation[a, 1] * local[1] + rotation[a, 2] * local[2]
         out[3 + a] = rotation[a, 0] * local[3] + rotation[a, 1] * local[4] + rotation[a, 2] * local[5]
@@ -81,7 +81,8 @@ def inertia_times(inertia, v, out):
 
 @for_compiled_callers
 def world_inertia(mass, centre, tensor, rotation, origin, out):
-    """Fill out (10,) for a body of mass [kg], centre (3,) m and central tensor (3, 3) kg m^2 in its own axes."""
+    """Fill out (10,) with the inertia of a body: mass [kg], centre (3,) [m], central tensor (3, 3) [kg m^2], body
+    axes."""
     cx = origin[0] + rotation[0, 0] * centre[0] + rotation[0, 1] * centre[1] + rotation[0, 2] * centre[2]
     cy = origin[1] + rotation[1, 0] * centre[0] + rotation[1, 1] * centre[1] + rotation[1, 2] * centre[2]
     cz = origin[2] + rotation[2, 0] * centre[0] + rotation[2, 1] * centre[1] + rotation[2, 2] * centre[2]

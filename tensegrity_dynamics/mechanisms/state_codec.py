@@ -1,4 +1,4 @@
-"""States of a mechanism as records: coordinates, and where its bodies are."""
+"""States of a mechanism as records: coordinates, and poses of its bodies."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .joint_coordinates import QUATERNION_KINDS
 from .mechanism_model import MechanismModel
 
 UNIT_TOLERANCE = 1e-3
-"""By how much the length of a quaternion may differ from one."""
+"""Tolerance of the norm of a quaternion."""
 
 
 class MechanismCodec(StateCodec):
-    """q (nq,) and v (nv,) with the names of the coordinates; poses and twists of the bodies beside them.
+    """Codec for q (nq,) and v (nv,) with the names of the coordinates, and with poses and twists of the bodies.
 
     Args:
-        robot: whose model is a mechanism.
+        robot: robot whose model is a mechanism.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -42,7 +42,7 @@ class MechanismCodec(StateCodec):
             if joint.kind in QUATERNION_KINDS
         ]
         self._rows = {name: row for row, name in enumerate(model.tension_names)}
-        for actuator in robot.actuators:  # cables may be listed by their actuators
+        for actuator in robot.actuators:  # cables can also be listed by the names of their actuators
             if actuator.drives in self._rows:
                 self._rows.setdefault(actuator.name, self._rows[actuator.drives])
         self._cables = len(model.tension_names)
@@ -54,7 +54,7 @@ class MechanismCodec(StateCodec):
         )
 
     def encode(self, state: ConfigurationState, pose: Pose | None = None, twist: Array | None = None) -> StateRecord:
-        """The record of q (nq,) and v (nv,)."""
+        """Record of q (nq,) and v (nv,)."""
         poses = self._poses.update(state.configuration, state.velocity)
         if pose is None and self._frame is not None:
             pose, twist = poses.output(self._frame)
@@ -66,11 +66,11 @@ class MechanismCodec(StateCodec):
         )  # fmt: skip
 
     def decode(self, record: StateRecord) -> DecodedState:
-        """q (nq,) and v (nv,); v is zero where the record has none.
+        """q (nq,) and v (nv,); v is zero if the record has no velocities.
 
         Raises:
-            TensegrityError: the coordinates are not those of this robot, or their number is wrong, or a quaternion
-                among them is not one.
+            TensegrityError: the coordinates are not those of this robot, their number is wrong, or a quaternion does
+                not have unit norm.
         """
         names = tuple(record.coordinate_name)
         if names != self._checked:
@@ -81,7 +81,7 @@ class MechanismCodec(StateCodec):
             raise TensegrityError(f"the state has {q.size} positions q, {self._name} has {self._sizes[0]}.")
         for joint, at in self._quaternions:
             size = math.hypot(*q[at].tolist())
-            if abs(size - 1.0) > UNIT_TOLERANCE:  # one that is not finite passes on to the node
+            if abs(size - 1.0) > UNIT_TOLERANCE:  # a value that is not finite is handled by the node
                 raise TensegrityError(f"the state's quaternion of joint {joint} has length {size:.3g}.")
         return DecodedState(q, v if v.size == self._sizes[1] else np.zeros(self._sizes[1]))
 
@@ -100,7 +100,7 @@ class MechanismCodec(StateCodec):
         raise TensegrityError(f"the state lists the coordinates of {self._name} in another order." + again)
 
     def tensions(self, names: Sequence[str], tensions: Sequence[float], configuration: Array) -> Array:
-        """(c,) N by cable, as the record has them; NaN for cables without a value."""
+        """(c,) tensions [N] by cable from the record; NaN for cables without a value."""
         found = np.full(self._cables, np.nan)
         for name, tension in zip(names, tensions, strict=False):
             row = self._rows.get(name)

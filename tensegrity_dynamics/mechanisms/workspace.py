@@ -1,4 +1,4 @@
-"""Arrays that the compiled sweeps and integrators of one mechanism fill; one set for each thread."""
+"""Work arrays of the compiled sweeps and integrators of one mechanism; one set for each thread."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Workspace = namedtuple(
 
 
 def make_workspace(flat: FlatMechanism) -> Workspace:
-    """Scratch and result arrays for one mechanism; not to be shared between threads.
+    """Scratch and result arrays for one mechanism; they must not be shared between threads.
 
-    load (b, 6) is input: the moment [N m] and the force [N] that act on each body at its origin, in world axes.
+    load (b, 6) is an input: moment [N m] and force [N] on each body at its origin, in world axes.
     """
     bodies, dofs, rows, cables = flat.kind.size, flat.dof_parent.size, flat.row_kind.size, flat.cable_joint.size
     return Workspace(

@@ -1,6 +1,6 @@
-"""glTF 2.0 files, binary (.glb) and JSON (.gltf): the triangles of the scene, in metres, with y up as they are.
+"""Reader for glTF 2.0 files, binary (.glb) and JSON (.gltf): triangles of the scene, in metres, with y upwards.
 
-Materials, cameras, skins and animations are passed over. Compressed and sparse data are refused by name.
+Materials, cameras, skins and animations are ignored. Compressed and sparse data are rejected with a message.
 Source: Khronos Group, glTF 2.0 Specification, 3.5 (scenes), 3.6 (binary data), 3.7 (geometry), 4 (GLB).
 """
 
@@ -22,16 +22,16 @@ from ..numerics.rotations import matrix_from_quaternion
 from .mesh import MOST_TRIANGLES, Mesh, make_mesh
 
 COMPONENTS = {5120: "i1", 5121: "u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
-TRIANGLES, STRIP, FAN = 4, 5, 6  # modes of primitives that have an area
+TRIANGLES, STRIP, FAN = 4, 5, 6  # modes of primitives with an area
 DEEPEST = 100
-"""Nodes in each other: a deeper tree has a circle."""
+"""Largest depth of nested nodes; a deeper tree has a cycle."""
 
 
 def read_gltf(data: bytes, folder: Path) -> Mesh:
-    """A mesh from the bytes of a .glb or .gltf file, whose buffers may be files in `folder`.
+    """Mesh from the bytes of a .glb or .gltf file, whose buffers can be files in `folder`.
 
     Raises:
-        TensegrityError: it is not readable, cut off, or uses what is not read here, by name.
+        TensegrityError: the file is not readable, is truncated, or uses an unsupported feature.
     """
     try:
         document, binary = _split(data)
@@ -83,7 +83,7 @@ class _Reader:
         for matrix, row in (each for root in roots for each in self._walk(root, np.eye(4), 0)):
             for primitive in document["meshes"][row]["primitives"]:
                 points, corners = self._primitive(primitive)
-                if np.linalg.det(matrix[:3, :3]) < 0.0:  # a mirror turns triangles inside out
+                if np.linalg.det(matrix[:3, :3]) < 0.0:  # a reflection reverses the orientation of triangles
                     corners = corners[:, ::-1]
                 vertices.append(points @ matrix[:3, :3].T + matrix[:3, 3])
                 triangles.append(corners + count)
@@ -95,7 +95,7 @@ class _Reader:
         return make_mesh(np.concatenate(vertices), np.concatenate(triangles))
 
     def _walk(self, row: int, above: NDArray[np.float64], depth: int) -> Iterator[tuple[NDArray[np.float64], int]]:
-        """Meshes below a node, each with what moves it into the scene (4, 4)."""
+        """Meshes below a node, each with its transform to the scene (4, 4)."""
         if depth > DEEPEST:
             raise TensegrityError(f"its nodes stand in each other more than {DEEPEST} deep.")
         node = self.document["nodes"][row]
@@ -164,7 +164,7 @@ class _Reader:
 
 
 def _transform(node: dict[str, Any]) -> NDArray[np.float64]:
-    """(4, 4) from a node's frame to that of its parent."""
+    """(4, 4) transform from the frame of a node to that of its parent."""
     if "matrix" in node:
         return np.array(node["matrix"], dtype=np.float64).reshape(4, 4).T
     result = np.eye(4)

@@ -1,8 +1,8 @@
-"""Volume, centre and inertia of the solid that a mesh encloses, by exact integrals over polyhedra.
+"""Volume, centre and inertia of the solid enclosed by a mesh, by exact integrals over polyhedra.
 
-The divergence theorem makes signed tetrahedra of the triangles (B. Mirtich, Fast and accurate computation of polyhedral
-mass properties, J. Graphics Tools 1(2), 1996; the moments of a tetrahedron are those of F. Tonon, J. Math. Stat. 1(1),
-2004). That is right for every surface that is closed and turned outwards, and wrong for all others, which are refused.
+With the divergence theorem, each triangle gives a signed tetrahedron (B. Mirtich, Fast and accurate computation of
+polyhedral mass properties, J. Graphics Tools 1(2), 1996; the moments of a tetrahedron are those of F. Tonon, J. Math.
+Stat. 1(1), 2004). This is valid for closed surfaces with outward orientation; all others are rejected.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from ..errors import TensegrityError
 from .mesh import Mesh, make_mesh
 
 NEAR = 1e-6
-"""Of the diagonal: vertices nearer to each other than this are one, where the mesh is not closed without."""
+"""Distance relative to the diagonal, below which vertices are merged if the mesh is not closed otherwise."""
 FLAT = 1e-9
-"""Of the box around it: a volume below encloses nothing."""
+"""Volume relative to the bounding box, below which a mesh encloses no solid."""
 
 
 @dataclass(frozen=True, eq=False)
 class SolidProperties:
-    """Of a solid of uniform density.
+    """Mass properties of a solid of uniform density.
 
     Args:
-        volume: m^3. centre: of mass (3,) m. inertia: (3, 3) m^2, about the centre, per kg.
+        volume: volume [m^3]. centre: (3,) centre of mass [m].
+        inertia: (3, 3) inertia about the centre per kilogram [m^2].
     """
 
     volume: float
@@ -35,11 +36,11 @@ class SolidProperties:
 
 
 def solid_properties(mesh: Mesh) -> SolidProperties:
-    """Volume, centre and inertia of what a mesh encloses.
+    """Volume, centre and inertia of the solid enclosed by a mesh.
 
     Raises:
-        TensegrityError: it is not closed, inside out, partly turned the wrong way, flat, or holds solids that stand in
-            each other.
+        TensegrityError: the mesh is not closed, has inward or inconsistent orientation, is flat, or contains
+            intersecting or nested solids.
     """
     mesh = _closed(mesh)
     shift = 0.5 * (mesh.box[0] + mesh.box[1])
@@ -56,10 +57,10 @@ def solid_properties(mesh: Mesh) -> SolidProperties:
 
 
 def _closed(mesh: Mesh) -> Mesh:
-    """The mesh, or with vertices joined that lie closer than files mean to tell apart."""
+    """The mesh, or a copy with merged vertices if it is closed only then."""
     trouble = _open_edges(mesh)
     if trouble:
-        from scipy.spatial import cKDTree  # here, so that importing the package stays quick
+        from scipy.spatial import cKDTree  # imported here to keep the package import fast
 
         reach = NEAR * float(np.linalg.norm(mesh.box[1] - mesh.box[0]))
         pairs = cKDTree(mesh.vertices).query_pairs(reach, output_type="ndarray")
@@ -72,7 +73,7 @@ def _closed(mesh: Mesh) -> Mesh:
 
 
 def _components(count: int, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(count,) for each node of a graph the first one of its component."""
+    """(count,) first node of the component of each node of a graph."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
@@ -82,7 +83,7 @@ def _components(count: int, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _open_edges(mesh: Mesh) -> str:
-    """What is wrong with the edges: in a closed surface each is run through as often one way as the other."""
+    """Text on invalid edges: in a closed surface each edge occurs equally often in both directions."""
     edges = mesh.triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
     low, high = edges.min(axis=1), edges.max(axis=1)
     keys, inverse = np.unique(low * len(mesh.vertices) + high, return_inverse=True)
@@ -108,7 +109,7 @@ def _open_edges(mesh: Mesh) -> str:
 
 
 def _check_parts(mesh: Mesh, volumes: NDArray[np.float64]) -> None:
-    """Each connected part encloses something, and space outside and inside of all parts counts zero times or once."""
+    """Check that each connected part encloses a volume, and that every point is inside of at most one part."""
     edges = mesh.triangles[:, [0, 1, 1, 2]].reshape(-1, 2)
     parts = _components(len(mesh.vertices), edges)[mesh.triangles[:, 0]]
     names = np.unique(parts)
@@ -117,7 +118,7 @@ def _check_parts(mesh: Mesh, volumes: NDArray[np.float64]) -> None:
     low, high = mesh.box
     if abs(float(volumes.sum())) <= FLAT * float(np.prod(np.maximum(high - low, 1e-300))):
         raise TensegrityError("it encloses no volume; give the body's mass, centre and inertia.")
-    if len(names) == 1 or len(names) > 100:  # so many loose parts are no solid whose parts anybody meant
+    if len(names) == 1 or len(names) > 100:  # many separate parts are not checked
         return
     for name in names:
         own = parts == name
@@ -134,7 +135,7 @@ def _check_parts(mesh: Mesh, volumes: NDArray[np.float64]) -> None:
 
 
 def _winding(mesh: Mesh, chosen: NDArray[np.bool_], point: NDArray[np.float64]) -> float:
-    """How often the chosen triangles enclose a point: their solid angle over 4 pi (van Oosterom and Strackee 1983)."""
+    """Winding number of triangles around a point: their solid angle over 4 pi (van Oosterom and Strackee 1983)."""
     a, b, c = np.moveaxis(mesh.vertices[mesh.triangles[chosen]] - point, 1, 0)
     x, y, z = (np.linalg.norm(each, axis=1) for each in (a, b, c))
     above = np.einsum("ti,ti->t", a, np.cross(b, c))

@@ -1,4 +1,4 @@
-"""A surface of triangles."""
+"""Surface of triangles."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import TensegrityError
 
 MOST_TRIANGLES = 1_000_000
-"""Of one mesh: far above what a picture of a part shows, far below what fills the memory."""
+"""Largest number of triangles of one mesh: far above the needs of display, far below the limits of memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """A surface of triangles; seen from outside, the corners of each go round against the clock.
+    """Surface of triangles; seen from outside, the corners of each triangle are in counter-clockwise order.
 
     Args:
-        vertices: (v, 3) m, no two alike. triangles: (t, 3) rows of `vertices`.
+        vertices: (v, 3) distinct vertices [m]. triangles: (t, 3) rows of `vertices`.
     """
 
     vertices: NDArray[np.float64]
@@ -26,22 +26,22 @@ class Mesh:
 
     @property
     def box(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lowest and highest coordinates (3,) m."""
+        """Bounding box: lowest and highest coordinates (3,) [m]."""
         return self.vertices.min(axis=0), self.vertices.max(axis=0)
 
     def scaled(self, factor: float) -> Mesh:
-        """The same surface, larger by a factor above zero."""
+        """Surface scaled by a factor above zero."""
         return Mesh(factor * self.vertices, self.triangles)
 
 
 def make_mesh(vertices: ArrayLike, triangles: ArrayLike) -> Mesh:
-    """A mesh of corners that may be repeated; triangles with two like corners, which have no area, are left out.
+    """Mesh from vertices that can be repeated; triangles with two equal corners, which have no area, are omitted.
 
     Args:
         vertices: (v, 3) m. triangles: (t, 3) rows of `vertices`.
 
     Raises:
-        TensegrityError: no triangle, too many, a coordinate that is not finite, a row that does not exist.
+        TensegrityError: there are no or too many triangles, a coordinate is not finite, or a row does not exist.
     """
     points, rows = np.asarray(vertices, dtype=np.float64).reshape(-1, 3), np.asarray(triangles).reshape(-1, 3)
     if len(rows) > MOST_TRIANGLES:
@@ -53,7 +53,7 @@ def make_mesh(vertices: ArrayLike, triangles: ArrayLike) -> Mesh:
     if not np.isfinite(used).all():
         wrong = int(np.flatnonzero(~np.isfinite(used).all(axis=1))[0] // 3)
         raise TensegrityError(f"a corner of triangle {wrong} is not finite.")
-    # by their bits: + 0.0 makes one of the two zeros
+    # compared bitwise: + 0.0 converts -0 to 0
     unique, inverse = np.unique(used + 0.0, axis=0, return_inverse=True)
     corners = inverse.reshape(-1, 3).astype(np.int64)
     a, b, c = corners.T

@@ -1,4 +1,4 @@
-"""Reads a mesh from a file by its ending, and finds files that a ROS package installs."""
+"""Reader for mesh files, selected by the file suffix, and search for files of installed ROS packages."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MOST_BYTES = 200_000_000
 
 
 def find_mesh(name: str, folder: Path) -> Path:
-    """The path that a robot file means: beside it, absolute, or package://NAME/... of an installed ROS package.
+    """Path of a mesh in a robot file: relative to it, absolute, or package://NAME/... of an installed ROS package.
 
     Raises:
-        TensegrityError: no such package is installed.
+        TensegrityError: the package is not installed.
     """
     if not name.startswith(PACKAGE):
         return folder / Path(name).expanduser()
@@ -35,10 +35,11 @@ def find_mesh(name: str, folder: Path) -> Path:
 
 
 def read_mesh(path: Path) -> Mesh:
-    """The mesh of a file, in the unit of the file.
+    """Mesh of a file, in the unit of the file.
 
     Raises:
-        TensegrityError: no such file, an ending that is not read, too large, or not readable; it names the path.
+        TensegrityError: the file does not exist, is too large or not readable, or its suffix is not supported; the
+            message contains the path.
     """
     ending = path.suffix.lower()
     if ending not in ENDINGS:

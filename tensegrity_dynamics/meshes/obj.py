@@ -1,4 +1,4 @@
-"""Wavefront OBJ files: vertices and faces; materials, normals, curves and groups are passed over."""
+"""Reader for Wavefront OBJ files: vertices and faces; materials, normals, curves and groups are ignored."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .mesh import Mesh, make_mesh
 
 
 def read_obj(data: bytes) -> Mesh:
-    """A mesh from the bytes of an OBJ file; a face of many corners becomes a fan of triangles.
+    """Mesh from the bytes of an OBJ file; a face with more than three corners becomes a fan of triangles.
 
     Raises:
-        TensegrityError: a line that cannot be read, with its number, or no face.
+        TensegrityError: a line cannot be read (with its number), or there is no face.
     """
     vertices: list[list[float]] = []
     triangles: list[tuple[int, int, int]] = []
@@ -36,7 +36,7 @@ def read_obj(data: bytes) -> Mesh:
 
 
 def _row(corner: str, count: int) -> int:
-    """Row of the vertex that a corner such as 7, 7/1, 7//3 or -1 names."""
+    """Row of the vertex of a corner such as 7, 7/1, 7//3 or -1."""
     number = int(corner.split("/")[0])
     row = count + number if number < 0 else number - 1
     if number == 0 or not 0 <= row < count:

@@ -1,4 +1,4 @@
-"""STL files, binary and text."""
+"""Reader and writer for STL files, binary and text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from ..errors import TensegrityError
 from .mesh import Mesh, make_mesh
 
-HEAD, RECORD = 84, 50  # bytes before the triangles, and of each
+HEAD, RECORD = 84, 50  # number of bytes before the triangles, and of each triangle
 CORNER = re.compile(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)")
 
 
 def read_stl(data: bytes) -> Mesh:
-    """A mesh from the bytes of an STL file. Raises TensegrityError for bytes that are none."""
+    """Mesh from the bytes of an STL file. Raises TensegrityError if it is not an STL file."""
     count = int.from_bytes(data[80:HEAD], "little") if len(data) >= HEAD else 0
     if len(data) >= HEAD and len(data) == HEAD + RECORD * count:
         records = np.frombuffer(data, dtype=np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("", "<u2")]),
@@ -43,7 +43,7 @@ def read_stl(data: bytes) -> Mesh:
 
 
 def stl_bytes(triangles: ArrayLike) -> bytes:
-    """Corners of triangles (k, 3, 3) as a binary STL file; programs find the normals by themselves."""
+    """Binary STL file from corners of triangles (k, 3, 3); the normals are zero, and programs compute them."""
     corners = np.asarray(triangles, dtype=np.float64).reshape(-1, 3, 3)
     records = np.zeros(len(corners), dtype=np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("", "<u2")]))
     records["corners"] = corners

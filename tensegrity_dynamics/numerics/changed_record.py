@@ -8,10 +8,10 @@ Record = TypeVar("Record")
 
 
 def changed(record: Record, **fields: Any) -> Record:
-    """As `dataclasses.replace`, for records made many times a second: no field is looked at, nothing is checked.
+    """As `dataclasses.replace`, for records that are created many times per second; fields are not checked.
 
     Args:
-        record: of a dataclass without slots. fields: new values, by names that it has.
+        record: instance of a dataclass without slots. fields: new values by the names of existing fields.
     """
     made = object.__new__(type(record))
     made.__dict__.update(record.__dict__, **fields)

@@ -1,12 +1,12 @@
-"""Code of functions that only compiled functions call: kept as it is for these to take it in.
+"""Compilation of functions that only compiled functions call: only intermediate code for their callers is created.
 
-numba links the intermediate code of what a function calls into the function's own, improves it as a whole, and makes
-machine code of it all. It does the same with every callee by itself: of a function that Python does not call that
-machine code is never run, and what is improved in a callee is looked at again in each of its callers. Without both such
-a function compiles in less than half of the time, and its callers as fast as before, to the same results bit for bit.
+numba links the intermediate code of all callees into that of a function, optimises it as a whole, and creates machine
+code. It does the same for every callee: the machine code of a function that Python does not call is never executed, and
+the optimisation of a callee is repeated in each of its callers. Without both, such a function compiles in less than
+half of the time, its callers compile as fast as before, and the results are bitwise equal.
 
-All this stands on pieces that numba calls private. Where one is missing, importing this module raises ImportError, and
-`compilation` compiles such functions as all others.
+This depends on private parts of numba. If one of them is missing, the import of this module raises ImportError, and
+`compilation` compiles such functions like all others.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ PIECES = {
     Compiler: ("compile_extra",),
     TargetConfig: ("__eq__", "values", "options", "_values"),
 }
-"""Methods of numba that are called or replaced here."""
+"""Methods of numba that are called or overridden here."""
 ENVIRONMENT = "_ZN08NumbaEnv"
-"""How numba begins the names of the variables through which a function finds its Python objects."""
+"""Prefix of the names of the variables with which a function of numba finds its Python objects."""
 VARIABLE = '@"{}" = common local_unnamed_addr global ptr null'
 
 for _owner, _names in PIECES.items():
@@ -35,7 +35,7 @@ for _owner, _names in PIECES.items():
             raise ImportError(f"this numba has no {_owner.__name__}.{_name}")
 try:
     llvm.parse_assembly(VARIABLE.format(ENVIRONMENT))
-except RuntimeError as error:  # an LLVM whose pointers have types
+except RuntimeError as error:  # LLVM version with typed pointers
     raise ImportError(f"this LLVM does not read {VARIABLE}") from error
 
 
@@ -50,22 +50,22 @@ def _are_same(settings: Any, other: object) -> bool:
     return is_set_alike or settings.values() == other.values()
 
 
-# numba compares its settings some hundred thousand times a minute, which takes a tenth of the compilation as it is.
+# numba compares its settings some hundred thousand times per minute, which takes a tenth of the compilation time.
 setattr(TargetConfig, "__eq__", _are_same)  # noqa: B010
 setattr(TargetConfig, "values", _all_values)  # noqa: B010
 
 
 class PartLibrary(JITCodeLibrary):
-    """Code of one function, for linking alone."""
+    """Code of one function, only for linking."""
 
     def _optimize_final_module(self) -> None:
-        """Nothing: the callers do, for all that they link in."""
+        """No optimisation: the callers optimise all linked code."""
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
         whole = self._get_module_for_linking()
         names = [each.name for each in whole.global_variables if each.name.startswith(ENVIRONMENT)]
-        rest = str(self._codegen._create_empty_module(self.name))  # with the triple and the layout
+        rest = str(self._codegen._create_empty_module(self.name))  # with target triple and data layout
         rest += "".join(f"\n{VARIABLE.format(name)}" for name in names)
         self._final_module = llvm.parse_assembly(rest)
         self._final_module.name = whole.name
@@ -73,10 +73,10 @@ class PartLibrary(JITCodeLibrary):
 
 
 class PartCompiler(Compiler):
-    """Compiles into a `PartLibrary`."""
+    """Compiler with a `PartLibrary` as its result."""
 
     def compile_extra(self, func: Any) -> Any:
-        """As that of numba."""
+        """As the method of numba."""
         if self.state.library is None:
             self.state.library = PartLibrary(self.state.targetctx.codegen(), func.__qualname__)
             self.state.library.enable_object_caching()

@@ -1,8 +1,8 @@
-"""In which order the rows of large sparse symmetric matrices are eliminated, so that their factors fill little.
+"""Elimination order of the rows of large sparse symmetric matrices, for factors with little fill-in.
 
-Where each row belongs to a point in space, nested dissection (George 1973): points are halved by a plane across their
-longest extent, those beside the plane are eliminated last, and the halves in the same way. Without points, or where
-these tell little of the graph, SuperLU's minimum degree.
+If each row belongs to a point in space, nested dissection is used (George 1973): the points are divided by a plane
+perpendicular to their longest extent, the points at the plane are eliminated last, and both halves are divided in the
+same way. Without points, or if they represent the graph poorly, the minimum degree order of SuperLU is used.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_OPERATIONS = 40.0
-"""Of a factorisation by nested dissection, times n^1.5, up to which no other order is sought; grids take 10."""
+"""Number of operations of a factorisation by nested dissection divided by n^1.5, up to which no other order is tested;
+grids need 10."""
 SMALL = 4
-"""Points that are not halved any more."""
+"""Number of points that are not divided further."""
 SMOOTHINGS = 3
-"""Times each point is moved to the middle of its neighbours, so that planes are not ragged where points are."""
+"""Number of smoothing iterations, in which each point moves to the mean of its neighbours, for smooth separators."""
 
 
 def nested_dissection(starts: NDArray, rows: NDArray, points: NDArray) -> NDArray[np.int64]:
-    """(n,) an order of elimination of a graph by columns (n + 1,) and (e,), each connection both ways and with itself.
+    """(n,) elimination order of a graph given by columns (n + 1,) and (e,), with both directions and the diagonal.
 
-    points (n, 3) m are where the nodes of the graph are.
+    points (n, 3) are the positions of the nodes of the graph [m].
     """
     count = starts.size - 1
     degree = np.diff(starts)
@@ -33,8 +34,8 @@ def nested_dissection(starts: NDArray, rows: NDArray, points: NDArray) -> NDArra
     first, second = np.repeat(np.arange(count), degree), rows
     keep = first < second
     first, second = first[keep], second[keep]
-    path = np.zeros(count, dtype=np.int64)  # digits to the base of 3: lower half, upper half, between them
-    nodes, part = np.arange(count), np.zeros(count, dtype=np.int64)  # those not between halves, part by part
+    path = np.zeros(count, dtype=np.int64)  # digits to base 3: lower half, upper half, separator
+    nodes, part = np.arange(count), np.zeros(count, dtype=np.int64)  # nodes outside the separators, by part
     while nodes.size and np.bincount(part).max() > SMALL:
         begins = np.flatnonzero(np.diff(part, prepend=-1))
         dense = np.repeat(np.arange(begins.size), np.diff(begins, append=nodes.size))
@@ -51,7 +52,7 @@ def nested_dissection(starts: NDArray, rows: NDArray, points: NDArray) -> NDArra
         cut = side[first] != side[second]
         ends = np.concatenate((first[cut], second[cut]))
         border = np.unique(ends)
-        # the side that has fewer points beside the plane gives them
+        # the side with fewer points at the plane provides the separator
         at = np.bincount(side[border], minlength=2 * begins.size).reshape(-1, 2)
         gives = np.argmin(at, axis=1)
         between = border[side[border] & 1 == gives[side[border] >> 1]]
@@ -65,8 +66,8 @@ def nested_dissection(starts: NDArray, rows: NDArray, points: NDArray) -> NDArra
 
 
 def least_degree(starts: NDArray, rows: NDArray) -> NDArray[np.int64]:
-    """(n,) an order of elimination of a graph as for `nested_dissection`: SuperLU's minimum degree."""
-    from scipy.sparse import csc_matrix  # here, so that importing the package stays quick
+    """(n,) minimum degree elimination order of SuperLU for a graph as for `nested_dissection`."""
+    from scipy.sparse import csc_matrix  # imported here to keep the package import fast
     from scipy.sparse.linalg import splu
 
     size, degree = starts.size - 1, np.diff(starts)

@@ -1,8 +1,9 @@
-"""Calls of compiled functions through their address, bound when a mechanism is built.
+"""Calls of compiled functions through their address, which is set when a mechanism is created.
 
-What the equations of motion call directly is compiled into everything that moves a mechanism, for every robot. What few
-robots need (routed cables, ground) is compiled when the first of them is loaded, and reached through its address with a
-table of sizes and addresses, so that the others neither wait for its compilation nor carry its code.
+Functions that the equations of motion call directly are compiled into all functions that move a mechanism, for every
+robot. Functions that few robots need (routed cables, ground) are compiled when the first such robot is loaded, and are
+called through their address with a table of sizes and addresses. So other robots need neither the compilation time nor
+the code.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ WITHOUT_COMPILATION = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]
 
 @intrinsic
 def address_of(context, array):  # type: ignore[no-untyped-def]
-    """Where an array's numbers begin, as an integer."""
+    """Address of the data of an array, as an integer."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         struct = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -28,7 +29,7 @@ def address_of(context, array):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def pointer_to(context, address):  # type: ignore[no-untyped-def]
-    """An address as a pointer without a type."""
+    """Untyped pointer from an address."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)

@@ -1,7 +1,7 @@
-"""Small dense linear algebra inside compiled functions, without the overhead of a library call.
+"""Linear algebra of small dense matrices for compiled functions, without the overhead of library calls.
 
-Cholesky factors are taken from the last pivot to the first: for a kinematic tree that is from the leaves to the root,
-so that coordinates of different branches do not fill in each other's entries.
+Cholesky factors are computed from the last pivot to the first one: for a kinematic tree this is from the leaves to the
+root, so that there is no fill-in between coordinates of different branches.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import numpy as np
 from .compilation import allocation_free, for_compiled_callers
 
 ORTHOGONAL = 1e-15
-"""Cosine between two rows that counts as none."""
+"""Cosine between two rows, below which they count as orthogonal."""
 ROTATIONS = 30
-"""Times that every pair of rows is turned, at most; a handful is enough."""
+"""Largest number of Jacobi sweeps over all pairs of rows; usually a few are sufficient."""
 QR_STEPS = 30
-"""For one eigenvalue, at most; two or three are enough."""
+"""Largest number of QR steps for one eigenvalue; usually two or three are sufficient."""
 EPSILON = 2.0**-52
 
 
@@ -37,7 +37,7 @@ def copy(source, target):
 
 @for_compiled_callers
 def normalise(vector):
-    """Scale a vector (n,) to length one, in place."""
+    """Scale a vector (n,) to unit length, in place."""
     norm = np.sqrt(dot(vector, vector))
     for i in range(vector.shape[0]):
         vector[i] /= norm
@@ -47,8 +47,8 @@ def normalise(vector):
 def cholesky(matrix, size):
     """Lower factor L of matrix = L' L over its first `size` rows, in place; the upper triangle is not read.
 
-    Returns the index of the first pivot that is not above 1e-14 of its diagonal entry, or -1 where all are. Entries
-    that are zero cost nothing.
+    Returns the index of the first pivot that is not above 1e-14 of its diagonal entry, or -1 if all are. Zero entries
+    are skipped.
     """
     for j in range(size - 1, -1, -1):
         limit = 1e-14 * abs(matrix[j, j])
@@ -82,9 +82,9 @@ def cholesky_solve(factor, size, right):
 
 @for_compiled_callers
 def cholesky_solve_columns(factor, size, right):
-    """As `cholesky_solve` for all columns of right (n, m), with the same digits; much faster than one by one.
+    """As `cholesky_solve` for all columns of right (n, m), with bitwise equal results; much faster than separate calls.
 
-    What a column waits for, the others do meanwhile: they stand side by side.
+    The columns are adjacent in memory, so that their operations overlap in the processor.
     """
     count = right.shape[1]
     for j in range(size - 1, -1, -1):
@@ -107,7 +107,7 @@ def cholesky_solve_columns(factor, size, right):
 
 @for_compiled_callers
 def cholesky_shifted(matrix, shift, factor):
-    """Fill factor (n, n) with the Cholesky factor of matrix + shift; False where that is not positive definite."""
+    """Fill factor (n, n) with the Cholesky factor of matrix + shift; False if it is not positive definite."""
     n = matrix.shape[0]
     for j in range(n):
         for k in range(j):
@@ -118,7 +118,7 @@ def cholesky_shifted(matrix, shift, factor):
 
 @for_compiled_callers
 def cholesky_apply(factor, right, solution):
-    """Fill solution (n,) with that of L' L x = right; both may be the same array."""
+    """Fill solution (n,) with the solution of L' L x = right; both can be the same array."""
     for i in range(right.shape[0]):
         solution[i] = right[i]
     cholesky_solve(factor, factor.shape[0], solution)
@@ -126,9 +126,9 @@ def cholesky_apply(factor, right, solution):
 
 @for_compiled_callers
 def least_eigenvector(factor, vector, other, iterations):
-    """Inverse iteration with the factor of a matrix: fills vector with the direction of its least eigenvalue.
+    """Inverse iteration with the factor of a matrix: fills vector with the eigenvector of its least eigenvalue.
 
-    Returns 1 / (v' A^-1 v), the estimate of that eigenvalue, and whether it has converged.
+    Returns 1 / (v' A^-1 v), the estimate of this eigenvalue, and whether it has converged.
     """
     n = factor.shape[0]
     last, estimate = 0.0, 0.0
@@ -136,7 +136,7 @@ def least_eigenvector(factor, vector, other, iterations):
         normalise(vector)
         cholesky_apply(factor, vector, other)
         estimate = 1.0 / dot(vector, other)
-        # the Rayleigh quotient is off by the square of the direction's error: ask for the direction
+        # the error of the Rayleigh quotient is the square of that of the direction: the direction is tested
         gap = 0.0
         for i in range(n):
             gap += (other[i] * estimate - vector[i]) ** 2
@@ -170,11 +170,11 @@ def lu_factor(matrix, size, pivots):
 
 @for_compiled_callers
 def orthogonalise_rows(rows, size):
-    """Turn rows (k, n) in their plane, two by two, until they are orthogonal in their first `size` columns.
+    """Rotate pairs of rows (k, n) in their plane until all rows are orthogonal in their first `size` columns.
 
-    One-sided Jacobi: the rows' lengths are then the singular values, small ones exact, and columns beyond `size`, as
-    right sides, are turned with them. For a handful of rows this takes a tenth of the time of a library's
-    decomposition.
+    This is the one-sided Jacobi method: the norms of the rows are then the singular values, with accurate small ones.
+    Columns beyond `size`, such as right-hand sides, are rotated as well. For a few rows it takes a tenth of the time of
+    a library decomposition.
     """
     for _ in range(ROTATIONS):
         done = True
@@ -216,7 +216,7 @@ def lu_solve(matrix, size, pivots, right):
 
 @for_compiled_callers
 def rotation_to_first(first, second):
-    """Cosine, real, and sine, complex, of c first + s second = r and c second - s* first = 0."""
+    """Real cosine c and complex sine s with c first + s second = r and c second - s* first = 0."""
     size = abs(first)
     length = np.sqrt(size * size + abs(second) ** 2)
     if length == 0.0:
@@ -228,7 +228,7 @@ def rotation_to_first(first, second):
 
 @for_compiled_callers
 def turn_rows(matrix, i, c, s, first, end):
-    """Turn rows i and i + 1, in columns from the first one on."""
+    """Apply a rotation to rows i and i + 1, in columns from `first` on."""
     for k in range(first, end):
         one, other = matrix[i, k], matrix[i + 1, k]
         matrix[i, k], matrix[i + 1, k] = c * one + s * other, c * other - np.conj(s) * one
@@ -236,7 +236,7 @@ def turn_rows(matrix, i, c, s, first, end):
 
 @for_compiled_callers
 def turn_columns(matrix, i, c, s, first, end):
-    """Turn columns i and i + 1 back by what `turn_rows` does."""
+    """Apply the inverse rotation of `turn_rows` to columns i and i + 1."""
     for k in range(first, end):
         one, other = matrix[k, i], matrix[k, i + 1]
         matrix[k, i], matrix[k, i + 1] = c * one + np.conj(s) * other, c * other - s * one
@@ -246,9 +246,9 @@ def turn_columns(matrix, i, c, s, first, end):
 def eigenvalues(matrix, values):
     """Fill values (n,) with the eigenvalues of a matrix (n, n), both complex; the matrix is overwritten.
 
-    By Hessenberg form and QR steps with Wilkinson's shift (Golub and Van Loan, Matrix Computations, 7.4 and 7.5). For a
-    handful of rows once in a while: the code of a library is so large that it takes a tenth of a millisecond until it
-    stands in the caches. Returns whether all were found.
+    It uses the Hessenberg form and QR steps with Wilkinson's shift (Golub and Van Loan, Matrix Computations, 7.4 and
+    7.5). It is intended for occasional calls with a few rows, for which a library needs a tenth of a millisecond to
+    load its code into the caches. Returns whether all eigenvalues were found.
     """
     n = values.shape[0]
     for j in range(n - 2):
@@ -268,13 +268,13 @@ def eigenvalues(matrix, values):
             high, steps = high - 1, 0
             continue
         steps += 1
-        if not steps <= QR_STEPS:  # which is also where something is not finite
+        if not steps <= QR_STEPS:  # also true for values that are not finite
             return False
         shift, below = matrix[high, high], matrix[high, high - 1]
         half, product = 0.5 * (matrix[high - 1, high - 1] - shift), matrix[high - 1, high] * below
         root = np.sqrt(half * half + product)
         other = half + root if half.real * root.real + half.imag * root.imag >= 0.0 else half - root
-        if steps % 10 == 0:  # it goes round in circles
+        if steps % 10 == 0:  # the iteration cycles
             shift += abs(below)
         elif abs(other) > 0.0:
             shift -= product / other
@@ -284,7 +284,7 @@ def eigenvalues(matrix, values):
         for i in range(low, high):
             c, s = rotation_to_first(matrix[i, i], matrix[i + 1, i])
             turn_rows(matrix, i, c, s, i, high + 1)
-            if i > low:  # of rows that the next rotations do not turn any more
+            if i > low:  # rows that the next rotations do not change
                 turn_columns(matrix, i - 1, c_before, s_before, low, i + 1)
             c_before, s_before = c, s
         turn_columns(matrix, high - 1, c_before, s_before, low, high + 1)

@@ -1,4 +1,4 @@
-"""Arrays of numbers from what a user gives: texts, ragged lists and objects are refused by one sentence."""
+"""Arrays of numbers from user input: texts, ragged lists and objects are rejected with a clear message."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from ..errors import TensegrityError
 
 
 def number_array(values: object, what: str) -> NDArray[np.float64]:
-    """A new array of doubles in any shape; what: what it is and in which unit, the start of the sentence.
+    """New array of doubles in any shape.
+
+    Args:
+        values: user input. what: name and unit of the values, the start of the error message.
 
     Raises:
-        TensegrityError: something in it is no real number.
+        TensegrityError: an entry is not a real number.
     """
     try:
         return np.array(values, dtype=np.float64, order="C")

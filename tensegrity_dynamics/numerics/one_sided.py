@@ -1,13 +1,13 @@
-"""Stiffness where some members resist one direction only: the weakest direction counts.
+"""Least stiffness of a system with unilateral members, which resist in one direction only.
 
-At the edge between slack and tight a tendon resists what stretches it and nothing else. To second order the energy of a
-small motion u is half of
+At the transition between slack and taut, a tendon resists elongation only. To second order, the energy of a small
+motion u is half of
 
     q(u) = u' K u + sum_i k_i max(0, g_i u)^2
 
-with K the stiffness of all the rest, k_i that of an edge member and g_i its change of length. The point is a strict
-minimum if q > 0 for every u. q is continuously differentiable, so its least value over unit vectors is an eigenvalue
-of K + sum_S k_i g_i g_i', with S the members that the eigenvector stretches.
+with the stiffness K of all other members, the stiffness k_i of a member at the transition and its change of length g_i.
+The point is a strict minimum if q > 0 for every u. q is continuously differentiable, so that its least value over unit
+vectors is an eigenvalue of K + sum_S k_i g_i g_i', where S are the members that the eigenvector elongates.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_EDGE_MEMBERS = 8
-"""Edge members up to which every set that may be stretched is tried; more are searched from fewer starts, and are
-called stiff only if the rest is stiff without them."""
+"""Largest number of members at the transition for which every set of elongated members is tested. With more members
+fewer starts are used, and the system counts as stiff only if it is stiff without them."""
 MAX_STEPS = 300
 
 
 def weakest_direction(
     stiffness: NDArray[np.float64], gradients: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Least q(u) over unit vectors u, and that u.
+    """Least q(u) over unit vectors u, and this u.
 
     Args:
         stiffness: K (n, n), symmetric, n above zero. gradients: g (m, n). weights: k (m,), not negative.
@@ -51,7 +51,7 @@ def weakest_direction(
         part = stiffness + (gradients[rows].T * weights[rows]) @ gradients[rows]
         own = np.linalg.eigh(part)[1]
         starts += [own[:, 0], -own[:, 0]]
-    # into the cone in which no edge member is stretched, within the softest motions of the rest
+    # projection onto the cone without elongated edge members, within the softest motions of the other members
     soft = vectors[:, values <= max(0.0, best) + 1e-6 * abs(bound)]
     if soft.shape[1]:
         inward = -soft @ (soft.T @ (gradients * np.sqrt(weights)[:, None]).sum(axis=0))
@@ -75,14 +75,14 @@ def _descend(
     stiffness: NDArray[np.float64], gradients: NDArray[np.float64], weights: NDArray[np.float64], shift: float,
     start: NDArray[np.float64],
 ) -> tuple[float, NDArray[np.float64]]:  # fmt: skip
-    """Inverse iteration on the sphere: each step minimises q(v) + shift (v - u)^2, so that q never grows."""
+    """Inverse iteration on the unit sphere: each step minimises q(v) + shift (v - u)^2, so that q never increases."""
     u = start
     value = one_sided_energy(stiffness, gradients, weights, u)
     identity = np.eye(u.size)
     for _ in range(MAX_STEPS):
         stretched = gradients @ u > 0.0
         v = u
-        for _ in range(20):  # which members the minimiser stretches
+        for _ in range(20):  # finds the members that the minimiser elongates
             part = stiffness + shift * identity + (gradients[stretched].T * weights[stretched]) @ gradients[stretched]
             v = np.linalg.solve(part, shift * u)
             now = gradients @ v > 0.0

@@ -42,7 +42,7 @@ def quaternion_from_matrix(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def quaternions_from_matrices(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, 4) of rotation matrices (n, 3, 3), all at once; each as `quaternion_from_matrix` has it."""
+    """(n, 4) quaternions of rotation matrices (n, 3, 3); each is that of `quaternion_from_matrix`."""
     out = np.empty((len(matrices), 4))
     _fill_quaternions(np.ascontiguousarray(matrices, dtype=np.float64), out)
     return out
@@ -54,7 +54,7 @@ def matrix_from_quaternion(quaternion: ArrayLike) -> NDArray[np.float64]:
     norm = float(np.linalg.norm(q)) if q.shape == (4,) else 0.0
     if not np.isfinite(norm) or norm < 1e-9:
         raise ValueError(f"{quaternion!r} is not a quaternion; give four finite numbers w, x, y, z, not all zero.")
-    w, x, y, z = (q / norm).tolist()  # a dozen products of Python's own numbers take a third of the time
+    w, x, y, z = (q / norm).tolist()  # a dozen products of Python floats take a third of the time
     return np.array(
         [
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -84,10 +84,10 @@ def matrix_from_vector(vector: ArrayLike) -> NDArray[np.float64]:
 def roll_pitch_yaw(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """(3,) rad about the fixed x, y and z axes, in this order (REP 103, URDF), of a rotation matrix (3, 3).
 
-    With the pitch at +-pi/2 roll and yaw are one rotation; then yaw is zero.
+    At a pitch of +-pi/2, roll and yaw are not unique; then yaw is zero.
     """
     m = np.array(matrix, dtype=np.float64)
-    if np.hypot(m[0, 0], m[1, 0]) < 1e-8:  # else mat2euler would read roll and yaw from rounding errors
+    if np.hypot(m[0, 0], m[1, 0]) < 1e-8:  # otherwise roll and yaw would be determined by rounding errors
         m[[0, 1, 2, 2], [0, 0, 1, 2]] = 0.0
     return np.array(mat2euler(m, "sxyz"))
 

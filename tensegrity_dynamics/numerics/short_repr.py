@@ -1,4 +1,4 @@
-"""Text of objects that hold large arrays, short enough for a notebook or a debugger."""
+"""Short text representation of objects with large arrays, for notebooks and debuggers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 LARGEST = 12
-"""Numbers of an array that are printed; of a larger one its shape is."""
+"""Largest number of array entries that are printed; for larger arrays the shape is printed."""
 MOST = 3
-"""Items of a sequence or a mapping that are printed of many."""
+"""Largest number of printed items of a sequence or a mapping."""
 LONGEST = 160
-"""Characters of one field."""
+"""Largest number of characters of one field."""
 
 
 class ShortRepr:
-    """Base of dataclasses (with `repr=False`) whose text names all fields, and of what is large only its size."""
+    """Base class of dataclasses (with `repr=False`) whose text contains all fields; for large ones only their size."""
 
     def __repr__(self) -> str:
         parts = ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)  # type: ignore[arg-type]
@@ -49,7 +49,7 @@ def _short(value: Any) -> str:
 
 
 def _name_of(value: Any) -> str:
-    """Class, and name where there is one, of what is too long to be printed within another object."""
+    """Class and, if available, name of an object that is too long to be printed within another one."""
     name = getattr(value, "name", "")
     named = f" {name}" if isinstance(name, str) and name else ""
     return f"<{type(value).__name__}{named}>" if is_dataclass(value) else repr(value)[:LONGEST] + "..."

@@ -1,9 +1,10 @@
-"""Cholesky factors of large sparse matrices of one pattern: what follows from the pattern is found once and kept.
+"""Cholesky factors of large sparse matrices with the same pattern: the symbolic factorisation is computed once.
 
-Multifrontal (Duff and Reid 1983; Liu 1992). Rows come in groups, such as the coordinates of one node; the graph of the
-groups is ordered (`elimination_order`) and its elimination tree cut into chains of like columns. Each chain is one
-dense matrix: gathered from the entries and from what its children in the tree leave, its own columns factored, the rest
-handed on. A matrix that is not positive definite is given up at the first column that shows it.
+It is a multifrontal method (Duff and Reid 1983; Liu 1992). Rows are in groups, such as the coordinates of one node. The
+graph of the groups is ordered (`elimination_order`), and its elimination tree is divided into chains of columns with
+similar patterns. Each chain is one dense frontal matrix: it is assembled from the entries and from the remainders of
+its children in the tree, its columns are factored, and its remainder is passed on to the parent. The factorisation of a
+matrix that is not positive definite stops at the first non-positive pivot.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from .compilation import compiled, compiled_part
 from .elimination_order import MOST_OPERATIONS, least_degree, nested_dissection
 
 WASTE = 0.2
-"""Part of a dense matrix that may be zeros for columns to be taken together."""
+"""Largest fraction of zeros in a dense matrix, up to which columns are combined into one chain."""
 PANEL = 32
-"""Columns that are factored at once."""
+"""Number of columns that are factored together."""
 TILE = 64
-"""Rows and columns of a product: with PANEL below the 2^18 multiplications above which OpenBLAS takes threads."""
+"""Number of rows and columns of a product; with PANEL it has less than 2^18 multiplications, above which OpenBLAS uses
+threads."""
 
 
 @compiled
 def elimination_tree(starts, rows):
-    """(n,) parents, -1 at roots, of a symmetric graph by columns; and (n,) entries of each column of the factor."""
+    """Parents (n,) in the elimination tree of a symmetric graph by columns (-1: root), and entries (n,) per column of
+    the factor."""
     n = starts.shape[0] - 1
     parent, highest, counts = np.full(n, -1), np.full(n, -1), np.ones(n, dtype=np.int64)
     for j in range(n):
@@ -50,7 +53,7 @@ def elimination_tree(starts, rows):
 
 @compiled
 def postorder(parent):
-    """(n,) nodes of a tree, children before their parents and beside each other."""
+    """(n,) nodes of a tree in postorder: children before their parents, subtrees contiguous."""
     n = parent.shape[0]
     first, following = np.full(n, -1), np.full(n, -1)
     for j in range(n - 1, -1, -1):
@@ -78,7 +81,7 @@ def postorder(parent):
 
 @compiled
 def chains(parent, counts, waste):
-    """(c + 1,) where each chain of columns of the tree begins: columns that fill nearly the same rows."""
+    """(c + 1,) start of each chain of columns of the tree; the columns of a chain have nearly the same rows."""
     n = parent.shape[0]
     begins, number = np.zeros(n + 1, dtype=np.int64), 1
     zeros = 0.0
@@ -98,7 +101,7 @@ def chains(parent, counts, waste):
 
 @compiled
 def chain_rows(starts, rows, parent, begins):
-    """Rows of each chain below its own columns, one after the other and sorted; where each one's begin; the parents."""
+    """Sorted rows of each chain below its columns, concatenated; start of the rows of each chain; parents of chains."""
     n, number = parent.shape[0], begins.shape[0] - 1
     owner = np.empty(n, dtype=np.int64)
     for c in range(number):
@@ -144,8 +147,10 @@ def chain_rows(starts, rows, parent, begins):
 
 @compiled
 def chain_entries(starts, rows, position, order, first, last, below, where):
-    """Entries of the lower triangle, chain by chain: their source, their row and column in the dense matrix of their
-    chain, and where each chain's begin; first and last scalar column of each chain, position and order of the rows."""
+    """Entries of the lower triangle by chain: source index, row and column in the dense matrix of the chain, and start
+    of each chain.
+
+    Inputs are the first and last scalar column of each chain, and position and order of the rows."""
     number, most = first.shape[0], 0
     for c in range(position.shape[0]):
         for e in range(starts[c], starts[c + 1]):
@@ -168,7 +173,7 @@ def chain_entries(starts, rows, position, order, first, last, below, where):
 
 @compiled_part
 def factor_front(front, width, least, panel, rows, product):
-    """Factor the first columns of a dense symmetric matrix, lower triangle; False where it is not positive definite.
+    """Factor the first columns of a dense symmetric matrix, lower triangle; False if it is not positive definite.
 
     Scratch: panel (PANEL, size or more), rows (PANEL * size or more,), product (TILE * TILE,).
     """
@@ -177,7 +182,7 @@ def factor_front(front, width, least, panel, rows, product):
     while begin < width:
         end = min(begin + PANEL, width)
         depth, rest = end - begin, size - end
-        # the panel lies across, so that the innermost loops run along memory
+        # the panel is stored transposed, so that the innermost loops have contiguous memory access
         for i in range(begin, size):
             for k in range(depth):
                 panel[k, i - begin] = front[i, begin + k]
@@ -221,10 +226,10 @@ def factor_front(front, width, least, panel, rows, product):
 
 @compiled_part
 def update_by_tiles(front, panel, rows, product, end, depth):
-    """Subtract what the columns of a panel take from the columns behind them, lower triangle.
+    """Update the columns after a panel, lower triangle.
 
-    By matrix products of tiles that are too small for a library to split them among threads: those would cost more
-    than they bring, and bits would depend on how many there are.
+    The update consists of matrix products of tiles that are too small for multithreading in a library: threads would
+    cost more time than they save, and the results would depend on their number.
     """
     size = front.shape[0]
     rest = size - end
@@ -246,10 +251,12 @@ def update_by_tiles(front, panel, rows, product, end, depth):
 
 @compiled
 def factorise(values, shift, least, tree, entries, factor, stack, position):
-    """Fill factor from values with shift added to the diagonal; False where it is not positive definite.
+    """Fill factor from values with shift added to the diagonal; False if it is not positive definite.
 
-    tree: first and last scalar columns of the chains, scalar rows below, where they begin, parents, where each panel
-    begins in factor. entries: source, index by row and column in the dense matrix, where each chain's begin.
+    Args:
+        tree: first and last scalar columns of the chains, scalar rows below, their starts, parents, and start of each
+            panel in factor.
+        entries: source, row and column in the dense matrix, and start of each chain.
     """
     first, last, below, where, above, panels = tree
     source, by_row, by_column, begins = entries
@@ -257,7 +264,7 @@ def factorise(values, shift, least, tree, entries, factor, stack, position):
     for c in range(number):
         largest = max(largest, last[c] - first[c] + where[c + 1] - where[c])
     panel, rows, product = np.empty((PANEL, largest)), np.empty(PANEL * largest), np.empty(TILE * TILE)
-    held = np.empty(number + 1, dtype=np.int64)  # chains whose remainders are on the stack
+    held = np.empty(number + 1, dtype=np.int64)  # chains with remainders on the stack
     waiting = 0
     for c in range(number):
         width, count = last[c] - first[c], where[c + 1] - where[c]
@@ -298,7 +305,7 @@ def factorise(values, shift, least, tree, entries, factor, stack, position):
 
 @compiled
 def solve_factored(tree, factor, vector):
-    """Replace vector by the solution, both in the order of the factor."""
+    """Replace vector by the solution; both are in the order of the factor."""
     first, last, below, where, _, panels = tree
     for c in range(first.shape[0]):
         width, count, begin, start = last[c] - first[c], where[c + 1] - where[c], panels[c], where[c]
@@ -326,12 +333,12 @@ def solve_factored(tree, factor, vector):
 
 
 class SparseCholesky:
-    """Factors of symmetric matrices of one pattern.
+    """Cholesky factors of symmetric matrices with the same pattern.
 
     Args:
-        starts, rows: of the pattern by columns (n + 1,) and (e,), both triangles and the diagonal.
-        groups: (n,) numbers from 0 on of rows that are alike in where they have entries.
-        points: (g, 3) where the groups are in space; they are eliminated by nested dissection then.
+        starts, rows: pattern by columns (n + 1,) and (e,), both triangles and the diagonal.
+        groups: (n,) group numbers from 0; the rows of a group have the same pattern.
+        points: (g, 3) positions of the groups in space, for nested dissection; None for other orders.
     """
 
     def __init__(
@@ -339,7 +346,7 @@ class SparseCholesky:
     ) -> None:
         n = starts.size - 1
         number = int(groups.max(initial=-1)) + 1
-        # one column of each group shows the graph of the groups, each connection once for every row of the other
+        # one column of each group gives the graph of the groups, with repeated connections for each row of a group
         one = np.full(number, n)
         np.minimum.at(one, groups, np.arange(n))
         wide = np.diff(starts)[one]
@@ -374,20 +381,20 @@ class SparseCholesky:
 
     @property
     def entries(self) -> int:
-        """Numbers that the factor holds."""
+        """Number of entries of the factor."""
         return int(self._factor.size)
 
     def factor(self, values: NDArray[np.float64], shift: float, least: float) -> bool:
-        """Factors of the matrix with entries values (e,) and shift added to its diagonal.
+        """Factor the matrix with entries values (e,) and shift added to its diagonal.
 
-        False where a pivot is `least` or below it, so that it is not positive definite.
+        Returns False if a pivot is not above `least`, so that the matrix is not positive definite.
         """
         return bool(
             factorise(values, shift, least, self._tree, self._entries, self._factor, self._stack, self._position)
         )
 
     def solve(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n,) for a right side (n,), by the last factors."""
+        """(n,) solution for a right-hand side (n,), with the last factors."""
         vector = right[self._order]
         solve_factored(self._tree, self._factor, vector)
         result = np.empty_like(vector)
@@ -396,7 +403,7 @@ class SparseCholesky:
 
 
 def _pattern(rows: NDArray, columns: NDArray, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A graph by columns, each connection once."""
+    """Graph by columns, without repeated connections."""
     keys = np.sort(columns.astype(np.int64) * size + rows)  # np.unique hashes first, which takes five times as long
     keys = keys[np.concatenate(([True], keys[1:] != keys[:-1]))] if keys.size else keys
     return np.searchsorted(keys // size, np.arange(size + 1)), keys % size
@@ -405,7 +412,7 @@ def _pattern(rows: NDArray, columns: NDArray, size: int) -> tuple[NDArray[np.int
 def _least_filling(
     graph: tuple[NDArray, NDArray], points: NDArray | None
 ) -> tuple[NDArray, tuple[NDArray, NDArray], NDArray, NDArray]:
-    """(n,) in which order to eliminate, the graph in that order, parents in its tree, entries of each column."""
+    """Elimination order (n,) with the least fill-in, graph in this order, parents in its tree, entries per column."""
     size = graph[0].size - 1
     if points is None:
         return _postordered(graph, least_degree(*graph))
@@ -417,7 +424,7 @@ def _least_filling(
 
 
 def operations(counts: NDArray) -> float:
-    """Multiplications of a factorisation with counts (n,) entries in the columns of its factor."""
+    """Number of multiplications of a factorisation with counts (n,) entries in the columns of its factor."""
     return float(np.sum(counts.astype(np.float64) ** 2))
 
 
@@ -434,7 +441,7 @@ def _postordered(
 
 
 def _renumbered(graph: tuple[NDArray, NDArray], order: NDArray, rank: NDArray) -> tuple[NDArray, NDArray]:
-    """A graph by columns with its nodes in another order; rows of a column come as they came."""
+    """Graph by columns with its nodes in another order; the order of the rows of a column is kept."""
     starts, rows = graph
     wide = np.diff(starts)[order]
     after = np.concatenate(([0], np.cumsum(wide)))
@@ -443,7 +450,7 @@ def _renumbered(graph: tuple[NDArray, NDArray], order: NDArray, rank: NDArray) -
 
 
 def _highest(above: NDArray, counts: NDArray) -> int:
-    """Numbers that remainders take at most, while they wait for their parents."""
+    """Largest number of entries of all remainders that wait for their parents."""
     waiting: list[int] = []
     top = most = 0
     for c, (_, count) in enumerate(zip(above.tolist(), counts.tolist(), strict=True)):

@@ -6,4 +6,4 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-"""Array of doubles; shapes and units stand in the docstrings."""
+"""Array of doubles; shapes and units are given in the docstrings."""

@@ -1,4 +1,4 @@
-"""The kinds of robot that come with the project, one file each, which is imported for the first robot of its kind."""
+"""Built-in kinds of robot, one file each, which is imported when the first robot of its kind is loaded."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def _mechanism() -> RobotType:
 
 
 def register_built_in_types() -> None:
-    """Let robot files describe structures and mechanisms."""
+    """Register structures and mechanisms as kinds of robot."""
     register_late("structure", _structure)
     register_late("mechanism", _mechanism)

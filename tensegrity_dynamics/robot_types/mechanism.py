@@ -1,4 +1,4 @@
-"""`kind: mechanism`: bodies, joints, loops, and cables that stretch."""
+"""`kind: mechanism`: bodies, joints, loops and elastic cables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from ..visualization.mechanism_picture import MechanismPicture
 def _simulator(
     robot: Robot, time_step: float | None, integrator: str, *, start: Any, gravity: Any, **_: Any
 ) -> MechanismSimulator:
-    """Its bars are bodies and its damping belongs to the cables: rigid_bars and air_damping are not for it."""
+    """Simulator of a mechanism; rigid_bars and air_damping are ignored: bars are bodies, and cables have the
+    damping."""
     return MechanismSimulator(robot, time_step, integrator, start=start, gravity=gravity)
 
 

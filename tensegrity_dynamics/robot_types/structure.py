@@ -19,7 +19,7 @@ from ..visualization.structure_picture import StructurePicture
 
 
 def _motions(data: Mapping[str, Any]) -> Callable[[Any], str]:
-    """Motion of what an actuator drives, by its name: "prismatic" of rods of variable length, else "tendon"."""
+    """Function from the name of a driven part to its motion: "prismatic" for rods of variable length, else "tendon"."""
     members = data.get("members")
     rows = [row for row in members if isinstance(row, dict)] if isinstance(members, list) else []
     rods = [row.get("name") for row in rows if row.get("kind") == "bar"]

@@ -1,1 +1,1 @@
-"""Robots are data: schema, units, errors that name file and line, and the shipped robot files."""
+"""Robots as data: schema, units, errors with file and line, and the shipped robot files."""

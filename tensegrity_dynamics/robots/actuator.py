@@ -1,4 +1,4 @@
-"""The drives of a robot and their limits."""
+"""Actuators of a robot and their limits."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ UNITS = {"tendon": ("m", "m/s", "N"), "prismatic": ("m", "m/s", "N"), "revolute"
 
 @dataclass(frozen=True)
 class Motor:
-    """What turns an actuator: against its load its speed falls in a straight line from `free_rate` to nothing.
+    """Motor of an actuator. Its speed against a load decreases linearly from `free_rate` at zero effort to zero at
+    stall.
 
-    With the load it has `free_rate`. A limit of its current is the `effort` of the actuator.
+    If the load drives the motor, its largest speed is `free_rate`. A current limit of the motor is given as the
+    `effort` of the actuator.
 
     Args:
-        name: what errors call it, such as "servo 3 (XM430-W350)".
-        free_rate: without load [m/s or rad/s of the actuator], above zero.
-        stall_effort: at which it stands [N or N m of the actuator], above zero.
-        inertia: of its rotor and gear [kg or kg m² of the actuator], beside what the robot file describes; 0: unknown.
+        name: name in error messages, such as "servo 3 (XM430-W350)".
+        free_rate: no-load speed [m/s or rad/s of the actuator], above zero.
+        stall_effort: effort at zero speed [N or N m of the actuator], above zero.
+        inertia: inertia of rotor and gear [kg or kg m² of the actuator], in addition to the inertias in the robot file;
+            0: unknown.
     """
 
     name: str
@@ -41,14 +44,14 @@ class Actuator:
     """Drive of a tendon or joint, with the limits that the command gate and the planners enforce.
 
     Args:
-        name: its own name.
-        drives: the tendon or joint that it moves.
+        name: name of the actuator.
+        drives: tendon or joint that it moves.
         position: (lowest, highest) rest length [m] of a tendon, or joint position [m or rad].
         rate: largest speed [m/s or rad/s], above zero.
         effort: largest tension [N] of a tendon, or joint effort [N or N m], above zero.
-        minimum_tension: tension [N] that plans keep in the tendon or cable; zero for other joints.
-        motion: "tendon" (its position is a rest length), or the kind of joint: "revolute" or "prismatic".
-        motor: speed-torque line of the motor, where known; used by `motor_limits`.
+        minimum_tension: least tension [N] of the tendon or cable in planned motions; zero for other joints.
+        motion: "tendon" (the position is a rest length), or the kind of joint: "revolute" or "prismatic".
+        motor: speed-torque line of the motor, if known; used by `motor_limits`.
     """
 
     name: str
@@ -84,5 +87,5 @@ class Actuator:
 
     @property
     def units(self) -> tuple[str, str, str]:
-        """Units of position, rate and effort, as people read them."""
+        """Units of position, rate and effort as text."""
         return UNITS[self.motion]

@@ -1,4 +1,4 @@
-"""A payload that a robot carries beside those of its file."""
+"""Payload of a robot in addition to those of its file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from typing import NamedTuple
 
 
 class CarriedPayload(NamedTuple):
-    """A payload on a robot: its mass [kg], its centre (3,) [m] in the frame of the body or node of that name, and its
-    inertia xx, xy, xz, yy, yz, zz [kg m^2] about that centre, in axes of the body."""
+    """Payload on the body or node with the given name.
+
+    Attributes:
+        name: name of the body or node. mass: mass [kg].
+        centre: (3,) centre of mass in the frame of the body or node [m].
+        inertia: inertia xx, xy, xz, yy, yz, zz about this centre, in axes of the body [kg m^2].
+    """
 
     name: str
     mass: float

@@ -1,15 +1,15 @@
-"""Blocks of robot files that other packages read: a schema, and a reader that checks what a schema cannot say.
+"""Blocks of robot files for other packages: a schema, and a reader for checks that a schema cannot express.
 
-A package beside this one (a folder `tensegrity_*` in the same position) that reads blocks has a module `robot_blocks`,
-which calls `register_block` for each of them. It is imported as soon as a file has such a block, so that the block is
-checked for everybody who loads the file; anybody else calls `register_block` before loading. Errors of the block name
-file, line and field like all others and come together with them.
+A package next to this one (a folder `tensegrity_*` in the same directory) that reads blocks has a module
+`robot_blocks`, which calls `register_block` for each of them. It is imported when a file contains such a block, so that
+the block is checked in every program that loads the file. Other code calls `register_block` before loading. Errors of
+the block contain file, line and field like all others, and are reported together with them.
 
-Any other installed package names a module as entry point of the group `tensegrity.extensions`. It is imported as soon
-as a file has a block, or somebody asks for a kind of robot or a controller, that nothing here has registered.
+Any other installed package declares a module as entry point of the group `tensegrity.extensions`. It is imported when a
+file contains an unregistered block, or when an unregistered kind of robot or controller is requested.
 
-`servos` is a block of the format itself. Where no package that reads it is installed, it is kept as it stands in the
-file. Any other block without a reader is an unknown field.
+`servos` is a block of the file format itself. If no package that reads it is installed, its data are kept without
+checks. Any other block without a reader is an unknown field.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from .file_errors import Problems
 from .schema import CommonBlock
 
 KEPT = ("servos",)
-"""Blocks of other packages that a file may have although nobody reads them."""
+"""Blocks of other packages that are allowed in a file without a reader."""
 MODULE = "robot_blocks"
-"""Module of a package that registers the blocks which it reads."""
+"""Name of the module of a package that registers its blocks."""
 GROUP = "tensegrity.extensions"
-"""Entry points of packages that register blocks, kinds of robot (`register_robot_type`) or controllers."""
+"""Group of entry points of packages that register blocks, kinds of robot (`register_robot_type`) or controllers."""
 
 
 Motors = Callable[[Any, tuple[Actuator, ...]], Mapping[str, Motor]]
-"""Tells what turns actuators, by their names."""
+"""Function that returns the motors of actuators by actuator name."""
 
 
 @dataclass(frozen=True)
 class BlockReader:
-    """Who reads a block.
+    """Reader of a block.
 
     Attributes:
-        schema: of the block.
-        read: makes plain data of a block that satisfies the schema, given the robot's actuators; adds to the problems
-            what it finds wrong, by paths that begin with the name of the block.
-        motors: reports the data of `read` what turns the robot's actuators, by name, or None.
+        schema: schema of the block.
+        read: function that converts a block which satisfies the schema to plain data, with the actuators of the robot
+            as second argument. It adds errors to the problems, with paths that begin with the name of the block.
+        motors: function that returns the motors of the actuators by name from the data of `read`, or None.
     """
 
     schema: type[BaseModel]
@@ -65,10 +65,10 @@ def register_block(
     read: Callable[[Any, tuple[Actuator, ...], Problems], Any],
     motors: Motors | None = None,
 ) -> None:
-    """Let robot files have a block of this name.
+    """Register a block of robot files.
 
     Args:
-        name: field at the top of the file. The data of `read` come back in `Robot.blocks[name]`, those of `servos` in
+        name: top-level field of the file. The data of `read` are stored in `Robot.blocks[name]`, those of `servos` in
             `Robot.servos`.
         schema, read, motors: see `BlockReader`.
 
@@ -81,7 +81,7 @@ def register_block(
 
 
 def with_blocks(schema: type[CommonBlock], data: Mapping[str, Any]) -> type[CommonBlock]:
-    """The schema of a file's kind of robot, with the blocks of other packages where the file has any."""
+    """Schema of the kind of robot of a file, extended with the blocks of other packages in the file."""
     own = set(schema.model_fields).difference(KEPT)
     if own.issuperset(data):
         return schema
@@ -102,7 +102,7 @@ def read_blocks(block: CommonBlock, actuators: tuple[Actuator, ...], problems: P
 
 
 def motors_of(actuators: tuple[Actuator, ...], blocks: Mapping[str, Any]) -> dict[str, Motor]:
-    """The motors that blocks name for actuators, by the names of these."""
+    """Motors of actuators defined in blocks, by actuator name."""
     found: dict[str, Motor] = {}
     for name, data in blocks.items():
         reader = _READERS.get(name)
@@ -119,14 +119,14 @@ def _extended(schema: type[CommonBlock], blocks: tuple[tuple[str, type[BaseModel
 
 @lru_cache(maxsize=1)
 def _import_readers() -> None:
-    """Import the `robot_blocks` of the packages beside this one."""
+    """Import the modules `robot_blocks` of the packages next to this one."""
     for path in sorted(Path(__file__).parents[2].glob(f"tensegrity_*/{MODULE}.py")):
         import_module(f"{path.parent.name}.{MODULE}")
 
 
 @lru_cache(maxsize=1)
 def import_extensions() -> None:
-    """Import the modules that installed packages name as entry points of `GROUP`, once for a process.
+    """Import the modules that installed packages declare as entry points of `GROUP`, once per process.
 
     Raises:
         TensegrityError: one of them cannot be imported.

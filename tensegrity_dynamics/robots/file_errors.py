@@ -1,4 +1,4 @@
-"""Problems of a robot file, collected so that one error reports them together, each with line and field."""
+"""Problems of a robot file, collected and reported in one error, each with line and field."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .yaml_source import YamlSource
 
 Model = TypeVar("Model", bound=BaseModel)
 WORDED = "worded"
-"""Type of errors whose validators word them completely, see `worded_error`."""
-MOST = 20  # problems that are listed; the rest is counted
+"""Type of validator errors with complete messages, see `worded_error`."""
+MOST = 20  # largest number of listed problems; the others are counted
 
 NOT_WHAT_IS_NEEDED = {
     "list_type": "a list is needed",
@@ -39,11 +39,11 @@ LIMITS = {
 
 
 class Problems:
-    """What is wrong with a file.
+    """Collection of the problems of a file.
 
     Args:
-        source: the file, for lines and found values.
-        folder: where relative names of other files in it begin.
+        source: parsed file, for line numbers and values.
+        folder: base directory of relative file names in it.
     """
 
     def __init__(self, source: YamlSource, folder: Path = Path()) -> None:
@@ -52,7 +52,9 @@ class Problems:
         self._reported: set[tuple[tuple, str]] = set()
 
     def add(self, path: Sequence[Any], message: str) -> None:
-        """One problem of the field at `path`, such as ("members", 3, "nodes"); that of copied parts comes once."""
+        """Add a problem of the field at `path`, such as ("members", 3, "nodes"); a problem of copied parts is added
+        once.
+        """
         written = self.source.written(path)
         if (written, message) in self._reported:
             return
@@ -61,17 +63,17 @@ class Problems:
         self._found[line, f"{self.source.name}:{line}: {spell(self.source.data, path)}: {message}"] = None
 
     def add_invalid(self, schema: type[BaseModel], item: Any) -> None:
-        """One entry of pydantic's list of errors, in our words."""
+        """Add one entry of the error list of pydantic, with a reformulated message."""
         for path, message in explain(self.source.data, schema, item):
             self.add(path, message)
 
     def add_block(self, path: Sequence[Any], schema: type[BaseModel], error: ValidationError) -> None:
-        """What is wrong with the block at `path`, read by itself."""
+        """Add the errors of the block at `path`, which was validated separately."""
         for item in error.errors():
             self.add_invalid(schema, {**item, "loc": (*path, *item["loc"])})
 
     def stop_if_any(self) -> None:
-        """Raise RobotFileError where something was found: one line each, in the file's order."""
+        """Raise RobotFileError if there are problems: one line for each, in the order of the file."""
         lines = [text for _, text in sorted(self._found)]
         if not lines:
             return
@@ -81,7 +83,7 @@ class Problems:
 
 
 def explain(data: Any, schema: type[BaseModel], item: Any) -> list[tuple[list[Any], str]]:
-    """One entry of pydantic's list of errors about `data` as (path of the field, message)."""
+    """Pairs (path of the field, message) from one entry of the error list of pydantic for `data`."""
     path, kind = _field_path(data, item["loc"]), item["type"]
     found = _spell_value(data, path, item.get("input"))
     limits = item.get("ctx") or {}
@@ -113,20 +115,20 @@ def explain(data: Any, schema: type[BaseModel], item: Any) -> list[tuple[list[An
 
 
 def worded_error(*problems: tuple[Sequence[Any], str]) -> PydanticCustomError:
-    """What a validator raises whose messages are complete already.
+    """Error of a validator with complete messages.
 
     Args:
-        problems: (path from the validated field to the part that is wrong, message) of each.
+        problems: pairs (path from the validated field to the invalid part, message).
     """
     text = " ".join(message for _, message in problems)
     return PydanticCustomError(WORDED, "{text}", {"text": text, "problems": problems})
 
 
 def validate_block(schema: type[Model], data: Any, name: str) -> Model:
-    """Plain data in SI as a block, outside of a file.
+    """Validated block from plain data in SI units that are not part of a file.
 
     Raises:
-        TensegrityError: the data do not satisfy the schema; names every field as a part of `name`.
+        TensegrityError: the data do not satisfy the schema; the message names every field as a part of `name`.
     """
     try:
         return schema.model_validate(data)
@@ -136,7 +138,7 @@ def validate_block(schema: type[Model], data: Any, name: str) -> Model:
 
 
 def spell(data: Any, location: Sequence[Any]) -> str:
-    """A field in words: members[3] (draw_1).stiffness."""
+    """Readable name of a field, such as "members[3] (draw_1).stiffness"."""
     text = ""
     for step in location:
         if step == "[key]":
@@ -152,7 +154,7 @@ def spell(data: Any, location: Sequence[Any]) -> str:
 
 
 def _field_path(data: Any, location: Sequence[Any]) -> list[Any]:
-    """The part of pydantic's location that are fields of the data, without names of validators."""
+    """Part of a location of pydantic that consists of fields of the data, without names of validators."""
     path: list[Any] = []
     for step in location:
         if (isinstance(data, dict) and step in data) or (isinstance(data, list) and isinstance(step, int)):
@@ -164,7 +166,7 @@ def _field_path(data: Any, location: Sequence[Any]) -> list[Any]:
 
 
 def _spell_value(data: Any, path: Sequence[Any], otherwise: Any) -> str:
-    """The value of a field, short enough for a message."""
+    """Value of a field as text, shortened for a message."""
     for step in path:
         if step == "[key]":
             data = otherwise
@@ -177,7 +179,7 @@ def _spell_value(data: Any, path: Sequence[Any], otherwise: Any) -> str:
 
 
 def _field_names(schema: Any, location: Sequence[Any]) -> list[str]:
-    """Field names allowed at a position of the schema."""
+    """Allowed field names at a location of the schema."""
     current: Any = schema
     for step in location:
         if isinstance(step, str) and step in getattr(current, "model_fields", {}):
@@ -186,7 +188,7 @@ def _field_names(schema: Any, location: Sequence[Any]) -> list[str]:
 
 
 def _model_in(annotation: Any) -> Any:
-    # Python 3.10 takes list[float] for a class
+    # in Python 3.10, isinstance(list[float], type) is true
     if get_origin(annotation) is None and isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     for part in get_args(annotation):

@@ -1,4 +1,4 @@
-"""The reader of robot files: from text to `Robot`, with all errors of a file together; see `load_robot`."""
+"""Reader of robot files: from text to `Robot`, with all errors of a file in one report; see `load_robot`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_robot(text: str, source_name: str, path: Path | None) -> Robot:
     repetitions.move(block)
     built = robot_kind.builder(block, problems)
     actuators = _actuators(block, built, problems)
-    problems.stop_if_any()  # what follows from an error is no error of its own
+    problems.stop_if_any()  # avoids reports of consequential errors
     _check_tour(block, built, problems)
     blocks = read_blocks(block, actuators, problems)
     problems.stop_if_any()
@@ -54,7 +54,10 @@ def read_robot(text: str, source_name: str, path: Path | None) -> Robot:
 
 
 def line_of(robot: Robot, part: tuple[str, ...]) -> str:
-    """ "file:line: nodes.a: ", or nothing where the file says no more of it. Read again, for errors are rare."""
+    """Prefix "file:line: nodes.a: " of a part, or an empty text if it is not in the file.
+
+    The file is read again, because errors are rare.
+    """
     if robot.path is None or not part:
         return ""
     try:
@@ -67,7 +70,7 @@ def line_of(robot: Robot, part: tuple[str, ...]) -> str:
     block, *names = part
     found = source.data.get(block)
     path: list[str | int] = [block]
-    if names and isinstance(found, list):  # members and the like, which have a name in them
+    if names and isinstance(found, list):  # lists such as members, whose items have a name
         path += [k for k, each in enumerate(found) if isinstance(each, dict) and each.get("name") == names[0]][:1]
     elif names and isinstance(found, dict):
         path += [name for name in names[:1] if name in found]
@@ -76,7 +79,7 @@ def line_of(robot: Robot, part: tuple[str, ...]) -> str:
     return f"{source.name}:{source.line(path)}: {spell(source.data, path)}: "
 
 
-# -- what must be known before the rest can be read -----------------------------------------------------------------
+# -- fields that are needed before the others can be read -----------------------------------------------------------
 
 
 def _kind(source: YamlSource, problems: Problems) -> str:
@@ -85,7 +88,7 @@ def _kind(source: YamlSource, problems: Problems) -> str:
         import_extensions()
     available = robot_types()
     if kind is None:
-        # of the kind most of whose own fields the file has
+        # kind with the most fields in the file
         likely = max(available, key=lambda name: len(source.data.keys() & robot_type(name).schema.model_fields.keys()))
         problems.add(("kind",), f"missing; add 'kind: {likely}'. Allowed: {', '.join(available)}.")
     elif not isinstance(kind, str) or kind not in available:
@@ -136,7 +139,7 @@ def _validated(source: YamlSource, kind: RobotType, units: BaseUnits, problems: 
     raise AssertionError("a validation error without problems")
 
 
-# -- parts that all robots share ------------------------------------------------------------------------------------
+# -- parts of all robots --------------------------------------------------------------------------------------------
 
 
 def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tuple[Actuator, ...]:
@@ -186,7 +189,7 @@ def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tup
 
 
 def _motor(item: ActuatorBlock, name: str, path: tuple[str | int, ...], problems: Problems) -> Motor | None:
-    """What an actuator says of its motor itself."""
+    """Motor defined in the block of an actuator."""
     if item.free_rate is not None and item.stall_effort is not None:
         return Motor(f"the motor of {name}", item.free_rate, item.stall_effort)
     if item.free_rate is not None or item.stall_effort is not None:

@@ -1,7 +1,7 @@
-"""What the numbers of a robot's states belong to: names of nodes, bodies, coordinates and tendons, and their hash.
+"""Layout of the states of a robot: names of nodes, bodies, coordinates and tendons, and their hash.
 
-States are many and their names never change, so names are published once (`robot_layout`, latched) and every state
-carries the hash. Whoever reads a state checks by it that numbers and names belong together.
+States are published often and the names never change. So the names are published once (topic `robot_layout`, latched),
+and every state contains the hash. A receiver uses the hash to check that values and names belong together.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from functools import cached_property
 from ..errors import TensegrityError
 
 DIGITS = 16
-"""Of the hash that states carry; 64 bits, so that two layouts that differ do not share one by chance."""
+"""Number of hexadecimal digits of the hash in states: 64 bits, so that equal hashes of different layouts are
+unlikely."""
 
 
 @dataclass(frozen=True)
 class RobotLayout:
-    """Names of what a robot's states count, each list in the order of its numbers; a list may be empty.
+    """Names of the entries of the states of a robot, each list in the order of the values; a list can be empty.
 
     Attributes:
-        kind: of the robot, such as "structure". node_name: of positions and velocities of nodes. body_name: of poses
-            and twists. coordinate_name: of the velocities v. tendon_name: of what carries tensions.
+        kind: kind of the robot, such as "structure".
+        node_name: names for positions and velocities of nodes. body_name: names for poses and twists.
+        coordinate_name: names for the velocities v. tendon_name: names for tensions.
     """
 
     kind: str
@@ -35,12 +37,19 @@ class RobotLayout:
     @cached_property
     def hash(self) -> str:
         """First 16 hexadecimal digits of the SHA-256 of the JSON text of [kind, node_name, body_name, coordinate_name,
-        tendon_name], without blanks and in ASCII. Stiffness, masses and the robot's name do not count."""
+        tendon_name], without blanks and in ASCII. Stiffness, masses and the name of the robot have no effect."""
         fields = [self.kind, self.node_name, self.body_name, self.coordinate_name, self.tendon_name]
         return hashlib.sha256(json.dumps(fields, separators=(",", ":")).encode()).hexdigest()[:DIGITS]
 
     def check(self, found: str, robot: str = "") -> None:
-        """Raises TensegrityError where a state with the hash `found` is not of this layout; robot: its name."""
+        """Check that a state with the hash `found` has this layout.
+
+        Args:
+            found: hash of the state. robot: name of the robot for the message.
+
+        Raises:
+            TensegrityError: the hash differs.
+        """
         if found != self.hash:
             raise TensegrityError(
                 f"the state has the layout {found[:DIGITS]!r}, {robot or 'this robot'} has {self.hash!r}: its numbers "

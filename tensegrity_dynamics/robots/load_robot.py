@@ -1,7 +1,7 @@
 """Robots from YAML files: `load_robot("name")` or `load_robot("my/robot.yaml")`; the format is in docs/robot_file.md.
 
-Every error names file, line and field, what was found and what is allowed; all errors of a file come together. What
-reads files, `file_reader`, is imported with the first one, so that importing the library stays quick.
+Every error contains file, line and field, the given value and the allowed values. All errors of a file are reported
+together. The module `file_reader` is imported with the first file, to keep the import time of the library short.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def shipped_robots() -> tuple[str, ...]:
 
 
 def load_robot(robot: str | Path) -> Robot:
-    """Robot from its file: the name of a shipped robot, or a path (any text with a slash or the ending .yaml).
+    """Load a robot by the name of a shipped robot, or by a path (any text with a slash or the suffix .yaml).
 
     Raises:
-        RobotFileError: there is no such robot, or its file is wrong; see the module.
+        RobotFileError: there is no such robot, or its file is invalid; see the module.
     """
     text, available = str(robot), shipped_robots()
     if text in available:
@@ -36,7 +36,7 @@ def load_robot(robot: str | Path) -> Robot:
     try:
         path = Path(text).expanduser()
         there = path.is_file()
-    except (OSError, ValueError, RuntimeError) as error:  # too long, a null byte, an unknown home
+    except (OSError, ValueError, RuntimeError) as error:  # name too long, null byte, unknown home directory
         raise RobotFileError(f"{text[:200]!r} is not a path that can be read: {error}.") from None
     if not there:
         what = "this is a folder, not a file" if path.is_dir() else "there is no such file"
@@ -45,29 +45,32 @@ def load_robot(robot: str | Path) -> Robot:
 
 
 def _read(path: Path) -> Robot:
-    from .yaml_source import read_text  # here, see the module
+    from .yaml_source import read_text  # imported here, see the module
 
     return parse_robot(read_text(path), str(path), path)
 
 
 def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = None) -> Robot:
-    """Robot from the text of a file; errors name it `source_name`, and its file names are relative to `path`.
+    """Create a robot from the text of a file.
+
+    Args:
+        text: YAML text. source_name: file name in error messages. path: base of relative file names in the text.
 
     Raises:
         RobotFileError: the text does not describe a robot; see the module.
     """
-    from .file_reader import read_robot  # here, see the module
+    from .file_reader import read_robot  # imported here, see the module
 
     return read_robot(text, source_name, path)
 
 
 @contextmanager
 def naming_lines(robot: Robot) -> Iterator[None]:
-    """What is raised of a part of a robot names its file and line, too, where the robot has a file."""
+    """Context that adds file and line to errors about a part of a robot, if the robot has a file."""
     try:
         yield
     except PartError as error:
-        from .file_reader import line_of  # here, see the module
+        from .file_reader import line_of  # imported here, see the module
 
         where = line_of(robot, error.part)
         raise PartError(where + str(error)) if where else error from None

@@ -1,6 +1,6 @@
-"""What exports to MuJoCo's XML (MJCF) of every kind of robot share: the document, numbers as text, what cannot be said.
+"""Common parts of the exports to MuJoCo's XML (MJCF) for all kinds of robots: document, number format, differences.
 
-Parts that a robot has and MJCF has not are left out, or said as nearly as possible, and listed in `Export.differences`.
+Parts of a robot that MJCF does not support are omitted or approximated, and listed in `Export.differences`.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ from ..numerics.rotations import quaternion_from_matrix
 from ..saved_file import save_file
 
 LEAST_PART = 1e-5
-"""Mass of a body without mass, as a part of the whole mass: MuJoCo needs some. Such bodies have no weight there."""
+"""Mass of massless bodies in MuJoCo, relative to the total mass, because MuJoCo needs a mass. These bodies have no
+weight there."""
 TIME_STEP = 1e-4
-"""s, for stiff cables under MuJoCo's explicit treatment of tendons."""
+"""Time step [s] for stiff cables, because MuJoCo integrates tendons explicitly."""
 SLACK_OFFSET = 100.0
-"""m added to the elongation of a cable, so that its slack side is a length above zero, as spring ranges need."""
+"""Length [m] added to the elongation of a cable, so that slack cables have a positive length, which spring ranges
+require."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """A robot as text of another format.
+    """Robot in another format.
 
     Attributes:
-        text: the document. differences: sentences, what the format cannot say and what stands for it.
-        files: what the document names beside itself, by path from its folder.
+        text: document. differences: sentences on unsupported features of the robot and their replacements.
+        files: contents of the files that the document refers to, by path relative to its directory.
     """
 
     text: str
@@ -40,12 +42,12 @@ class Export:
     files: Mapping[str, bytes] = field(default_factory=dict, kw_only=True)
 
     def write(self, out: Path) -> None:
-        """Write it to a file, with what it names. Raises TensegrityError where that cannot be done."""
+        """Write the document and the files that it refers to. Raises TensegrityError if writing fails."""
         self.write_files(out.parent)
         save_file(out, self.text)
 
     def write_files(self, folder: Path) -> None:
-        """Write what the document names, below a folder. Raises TensegrityError where that cannot be done."""
+        """Write the files that the document refers to below a directory. Raises TensegrityError if writing fails."""
         for name, content in self.files.items():
             try:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -55,12 +57,12 @@ class Export:
 
 
 def numbers(values: ArrayLike) -> str:
-    """Numbers as text that gives the same bits again."""
+    """Numbers as text without loss of precision."""
     return " ".join(f"{value + 0.0:.17g}" for value in np.ravel(np.asarray(values, dtype=np.float64)))
 
 
 def new_document(name: str, gravity: ArrayLike) -> ET.Element:
-    """The root of a document with its options."""
+    """Root element of a document with its options."""
     root = ET.Element("mujoco", model=name)
     ET.SubElement(root, "compiler", angle="radian", autolimits="true")
     ET.SubElement(root, "option", gravity=numbers(gravity), timestep=numbers(TIME_STEP), integrator="implicitfast")
@@ -68,7 +70,7 @@ def new_document(name: str, gravity: ArrayLike) -> ET.Element:
 
 
 def add(parent: ET.Element, tag: str, **values: Any) -> ET.Element:
-    """An element with attributes; arrays and numbers as text, None left out."""
+    """Add an element with attributes; arrays and numbers are written as text, None is omitted."""
     texts = {
         name.rstrip("_"): value if isinstance(value, str) else numbers(value)
         for name, value in values.items()
@@ -78,12 +80,12 @@ def add(parent: ET.Element, tag: str, **values: Any) -> ET.Element:
 
 
 def orientation(axes: np.ndarray) -> str | None:
-    """Quaternion of axes (3, 3), or None for none."""
+    """Quaternion of axes (3, 3) as text; None for the identity."""
     return None if np.array_equal(axes, np.eye(3)) else numbers(quaternion_from_matrix(axes))
 
 
 def document_text(root: ET.Element, differences: Iterable[str]) -> str:
-    """The document, with what it does not say as a comment at its head."""
+    """Text of the document, with the differences as a comment at its start."""
     ET.indent(root)
     said = "\n".join(f"  {each}" for each in differences).replace("--", "- -")
     head = f"<!-- What this model does not say as the robot file does:\n{said}\n-->\n" if said else ""

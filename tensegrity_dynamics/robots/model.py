@@ -1,8 +1,8 @@
-"""The model of a robot: what every kind of robot can answer about its coordinates, its output and its tendons.
+"""Interface of robot models: coordinates, output and tendons of every kind of robot.
 
-A configuration is the array that says where a robot is: nodes (n, 3) m of a pin-jointed structure, coordinates (nq,) of
-a mechanism, whatever another kind chooses. Code that serves every kind asks the model; code of one kind takes its own
-class by `Robot.model_as`.
+A configuration is an array that defines the position of a robot: node positions (n, 3) [m] of a pin-jointed structure,
+coordinates (nq,) of a mechanism, or another array for other kinds. Code for all kinds uses this interface. Code for one
+kind gets the class of the model with `Robot.model_as`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Pose = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class WoundCable(NamedTuple):
-    """A cable on the pulley that an actuator turns: radius [m], and rest length off it [m] at position zero."""
+    """Cable on the pulley of an actuator: pulley radius [m], and unwound rest length [m] at position zero."""
 
     radius: float
     length: float
@@ -31,9 +31,9 @@ class RobotModel(ABC):
     """Base class of robot models.
 
     Attributes:
-        kind: name of the robot type, as `kind:` of a robot file says it.
-        noun: what such a model is, with its article, for messages: "a pin-jointed structure".
-        takes_moments: whether loads on it may be moments, too.
+        kind: name of the robot type, the value of `kind:` in a robot file.
+        noun: description with article for messages, such as "a pin-jointed structure".
+        takes_moments: whether loads can be moments.
     """
 
     kind: ClassVar[str]
@@ -43,17 +43,17 @@ class RobotModel(ABC):
     @property
     @abstractmethod
     def tension_names(self) -> tuple[str, ...]:
-        """Names of tendons, springs and cables in the order of `TendonState`; empty without any."""
+        """Names of tendons, springs and cables in the order of `TendonState`; empty if there are none."""
 
     @property
     @abstractmethod
     def tension_kinds(self) -> Mapping[str, str]:
-        """Kind ("tendon", "spring", "cable") by name of what can only pull and is not held at both ends."""
+        """Kind ("tendon", "spring", "cable") by name of tension elements without fixed positions at both ends."""
 
     @property
     @abstractmethod
     def initial_configuration(self) -> NDArray[np.float64]:
-        """Configuration in the robot file, the initial guess of the equilibrium."""
+        """Configuration of the robot file, initial guess of the equilibrium."""
 
     @abstractmethod
     def output_pose(self, output: Any, configuration: NDArray[np.float64]) -> Pose:
@@ -61,7 +61,7 @@ class RobotModel(ABC):
 
     @property
     def takes_no_goals(self) -> str:
-        """Why goal poses mean nothing for the robot, or nothing where they do: part of a sentence about the robot."""
+        """Reason why the robot does not accept goal poses, as a part of a sentence; empty if it accepts them."""
         return ""
 
     @property
@@ -70,13 +70,13 @@ class RobotModel(ABC):
         return ()
 
     def tension_floors(self, actuators: Iterable[Actuator]) -> Mapping[str, float]:
-        """N by the name of what actuators wind: `minimum_tension` of these."""
+        """Lower tension limit [N] by name of the wound tendon or cable: the `minimum_tension` of its actuator."""
         return {each.drives: each.minimum_tension for each in actuators}
 
     def tendon_stiffness(self, driven: str) -> float | None:
-        """Stiffness [N/m] of the tendon called `driven` that an actuator winds; None where the model has none."""
+        """Stiffness [N/m] of the wound tendon with the name `driven`; None if the model has no such tendon."""
         return None
 
     def wound_cable(self, driven: str) -> WoundCable | None:
-        """The cable that the pulley called `driven` winds; None where an actuator turns no pulley."""
+        """Cable wound by the pulley with the name `driven`; None if the actuator does not turn a pulley."""
         return None

@@ -1,10 +1,11 @@
-"""What the motors of a robot can do: speed over torque, which plans ask before they promise a motion.
+"""Speed-torque limits of the motors of a robot, which motion planning checks.
 
-Against its load a motor is the slower the more it pulls, along the straight line of direct-current motors,
+Against a load, the largest speed of a motor decreases linearly with its effort, as for DC motors,
 
     rate <= free_rate (1 - effort / stall_effort),   effort <= stall_effort (1 - rate / free_rate),
 
-and with its load it has `free_rate`. An actuator whose motor is unknown has its own limits alone.
+and if the load drives the motor, the largest speed is `free_rate`. An actuator without motor data has only its own
+limits.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from numpy.typing import ArrayLike, NDArray
 from .actuator import Actuator
 
 LEAST_MARGIN = 0.02
-"""Part of its stall effort that a motor must have left to count as one that moves."""
+"""Least remaining effort relative to the stall effort; below it the motor counts as stalled."""
 
 
 @dataclass(frozen=True)
 class MotorUse:
-    """The motor that a motion asks most of.
+    """Motor with the highest load during a motion.
 
     Attributes:
-        factor: what it asks over what the motor can do; above 1 it is too fast by that. Infinite where it stalls.
-        row: of its actuator. words: what it can do there.
+        factor: required speed divided by the possible speed of the motor; above 1 the motion is too fast by this
+            factor. Infinite if the motor stalls.
+        row: index of its actuator. words: text on the limit of the motor there.
     """
 
     factor: float
@@ -36,16 +38,16 @@ class MotorUse:
 
 
 class MotorLimits:
-    """The limits of all motors of a robot.
+    """Limits of all motors of a robot.
 
     Args:
-        actuators: of the robot.
+        actuators: actuators of the robot.
 
     Attributes:
-        any_motor: whether any motor is stated; where none is, everything can be done.
-        free_rates: (a,) m/s or rad/s without load; infinite where a motor is unknown.
-        inertia: (a,) kg or kg m² that a motor accelerates itself; negative where it acts against the position, as a
-            tendon's effort does, and 0 where it is unknown.
+        any_motor: whether any motor is defined; without motors there are no limits.
+        free_rates: (a,) no-load speeds [m/s or rad/s]; infinite for actuators without motor.
+        inertia: (a,) inertia of the motor itself [kg or kg m²]; negative if the effort acts against the position, as
+            for tendons, and 0 if it is unknown.
     """
 
     def __init__(self, actuators: Sequence[Actuator]) -> None:
@@ -54,7 +56,7 @@ class MotorLimits:
         self.any_motor = any(motor is not None for motor in motors)
         self.free_rates = np.array([np.inf if motor is None else motor.free_rate for motor in motors])
         self._stall = np.array([np.inf if motor is None else motor.stall_effort for motor in motors])
-        # a tendon is wound against its tension where its rest length falls
+        # a tendon is wound against its tension when its rest length decreases
         self._sense = np.array([-1.0 if each.motion == "tendon" else 1.0 for each in actuators])
         self.inertia = self._sense * [0.0 if motor is None else motor.inertia for motor in motors]
 
@@ -71,10 +73,11 @@ class MotorLimits:
         )
 
     def use(self, rates: ArrayLike, efforts: ArrayLike | None = None) -> MotorUse:
-        """What a motion asks of its motors at most.
+        """Highest motor load of a motion.
 
         Args:
-            rates: (k, a) m/s or rad/s along it. efforts: (k, a) N or N m there; None: not known, and taken as none.
+            rates: (k, a) rates along the motion [m/s or rad/s].
+            efforts: (k, a) efforts along the motion [N or N m]; None: unknown, zero is used.
         """
         if not self.any_motor:
             return MotorUse(0.0, 0, "")

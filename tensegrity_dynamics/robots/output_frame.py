@@ -1,4 +1,4 @@
-"""Output frames: what a goal pose is about. Every kind of robot has its own, such as `NodeFrame` and `BodyFrame`."""
+"""Output frames, to which goal poses refer. Every kind of robot has its own class, such as `NodeFrame`, `BodyFrame`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class OutputFrame(ABC):
     """Output frame of the end effector; `RobotModel.output_pose` gives its pose at a configuration.
 
     Attributes:
-        name: the frame's name, as it appears in ROS.
-        controlled: which of x, y, z (m, world axes) and rx, ry, rz (rad, about world axes) a goal pose sets.
+        name: name of the frame in ROS.
+        controlled: axes set by a goal pose, out of x, y, z (m, world axes) and rx, ry, rz (rad, about world axes).
     """
 
     name: str

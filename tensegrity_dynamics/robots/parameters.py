@@ -1,7 +1,7 @@
 """Arithmetic in robot files: named numbers (`parameters:`) and expressions such as `2 * radius + "5 mm"`.
 
-A value carries its unit as powers of length, mass, force, time and angle in SI, so that a sum of a length and a time is
-refused. Plain numbers stay plain: what they mean is decided, as everywhere, by the field in which the result stands.
+A value has a unit as powers of the SI base units, so that, for example, a sum of a length and a time is rejected. Plain
+numbers have no unit; as everywhere, the field of the result defines their unit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ..errors import unknown_name
 
 MAX_CHARACTERS = 200
-MAX_POWER = 16.0  # what stands after ** in magnitude: larger ones are mistakes, and would take long
+MAX_POWER = 16.0  # largest absolute value of an exponent: larger ones are mistakes and take long to compute
 
 CONSTANTS = {"pi": math.pi}
 FUNCTIONS: dict[str, Callable[[float], float]] = {
@@ -24,18 +24,18 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "atan": math.atan, "abs": abs,
 }  # fmt: skip
 _ANGLE_IN = ("sin", "cos", "tan")
-_QUANTITY = re.compile(r"\s*[+-]?[\d.]+([eE][+-]?\d+)?\s*[^\W\d]")  # a number and a word: the word is its unit
-_UNQUOTED = re.compile(r"(?<![\w.])[\d.]+([eE][+-]?\d+)?\s*(?![eE]\d)[^\W\d]")  # such a number inside an expression
+_QUANTITY = re.compile(r"\s*[+-]?[\d.]+([eE][+-]?\d+)?\s*[^\W\d]")  # a number and a word, which is its unit
+_UNQUOTED = re.compile(r"(?<![\w.])[\d.]+([eE][+-]?\d+)?\s*(?![eE]\d)[^\W\d]")  # such a number in an expression
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ALLOWED = 'numbers, parameters, quantities in quotes such as "60 mm", + - * / **, ( ) and functions of one number'
 
 
 @dataclass(frozen=True)
 class Value:
-    """A number with its unit.
+    """Number with its unit.
 
     Attributes:
-        number: in SI; a plain number as it is written.
+        number: value in SI units; a plain number is unchanged.
         powers: exponents of the base units (kilogram, meter, second, radian); None for a plain number.
     """
 
@@ -44,29 +44,29 @@ class Value:
 
 
 def is_expression(text: str, names: Mapping[str, Value]) -> bool:
-    """Whether a text asks for arithmetic: it names a parameter, a function or a constant, or joins plain numbers."""
+    """Whether a text is an expression: it contains a parameter, a function or a constant, or combines plain numbers."""
     if _QUANTITY.match(text):
         return False
     words = set(_NAME.findall(text))
     if words & (set(names) | set(FUNCTIONS) | set(CONSTANTS)):
         return True
     if names and len(words) == 1 and _NAME.fullmatch(text.strip()) and text.strip().lower() not in ("nan", "inf"):
-        return True  # a misspelt parameter, which is then named
+        return True  # a misspelt parameter, which is reported later
     return any(sign in text for sign in "+-*/(") and not re.fullmatch(r"\s*[+-]?[\d.]+([eE][+-]?\d+)?\s*", text)
 
 
 def evaluate(text: str, names: Mapping[str, Value], read_quantity: Callable[[str], Value]) -> Value:
-    """The value of an expression.
+    """Evaluate an expression.
 
     Args:
         text: numbers, names of parameters, quantities in single or double quotes, + - * / **, parentheses, and the
             functions above (angles in rad).
-        names: the parameters.
-        read_quantity: reads what stands in quotes, such as 60 mm; raises ValueError where that is no quantity.
+        names: parameters by name.
+        read_quantity: function that reads a quoted quantity such as 60 mm; it raises ValueError for other texts.
 
     Raises:
-        ValueError: unknown names, anything but arithmetic, units that do not go together, results that are not finite;
-            says which.
+        ValueError: a name is unknown, the text is not arithmetic, units do not match, or the result is not finite; the
+            message contains the cause.
     """
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"an expression may have {MAX_CHARACTERS} characters at most")
@@ -84,7 +84,7 @@ def evaluate(text: str, names: Mapping[str, Value], read_quantity: Callable[[str
 
 
 def _parse(text: str) -> ast.AST:
-    """The tree of an expression. Raises SyntaxError, also where quotes stand for more than what is between them."""
+    """Syntax tree of an expression. Raises SyntaxError, also for string literals that are not plain quoted text."""
     if "\\" in text:
         raise SyntaxError("escapes")
     tree = ast.parse(text, mode="eval").body
@@ -96,7 +96,7 @@ def _parse(text: str) -> ast.AST:
 
 
 def _how_to_write(text: str) -> str:
-    """What to change in a text that is no expression."""
+    """Hint for the correction of a text that is not a valid expression."""
     if _UNQUOTED.search(re.sub(r"\"[^\"]*\"|'[^']*'", "", text)):
         return "in an expression a number with a unit stands in quotes, as in 'radius + \"60 mm\"'"
     return f"this is no arithmetic expression; allowed are {_ALLOWED}"
@@ -128,7 +128,7 @@ def _binary(node: ast.BinOp, left: Value, right: Value) -> Value:
         if (left.powers or {}) != (right.powers or {}):
             raise ValueError(_why_not_added(left, right))
         combine = operator.add if isinstance(node.op, ast.Add) else operator.sub
-        # one that is a ratio of two lengths, say, makes the sum a number without unit
+        # if one of them is dimensionless, such as a ratio of two lengths, the sum is dimensionless
         return Value(combine(left.number, right.number), right.powers if left.powers is None else left.powers)
     if isinstance(node.op, ast.Mult):
         return Value(left.number * right.number, _joined(left.powers, right.powers, 1.0))

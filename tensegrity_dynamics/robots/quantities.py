@@ -1,4 +1,4 @@
-"""Numbers with units as people write them: one quantity, or several with commas between them."""
+"""Numbers with units in user input: one quantity, or several separated by commas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .units import BaseUnits
 
 
 def read_quantity(text: str, kind: str, what: str) -> float:
-    """A number in SI; plain ones are SI. Raises TensegrityError that names `what`."""
+    """Number in SI units; plain numbers are in SI units. Raises TensegrityError, whose message contains `what`."""
     try:
         return BaseUnits().to_si(text.strip(), kind)
     except ValueError as error:
@@ -20,13 +20,13 @@ def read_quantity(text: str, kind: str, what: str) -> float:
 
 
 def split_item(item: str, option: str, form: str, what: str, names: Sequence[str]) -> tuple[str, str]:
-    """Name and text of the value of an item such as "top_1=0.2kg" of an option of the command line.
+    """Name and text of the value of an item such as "top_1=0.2kg" of a command line option.
 
     Args:
-        form: of items, for the message. what: the kind of thing that has the names.
+        form: form of the items, for the message. what: kind of the named objects. names: allowed names.
 
     Raises:
-        TensegrityError: not of that form, or an unknown name.
+        TensegrityError: the item does not have this form, or the name is unknown.
     """
     name, equals, value = (part.strip() for part in item.partition("="))
     if not equals:
@@ -37,10 +37,10 @@ def split_item(item: str, option: str, form: str, what: str, names: Sequence[str
 
 
 def read_payloads(items: Sequence[str], what: str, names: Sequence[str]) -> list[tuple[str, float]]:
-    """Name and mass [kg] from texts such as "top_1=0.2kg"; `what` is the kind of thing that has the names.
+    """Name and mass [kg] from texts such as "top_1=0.2kg"; `what` is the kind of the named objects.
 
     Raises:
-        TensegrityError: not of that form, an unknown name, or a mass below zero.
+        TensegrityError: a text does not have this form, a name is unknown, or a mass is negative.
     """
     result = []
     for item in items:
@@ -53,12 +53,12 @@ def read_payloads(items: Sequence[str], what: str, names: Sequence[str]) -> list
 
 
 def read_vector(text: str | None, what: str, count: int = 3, kind: str = "number", unit: str = "") -> Any:
-    """(count,) numbers in SI, separated by commas or blanks; None for None.
+    """(count,) numbers in SI units from a text, separated by commas or blanks; None for None.
 
-    A unit at the end counts for all numbers that carry none: "10, 5, 15 mm". Plain numbers are in `unit`.
+    A unit at the end applies to all numbers without unit: "10, 5, 15 mm". Plain numbers are in `unit`.
 
     Raises:
-        TensegrityError: another count, or not numbers of that kind.
+        TensegrityError: the number of values is wrong, or they are not numbers of this kind.
     """
     if text is None:
         return None

@@ -1,10 +1,10 @@
-"""Symmetric parts of robot files: what stands once under `repeat:` becomes several parts, turned and shifted.
+"""Symmetric parts of robot files: parts under `repeat:` are copied, rotated and translated.
 
     repeat: {count: 3, about: z, members: [...], ...}
 
-In the texts of a repeated part `$` is the number of the copy (from 1), `$+1` and `$-1` are its neighbours; in a ring
-(turned, not shifted) the last copy's neighbour is the first. The text of the parts is multiplied before the schema sees
-it; positions and directions are moved afterwards, when they are numbers in SI.
+In the texts of a repeated part, `$` is the number of the copy (from 1), `$+1` and `$-1` are its neighbours. In a ring
+(rotated, not translated) the first copy is the neighbour of the last one. The text of the parts is copied before the
+schema is checked; positions and directions are moved afterwards, when they are numbers in SI units.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .schema import Block, CommonBlock, RepeatBlock
 from .units import BaseUnits
 from .yaml_source import YamlSource
 
-MAX_PARTS = 50_000  # of one file: far above any robot, and read within some seconds of processor time
-MAX_NESTING = 4  # repetitions inside repetitions
+MAX_PARTS = 50_000  # limit for one file: far above any robot, and read within some seconds of processor time
+MAX_NESTING = 4  # largest depth of nested repetitions
 
 Path = tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Movement:
-    """A copy's rigid motion from the part that is written in the file: x -> rotation x + shift (m).
+    """Rigid motion from the part in the file to a copy: x -> rotation x + shift [m].
 
     Attributes:
         rotation: (3, 3). shift: (3,) m.
@@ -44,20 +44,21 @@ class Movement:
     shift: NDArray[np.float64]
 
     def point(self, position: Sequence[float]) -> list[float]:
-        """The moved position (3,) m."""
+        """Moved position (3,) [m]."""
         return [float(x) for x in self.rotation @ np.asarray(position) + self.shift]
 
     def direction(self, vector: Sequence[float]) -> list[float]:
-        """The turned direction (3,)."""
+        """Rotated direction (3,)."""
         return [float(x) for x in self.rotation @ np.asarray(vector)]
 
 
 @dataclass(frozen=True)
 class Copy:
-    """One copied part: where it stands in the file that results, the text it was made from, and its movements.
+    """One copied part: path in the resulting file, original text, and movements.
 
     Attributes:
-        path: of the copy. template: the part as written. moves: (movement, mark) of each repetition, the inner first.
+        path: path of the copy. template: part as written in the file.
+        moves: (movement, mark) of each repetition, the innermost first.
     """
 
     path: Path
@@ -67,12 +68,12 @@ class Copy:
 
 @dataclass
 class Repetitions:
-    """All copies of a file."""
+    """All copied parts of a file."""
 
     copies: list[Copy] = field(default_factory=list)
 
     def move(self, block: CommonBlock) -> None:
-        """Move what the schema has read: every copied part by its movements, unless it is fixed to a copied body."""
+        """Move every copied part of the validated block by its movements, unless it is fixed to a copied body."""
         for each in self.copies:
             part: Any = block
             for step in each.path:
@@ -84,7 +85,7 @@ class Repetitions:
 
 
 def _is_marked(template: Any, mark: str, field_name: str) -> bool:
-    """Whether a field such as "anchor.body" of a part, as it is written, has the mark of the repetition."""
+    """Whether a field such as "anchor.body" of a part contains the mark of the repetition in the file."""
     for step in field_name.split("."):
         if isinstance(template, list):
             template = template[int(step)]
@@ -94,14 +95,14 @@ def _is_marked(template: Any, mark: str, field_name: str) -> bool:
 
 
 def expand(source: YamlSource, units: BaseUnits, schema: type[CommonBlock], problems: Problems) -> Repetitions:
-    """Replace the `repeat` block of a file by the parts that it means.
+    """Replace the `repeat` block of a file by the resulting parts.
 
     Args:
-        source: the file; its data and the lines of its fields are changed.
-        schema: of the robot's kind; its lists and mappings of parts can be repeated.
+        source: parsed file; its data and the lines of its fields are changed.
+        schema: schema of the kind of robot; its lists and mappings of parts can be repeated.
 
     Raises:
-        RobotFileError: a repetition that says nothing sensible, with line and field.
+        RobotFileError: a repetition is invalid; the message contains line and field.
     """
     made = Repetitions()
     if "repeat" not in source.data:
@@ -131,7 +132,7 @@ def _groups(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 @dataclass(frozen=True)
 class _Part:
-    """A part to copy: the field that takes it, its key or None in a list, its data, and where it is written."""
+    """Part to copy: target field, key (None in a list), data, and path in the file."""
 
     field: str
     key: str | None
@@ -144,7 +145,7 @@ class _Part:
 def _expanded(
     source: YamlSource, path: Path, group: Any, units: BaseUnits, allowed: list[str], problems: Problems, depth: int
 ) -> list[_Part]:
-    """The parts of one repetition, copy by copy."""
+    """Parts of one repetition, copy by copy."""
     if not isinstance(group, dict):
         problems.add(path, "a mapping is needed, such as {count: 3, about: z, members: [...]}.")
         return []
@@ -178,7 +179,7 @@ def _expanded(
             key = None if part.key is None else _numbered(part.key, settings, k)
             moves = (*part.moves, (movement, settings.mark))
             data = _numbered(part.data, settings, k)
-            # a name that an inner repetition has numbered keeps the outer mark in its text
+            # a name numbered by an inner repetition still contains the outer mark
             result.append(_Part(part.field, key, data, part.written, part.template, moves))
     return result
 
@@ -195,7 +196,7 @@ def _written_parts(value: Any, name: str, path: Path, problems: Problems) -> lis
 
 
 def _movement(settings: RepeatBlock, steps: int) -> Movement:
-    """The motion of a copy: `steps` times the angle about the axis, then `steps` times the shift."""
+    """Motion of a copy: `steps` times the angle about the axis, then `steps` times the translation."""
     rotation, shift = np.eye(3), np.zeros(3)
     if settings.about is not None:
         angle = settings.turn_per_copy
@@ -211,13 +212,13 @@ def _movement(settings: RepeatBlock, steps: int) -> Movement:
 
 
 def _rounded(value: float) -> float:
-    """Sines and cosines of 30, 60, 90 deg and their multiples without rounding error."""
+    """Sine or cosine without rounding error if it is a multiple of 0.5 (for angles such as 30, 60 and 90 deg)."""
     near = round(2.0 * value) / 2.0
     return near if abs(value - near) < 1e-14 else value
 
 
 def _numbered(value: Any, settings: RepeatBlock, number: int) -> Any:
-    """Data with the mark replaced by the number of the copy, in texts at any depth."""
+    """Data with the mark replaced by the number of the copy, in nested texts as well."""
     if isinstance(value, dict):
         return {_numbered(key, settings, number): _numbered(each, settings, number) for key, each in value.items()}
     if isinstance(value, list):
@@ -234,7 +235,7 @@ def _numbered(value: Any, settings: RepeatBlock, number: int) -> Any:
 
 
 def _insert(source: YamlSource, part: _Part, made: Repetitions, problems: Problems) -> None:
-    """Add a copy to the field that it belongs to, and let its errors name the line where it is written."""
+    """Add a copy to its field; its errors refer to the line of the original part."""
     if part.key is None:
         held = source.data.setdefault(part.field, [])
         if not isinstance(held, list):

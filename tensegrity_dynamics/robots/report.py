@@ -1,6 +1,6 @@
-"""What commands print of a robot: tables and sentences for people, figures for programs.
+"""Reports of a robot for commands: tables and sentences for users, figures for programs.
 
-A kind of robot makes its reports; the commands lay them out, or print the figures as JSON.
+Every kind of robot creates its reports. The commands format them, or print the figures as JSON.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .robot import Robot
 
 @dataclass(frozen=True)
 class Section:
-    """A table of a report.
+    """Table of a report.
 
     Attributes:
-        title: above it. columns: heads, all empty for a list of facts. rows: cells with their units, or plain numbers.
-        right: columns that stand to the right.
+        title: title above the table. columns: column headers, all empty for a list of facts.
+        rows: cells with units, or plain numbers. right: indices of right-aligned columns.
     """
 
     title: str
@@ -34,14 +34,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """Something to print.
+    """Report of a command.
 
     Attributes:
-        figures: for programs; arrays and nested mappings are allowed.
+        figures: data for programs; arrays and nested mappings are allowed.
         parts: sections and plain sentences, in order.
         heading: (bold, plain) first line, or None.
-        notes: what a user should know before driving the robot. verdict: the last sentence, where there are no notes.
-        shape: the configuration and the tensions (m,) N that it reports, where it is one shape.
+        notes: warnings for the user before driving the robot. verdict: last sentence if there are no notes.
+        shape: configuration and tensions (m,) [N] of the report, if it describes a single configuration.
     """
 
     figures: Any
@@ -54,14 +54,16 @@ class Report:
 
 @dataclass(frozen=True)
 class KinematicsOptions:
-    """What `tensegrity fk` was asked for, as the user wrote it.
+    """Options of `tensegrity fk` as text of the user.
 
     Attributes:
-        lengths: NAME=VALUE of what is driven. forces: NAME=X,Y,Z. payloads: NAME=MASS. method: "newton", or one that
-            the kind has.
-        rigid_bars, competing: switches of structures. tolerance: N, largest out-of-balance force; None for the usual
-            one. delta, epsilon: of the method "relaxation". gravity: (3,) m/s^2 instead of the robot's own.
-        start: node positions (n, 3) m to start from. starts, seed: random starts of `competing`.
+        lengths: NAME=VALUE of driven parts. forces: NAME=X,Y,Z. payloads: NAME=MASS.
+        method: "newton", or a method of the kind of robot.
+        rigid_bars, competing: switches for structures.
+        tolerance: largest out-of-balance force [N]; None for the default.
+        delta, epsilon: parameters of the method "relaxation".
+        gravity: (3,) gravity [m/s^2] in place of that of the robot.
+        start: start node positions (n, 3) [m]. starts, seed: number and seed of the random starts of `competing`.
     """
 
     lengths: Sequence[str] = ()
@@ -80,7 +82,7 @@ class KinematicsOptions:
 
     @property
     def for_structures(self) -> dict[str, Any]:
-        """What only structures have, by the names of the options, where it was given."""
+        """Given options that only structures support, by option name."""
         given = {"rigid-bars": self.rigid_bars, "competing": self.competing, "method": self.method != "newton"}
         values = {name: getattr(self, name) for name in ("tolerance", "delta", "epsilon", "gravity", "start")}
         changed = {"starts": self.starts != 200, "seed": self.seed != 0}
@@ -88,10 +90,10 @@ class KinematicsOptions:
 
 
 class RobotReport(ABC):
-    """Makes the reports of one robot.
+    """Base class of the reports of one robot.
 
     Args:
-        robot: of the kind that registered the class.
+        robot: robot of the kind that registered the class.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -99,35 +101,35 @@ class RobotReport(ABC):
 
     @abstractmethod
     def check(self) -> Report:
-        """What the robot is, and whether it stands (`tensegrity check`)."""
+        """Summary and stability of the robot (`tensegrity check`)."""
 
     def modes(self) -> Report:
-        """Frequencies, damping and what moves, at rest (`tensegrity check --modes`)."""
+        """Frequencies, damping ratios and mode shapes at rest (`tensegrity check --modes`)."""
         raise TensegrityError(f"{self.robot.name}: robots of kind {self.robot.kind} have no modes to report.")
 
     def mode_shapes(self) -> Any:
-        """The modes of `modes` with the configuration that they belong to, as `linear_models.modes.ModeShapes`."""
+        """Modes of `modes` with their configuration, as `linear_models.modes.ModeShapes`."""
         return self.modes()
 
     def stiffness(self) -> Report:
-        """Stiffness of the output at rest, and what its inputs can do (`tensegrity check --stiffness`)."""
+        """Stiffness of the output at rest, and effect of the inputs on it (`tensegrity check --stiffness`)."""
         raise TensegrityError(f"{self.robot.name}: robots of kind {self.robot.kind} have no stiffness to report.")
 
     @abstractmethod
     def forward_kinematics(self, options: KinematicsOptions) -> Report:
-        """The equilibrium that belongs to lengths or positions of the actuators (`tensegrity fk`)."""
+        """Equilibrium for lengths or positions of the actuators (`tensegrity fk`)."""
 
     @abstractmethod
     def not_stable(self, called: str) -> str:
-        """Why a robot that is not stable at rest cannot be driven, and what to do (`tensegrity up`).
+        """Message that an unstable robot cannot be driven, with a remedy (`tensegrity up`).
 
         Args:
-            called: what the user called the robot, a name or a file.
+            called: name or file of the robot as given by the user.
         """
 
 
 def beyond_limits(robot: Robot, positions: Mapping[str, float]) -> list[str]:
-    """Notes on positions [m or rad] by actuator, or by what it drives, that lie outside of the actuator's limits."""
+    """Notes on positions [m or rad], by name of the actuator or of the driven part, outside the actuator limits."""
     notes = []
     for each in robot.actuators:
         value, (low, high) = positions.get(each.name, positions.get(each.drives)), each.position
@@ -138,7 +140,7 @@ def beyond_limits(robot: Robot, positions: Mapping[str, float]) -> list[str]:
 
 
 def facts(robot: Robot) -> Mapping[str, Any]:
-    """Figures that every kind of robot reports alike."""
+    """Figures in the reports of all kinds of robots."""
     return {"name": robot.name, "kind": robot.kind, "source": robot.source, "file": _path(robot)}
 
 
@@ -147,23 +149,23 @@ def _path(robot: Robot) -> str | None:
 
 
 def closing_rows(robot: Robot) -> list[tuple[str, str]]:
-    """Source and file, the last rows of a list of facts."""
+    """Rows for source and file, at the end of a list of facts."""
     return [("source", robot.source or "not stated"), ("file", _path(robot) or "none")]
 
 
 def provenance_section(robot: Robot) -> list[Section]:
-    """Values that the robot file takes from elsewhere than its source; nothing where there are none."""
+    """Section of values that are not printed in the source of the robot; empty if there are none."""
     rows = [(p.status, p.fields, p.note) for p in robot.provenance if p.status != "printed"]
     return [Section("values that the source does not print", ("", "fields", "why"), rows)] if rows else []
 
 
 def provenance_figures(robot: Robot) -> list[dict[str, str]]:
-    """The same for programs, with those that it prints."""
+    """Provenance of all values as data, including the printed ones."""
     return [{"fields": p.fields, "status": p.status, "note": p.note} for p in robot.provenance]
 
 
 def drive_notes(robot: Robot) -> list[str]:
-    """What keeps a robot of any kind from being driven."""
+    """Reasons that prevent driving a robot, common to all kinds."""
     notes = []
     if not robot.actuators:
         notes.append("it has no actuators, so it cannot be driven.")

@@ -1,6 +1,6 @@
-"""What a robot is: a model, the actuators that move it, the output that it moves, and the hardware behind it.
+"""Robot: a model, its actuators, its outputs, and its hardware description.
 
-Robots are data. Nothing in this project knows a robot by name; `load_robot` reads one from a YAML file.
+Robots are data. No code of this project depends on the name of a robot; `load_robot` reads a robot from a YAML file.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ Model = TypeVar("Model", bound=RobotModel)
 
 @dataclass(frozen=True)
 class TourStop:
-    """One goal of the demonstration tour, relative to the pose at rest.
+    """Goal of the demonstration tour, relative to the pose at rest.
 
     Args:
-        name: what the user reads.
-        move: (3,) m in world axes.
-        turn: (3,) rad, rotation vector about world axes.
-        duration: s, or None for the shortest time that the limits allow.
-        tolerance: m, within which it counts as reached; None for what arms keep, see `tensegrity_tools.runtime.tour`.
+        name: name shown to the user.
+        move: (3,) translation in world axes [m].
+        turn: (3,) rotation vector about world axes [rad].
+        duration: duration [s], or None for the shortest time within the limits.
+        tolerance: distance [m] below which the goal counts as reached; None for the default of arms, see
+            `tensegrity_tools.runtime.tour`.
     """
 
     name: str
@@ -42,7 +43,7 @@ class TourStop:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a value comes from: `printed` in the source, `deduced` from it, or `assumed` by us."""
+    """Origin of a value: `printed` in the source, `deduced` from it, or `assumed` by the authors of the file."""
 
     fields: str
     status: str
@@ -54,19 +55,19 @@ class Robot(ShortRepr):
     """Robot: model, actuators, outputs and data of its file.
 
     Attributes:
-        name, description: for people.
+        name, description: texts for users.
         model: a `RobotModel`, such as `Structure` or `MechanismModel`.
-        actuators: in the order in which commands list them.
+        actuators: actuators, in the order of the commands.
         outputs: frames of the end effector (`OutputFrame`); goals refer to the first.
         tour: goals of the demonstration.
-        servos: the hardware block as plain data in SI, or an empty mapping; the servo driver reads and checks it.
+        servos: hardware block as plain data in SI units, or an empty mapping; the servo driver reads and checks it.
         servo_motors: speed-torque lines of the servos of that block, by actuator; see `with_servo_motors`.
         blocks: blocks of other packages by name, as their readers return them (`robots.extensions`).
-        provenance: notes on where values come from.
-        path: the file, where there is one.
+        provenance: notes on the origin of values.
+        path: path of the file, or None.
 
     Raises:
-        TensegrityError: the model is no `RobotModel`.
+        TensegrityError: the model is not a `RobotModel`.
     """
 
     name: str
@@ -95,19 +96,19 @@ class Robot(ShortRepr):
         return self.model.kind
 
     def model_as(self, kind: type[Model]) -> Model:
-        """The model as one of a class. Raises TensegrityError where it is of another one."""
+        """Model as an instance of a class. Raises TensegrityError if it has another class."""
         if not isinstance(self.model, kind):
             raise TensegrityError(f"{self.name} is {self.model.noun}, not {kind.noun}.")
         return self.model
 
     @property
     def structure(self) -> Any:
-        """The pin-jointed `Structure`. Raises TensegrityError where the robot is of another kind."""
+        """Pin-jointed `Structure`. Raises TensegrityError if the robot is of another kind."""
         return self._model_of("structure", "a pin-jointed structure")
 
     @property
     def mechanism(self) -> Any:
-        """The `Mechanism` of bodies, joints and cables. Raises TensegrityError where the robot is of another kind."""
+        """`Mechanism` of bodies, joints and cables. Raises TensegrityError if the robot is of another kind."""
         return self._model_of("mechanism", "a mechanism of bodies and joints").mechanism
 
     def _model_of(self, kind: str, noun: str) -> Any:
@@ -117,17 +118,17 @@ class Robot(ShortRepr):
 
     @property
     def output(self) -> Any:
-        """The frame that goal poses mean. Raises TensegrityError where the robot has none."""
+        """Output frame to which goal poses refer. Raises TensegrityError if the robot has none."""
         if not self.outputs:
             raise TensegrityError(f"{self.name} has no output frame; add one under 'outputs' in its robot file.")
         return self.outputs[0]
 
     def output_pose(self, configuration: NDArray[np.float64]) -> Pose:
-        """Pose of the output at a configuration. Raises TensegrityError where the robot has no output."""
+        """Pose of the output at a configuration. Raises TensegrityError if the robot has no output."""
         return self.model.output_pose(self.output, configuration)
 
     def actuator(self, name: str) -> Actuator:
-        """The actuator called `name`."""
+        """Actuator with the name `name`."""
         for actuator in self.actuators:
             if actuator.name == name:
                 return actuator
@@ -136,8 +137,8 @@ class Robot(ShortRepr):
     def with_servo_motors(self) -> Robot:
         """Copy of the robot whose plans respect the speed-torque lines of its servos.
 
-        What an actuator says of its motor itself stays. Without this its drives do all that their limits allow, as
-        those of a simulation do.
+        A motor defined in the block of an actuator is kept. Without this method, the drives are restricted only by the
+        limits of the actuators, as in a simulation.
         """
         motors = self.servo_motors
         return replace(
@@ -150,16 +151,16 @@ class Robot(ShortRepr):
 
     @property
     def driven_by_servos(self) -> bool:
-        """Whether its drives are the servos of its file, see `with_servo_motors`, and not those of a simulation."""
+        """Whether the drives are the servos of the file, see `with_servo_motors`, and not those of a simulation."""
         return any(each.motor is not None and each.motor is self.servo_motors.get(each.name) for each in self.actuators)
 
     def actuated_members(self) -> np.ndarray:
-        """(a,) member index of each actuator's tendon, in actuator order."""
+        """(a,) member index of the tendon of each actuator, in actuator order."""
         return np.array([self.structure.member(each.drives) for each in self.actuators], dtype=np.int64)
 
 
 def robot_of(robot: Robot | RobotModel) -> Robot:
-    """The robot itself, or one around a bare model. Raises TensegrityError where it is neither."""
+    """The robot, or a new robot with the given model. Raises TensegrityError for other objects."""
     if isinstance(robot, Robot):
         return robot
     if not isinstance(robot, RobotModel):

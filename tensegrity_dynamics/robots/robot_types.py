@@ -1,9 +1,9 @@
-"""The registry of robot types: all that the project needs to know of a kind of robot, in one object.
+"""Registry of robot types: one object contains all data of a kind of robot.
 
     register_robot_type(RobotType("pendulum", ...))
 
-Structures and mechanisms are registered by `tensegrity_dynamics.robot_types`. Another kind is registered likewise
-from outside, before its first robot file is loaded; docs/architecture.md walks through one.
+Structures and mechanisms are registered by `tensegrity_dynamics.robot_types`. Another kind is registered in the same
+way from outside, before its first robot file is loaded; docs/architecture.md contains an example.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .model import RobotModel
 from .output_frame import OutputFrame
 from .robot import Robot
 
-if TYPE_CHECKING:  # so that importing the library stays quick
+if TYPE_CHECKING:  # keeps the import time of the library short
     from .file_errors import Problems
     from .report import RobotReport
     from .schema import CommonBlock
@@ -26,13 +26,13 @@ if TYPE_CHECKING:  # so that importing the library stays quick
 
 @dataclass(frozen=True)
 class BuiltModel:
-    """What a builder makes of a file's block.
+    """Result of a builder.
 
     Attributes:
-        model: of the robot.
-        drivable: what an actuator can drive, with its motion ("tendon", "revolute" or "prismatic").
+        model: model of the robot.
+        drivable: parts that an actuator can drive, with their motion ("tendon", "revolute" or "prismatic").
         outputs: frames of the end effector.
-        starts: position at the start [m or rad] of what can be driven; the limits of an actuator must hold it.
+        starts: start positions of drivable parts [m or rad]; they must be within the limits of the actuators.
     """
 
     model: RobotModel
@@ -42,7 +42,7 @@ class BuiltModel:
 
 
 class Builder(Protocol):
-    """Builds the model of a block that satisfies the schema; adds to the problems what it finds wrong."""
+    """Function that builds the model from a block that satisfies the schema; it adds errors to the problems."""
 
     def __call__(self, block: Any, problems: Problems) -> BuiltModel: ...
 
@@ -52,22 +52,22 @@ class RobotType:
     """Kind of robot: its schema, builder, simulator, estimators, state codec, report and picture.
 
     Args:
-        name: what `kind:` of a robot file says; equal to `model.kind`.
+        name: value of `kind:` in a robot file; equal to `model.kind`.
         model: class of the models.
         schema: fields of the robot file; a `CommonBlock` with the fields of the kind.
-        builder: makes the model from a block of the schema.
-        motions: of the mapping in the file, a function from what an actuator drives to its motion ("tendon", "revolute"
-            or "prismatic"); asked before the schema is checked, because the units of plain numbers depend on it.
-        simulator: makes a `simulation_interface.Simulator` from (robot, time_step, integrator, **options), with the
-            options of `Simulation`; what a kind has no use for, it ignores.
-        integrators: that the simulator knows; the first is the usual one. node_integrator: of the simulator node, where
-            another one is usual; empty for the first.
-        estimators: by method ("rest", "observer"): makes an `estimation_interface.Estimator` from (robot, rigid_bars);
-            "observer" also with unknown_loads=False.
-        codec: makes the `StateCodec` of a robot: its states as the plain values that messages carry.
-        report: makes the `RobotReport` of a robot: what commands print.
-        picture: makes the `visualization.picture.Picture` of a robot: what markers, URDF and the browser view show.
-        exports: by name of a format ("mjcf"): makes the `robots.mjcf.Export` of a robot.
+        builder: function that builds the model from a block of the schema.
+        motions: function from the data of the file to a function from a driven part to its motion ("tendon", "revolute"
+            or "prismatic"); it is called before the schema is checked, because the units of plain numbers depend on it.
+        simulator: function that creates a `simulation_interface.Simulator` from (robot, time_step, integrator,
+            **options), with the options of `Simulation`; options that a kind does not support are ignored.
+        integrators: integrators of the simulator; the first is the default.
+        node_integrator: default integrator of the simulator node; empty for the first one.
+        estimators: by method ("rest", "observer"), functions that create an `estimation_interface.Estimator` from
+            (robot, rigid_bars); "observer" also accepts unknown_loads=False.
+        codec: function that creates the `StateCodec` of a robot, which converts its states to values for messages.
+        report: function that creates the `RobotReport` of a robot, the output of commands.
+        picture: function that creates the `visualization.picture.Picture` of a robot for markers, URDF and the browser.
+        exports: by format ("mjcf"), functions that create the `robots.mjcf.Export` of a robot.
     """
 
     name: str
@@ -99,16 +99,16 @@ _types: dict[str, RobotType | Callable[[], RobotType]] = {}
 
 
 def register_robot_type(robot_type: RobotType) -> None:
-    """Register a kind of robot, so that robot files may use `kind: <name>` and all programs support it.
+    """Register a kind of robot, so that robot files can use `kind: <name>` and all programs support it.
 
     Raises:
-        TensegrityError: the name is taken.
+        TensegrityError: the name is already registered.
     """
     _register(robot_type.name, robot_type)
 
 
 def register_late(name: str, load: Callable[[], RobotType]) -> None:
-    """As `register_robot_type`, for a type that `load` imports when the first robot of its kind is there."""
+    """As `register_robot_type`, for a type that `load` imports when the first robot of its kind is loaded."""
     _register(name, load)
 
 
@@ -119,7 +119,7 @@ def _register(name: str, robot_type: RobotType | Callable[[], RobotType]) -> Non
 
 
 def unregister_robot_type(name: str) -> None:
-    """Forget a robot type. Raises TensegrityError where there is none of that name."""
+    """Remove a robot type. Raises TensegrityError if the name is not registered."""
     robot_type(name)
     del _types[name]
 
@@ -130,7 +130,7 @@ def robot_types() -> tuple[str, ...]:
 
 
 def robot_type(name: str) -> RobotType:
-    """The robot type called `name`. Raises TensegrityError for an unknown one."""
+    """Robot type with the name `name`. Raises TensegrityError if it is unknown."""
     if name not in _types:
         raise TensegrityError(unknown_name("kind of robot", name, _types))
     found = _types[name]
@@ -140,5 +140,5 @@ def robot_type(name: str) -> RobotType:
 
 
 def type_of(robot: Robot) -> RobotType:
-    """The type of a robot. Raises TensegrityError where its kind is not registered."""
+    """Type of a robot. Raises TensegrityError if its kind is not registered."""
     return robot_type(robot.kind)

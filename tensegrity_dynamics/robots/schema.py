@@ -1,6 +1,6 @@
-"""What may stand in a robot file: field names, types, units and ranges (DESIGN section 2; docs/robot_file.md).
+"""Schema of robot files: field names, types, units and ranges (DESIGN section 2; docs/robot_file.md).
 
-Here are the fields of every robot; those of a kind are in `structures.file_schema` and `mechanisms.file_schema`.
+This module has the fields of all robots; those of a kind are in `structures.file_schema` and `mechanisms.file_schema`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .units import BaseUnits
 
 
 def quantity(kind: str) -> BeforeValidator:
-    """Reads a number of that kind, in the file's units; SI afterwards."""
+    """Validator that converts a number of this kind from the units of the file to SI units."""
 
     def read(value: Any, info: ValidationInfo) -> float:
         return _units(info).to_si(value, kind)
@@ -24,7 +24,7 @@ def quantity(kind: str) -> BeforeValidator:
 
 
 def driven(tendon: str, revolute: str, prismatic: str) -> BeforeValidator:
-    """Reads a number of an actuator, whose unit depends on what the actuator drives; `drives` must come before it."""
+    """Validator for a number whose unit depends on the driven part; the field `drives` must come before it."""
 
     def read(value: Any, info: ValidationInfo) -> float:
         motion = (info.context or {}).get("motion", lambda _: "tendon")(info.data.get("drives"))
@@ -77,22 +77,22 @@ Axis = Literal["x", "y", "z", "rx", "ry", "rz"]
 
 
 class Block(BaseModel):
-    """A mapping that refuses keys it does not know."""
+    """Mapping that rejects unknown keys."""
 
     model_config = ConfigDict(extra="forbid")
 
     def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
-        """Turn and shift what a copy made by `repeat` has in its own axes; most parts have nothing of the kind.
+        """Move the positions and directions of a copy made by `repeat`; most parts have none.
 
         Args:
-            movement: of the copy.
-            is_copied: whether a field, such as "anchor.body", names a part that is a copy itself: what stands in that
-                part's axes has moved with it already.
+            movement: movement of the copy.
+            is_copied: function that returns whether a field such as "anchor.body" refers to a copied part; values in
+                the axes of such a part have already moved with it.
         """
 
 
 class RigidMovement(Protocol):
-    """What moves positions and directions."""
+    """Rigid motion of positions and directions."""
 
     def point(self, position: Sequence[float]) -> list[float]: ...
 
@@ -100,10 +100,10 @@ class RigidMovement(Protocol):
 
 
 class SettingsBlock(Block):
-    """Settings that all have a default, which `null` stands for; read-only once validated.
+    """Settings with default values, which are also used for `null`; read-only after validation.
 
     Raises:
-        ValidationError: a value that is not allowed; `file_errors.validate_block` says so as a TensegrityError.
+        ValidationError: a value is not allowed; `file_errors.validate_block` raises a TensegrityError instead.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -115,7 +115,7 @@ class SettingsBlock(Block):
 
 
 class UnitsBlock(Block):
-    """The units of plain numbers; checked before everything else, since all other numbers need them."""
+    """Units of plain numbers; they are checked first, because all other numbers depend on them."""
 
     length: Text = "m"
     mass: Text = "kg"
@@ -125,7 +125,7 @@ class UnitsBlock(Block):
 
 
 class ActuatorBlock(Block):
-    """A drive and its limits."""
+    """Actuator and its limits."""
 
     name: Name | None = None
     drives: Name
@@ -143,7 +143,7 @@ class ActuatorBlock(Block):
 
 
 class TourBlock(Block):
-    """One goal of the demonstration, relative to the pose at rest."""
+    """Goal of the demonstration tour, relative to the pose at rest."""
 
     name: Text
     move: Point = [0.0, 0.0, 0.0]
@@ -153,7 +153,7 @@ class TourBlock(Block):
 
 
 class ProvenanceBlock(Block):
-    """Where values come from."""
+    """Origin of values."""
 
     fields: Text
     status: Literal["printed", "deduced", "assumed"]
@@ -161,7 +161,7 @@ class ProvenanceBlock(Block):
 
 
 def _whole_number(value: Any, info: ValidationInfo) -> Any:
-    """A whole number, also as an expression of parameters."""
+    """Integer, also given as an expression of parameters."""
     if not isinstance(value, str):
         return value
     number = _units(info).to_si(value, "number")
@@ -172,7 +172,7 @@ WholeNumber = Annotated[int, Field(strict=True), BeforeValidator(_whole_number)]
 
 
 class RepeatBlock(Block):
-    """How the copies of repeated parts differ; the parts stand beside these fields."""
+    """Movement between the copies of repeated parts; the parts are on the same level as these fields."""
 
     count: Annotated[WholeNumber, Field(ge=1, le=100_000)]
     about: Literal["x", "y", "z"] | None = None
@@ -183,17 +183,17 @@ class RepeatBlock(Block):
 
     @property
     def turn_per_copy(self) -> float:
-        """Angle from one copy to the next [rad]: as it is written, or the full turn in `count` parts."""
+        """Angle between successive copies [rad]: the given one, or a full turn divided by `count`."""
         return 2.0 * math.pi / self.count if self.angle is None else self.angle
 
     @property
     def is_ring(self) -> bool:
-        """Whether the last copy is the neighbour of the first: a full turn without shift."""
+        """Whether the last copy is the neighbour of the first: a full turn without translation."""
         return self.about is not None and self.angle is None and self.along is None
 
 
 class CommonBlock(Block):
-    """Fields of every robot file; `parameters` and `repeat` are replaced by what they mean before these are read."""
+    """Fields of all robot files; `parameters` and `repeat` are evaluated before these fields are read."""
 
     name: Name
     description: Text = ""
@@ -208,7 +208,7 @@ class CommonBlock(Block):
 
     @classmethod
     def repeatable(cls) -> tuple[str, ...]:
-        """Names of the fields that hold parts of the robot, which `repeat` may multiply."""
+        """Names of the fields with parts of the robot that `repeat` can copy."""
         return tuple(name for name, each in cls.model_fields.items() if _holds_blocks(each.annotation))
 
 

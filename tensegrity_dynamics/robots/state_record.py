@@ -1,7 +1,7 @@
-"""The state of a robot as plain values, field by field what msg/StructureState.msg carries, and who translates it.
+"""State of a robot as plain values with the fields of msg/StructureState.msg, and the conversion from and to it.
 
-Every kind of robot has a `StateCodec`: from a state of its simulator or an estimate to a `StateRecord` and back. ROS
-nodes only copy records into messages and messages into records (`ros.state_encoding`, `ros.state_decoding`).
+Every kind of robot has a `StateCodec`, which converts a state of its simulator or an estimate to a `StateRecord` and
+back. ROS nodes only copy records to messages and messages to records (`ros.state_encoding`, `ros.state_decoding`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .layout import RobotLayout
 from .model import Pose
 
 FIGURES = ("residual",)
-"""Numbers of a record that say something of the whole robot; the fields of msg/StructureState.msg before its last."""
+"""Scalar fields of a record for the whole robot; in msg/StructureState.msg they are the fields before the last one."""
 NO_NUMBERS: Array = np.zeros(0)
 NO_VECTORS: Array = np.zeros((0, 3))
 NO_QUATERNIONS: Array = np.zeros((0, 4))
@@ -27,15 +27,15 @@ NO_TWISTS: Array = np.zeros((0, 6))
 
 @dataclass(frozen=True, eq=False)
 class StateRecord:
-    """Configuration and motion of a whole robot in the world frame; what a kind does not use stays empty.
+    """Configuration and motion of a whole robot in the world frame; fields that a kind does not use are empty.
 
     Attributes:
         node_name: n names. node_position, node_velocity: (n, 3) m and m/s.
         body_name: b names. body_position, body_quaternion: (b, 3) m and (b, 4) wxyz. body_twist: (b, 6), m/s, rad/s.
         coordinate_name: names of the velocity coordinates. q, v: positions and velocities.
-        output_name: of the output, or empty. output_pose, output_twist: pose and (6,) m/s then rad/s, or None.
-        residual: largest force out of balance [N]. converged: the state belongs to the readings.
-        layout: hash of the robot's `RobotLayout`, whose names these are, or empty.
+        output_name: name of the output, or empty. output_pose, output_twist: pose and (6,) m/s then rad/s, or None.
+        residual: largest out-of-balance force [N]. converged: whether the state is consistent with the readings.
+        layout: hash of the `RobotLayout` of the robot with these names, or empty.
     """
 
     node_name: Sequence[str] = ()
@@ -57,30 +57,30 @@ class StateRecord:
 
 
 class ConfigurationState(Protocol):
-    """What every state of a simulator, every estimate and every decoded record has."""
+    """Common interface of simulator states, estimates and decoded records."""
 
     @property
     def configuration(self) -> Array:
-        """Where the robot is."""
+        """Configuration of the robot."""
 
     @property
     def velocity(self) -> Array:
-        """How it moves; of the shape that the kind gives it."""
+        """Velocity of the robot; its shape depends on the kind."""
 
 
 @dataclass(frozen=True, eq=False)
 class DecodedState:
-    """What a record says: configuration and velocity in the robot's own order."""
+    """Content of a record: configuration and velocity in the order of the robot."""
 
     configuration: Array
     velocity: Array
 
 
 class StateCodec(ABC):
-    """Translates the states of one robot into records and back.
+    """Conversion of the states of one robot to records and back.
 
     Attributes:
-        layout: the names that all its records have; None where a kind gives none, so that states carry their names.
+        layout: common names of all records; None if a kind has no layout, so that every state contains the names.
     """
 
     layout: RobotLayout | None = None
@@ -92,16 +92,16 @@ class StateCodec(ABC):
         pose: Pose | None = None,
         twist: Array | None = None,
     ) -> StateRecord:
-        """The record of a state, without its `FIGURES`.
+        """Record of a state, without its `FIGURES`.
 
         Args:
-            pose, twist: of the output where it has one; those that the state has, if they are not given and the kind
-                computes where its bodies are anyway.
+            pose, twist: pose and twist of the output, if there is one. If they are not given, and the kind computes the
+                body poses anyway, those of the state are used.
         """
 
     @abstractmethod
     def decode(self, record: StateRecord) -> DecodedState:
-        """Configuration and velocity that a record carries, in the robot's own order.
+        """Configuration and velocity of a record, in the order of the robot.
 
         Raises:
             TensegrityError: the record is not of this robot.
@@ -109,7 +109,8 @@ class StateCodec(ABC):
 
     @abstractmethod
     def tensions(self, names: Sequence[str], tensions: Sequence[float], configuration: Array) -> Array:
-        """(m,) N of what carries forces in the robot's own order, from tensions [N] by name at a configuration.
+        """(m,) forces [N] of the members or cables in the order of the robot, from tensions [N] by name.
 
-        NaN where nothing is known. Unknown names are passed over: a driver may report more than the model has.
+        Values that are not available are NaN. Unknown names are ignored, because a driver can report more than the
+        model contains.
         """

@@ -1,8 +1,8 @@
-"""Numbers with units in robot files and on the command line: "8.5 in", "2 GPa", "300 deg/s"; inside everything is SI.
+"""Numbers with units in robot files and on the command line: "8.5 in", "2 GPa", "300 deg/s"; internally all are SI.
 
-A plain number is in the file's own base units (`units:` block, SI by default), combined as the field needs: a
-stiffness in a file with inches and pounds-force is in lbf/in. Angles count as a dimension of their own, so that 5 Hz is
-no angular speed and 3 deg no plain number.
+A plain number is in the base units of the file (`units:` block, SI by default), combined as the field requires: a
+stiffness in a file with inches and pounds-force is in lbf/in. The angle is a separate dimension, so that 5 Hz is not an
+angular speed and 3 deg is not a plain number.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 from .parameters import CONSTANTS, FUNCTIONS, Value, evaluate, is_expression
 
 STANDARD_GRAVITY = 9.80665
-"""m/s^2, by which weights are reported where no robot's own gravity is meant."""
+"""Gravity [m/s^2] for the report of weights, if no gravity of a robot is given."""
 
 SI = {"length": "m", "mass": "kg", "force": "N", "time": "s", "angle": "rad"}
 BASE = {"length": "meter", "mass": "kilogram", "time": "second", "angle": "radian"}
-"""Of which all units are made, by pint's names."""
+"""Base units of all units, with their names in pint."""
 
-# What a quantity is made of: exponents of length, mass, force, time, angle.
+# Dimensions of a quantity: exponents of length, mass, force, time, angle.
 QUANTITIES: dict[str, dict[str, int]] = {
     "length": {"length": 1},
     "mass": {"mass": 1},
@@ -75,25 +75,25 @@ USUAL: dict[str, dict[str, float]] = {
     "torsional stiffness": {"N m/rad": 1.0, "N mm/rad": 0.001},
     "torsional damping": {"N m s/rad": 1.0, "N mm s/rad": 0.001},
 }  # fmt: skip
-"""Units that files mostly use, in SI, to the last bit as pint has them: to load pint takes every process as long as the
-robot itself. It reads all others."""
+"""Common units in SI, with exactly the values of pint, because loading pint takes as long as loading the robot. All
+other units are read with pint."""
 _QUANTITY_OF = {unit: quantity for quantity, units in USUAL.items() for unit in units}
 
 LARGEST, LEAST = 1e15, 1e-30
-"""Largest size of a number in SI; beyond it sums and products of several lose all digits or overflow. What is smaller
-than the least counts as zero, for the same reason."""
-LONGEST = 60  # characters of a number with its unit
+"""Largest absolute value of a number in SI; above it sums and products lose all digits or overflow. Values below the
+least one count as zero, for the same reason."""
+LONGEST = 60  # largest number of characters of a number with its unit
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WORD = r"(?:[A-Za-zµμΩ°][A-Za-z_]*)(?:\s*(?:\^|\*\*)\s*-?\d|[²³])?"
-# Words and small powers alone: what is handed on can neither be code nor take for ever.
+# Only words and small powers are allowed, so that the text passed to pint is neither code nor slow to evaluate.
 _UNIT = re.compile(rf"(?:1\s*/\s*)?{_WORD}(?:(?:\s*[*/·]\s*|\s+){_WORD})*")
 
 
 class RefusedParametersError(ValueError):
-    """Parameters of a robot file that have no value.
+    """Error for parameters of a robot file that cannot be evaluated.
 
     Attributes:
-        reasons: (name, reason) of each.
+        reasons: (name, reason) of each parameter.
     """
 
     def __init__(self, reasons: Sequence[tuple[str, str]]) -> None:
@@ -103,10 +103,10 @@ class RefusedParametersError(ValueError):
 
 @dataclass(frozen=True)
 class BaseUnits:
-    """The units of plain numbers in a file, by dimension (unnamed ones are SI), and the file's named numbers.
+    """Units of plain numbers in a file, by dimension (SI if not named), and parameters of the file.
 
     Raises:
-        ValueError: an unknown dimension or unit, or a unit of another dimension.
+        ValueError: a dimension or unit is unknown, or a unit has another dimension.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -119,10 +119,11 @@ class BaseUnits:
             _factor(str(unit), dimension)
 
     def to_si(self, value: Any, quantity: str) -> float:
-        """A number, a text with a unit, or an expression of the parameters, in SI.
+        """Value in SI units of a number, a text with a unit, or an expression of the parameters.
 
         Raises:
-            ValueError: not a finite number, one above `LARGEST`, or a unit of another dimension; says what is needed.
+            ValueError: the value is not a finite number, is above `LARGEST`, or has a unit of another dimension; the
+                message contains the required quantity.
         """
         result = self._in_si(value, quantity)
         if abs(result) > LARGEST:
@@ -145,10 +146,10 @@ class BaseUnits:
         return result
 
     def with_parameters(self, values: Mapping[str, Any]) -> BaseUnits:
-        """The same units with named numbers; each may be an expression of those before it.
+        """Same units with parameters; each can be an expression of the previous ones.
 
         Raises:
-            RefusedParametersError: some are refused; carries all of them.
+            RefusedParametersError: some parameters are invalid; the error contains all of them.
         """
         made: dict[str, Value] = {}
         refused: list[tuple[str, str]] = []
@@ -200,7 +201,8 @@ def _with_article(quantity: str) -> str:
 
 
 def _quantity(value: float | str, needed: str = "") -> Value:
-    """A number or a text such as "70 mm" with its unit, whatever that measures; `needed` is said of any other text."""
+    """Value with unit from a number or a text such as "70 mm" of any dimension; `needed` is part of the error
+    message."""
     try:
         number, unit = _split(value) if isinstance(value, str) else (float(value), "")
     except (ValueError, OverflowError):
@@ -222,14 +224,14 @@ def _quantity(value: float | str, needed: str = "") -> Value:
 
 
 def _how_to_join(unit: str) -> str:
-    """What to write where behind a number there is no unit but the rest of an expression; empty where there is not."""
+    """Hint if the text after a number is the rest of an expression and not a unit; empty otherwise."""
     if not re.search(r"[+(]|\s-\s", unit):
         return ""
     return """in an expression a number with a unit stands in quotes, as in '"60 mm" + radius'"""
 
 
 def _split(text: str) -> tuple[float, str]:
-    """Number and unit of "8.5 in"; both words of a number that is none (nan, inf) are read as such."""
+    """Number and unit of a text such as "8.5 in"; nan and inf are read as numbers."""
     text = text.strip()
     if len(text) > LONGEST:
         raise ValueError("too long")
@@ -241,7 +243,7 @@ def _split(text: str) -> tuple[float, str]:
 
 @lru_cache(maxsize=256)
 def _factor(unit: str, quantity: str) -> float:
-    """SI value of one `unit`, which must be a unit of `quantity`."""
+    """Value of one `unit` in SI units; it must be a unit of `quantity`."""
     usual = _QUANTITY_OF.get(unit)
     if usual is not None:
         factor, found = USUAL[usual][unit], _base_units_of(usual)
@@ -256,7 +258,7 @@ def _factor(unit: str, quantity: str) -> float:
 
 @lru_cache(maxsize=64)
 def _base_units_of(quantity: str) -> dict[str, float]:
-    """Powers of meter, kilogram, second and radian in a quantity, without those that are zero."""
+    """Nonzero powers of meter, kilogram, second and radian in a quantity."""
     powers = dict(QUANTITIES[quantity])
     force = powers.pop("force", 0)  # kg m/s^2
     for dimension, power in (("mass", force), ("length", force), ("time", -2 * force)):
@@ -265,8 +267,8 @@ def _base_units_of(quantity: str) -> dict[str, float]:
 
 
 def _read(unit: str, quantity: str) -> tuple[float, dict[str, float]]:
-    """SI value of a unit, and the powers of meter, kilogram, second and radian in it, by pint."""
-    registry = _registry()  # outside of what follows, so that a broken installation is not taken for a wrong unit
+    """Value of a unit in SI units, and its powers of meter, kilogram, second and radian, computed with pint."""
+    registry = _registry()  # outside of the try block, so that a broken installation is not reported as a wrong unit
     try:
         if len(unit) > LONGEST or not _UNIT.fullmatch(unit):
             raise ValueError(unit)
@@ -275,7 +277,7 @@ def _read(unit: str, quantity: str) -> tuple[float, dict[str, float]]:
         factor = float(magnitude)
         if not (math.isfinite(factor) and factor > 0.0):
             raise ValueError(unit)
-    except Exception:  # pint raises a family of unrelated errors for unreadable text
+    except Exception:  # pint raises many unrelated errors for unreadable text
         wanted = _how_to_join(unit) or f"write {_with_article(quantity)} such as {EXAMPLES[quantity]}"
         raise ValueError(f"{unit!r} is not a unit; {wanted}") from None
     return factor, {name: float(power) for name, power in units}
@@ -283,7 +285,7 @@ def _read(unit: str, quantity: str) -> tuple[float, dict[str, float]]:
 
 @lru_cache(maxsize=1)
 def _registry() -> Any:
-    import pint  # takes a while to load, and many files need none of it
+    import pint  # slow to load, and many files do not need it
 
     registry: Any = pint.UnitRegistry()
     registry.define("rev = revolution")

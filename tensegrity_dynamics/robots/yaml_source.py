@@ -1,4 +1,4 @@
-"""Reading YAML with the line of every field, and nothing but plain data: no tags, no endless aliases."""
+"""YAML reader that stores the line of every field and accepts plain data only: no tags and no aliases."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from typing import Any
 
 from ..errors import RobotFileError
 
-MAXIMUM_BYTES = 4_000_000  # a lattice of ten thousand nodes fits
+MAXIMUM_BYTES = 4_000_000  # sufficient for a lattice of ten thousand nodes
 MAXIMUM_DEPTH = 40
 KEPT_CHARACTERS = 50_000
-"""Texts up to this size are parsed once for all robots that are made of them: parsing is nine tenths of loading."""
+"""Texts up to this size are parsed once and cached, because parsing takes nine tenths of the loading time."""
 NOT_FINITE = re.compile(r"^([-+]?)\.(?=(nan|inf)$)", re.IGNORECASE)
-"""The point by which YAML's words for what is no number begin."""
+"""Leading point of the YAML words for NaN and infinity."""
 STARTS_WITH_QUANTITY = re.compile(r"""[:,\[]\s*("[^"]*"|'[^']*')\s*[-+*/]""")
-"""A field such as `"60 mm" + radius`, which YAML takes for the text 60 mm with something behind it."""
+"""Field such as `"60 mm" + radius`, which YAML reads as the text 60 mm followed by invalid characters."""
 
 
 class YamlSource:
-    """A parsed file: plain data, and where each field stands.
+    """Parsed file: plain data and the line of each field.
 
     Args:
-        text: the YAML text. name: how errors call the file.
+        text: YAML text. name: name of the file in errors.
 
     Raises:
-        RobotFileError: not YAML, not a mapping, too large or too deep, tags or aliases, keys that repeat.
+        RobotFileError: the text is not YAML, not a mapping, too large or too deeply nested, contains tags or aliases,
+            or repeats a key.
     """
 
     def __init__(self, text: str, name: str) -> None:
         self.name = name
         self._lines: dict[tuple, int] = {}
-        self._origins: dict[tuple, tuple] = {}  # where a copied part is written
-        self._below: dict[tuple, list[tuple]] = {}  # fields in a part that is repeated, found once
+        self._origins: dict[tuple, tuple] = {}  # path of the original of a copied part
+        self._below: dict[tuple, list[tuple]] = {}  # cache of the fields of a repeated part
         if not isinstance(text, str):
             raise RobotFileError(f"{name}: the text of a robot file is needed, found {type(text).__name__}.")
         if len(text) > MAXIMUM_BYTES:
@@ -45,21 +46,21 @@ class YamlSource:
             raise RobotFileError(f"{name}:1: a robot file is a mapping that starts with 'name:', found {found}.")
 
     def line(self, path: Sequence[Any]) -> int:
-        """Line (from 1) of the field, or of the nearest one around it."""
+        """Line (from 1) of the field, or of the innermost enclosing field."""
         key = tuple(path)
         while key and key not in self._lines:
             key = key[:-1]
         return self._lines.get(key, 1)
 
     def copy_lines(self, origin: Sequence[Any], target: Sequence[Any]) -> None:
-        """Let the fields at `target` stand in the lines of those at `origin`, with everything in them."""
+        """Assign the lines of the fields at `origin` to the fields at `target`, including nested fields."""
         start, end = tuple(origin), tuple(target)
         self._origins[end] = start
         held = self._fields_below(start)
         self._lines.update({end + rest: self._lines[start + rest] for rest in held})
 
     def written(self, path: Sequence[Any]) -> tuple:
-        """Where a field is written: itself, or that of the repeated part of which it is a copy."""
+        """Path of a field in the file: its own path, or that of the repeated part from which it was copied."""
         key = tuple(path)
         for length in range(len(key), 0, -1):
             if key[:length] in self._origins:
@@ -139,20 +140,20 @@ class YamlSource:
             try:
                 return int(value) if kind == "int" else float(NOT_FINITE.sub(r"\1", value))
             except ValueError:
-                pass  # octal, sexagesimal and the like stay text, which the schema then refuses or reads
+                pass  # octal or sexagesimal numbers and similar stay text, which the schema reads or rejects
         return value
 
 
 @lru_cache(maxsize=16)
 def _composed(text: str) -> Any:
-    """The nodes of a YAML text, which nobody changes."""
+    """Nodes of a YAML text; they must not be changed."""
     from ruamel.yaml import YAML
 
     return YAML(typ="safe", pure=True).compose(text)
 
 
 def read_text(path: Path) -> str:
-    """Text of a file. Raises RobotFileError where it cannot be read or is not text."""
+    """Text of a file. Raises RobotFileError if it cannot be read or is not text."""
     try:
         raw = path.read_bytes()[: MAXIMUM_BYTES + 1]
     except OSError as error:

@@ -1,1 +1,1 @@
-"""ROS 2 nodes of simulation, estimation and markers, and the conversion of their messages."""
+"""ROS 2 nodes for simulation, estimation and markers, and conversion of their messages."""

@@ -1,10 +1,10 @@
-"""What an executor looks at each time it waits: messages always, the rest of a node now and then while messages flow.
+"""Selection of the entities that an executor checks in each wait: messages always, the others at intervals.
 
-rclpy's executor collects all entities of a node anew whenever it waits. Most of them are nothing that a control period
-waits for: services of parameters, descriptions of types, lifecycle, actions, and for every publisher and subscription
-some that tell of peers whose quality of service or type does not fit. With all of them one wait of the controller costs
-as much as its control law. They are hidden from the executor while the node looks at messages alone: events by the
-node (`RobotNode.waitables`), the rest by its group.
+The executor of rclpy collects all entities of a node in every wait. Most of them are not needed in a control period:
+services for parameters, type descriptions, lifecycle, actions, and for every publisher and subscription the events on
+peers with incompatible quality of service or type. With all of them, one wait of the controller costs as much time as
+its control law. They are hidden from the executor while the node checks messages only: events by the node
+(`RobotNode.waitables`), the others by their callback group.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ from typing import Any
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup, ReentrantCallbackGroup
 
 LOOK, LONGEST_LOOK = 0.03, 0.2
-"""s of wall time after which a node looks at everything, while messages flow; else it always does."""
+"""Least and largest wall time [s] between two checks of all entities while messages arrive; otherwise all entities are
+always checked."""
 SHARE = 10.0
-"""Looking takes one part of so many of the time: with many nodes on a slow machine they look less often."""
+"""Ratio of the interval between checks of all entities to the duration of a check: with many nodes on a slow machine
+the checks are less frequent."""
 
 
 def pause(took: float) -> float:
-    """s of wall time until a node looks at everything again, where that took so many s the last time."""
+    """Wall time [s] until the next check of all entities, from the duration of the last one [s]."""
     return min(max(LOOK, SHARE * took), LONGEST_LOOK)
 
 
 class Attention:
-    """Whether a node looks at `everything` or at messages and short timers alone.
+    """State of the selection: whether a node checks `everything`, or messages and short timers only.
 
     Attributes:
-        prompt: group of what is always looked at, any number at a time.
-        patient: group of the rest, one at a time.
-        taken: messages so far.
+        prompt: callback group of entities that are always checked, reentrant.
+        patient: callback group of the other entities, mutually exclusive.
+        taken: number of processed messages.
     """
 
     def __init__(self) -> None:

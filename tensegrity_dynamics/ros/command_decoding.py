@@ -1,4 +1,4 @@
-"""From an ActuatorCommand to the values that the command gate checks."""
+"""Conversion of an ActuatorCommand to the values for the command gate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def mode_and_values(message: Any) -> tuple[Mode, list[float | ImpedanceSetPoint]
     """Mode of an ActuatorCommand, and a value for each of its names.
 
     Raises:
-        TensegrityError: the mode is unknown, or the values are none of an impedance, or have no rates.
+        TensegrityError: the mode is unknown, the values of an impedance are invalid, or rates are missing.
     """
     mode = MODES.get(message.mode)
     if mode is None:
@@ -36,6 +36,6 @@ def _values(message: Any) -> list[float | ImpedanceSetPoint]:
         return list(message.value)
     columns = {field: getattr(message, field) for field in FIELDS}
     names = list(message.name)
-    if len(set(names)) != len(names):  # the gate says so, whatever the values are
+    if len(set(names)) != len(names):  # rejected by the gate, independent of the values
         return [ImpedanceSetPoint(0.0)] * len(names)
     return list(impedance_set_points(names, columns).values())

@@ -1,7 +1,7 @@
-"""Several nodes in one process with one executor; what they tell each other is handed over (`hand_over`).
+"""Several nodes in one process with one executor; their messages are passed inside the process (`hand_over`).
 
-The nodes are the same as those that run as processes of their own. In lock-step the numbers are the same, too: which
-message answers which is settled by stamps, not by who comes first.
+The nodes are the same as those that run in separate processes. In lock-step the results are also the same, because the
+correspondence of messages is defined by stamps, not by their order of arrival.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .robot_node import RobotNode, handle_waiting, run_in_ros, spare_collections
 
 
 class NodeFailure(Exception):
-    """An error in a node's own work. Attributes: node."""
+    """Error in the internal work of a node (attribute `node`)."""
 
     def __init__(self, node: RobotNode, error: Exception) -> None:
         super().__init__(str(error))
@@ -35,15 +35,15 @@ class Composition:
     """Nodes of one process.
 
     Args:
-        makes: how each is made, by name, in the order in which they start.
-        may_end: names of those without which the others go on.
-        arguments: ROS arguments of single nodes, by name, on top of those of the process.
+        makes: functions that create the nodes, by name, in the order of their start.
+        may_end: names of the nodes whose failure does not end the others.
+        arguments: ROS arguments of single nodes by name, in addition to those of the process.
 
     Attributes:
-        nodes: those that work, by name.
+        nodes: active nodes by name.
 
     Raises:
-        TensegrityError: a node cannot start; its name comes first.
+        TensegrityError: a node cannot start; the message begins with its name.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class Composition:
                 print(f"{name}: {error}; the others continue without it", file=sys.stderr, flush=True)
 
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
-        """Handle what comes, from inside and from elsewhere, until the end is asked for.
+        """Handle messages from inside and outside the process until the end is requested.
 
         Raises:
-            NodeFailure: of a node that the others need.
+            NodeFailure: a node failed that the others need.
         """
         for node in self.nodes.values():
             executor.add_node(node)
@@ -86,7 +86,7 @@ class Composition:
             took = 0.0 if idle else time.monotonic() - began
 
     def _survive(self, node: RobotNode | None, step: Callable[[], None]) -> None:
-        """Do a step of a node's, or of nobody's known."""
+        """Execute a step of a node (None if the node is unknown)."""
         owner = node or next(iter(self.nodes.values()))
         try:
             owner.survive(step)
@@ -120,9 +120,9 @@ def run_composed(
     may_end: Collection[str] = (),
     arguments: Mapping[str, Sequence[str]] | None = None,
 ) -> NoReturn:
-    """Run nodes in this process until SIGINT or SIGTERM, and end it; status 0, or 1 with a line that names the node.
+    """Run nodes in this process until SIGINT or SIGTERM, and end it: status 0, or 1 with a line that contains the node.
 
-    As `run_node` does for one of them.
+    It corresponds to `run_node` for a single node.
     """
 
     def work(executor: SingleThreadedExecutor, ending: Ending, release: ExitStack) -> None:

@@ -1,11 +1,11 @@
-"""Node `estimator`: the robot's shape from where its spools or joints are, or its motion by an observer.
+"""Node `estimator`: estimation of the robot state, quasi-static from actuator positions, or with an observer.
 
-The observer takes the efforts of joint_states, the tensions of tendon_states where they are measured, and the wrenches
-of external_wrench; what else pulls at the output it tells on estimated_wrench. Shapes at rest of mechanisms take what
-is carried from the topic payload; where tendon_states tells other tensions than such a shape has, diagnostics warn.
-What it has taken of either it tells under its own name, before the first state that knows of it: a replay needs to know
-which one that was. Of a robot that rolls the estimator takes the topic imu where the robot file has IMUs; in lock-step
-it waits for those of the same time.
+The observer uses the efforts of joint_states, the tensions of tendon_states if they are measured, and the wrenches of
+external_wrench. It publishes the estimated unknown wrench at the output on estimated_wrench. Quasi-static estimates of
+mechanisms use the payloads of the topic payload; if the tensions of tendon_states differ from those of the estimate,
+the diagnostics warn. The node publishes the wrenches and payloads that it has accepted under its name, before the first
+state that includes them: a replay needs the assignment to states. For rolling robots, the estimator uses the topic imu
+if the robot file has IMUs; in lock-step it waits for readings of the same time.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from .robot_node import CARRIED, LATCHED, NEWEST, OK, SENSORS, STATE, WARN, WREN
 from .state_encoding import StateBuffer, publish_state, state_message
 
 FRESH = 0.5
-"""s between tensions and a shape that are compared."""
+"""Largest time difference [s] between tensions and an estimate that are compared."""
 WORDED = 0.5
-"""s of the robot's clock for which the words on unknown loads stay as they are."""
+"""Update interval of the text on unknown loads [s], in robot time."""
 
 
 class EstimatorNode(RobotNode):
@@ -73,7 +73,7 @@ class EstimatorNode(RobotNode):
         self._doing = "observing" if self._observes else "estimating"
         options = {"rigid_bars": rigid, "observer": self._observes, "unknown_loads": unknown}
         self._estimator = make_estimator(robot, **options)
-        if not self._lockstep:  # there time stands still while functions are loaded
+        if not self._lockstep:  # in lock-step the time stops while functions are loaded
             rehearse_once(lambda: make_estimator(robot, **options), method, robot)
         with_wrenches = self.parameter(
             "known_wrenches", True, "the estimator uses external_wrench (observer) and payload as known loads; the "
@@ -130,12 +130,12 @@ class EstimatorNode(RobotNode):
         try:
             self._imus.take(*imu_from_message(message))
         except TensegrityError:
-            pass  # counted there, and reported with the next estimate
+            pass  # counted by the readings, and reported with the next estimate
         if self._waiting is not None:
             self._estimate(self._waiting)
 
     def _lacks_imus(self, stamp: float) -> bool:
-        """Whether readings of that time [s] are still to come, which in lock-step decide."""
+        """Whether readings of this time [s] are still missing; in lock-step the node waits for them."""
         if not (self._lockstep and self._imus is not None and self._imus.names):
             return False
         stamps = self._imus.stamps
@@ -168,8 +168,8 @@ class EstimatorNode(RobotNode):
         except TensegrityError as error:
             self.set_status(WARN, f"a reading is not taken: {error}")
             return
-        # The load first: it counts from the next state on, and whoever takes that one must have it, even one that had
-        # no time in between and finds both of them waiting.
+        # The load is published first: it is valid from the next state on, and a receiver of this state must have it,
+        # also if both messages wait in its queue.
         values = self.refusals | (self._publish_load(estimate, at) if self._observes else self._estimator.notes)
         publish_state(self._publisher, self._buffer, self._record(estimate), at, "estimator")
         self._read = read
@@ -183,7 +183,7 @@ class EstimatorNode(RobotNode):
             self.set_status(WARN if misfit else OK, misfit or self._doing, **values)
 
     def _publish_load(self, estimate: Estimate, at: Time) -> dict[str, str]:
-        """Publish what pulls at the output unknown, and say it with its deviations."""
+        """Publish the unknown wrench at the output; returns texts on it with standard deviations."""
         unknown = getattr(estimate, "unknown", None)
         if unknown is None or self._estimated is None:
             return {}
@@ -193,7 +193,7 @@ class EstimatorNode(RobotNode):
             force, torque = message_out.wrench.force, message_out.wrench.torque
             force.x, force.y, force.z, torque.x, torque.y, torque.z = unknown.wrench.tolist()
             self._estimated.publish(message_out)
-        if not 0.0 <= self._at - self._worded < WORDED:  # diagnostics go out once a second
+        if not 0.0 <= self._at - self._worded < WORDED:  # diagnostics are published once per second
             deviations = np.sqrt(np.diag(unknown.covariance)).tolist()
             pairs = zip(unknown.names, unknown.values.tolist(), deviations, strict=True)
             self._words = {f"unknown {name}": f"{value:.3g} +- {deviation:.2g}" for name, value, deviation in pairs}
@@ -213,7 +213,7 @@ class EstimatorNode(RobotNode):
             self._publish_carried()
 
     def _begin_with(self, message: CarriedPayloads) -> None:
-        """What the robot carried before this node listened: the first message tells all of it, `payload` the rest."""
+        """Take the payloads from before the start of this node from the first message; later ones come by `payload`."""
         if self._payloads is None or self._begun_with:
             return
         self._begun_with = True
@@ -222,7 +222,7 @@ class EstimatorNode(RobotNode):
                 self._payload_publisher.publish(fill_payload(InertiaStamped(), each, round(1e9 * self._at)))
 
     def _publish_carried(self) -> None:
-        """Tell what the robot carries to those who begin later, where no simulator does."""
+        """Publish the payloads for nodes that start later, if no simulator does."""
         if self._keeper is None or self._payloads is None:
             return
         message = fill_carried(CarriedPayloads(), self._payloads.carried.values())
@@ -235,15 +235,15 @@ class EstimatorNode(RobotNode):
             self._estimate(self._waiting)
 
     def _lacks_tendons(self, stamp: int) -> bool:
-        """Whether measured tensions of that time [ns] are still to come, which in lock-step decide."""
+        """Whether measured tensions of this time [ns] are still missing; in lock-step the node waits for them."""
         if not self._lockstep or not self._measures:
             return False
-        if (tendons := self._tendons) is None:  # the first ones, unless nobody measures
+        if (tendons := self._tendons) is None:  # the first ones, unless tensions are not measured
             return bool(self.count_publishers("tendon_states"))
         return not tendons.estimated and nanoseconds(tendons.header.stamp) < stamp
 
     def _forces(self, message: JointState, stamp: int) -> tuple[dict[str, float], ...]:
-        """What the observer wants beside the positions: efforts, and the tensions measured at the same time."""
+        """Further inputs of the observer: efforts, and tensions measured at the same time."""
         if not self._observes:
             return ()
         efforts = dict(zip(message.name, message.effort, strict=False))
@@ -254,7 +254,7 @@ class EstimatorNode(RobotNode):
         return efforts, {name: tension for name, tension in tensions if name in self._names}
 
     def _misfit(self, estimate: Estimate) -> str:
-        """Where tensions that are told do not fit a shape at rest; empty where they do, and for observers."""
+        """Text on tensions that differ from those of the equilibrium; empty without deviations, and for observers."""
         tendons = self._tendons
         if self._fit is None or tendons is None:
             return ""

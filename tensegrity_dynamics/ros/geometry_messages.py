@@ -1,4 +1,4 @@
-"""Times, poses and twists between plain values and messages; needs no rclpy, but for `time_message`."""
+"""Conversion of times, poses and twists between plain values and messages, without rclpy (except `time_message`)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from ..robots.model import Pose
 from .quick_messages import quick_message
 
 HUGE = 1e9
-"""kg, m that nothing has which can be drawn."""
+"""Upper limit of masses [kg] and positions [m] that can be displayed."""
 LATEST = 2.0**31 - 1.0
-"""s, the last time that a message can hold."""
+"""Largest time [s] that a message can represent."""
 
 
 def time_message(nanoseconds: int) -> Time:
-    """A time of so many nanoseconds. Raises TensegrityError for one before zero, or later than messages can hold."""
+    """Time message from nanoseconds. Raises TensegrityError for negative times, or for times above the message
+    range."""
     if not 0 <= nanoseconds < 2**31 * 1_000_000_000:
         raise TensegrityError(f"a stamp of {1e-9 * nanoseconds:.10g} s is not between 0 and 2147483648 s.")
     return quick_message(Time, sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
@@ -41,7 +42,7 @@ def seconds(stamp: Any) -> float:
 def pose_from_message(message: Any) -> Pose | None:
     """Position (3,) m and quaternion wxyz (4,) of a geometry_msgs/Pose.
 
-    None where it is not finite, has no orientation, or was never set: nobody means exactly the world's own frame.
+    None if it is not finite, has no orientation, or was never set (a pose equal to the world frame counts as not set).
     """
     position, quaternion = _values(message)
     if quaternion == (1.0, 0.0, 0.0, 0.0) and position == (0.0, 0.0, 0.0):
@@ -50,15 +51,15 @@ def pose_from_message(message: Any) -> Pose | None:
 
 
 def stated_pose(message: Any) -> Pose | None:
-    """As `pose_from_message`, of a message whose orientation is zero where there is no pose: the world's own frame is
-    one."""
+    """As `pose_from_message`, for messages with a zero orientation if there is no pose; the world frame is then a valid
+    pose."""
     return pose_from_values(*_values(message))
 
 
 def state_pose(state: Any) -> Pose | None:
-    """Pose of the output in a StructureState, which may be the world's own frame; None where it has none.
+    """Pose of the output in a StructureState, which can be equal to the world frame; None if there is no pose.
 
-    Where an output is named but has no pose, the orientation of the message is zero.
+    If an output has a name but no pose, the orientation of the message is zero.
     """
     return (stated_pose if state.output_name else pose_from_message)(state.output_pose)
 
@@ -69,7 +70,7 @@ def _values(message: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def pose_from_values(position: tuple[float, ...], quaternion: tuple[float, ...]) -> Pose | None:
-    """A pose of x, y, z and of w, x, y, z; None where it is not finite or has no orientation."""
+    """Pose from x, y, z and w, x, y, z; None if it is not finite or has no orientation."""
     w, x, y, z = quaternion
     norm = math.sqrt(w * w + x * x + y * y + z * z)
     if not all(map(math.isfinite, (*position, norm))) or norm < 1e-6:
@@ -78,7 +79,7 @@ def pose_from_values(position: tuple[float, ...], quaternion: tuple[float, ...])
 
 
 def wrench_from_message(message: Any) -> tuple[str, tuple[float, ...], tuple[float, ...], float]:
-    """Body or node, force [N], moment [N m] and time [s] of a geometry_msgs/WrenchStamped, as loads are taken."""
+    """Body or node, force [N], moment [N m] and time [s] of a geometry_msgs/WrenchStamped, in the order of `take`."""
     force, moment = message.wrench.force, message.wrench.torque
     values = (force.x, force.y, force.z), (moment.x, moment.y, moment.z)
     return (message.header.frame_id, *values, 1e-9 * nanoseconds(message.header.stamp))
@@ -93,7 +94,7 @@ def payload_from_message(message: Any) -> tuple[str, float, tuple[float, ...], t
 
 
 def fill_carried(message: Any, carried: Iterable[CarriedPayload]) -> Any:
-    """Write what a robot carries into a CarriedPayloads; returns it."""
+    """Write the payloads of a robot to a CarriedPayloads message; returns the message."""
     for name, mass, centre, inertia in carried:
         message.name.append(name)
         message.mass.append(mass)
@@ -107,9 +108,9 @@ def _rows(numbers: NDArray[np.float64], length: int) -> list[Any]:
 
 
 def carried_from_message(message: Any) -> tuple[CarriedPayload, ...]:
-    """What a robot carries; none where the message contradicts itself or has numbers that cannot be drawn.
+    """Payloads of a robot; none if the message is inconsistent or has values that cannot be displayed.
 
-    Without inertias, as recordings of earlier versions are, all are point masses.
+    Without inertias (recordings of earlier versions), all payloads are point masses.
     """
     centres, masses, count = np.array(message.centre), np.array(message.mass), len(message.name)
     inertias = np.array(getattr(message, "inertia", ()), dtype=np.float64)
@@ -123,7 +124,7 @@ def carried_from_message(message: Any) -> tuple[CarriedPayload, ...]:
 
 
 def fill_payload(message: Any, payload: CarriedPayload, stamp: int) -> Any:
-    """Write a payload that counts from a stamp [ns] on into a geometry_msgs/InertiaStamped; returns it."""
+    """Write a payload that is valid from a stamp [ns] on to a geometry_msgs/InertiaStamped; returns the message."""
     message.header.stamp, message.header.frame_id = time_message(stamp), payload.name
     item, centre = message.inertia, message.inertia.com
     item.m, (centre.x, centre.y, centre.z) = payload.mass, payload.centre
@@ -132,7 +133,7 @@ def fill_payload(message: Any, payload: CarriedPayload, stamp: int) -> Any:
 
 
 def fill_pose(message: Any, position: ArrayLike, quaternion: ArrayLike) -> Any:
-    """Write position (3,) m and quaternion wxyz (4,) into a geometry_msgs/Pose; returns it."""
+    """Write position (3,) [m] and quaternion wxyz (4,) to a geometry_msgs/Pose; returns the message."""
     message.position.x, message.position.y, message.position.z = np.asarray(position, dtype=np.float64).tolist()
     orientation = message.orientation
     orientation.w, orientation.x, orientation.y, orientation.z = np.asarray(quaternion, dtype=np.float64).tolist()
@@ -140,7 +141,7 @@ def fill_pose(message: Any, position: ArrayLike, quaternion: ArrayLike) -> Any:
 
 
 def fill_twist(message: Any, twist: NDArray[np.float64]) -> Any:
-    """Write a twist (6,), linear then angular, into a geometry_msgs/Twist; returns it."""
+    """Write a twist (6,), linear then angular, to a geometry_msgs/Twist; returns the message."""
     values = np.asarray(twist, dtype=np.float64).tolist()
     message.linear.x, message.linear.y, message.linear.z = values[:3]
     message.angular.x, message.angular.y, message.angular.z = values[3:]

@@ -1,7 +1,8 @@
-"""The interactive goal marker of RViz: drag it, click its ball, and the pose is published on `goal_pose`.
+"""Interactive goal marker of RViz: after dragging it and clicking on its ball, the pose is published on `goal_pose`.
 
 The protocol of interactive markers (topics `update` and `feedback`, service `get_interactive_markers` of one name) is
-spoken here by itself, since the package `interactive_markers` has no Python server. Nothing moves while it is dragged.
+implemented here, because the package `interactive_markers` has no Python server. The robot does not move while the
+marker is dragged.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ NAME = "goal"
 TOPICS = "goal_marker"
 UPDATES, FEEDBACK = QoSProfile(depth=100), QoSProfile(depth=1)
 HALF = np.sqrt(0.5)
-# a control moves along, or turns about, the x axis of its own orientation
+# a control moves along, or rotates about, the x axis of its orientation
 AXES = {"x": (HALF, HALF, 0.0, 0.0), "y": (HALF, 0.0, 0.0, HALF), "z": (HALF, 0.0, HALF, 0.0)}
 
 
 class GoalMarker:
-    """The marker of one robot; its topics and its service belong to a node.
+    """Goal marker of one robot; its topics and its service belong to a node.
 
     Args:
-        node: that it lives in. picture: of the robot. mount: where the robot stands in the world.
+        node: node of the marker. picture: picture of the robot. mount: pose of the robot in the world.
     """
 
     def __init__(self, node: RobotNode, picture: Picture, mount: Mount) -> None:
@@ -57,20 +58,20 @@ class GoalMarker:
         node.create_service(GetInteractiveMarkers, f"{TOPICS}/get_interactive_markers", self._give)
 
     def set_pose(self, pose: Pose) -> None:
-        """Put it at a pose of the output in base_link, the first time; afterwards it stays where people leave it."""
+        """Set the marker to a pose of the output in base_link at the first call; later its pose is that of the user."""
         if self._pose is None:
             self._pose = pose
             self._send(markers=[self._marker()])
 
     def answered(self, accepted: bool, reason: str) -> None:
-        """Show by its colour and its words whether the last goal was taken."""
+        """Show with colour and text whether the last goal was accepted."""
         self._colour = GOAL_COLOUR if accepted else REFUSED_COLOUR
         self._words = "" if accepted else reason
         if self._pose is not None:
             self._send(markers=[self._marker()])
 
     def close(self) -> None:
-        """Take it out of the picture."""
+        """Delete the marker."""
         if self._pose is not None:
             self._send(erases=[NAME])
 
@@ -103,7 +104,7 @@ class GoalMarker:
 
     def _ask(self, pose: Pose) -> None:
         goal = PoseStamped()
-        # in base_link, which has the world's name only where it stands there
+        # in base_link, which has the name of the world only if both frames are equal
         goal.header.frame_id = WORLD if self._mount.is_identity else ""
         goal.header.stamp = self._node.get_clock().now().to_msg()
         # on this topic a zero quaternion keeps the orientation

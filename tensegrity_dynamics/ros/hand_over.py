@@ -1,13 +1,14 @@
-"""Messages between nodes of one process, handed over as they are: no bytes, no bus.
+"""Transfer of messages between nodes of one process without serialisation and without the middleware (bus).
 
-The law: a topic is *inside* as long as every publisher of it lives in this process. Then its messages go from publisher
-to subscription in the order in which they were published, and on the bus only where somebody else subscribes. As soon
-as a publisher from elsewhere is seen (a second commander, another clock), the subscriptions of that topic join the bus
-and everything goes that way, as between processes; it comes back inside once that publisher is gone.
+Rule: a topic is *inside* as long as all of its publishers are in this process. Then its messages are passed from
+publisher to subscription in the order of publication, and are sent on the bus only for external subscribers. When an
+external publisher appears (a second commander, another clock), the subscriptions of this topic join the bus, and all
+messages use the bus, as between processes. The topic becomes inside again when this publisher disappears.
 
-While a topic is inside its subscriptions here are not on the bus, so `ros2 topic info` does not count them.
+While a topic is inside, its subscriptions in this process are not on the bus, so that `ros2 topic info` does not count
+them.
 
-Who publishes must not change a message afterwards, nor may who gets it: both have the same one.
+Neither publisher nor receivers may change a message after its publication, because they share the same object.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_
 from rclpy.serialization import deserialize_message
 
 COUNTED = 0.02
-"""s for which a publisher knows who listens elsewhere; whoever comes is known long after it began to ask."""
+"""Time [s] for which a publisher caches the number of external subscribers; discovery takes much longer than this."""
 LEAST = 64
-"""Messages that are handed over at a time, where so many wait, however long it takes."""
+"""Least number of waiting messages that are delivered in one call, independent of the duration."""
 
 
 def profile(quality: QoSProfile | int) -> QoSProfile:
-    """Quality of service as rclpy understands it: of a number it is the depth."""
+    """Quality of service profile as in rclpy: a number is the depth."""
     return quality if isinstance(quality, QoSProfile) else QoSProfile(depth=quality)
 
 
 class HandOver:
-    """The topics of one process. Nodes made within `with hand_over.nodes():` take part."""
+    """Topics of one process, for nodes created inside `with hand_over.nodes():`."""
 
     current: HandOver | None = None
 
@@ -46,7 +47,7 @@ class HandOver:
 
     @contextmanager
     def nodes(self, arguments: Sequence[str] = ()) -> Iterator[None]:
-        """The nodes made in this context hand over what they publish; ROS arguments are theirs alone."""
+        """Context in which created nodes use this transfer; the ROS arguments apply to these nodes only."""
         before, HandOver.current = HandOver.current, self
         self.arguments = arguments
         try:
@@ -55,18 +56,18 @@ class HandOver:
             HandOver.current = before
 
     def topic(self, name: str) -> Topic:
-        """The topic of a resolved name."""
+        """Topic with a resolved name."""
         return self._topics.setdefault(name, Topic(self._waiting))
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits to be handed over."""
+        """Whether no messages wait for delivery."""
         return not self._waiting
 
     def deliver(self, duration: float) -> None:
-        """Hand over what waits, and what comes of it, for `duration` s of wall time, but `LEAST` messages in any case.
+        """Deliver waiting and resulting messages for `duration` [s] of wall time, but at least `LEAST` messages.
 
-        So a process that did not get the processor for a while finds its answers before its timers miss them.
+        So a process that was not scheduled for a while processes its replies before its timers report them as missing.
         """
         until = time.monotonic() + duration
         waiting, count = self._waiting, 0
@@ -77,7 +78,7 @@ class HandOver:
                 return
 
     def look(self, node: Node) -> None:
-        """Look for publishers from elsewhere, and move topics onto the bus or back."""
+        """Check for external publishers, and move topics to the bus or back."""
         for name, topic in self._topics.items():
             if topic.subscriptions:
                 topic.move(on_bus=not topic.publishers or node.count_publishers(name) > len(topic.publishers))
@@ -87,10 +88,10 @@ class Topic:
     """Publishers and subscriptions of one topic in this process.
 
     Args:
-        waiting: where subscriptions stand in line.
+        waiting: queue of subscriptions with waiting messages.
 
     Attributes:
-        on_bus: its messages go over the bus alone.
+        on_bus: whether its messages use the bus only.
     """
 
     def __init__(self, waiting: deque[InsideSubscription]) -> None:
@@ -99,14 +100,14 @@ class Topic:
         self.waiting, self.on_bus = waiting, False
 
     def move(self, *, on_bus: bool) -> None:
-        """Onto the bus or inside."""
+        """Move the topic to the bus or inside."""
         if on_bus != self.on_bus:
             self.on_bus = on_bus
             for each in self.subscriptions:
                 each.move(on_bus=on_bus)
 
     def connect(self) -> None:
-        """Find out anew who hears whom; one that is heard late gets what is latched."""
+        """Update the connections of publishers and subscriptions; a late subscription gets the latched message."""
         for publisher in self.publishers:
             before = publisher.heard_by
             publisher.heard_by = [each for each in self.subscriptions if each.hears(publisher)]
@@ -117,13 +118,13 @@ class Topic:
 
 
 class InsidePublisher(Publisher):
-    """A publisher whose messages are handed over while its topic is inside.
+    """Publisher whose messages are passed inside the process while its topic is inside.
 
     Args:
-        topic_of: the topic in this process; the others are those of a publisher.
+        topic_of: topic in this process; the other arguments are those of a publisher.
 
     Attributes:
-        heard_by: subscriptions here. latched: the last message, where late ones want it.
+        heard_by: connected subscriptions in this process. latched: last message, for late subscriptions.
     """
 
     def __init__(self, *words: Any, topic_of: Topic, **more: Any) -> None:
@@ -137,10 +138,10 @@ class InsidePublisher(Publisher):
         topic_of.connect()
 
     def publish(self, message: Any, serialised: Callable[[], bytes] | None = None) -> None:
-        """Hand a message over, and publish it where somebody else may hear it.
+        """Pass a message on, and publish it if there can be external subscribers.
 
         Args:
-            serialised: makes its bytes, where that is quicker than to convert it.
+            serialised: function that returns its bytes, if this is faster than the conversion of the message.
         """
         if self._latches:
             self.latched = message
@@ -152,32 +153,32 @@ class InsidePublisher(Publisher):
         super().publish(message if serialised is None else serialised())
 
     def get_subscription_count(self) -> int:
-        """How many subscriptions hear this publisher, here and elsewhere."""
+        """Number of subscriptions of this publisher, inside and outside the process."""
         return self._elsewhere() + (0 if self._topic.on_bus else len(self.heard_by))
 
     def _elsewhere(self) -> int:
-        """How many subscriptions on the bus; asked for anew after `COUNTED` s."""
+        """Number of subscriptions on the bus; updated after `COUNTED` [s]."""
         now = time.monotonic()
         if now > self._counted + COUNTED:
             self._count, self._counted = super().get_subscription_count(), now
         return self._count
 
     def destroy(self) -> None:
-        """As a publisher's."""
+        """As the method of a publisher."""
         if self in self._topic.publishers:
             self._topic.publishers.remove(self)
         super().destroy()
 
 
 class InsideSubscription:
-    """A subscription that is on the bus only while its topic is.
+    """Subscription that is on the bus only while its topic is on the bus.
 
     Args:
-        topic: in this process. msg_type, qos, callback: as of a subscription.
-        join: makes the subscription on the bus. leave: removes it.
+        topic: topic in this process. msg_type, qos, callback: as for a subscription.
+        join: function that creates the subscription on the bus. leave: function that removes it.
 
     Attributes:
-        joined: the subscription on the bus, None while its topic is inside.
+        joined: subscription on the bus, None while its topic is inside.
     """
 
     def __init__(
@@ -195,12 +196,12 @@ class InsideSubscription:
             self.move(on_bus=True)
 
     def hears(self, publisher: InsidePublisher) -> bool:
-        """Whether type and quality of service go together."""
+        """Whether type and quality of service are compatible."""
         compatible = qos_check_compatible(publisher.qos_profile, self._qos)[0]
         return publisher.msg_type is self._type and compatible != QoSCompatibility.ERROR
 
     def put(self, message: Any, waiting: deque[InsideSubscription]) -> None:
-        """Stand in line with a message; of more than the depth the oldest is dropped, as on the bus."""
+        """Add a message to the queue; above the depth the oldest message is dropped, as on the bus."""
         if len(self._pending) == self._depth:
             self._pending.popleft()
         else:
@@ -208,12 +209,12 @@ class InsideSubscription:
         self._pending.append(deserialize_message(message, self._type) if isinstance(message, bytes) else message)
 
     def take(self) -> None:
-        """Give the oldest message that waits to the callback."""
+        """Pass the oldest waiting message to the callback."""
         if self._pending:
             self._callback(self._pending.popleft())
 
     def move(self, *, on_bus: bool) -> None:
-        """Join the bus, or leave it."""
+        """Join or leave the bus."""
         if on_bus and self.joined is None:
             self.joined = self._join()
         elif not on_bus and self.joined is not None:
@@ -221,7 +222,7 @@ class InsideSubscription:
             self.joined = None
 
     def destroy(self) -> None:
-        """Hear nothing any more."""
+        """End the subscription."""
         if self in self._topic.subscriptions:
             self._topic.subscriptions.remove(self)
             self._topic.connect()

@@ -1,4 +1,4 @@
-"""Readings of IMUs between plain values and sensor_msgs/Imu; needs no rclpy."""
+"""Conversion of IMU readings between plain values and sensor_msgs/Imu, without rclpy."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .geometry_messages import nanoseconds
 
 
 def imu_message(rod: str, reading: NDArray[np.float64], stamp: Time, noise: float) -> Imu:
-    """A reading (3,) m/s^2 in the rod's axes; orientation and angular velocity are marked as not measured.
+    """Message of a reading (3,) [m/s^2] in the axes of the rod; orientation and angular velocity are not measured.
 
     Args:
-        rod: the frame. noise: rad, of the direction.
+        rod: name of the frame. noise: standard deviation of the direction [rad].
     """
     message = Imu()
     message.header.stamp, message.header.frame_id = stamp, rod
@@ -28,9 +28,9 @@ def imu_message(rod: str, reading: NDArray[np.float64], stamp: Time, noise: floa
 
 
 def imu_from_message(message: Any) -> tuple[str, tuple[float, float, float], float]:
-    """Rod, specific force [m/s^2] and time [s] of a sensor_msgs/Imu, as `ImuReadings.take` has them.
+    """Rod, specific force [m/s^2] and time [s] of a sensor_msgs/Imu, as arguments of `ImuReadings.take`.
 
-    What says that it has no acceleration (a covariance that begins with -1) has none that is finite.
+    If the message has no acceleration (covariance beginning with -1), the specific force is not finite.
     """
     force = message.linear_acceleration
     is_given = message.linear_acceleration_covariance[0] != -1.0
@@ -39,5 +39,5 @@ def imu_from_message(message: Any) -> tuple[str, tuple[float, float, float], flo
 
 
 def is_due(rate: float, stamp: int, period: int) -> bool:
-    """Whether a sensor of so many readings a second tells at a time [ns] of control periods [ns]; rate 0: always."""
+    """Whether a sensor with a rate [1/s] publishes at a time [ns], for a control period [ns]; rate 0: always."""
     return rate == 0.0 or int(1e-9 * rate * stamp + 1e-6) > int(1e-9 * rate * (stamp - period) + 1e-6) or stamp == 0

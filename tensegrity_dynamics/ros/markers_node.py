@@ -1,10 +1,10 @@
-"""Node `markers`: shows the robot in RViz by markers, frames, a robot description and a goal that can be dragged.
+"""Node `markers`: display of the robot in RViz with markers, frames, a robot description and an interactive goal.
 
 Subscribes structure_state, tendon_states, reference, goal, carried_payloads. Publishes markers, robot_description
 (latched), /tf and /tf_static (where the package tf2_msgs is installed), the interactive marker `goal_marker`, goal_pose
 and /diagnostics.
-Markers are drawn again while nothing moves, last a few seconds, and are deleted when the node ends: what RViz shows is
-the robot as it is, or nothing.
+Markers are published repeatedly also without motion, expire after a few seconds, and are deleted when the node ends: so
+RViz never shows an outdated robot.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from .state_decoding import StateDecoder
 
 try:
     from tf2_msgs.msg import TFMessage
-except ImportError:  # in no package registry: it comes with a ROS installation, or is built by `make setup`
+except ImportError:  # not in a package registry: part of a ROS installation, or built by `make setup`
     TFMessage = None
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 STATIC = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 NO_TF = "tf2_msgs is not installed, so /tf is not published; it comes with a ROS installation, or by make setup"
 LIFETIME = 3.0
-"""s of wall time after which RViz deletes markers that nobody draws again."""
+"""Lifetime of markers in RViz [s of wall time] without update."""
 AGAIN = 0.5
-"""s of wall time after which a picture is published again where no new state came."""
+"""Interval of repeated publication without a new state [s of wall time]."""
 MOST_WORDS = 100
-"""Characters of a reason in the picture; the whole of it is on `goal`."""
+"""Largest number of characters of a displayed reason; the complete text is on `goal`."""
 
 KINDS = {
     "cylinder": MarkerMessage.CYLINDER,
@@ -129,13 +129,13 @@ class MarkersNode(PacedNode):
             self._goal_marker.answered(message.accepted, message.reason)
 
     def close(self) -> None:
-        """Take everything out of the picture."""
+        """Delete all markers."""
         self._markers.publish(MarkerArray(markers=[MarkerMessage(action=MarkerMessage.DELETEALL)]))
         if self._goal_marker is not None:
             self._goal_marker.close()
 
     def _publish_static(self) -> Any:
-        """Latched: where base_link is, and what never moves."""
+        """Publish the latched transforms of base_link and of all fixed frames."""
         publisher = self.create_publisher(TFMessage, "/tf_static", STATIC)
         poses = self._picture.at(self._picture.start).link_poses
         still = [
@@ -147,7 +147,7 @@ class MarkersNode(PacedNode):
         return publisher
 
     def work(self) -> None:
-        """Draw the newest state, where there is one; else the same picture again before it fades."""
+        """Publish the markers of the newest state; without a new state, repeat the last ones before they expire."""
         state, self._state = self._state, None
         if state is None:
             if self._last[1] and time.monotonic() - self._last[0] >= AGAIN and heard(self._markers):
@@ -192,8 +192,8 @@ class MarkersNode(PacedNode):
         self.set_status(OK, "drawing", pictures=self._drawn)
 
     def _publish(self, messages: list[MarkerMessage]) -> None:
-        """Publish markers that fade where this node no longer draws them."""
-        life = max(1.0, self._pace) * LIFETIME  # RViz counts it by the clock of the robot
+        """Publish markers that expire if this node no longer updates them."""
+        life = max(1.0, self._pace) * LIFETIME  # RViz measures it in robot time
         whole = int(life)
         lifetime = Duration(sec=whole, nanosec=int(1e9 * (life - whole)))
         for each in messages:
@@ -202,7 +202,7 @@ class MarkersNode(PacedNode):
         self._last = (time.monotonic(), messages)
 
     def _follow_pace(self, stamp: float) -> None:
-        """Robot seconds per second, from one look to the next about a second later."""
+        """Update the ratio of robot time to wall time, about once per second."""
         wall = time.monotonic()
         before, then = self._seen
         if wall - then > 1.0 or stamp < before:
@@ -210,7 +210,7 @@ class MarkersNode(PacedNode):
             self._seen = (stamp, wall)
 
     def _refused(self) -> tuple[Pose | None, str]:
-        """The goal that was asked for last, where it was refused, and why."""
+        """Last requested goal if it was rejected, and the reason."""
         answer = self._answer
         if answer is None or answer.request != Goal.POSE or answer.accepted:
             return None, ""
@@ -218,7 +218,7 @@ class MarkersNode(PacedNode):
         return found, answer.reason[:MOST_WORDS]
 
     def _words(self, tensions: np.ndarray, reason: str) -> str:
-        """What stands above the robot: what it does, its tensions, and why a goal was refused."""
+        """Text above the robot: its activity, its tensions, and the reason of a rejected goal."""
         finite = tensions[self._picture.unilateral & np.isfinite(tensions)]
         parts = [f"{self._picture.name}: {self._reference.mode}" if self._reference is not None else self._picture.name]
         if finite.size:
@@ -241,7 +241,7 @@ def _transform(parent: str, child: str, pose: Pose, stamp: Any) -> TransformStam
 
 
 def _marker(marker: Marker, mount: Mount, stamp: Any) -> MarkerMessage:
-    """The message of a marker, put into the world by the mount."""
+    """Message of a marker, transformed to the world by the mount."""
     message = MarkerMessage(
         ns=marker.namespace, id=marker.number, type=KINDS[marker.kind], text=marker.text, mesh_resource=marker.resource
     )

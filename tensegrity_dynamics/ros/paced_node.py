@@ -1,7 +1,7 @@
-"""Run a node that only wants the newest messages: look a few times per second instead of once per message.
+"""Nodes that need only the newest messages: they are processed a few times per second, not for every message.
 
-A subscription of depth 1 then drops what nobody would look at before Python sees it: a robot that reports 200 times per
-second costs a node that draws 30 pictures no more than one that reports 30 times.
+A subscription of depth 1 drops older messages before Python processes them: for a node with 30 pictures per second, a
+robot with 200 messages per second causes no more load than one with 30.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from .robot_node import RobotNode, handle_waiting
 
 
 class PacedNode(RobotNode):
-    """A node whose work is done `rate` times per second of wall time, as far as the machine can (`Beat`)."""
+    """Node whose work is executed `rate` times per second of wall time, if the machine is fast enough (`Beat`)."""
 
     rate: float = 30.0
 
     def work(self) -> None:
-        """What to do once the waiting messages have been taken note of."""
+        """Work to do after the waiting messages were stored."""
         raise NotImplementedError
 
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
-        """Take note of the messages, work, rest; until the end is asked for."""
+        """Store messages, work and wait, until the end is requested."""
         beat = Beat(self.rate)
         while not ending.asked and self.context.ok():
             began = time.monotonic()
@@ -35,5 +35,5 @@ class PacedNode(RobotNode):
             ending.wait(beat.next(began, ended) - ended)
 
     def begin_inside(self) -> None:
-        """Work by a timer of the common executor."""
+        """Execute the work with a timer of the common executor."""
         self.create_timer(1.0 / self.rate, self.work, clock=self.wall_clock)

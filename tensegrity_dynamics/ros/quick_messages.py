@@ -1,7 +1,7 @@
-"""Messages that are made in every period, without what the constructors of rosidl make and throw away.
+"""Fast creation of messages that are published in every period, without the overhead of the rosidl constructors.
 
-These import the types of their parts again and make default values of all fields, at each call: of the six messages of
-a lock-step period as long as what a controller computes.
+These constructors import the types of their parts and create default values of all fields in every call. For the six
+messages of a lock-step period, this takes as long as the computations of a controller.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PLAIN = (str, int, float, bool)
 
 @cache
 def _fields(kind: Any) -> tuple[tuple[str, str, Any], ...]:
-    """Slot, name and value of each field of a fresh message; None of those that are messages themselves."""
+    """Slot, name and default value of each field of a message; the value is None for fields that are messages."""
     fresh = kind()
     found = []
     for slot in kind.__slots__:
@@ -30,12 +30,12 @@ def _fields(kind: Any) -> tuple[tuple[str, str, Any], ...]:
 
 
 def quick_message(kind: type[Message], **fields: Any) -> Message:
-    """As `kind(**fields)`, for a message without fields that are messages and not given.
+    """As `kind(**fields)`; all fields that are messages must be given.
 
-    Nothing is looked at: every value is of the type that its field has, arrays of numbers may be lists.
+    Nothing is checked: every value must have the type of its field; arrays of numbers can be lists.
 
     Raises:
-        TypeError: there is no such field, or one that is a message is missing.
+        TypeError: a field does not exist, or a field that is a message is missing.
     """
     made, given = object.__new__(kind), 0
     for slot, name, usual in _fields(kind):  # type: ignore[arg-type]
@@ -54,5 +54,5 @@ def quick_message(kind: type[Message], **fields: Any) -> Message:
 
 
 def header(stamp: Time, frame: str) -> Header:
-    """A header of a frame."""
+    """Header with a stamp and a frame."""
     return quick_message(Header, stamp=stamp, frame_id=frame)

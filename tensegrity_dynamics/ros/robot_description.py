@@ -1,4 +1,4 @@
-"""What never changes of a robot, published once and latched: the text of its file and the layout of its states."""
+"""Constant data of a robot, published once on latched topics: text of its file and layout of its states."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = ("node_name", "body_name", "coordinate_name", "tendon_name")
 
 
 def layout_message(layout: RobotLayout, robot: str) -> LayoutMessage:
-    """The message of a layout; robot: its name."""
+    """Message of a layout; robot: name of the robot."""
     message = LayoutMessage(hash=layout.hash, kind=layout.kind, robot=robot, package_version=package_version())
     for field in NAMES:
         setattr(message, field, list(getattr(layout, field)))
@@ -27,7 +27,7 @@ def layout_message(layout: RobotLayout, robot: str) -> LayoutMessage:
 
 
 def layout_of_message(message: Any) -> RobotLayout:
-    """The layout that a message tells. Raises TensegrityError where its hash is not that of its names."""
+    """Layout of a message. Raises TensegrityError if its hash does not match its names."""
     layout = RobotLayout(message.kind, *(tuple(getattr(message, field)) for field in NAMES))
     if layout.hash != message.hash:
         raise TensegrityError(
@@ -38,7 +38,7 @@ def layout_of_message(message: Any) -> RobotLayout:
 
 
 def package_version() -> str:
-    """Of these libraries, or nothing where they run without being installed."""
+    """Version of these libraries; empty if they are not installed."""
     try:
         return version("tensegrity-robotics")
     except PackageNotFoundError:
@@ -46,13 +46,13 @@ def package_version() -> str:
 
 
 class DescriptionPublisher:
-    """Publishes `robot_file` and `robot_layout` of a robot, latched, as long as it is kept.
+    """Latched publication of `robot_file` and `robot_layout` of a robot, during the lifetime of this object.
 
     Attributes:
-        hash: that states carry, or empty.
+        hash: hash in the states, or empty.
 
     Args:
-        node: of the robot's source of states, a simulator or a driver.
+        node: node that publishes the states of the robot, a simulator or a driver.
     """
 
     def __init__(self, node: RobotNode, robot: Robot) -> None:

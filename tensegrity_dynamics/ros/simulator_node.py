@@ -1,11 +1,11 @@
-"""Node `simulator`: the robot as the other nodes see it, computed instead of built.
+"""Node `simulator`: simulation of the robot with the same interface as the hardware.
 
-In lock-step it publishes its state, waits for the command with exactly that stamp, and then moves on by one control
-period; a lost message is made good by publishing the same state again. Else it runs by the clock at real_time_factor.
-Without a fresh command the actuators hold.
+In lock-step it publishes its state, waits for the command with exactly this stamp, and then advances by one control
+period. After a lost message, it publishes the same state again. Otherwise it runs by the clock with real_time_factor.
+Without a recent command the actuators hold.
 
-States and commands may be made late on purpose (`state_delay`, `command_delay`, `delay_jitter`). From when on each
-command acts is published on `command_timing`.
+Delays of states and commands can be simulated (`state_delay`, `command_delay`, `delay_jitter`). The time at which each
+command becomes active is published on `command_timing`.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ from .robot_node import (
 from .state_encoding import StateBuffer, publish_state
 
 PACE_MARGIN = 1.2
-"""Pace above the desired one that an integrator must reach by itself, since the node has other work, too."""
+"""Required speed of the integrator alone relative to the desired one, because the node has additional work."""
 LEAST_PACE, PACE_PERIODS = 0.95, 50
-"""Part of the desired pace below which the simulator says so, and the periods that it is judged over."""
+"""Fraction of the desired speed below which the simulator reports it, and number of periods of the evaluation."""
 
 
 @dataclass(frozen=True)
 class Late:
-    """A command that has passed the gate: set points, stamp [ns], sender and its period [s], 0 where unknown."""
+    """Command accepted by the gate: set points, stamp [ns], sender and its period [s], 0 if unknown."""
 
     set_points: Mapping[str, tuple[Mode, Any]]
     stamp: int
@@ -75,7 +75,7 @@ class Late:
 
 @dataclass(frozen=True)
 class Reading:
-    """What the sensors said at a time [ns], and the state where it is published."""
+    """Sensor readings at a time [ns], and the state if it is published."""
 
     stamp: int
     seen: Any
@@ -83,10 +83,10 @@ class Reading:
 
 
 class SimulatorNode(RobotNode):
-    """See the module; every parameter says what it is.
+    """Simulator node, see the module; the parameters have descriptions.
 
     Attributes:
-        ticks: control periods since the start or the last reset. period: of the control [ns].
+        ticks: number of control periods since the start or the last reset. period: control period [ns].
         seen: `Observation` at the end of the last period.
     """
 
@@ -111,7 +111,7 @@ class SimulatorNode(RobotNode):
         )
         rigid = self.parameter("rigid_bars", True, "rigid bars")
         self._paused = self.parameter("paused", False, "start paused; `set_paused` changes it")
-        self._broken = False  # paused since the simulation failed
+        self._broken = False  # whether it is paused because the simulation failed
         self._pause_at = self.parameter(
             "pause_at", 0.0, "simulated time at which it pauses by itself [s]; 0: never", low=0.0, high=1e9, live=True
         )
@@ -149,8 +149,8 @@ class SimulatorNode(RobotNode):
         late, later, more = (round(each / period) for each in (delay, state_delay, jitter))
         self._late: LateMessages[Late] = LateMessages(late, late + more, seed)
         self._readings: LateMessages[Reading] = LateMessages(later, later + more, seed + 1)
-        self._read: Reading | None = None  # the last one that was published
-        self._acted: TimeReference | None = None  # of the last command, until it is published
+        self._read: Reading | None = None  # last published reading
+        self._acted: TimeReference | None = None  # timing of the last command, until it is published
         self._substeps = max(1, -(-self.period // max(1, round(natural.time_step * 1e9))))
         self._simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
         self._choice = ""
@@ -165,7 +165,7 @@ class SimulatorNode(RobotNode):
         )
         self.ticks, self._sent, self._holding, self._answered_at = 0, -1, True, -1
         self._codec, self._tendons, self._buffer = kind.codec(robot), robot.model.tension_names, StateBuffer()
-        # compile before anybody waits for the first answer
+        # compile before other nodes wait for the first reply
         self._simulation.advance(1)
         self._simulation.reset()
         self._description = DescriptionPublisher(self, robot)
@@ -190,7 +190,7 @@ class SimulatorNode(RobotNode):
         self.create_service(Trigger, "emergency_stop", self._emergency_stop, callback_group=self.attention.prompt)
         self.create_service(Trigger, "~/release", self._release)
         self._published = self._answered = time.monotonic()
-        self._judged_since: tuple[float, int] | None = None  # wall time and tick where the pace begins to count
+        self._judged_since: tuple[float, int] | None = None  # wall time and tick at the start of the speed evaluation
         self._ticked: float | None = None
         self._lost = 0
         tick = 0.02 if self._lockstep else period / self._factor
@@ -204,10 +204,10 @@ class SimulatorNode(RobotNode):
         self._publish()
 
     def _keep_pace(self, period: float) -> None:
-        """Where explicit steps cannot keep the pace that is asked for take longer implicit ones, and say so.
+        """Use longer implicit steps if explicit steps cannot keep the desired speed, and report it.
 
-        In lock-step time waits, and the same run must give the same bits on every machine: there the length of the
-        explicit step decides, not what this machine reaches.
+        In lock-step the time waits, and runs must be bitwise reproducible on every machine: there the choice depends on
+        the length of the explicit step, not on the speed of the machine.
         """
         explicit, limit = self._simulation, PACE_MARGIN * self._factor
         if self._lockstep:
@@ -243,7 +243,7 @@ class SimulatorNode(RobotNode):
     # -- running --------------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        """One control period by the clock."""
+        """Execute one control period by the clock."""
         wall = time.monotonic()
         since, self._ticked = 0.0 if self._ticked is None else wall - self._ticked, wall
         periods = since * self._factor / (1e-9 * self.period)
@@ -268,7 +268,7 @@ class SimulatorNode(RobotNode):
             self._running()
 
     def _tick_lockstep(self) -> None:
-        """Send the state again where no answer comes, and say so where none comes at all."""
+        """Publish the state again if there is no reply, and report a permanently missing reply."""
         wall = time.monotonic()
         self._gate.streams.publishers = self.command_publishers()
         if wall - self._published < self._patience:
@@ -276,7 +276,7 @@ class SimulatorNode(RobotNode):
         self._publish()
         if self._paused:
             self._answered = wall
-            if not self._broken:  # else the status names the error that paused it
+            if not self._broken:  # otherwise the status contains the error that paused it
                 self.set_status(OK, "paused")
         elif wall - self._answered > self._silence:
             self._hold()
@@ -286,7 +286,7 @@ class SimulatorNode(RobotNode):
             )
 
     def _advance(self) -> bool:
-        """Move on by one control period and publish; False where the simulation failed, which the status says."""
+        """Advance by one control period and publish; False if the simulation failed, which the status reports."""
         try:
             if (command := self._late.take(self.ticks)) is not None:
                 self._apply(command)
@@ -304,7 +304,7 @@ class SimulatorNode(RobotNode):
         return True
 
     def _running(self) -> None:
-        """Judge the pace over `PACE_PERIODS` in which commands were followed: what comes before them is a start."""
+        """Evaluate the speed over `PACE_PERIODS` periods with commands; the time before them is the start-up."""
         if self._judged_since is None:
             self._judged_since = time.monotonic(), self.ticks
         began, before = self._judged_since
@@ -312,7 +312,7 @@ class SimulatorNode(RobotNode):
             wall = time.monotonic()
             factor = 1e-9 * (self.ticks - before) * self.period / max(1e-9, wall - began)
             self._judged_since = wall, self.ticks
-            # by the clock the pace that was asked for counts; in lock-step nobody asked for one
+            # with the clock, the desired speed is required; in lock-step there is none
             late = not self._lockstep and factor < LEAST_PACE * self._factor
             slow = f"too slow: {factor:.2f} simulated seconds per second instead of {self._factor:g}"
             said = slow if late else "running"
@@ -325,7 +325,7 @@ class SimulatorNode(RobotNode):
             )
 
     def _hold(self) -> None:
-        """Actuators hold where they are."""
+        """Let the actuators hold their present positions."""
         self._judged_since = None
         self._simulation.hold()
         self._late.clear()
@@ -335,7 +335,7 @@ class SimulatorNode(RobotNode):
 
     def _publish(self) -> None:
         now, simulation = self.ticks * self.period, self._simulation
-        # the clock first, then what the others answer to
+        # the clock first, then the messages to which other nodes reply
         self._clock_publisher.publish(quick_message(ClockMessage, clock=time_message(now)))
         shown = self._state is not None or heard(self._truth)
         seen = self.seen = simulation.observe_sensors()
@@ -344,14 +344,14 @@ class SimulatorNode(RobotNode):
             output = (seen.pose, seen.twist) if isinstance(seen, Observation) else (None, None)
             truth = self._codec.encode(simulation.state, *output)
         reading = Reading(now, seen, truth)
-        if self._read is None:  # the first one is there for all
+        if self._read is None:  # the first reading is common
             self._read = reading
-        if self._sent < self.ticks:  # not again for a state that is published again
+        if self._sent < self.ticks:  # not repeated for a repeated state
             self._readings.put(self.ticks, reading)
             self._sent = self.ticks
         self._read = self._readings.take(self.ticks) or (reading if self._read.stamp == now else self._read)
         self._publish_reading(self._read)
-        # what nobody waits for goes out while the others work
+        # messages without replies are published while the other nodes compute
         if truth is not None and heard(self._truth):
             publish_state(self._truth, self._buffer, truth, time_message(now), "simulator")
         if self._acted is not None:
@@ -377,12 +377,12 @@ class SimulatorNode(RobotNode):
             position=list(seen.positions.values()), velocity=list(seen.rates.values()),
             effort=list(seen.efforts.values()),
         )  # fmt: skip
-        if self._imu is not None:  # before what the estimator answers to
+        if self._imu is not None:  # before the message to which the estimator replies
             for rod, value in seen.imus.items():
                 if self._lockstep or is_due(self._imus[rod].rate, reading.stamp, self.period):
                     self._imu.publish(imu_message(rod, value, stamp, self._imus[rod].noise))
         self._joint_states.publish(joints)
-        if self._state is not None and reading.truth is not None:  # last, because the controller answers it
+        if self._state is not None and reading.truth is not None:  # last, because the controller replies to it
             publish_state(self._state, self._buffer, reading.truth, stamp, "simulator")
         self._published = time.monotonic()
 
@@ -395,7 +395,7 @@ class SimulatorNode(RobotNode):
                 self._answered_at = self.ticks
             if message.name or not self._gate.streams.announce(source, session, self.now):
                 self._gate.streams.hear(source, session, self.now)
-            return  # an answer to a state that is past, or sent again
+            return  # a reply to a past state, or a repeated reply
         try:
             mode, values = mode_and_values(message)
         except TensegrityError as error:
@@ -409,24 +409,24 @@ class SimulatorNode(RobotNode):
             for refusal in verdict.refusals:
                 self.set_status(WARN, f"command from {source}: {refusal}")
         if verdict.accepted and not verdict.set_points:
-            self._hold()  # all of it was refused
+            self._hold()  # all values were rejected
         elif verdict.accepted:
             self._holding = False
             self._late.put(self.ticks, Late(verdict.set_points, stamp, source, message.period))
-        elif verdict.holds is not None:  # nobody's command counts, or not this one's: the time goes on all the same
+        elif verdict.holds is not None:  # no valid stream, or not this one: the time continues nevertheless
             self._hold()
             self.set_status(
                 ERROR if self._gate.streams.contest(self.now) else WARN, f"the actuators hold: {verdict.holds}"
             )
         else:
-            return  # a command that makes no sense is not an answer
+            return  # an invalid command is not a reply
         self._answered = time.monotonic()
         if self._lockstep:
             if self._advance() and not verdict.refusals:
                 self._running()
 
     def _apply(self, command: Late) -> None:
-        """Let a command act, and say from when on it does."""
+        """Apply a command, and publish the time at which it becomes active."""
         age = max(0.0, self.now - 1e-9 * command.stamp)
         by_mode: dict[Mode, dict[str, Any]] = {}
         for name, (kind, value) in command.set_points.items():

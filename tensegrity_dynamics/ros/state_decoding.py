@@ -1,4 +1,4 @@
-"""From StructureState and TendonState messages to the state of a robot in its own order."""
+"""Conversion of StructureState and TendonState messages to the state of a robot in its order."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from ..robots.state_record import FIGURES, DecodedState, StateRecord
 from .geometry_messages import state_pose
 
 W_FIRST = [6, 3, 4, 5]
-"""Columns of a body's pose that are its quaternion wxyz; ROS has w last."""
+"""Columns of the quaternion wxyz in the pose of a body; ROS has w last."""
 
 
 NAMES = ("node_name", "body_name", "coordinate_name")
 VALUES = ("node_position", "body_pose", "q")
-"""Field whose numbers each list of names counts."""
+"""Field of the values for each list of names."""
 
 
 def record_of(message: Any) -> StateRecord | None:
-    """What a StructureState was made of, where that was in this process; nobody may change it."""
+    """Record of a StructureState created in this process, else None; it must not be changed."""
     return getattr(message, "record", None)
 
 
 def state_names(message: Any, layout: RobotLayout | None) -> tuple[tuple[str, ...], ...]:
-    """Names of nodes, bodies and coordinates of a StructureState: its own, else those of the layout that it is of.
+    """Names of nodes, bodies and coordinates of a StructureState: those of the message, else those of its layout.
 
-    Lists that the message has no numbers for stay empty.
+    Lists without values in the message are empty.
 
     Raises:
-        TensegrityError: it has the hash of another layout, or no names where no layout is known.
+        TensegrityError: the message has the hash of another layout, or has no names and there is no layout.
     """
     own = tuple(message.node_name), tuple(message.body_name), tuple(message.coordinate_name)
-    hashed = getattr(message, "layout", "")  # recordings of before have none
+    hashed = getattr(message, "layout", "")  # missing in old recordings
     if not hashed or any(own):
         return own
     if layout is None:
@@ -52,14 +52,14 @@ def state_names(message: Any, layout: RobotLayout | None) -> tuple[tuple[str, ..
 
 
 def state_record(message: Any, layout: RobotLayout | None = None) -> StateRecord:
-    """The record of a StructureState message.
+    """Record of a StructureState message.
 
     Args:
-        layout: of the robot, whose names belong to a message that carries its hash in place of names.
+        layout: layout of the robot with the names, for messages that contain its hash in place of names.
 
     Raises:
-        TensegrityError: names and values of the nodes or the bodies are not equally many, a row is not whole, or the
-            message is of another layout.
+        TensegrityError: the numbers of names and values of nodes or bodies differ, a row is incomplete, or the message
+            has another layout.
     """
     nodes, bodies, coordinates = state_names(message, layout)
     poses = _rows(message.body_pose, 7, "body_pose")
@@ -85,16 +85,16 @@ def state_record(message: Any, layout: RobotLayout | None = None) -> StateRecord
             (twist.linear.x, twist.linear.y, twist.linear.z, twist.angular.x, twist.angular.y, twist.angular.z)
         ),
         converged=message.converged,
-        layout=getattr(message, "layout", ""),  # recordings of before lack some
+        layout=getattr(message, "layout", ""),  # missing in old recordings
         **{name: getattr(message, name, 0.0) for name in FIGURES},
     )
 
 
 def coordinate_record(message: Any, layout: RobotLayout | None = None) -> StateRecord:
-    """As `state_record`, of a robot with coordinates: these alone, which say all, and not where its bodies are.
+    """As `state_record`, for a robot with coordinates: only the coordinates, without the redundant poses of bodies.
 
     Raises:
-        TensegrityError: as there.
+        TensegrityError: as `state_record`.
     """
     nodes, bodies, coordinates = state_names(message, layout)
     for what, names, values, width in (
@@ -111,7 +111,7 @@ def coordinate_record(message: Any, layout: RobotLayout | None = None) -> StateR
 
 
 def _rows(values: Any, width: int, field: str) -> NDArray[np.float64]:
-    """(n, width) of a flat field."""
+    """(n, width) array from a flat field."""
     found = np.array(values, dtype=np.float64)
     if found.size % width:
         raise TensegrityError(f"{field} of the state has {found.size} numbers, which is no multiple of {width}.")
@@ -119,28 +119,28 @@ def _rows(values: Any, width: int, field: str) -> NDArray[np.float64]:
 
 
 class StateDecoder:
-    """Reads StructureState and TendonState of one robot.
+    """Decoder for StructureState and TendonState messages of one robot.
 
     Args:
-        robot: of any kind.
+        robot: robot of any kind.
     """
 
     def __init__(self, robot: Robot) -> None:
         self._codec = type_of(robot).codec(robot)
 
     def state(self, message: Any) -> DecodedState:
-        """Configuration and velocity of a StructureState. Raises TensegrityError where it is not of this robot."""
+        """Configuration and velocity of a StructureState. Raises TensegrityError if it belongs to another robot."""
         return self._codec.decode(state_record(message, self._codec.layout))
 
     def configuration(self, message: Any) -> NDArray[np.float64]:
-        """Nodes (n, 3) m of a structure, q (nq,) of a mechanism. Raises TensegrityError as `state` does."""
+        """Nodes (n, 3) [m] of a structure, q (nq,) of a mechanism. Raises TensegrityError as `state`."""
         return self.state(message).configuration
 
     def tensions(self, message: Any | None, configuration: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(m,) N by member or cable at a configuration, from a TendonState or None; NaN where nothing is known.
+        """(m,) tensions [N] by member or cable at a configuration, from a TendonState or None; NaN if not available.
 
         Raises:
-            TensegrityError: it is of another layout.
+            TensegrityError: the message has another layout.
         """
         if message is None:
             return self._codec.tensions((), (), configuration)

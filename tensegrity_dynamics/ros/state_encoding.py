@@ -1,8 +1,8 @@
-"""From state records to StructureState messages; the counterpart of `state_decoding`.
+"""Conversion of state records to StructureState messages; the counterpart of `state_decoding`.
 
-Numbers go in one piece: an array for all nodes, all bodies. A message for every vector in it would cost more time than
-the physics that it reports. On the bus goes a buffer that was serialised once, whose numbers change. Names stay at
-home: they are on the latched topic `robot_layout`, whose hash stands in their place.
+Values are in flat arrays for all nodes or all bodies. A message for every vector would take more time than the
+simulation. For the bus, a buffer is serialised once and only its numbers are replaced. Names are not included: they are
+on the latched topic `robot_layout`, and messages contain its hash.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ TO_MESSAGE = [0, 1, 2, 4, 5, 6, 3]
 
 
 def numbers(values: Array) -> array[float]:
-    """All numbers of an array one row after the other, as messages hold them."""
+    """All values of an array in row order, in the form of message fields."""
     return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
 
 
 def state_message(record: StateRecord, stamp: Time, source: str) -> StructureState:
-    """The message of a record; source: "simulator" or "estimator"."""
+    """Message of a record; source: "simulator" or "estimator"."""
     figures = {name: float(getattr(record, name)) for name in FIGURES}
     message = StructureState(source=source, converged=bool(record.converged), **figures)
     message.header.stamp, message.header.frame_id = stamp, WORLD
@@ -52,7 +52,7 @@ def state_message(record: StateRecord, stamp: Time, source: str) -> StructureSta
             message.coordinate_name = list(record.coordinate_name)
         message.q, message.v = numbers(record.q), numbers(record.v)
     message.output_name = record.output_name
-    message.output_pose.orientation.w = 0.0  # none, unlike the world's own frame
+    message.output_pose.orientation.w = 0.0  # no pose, in contrast to the world frame
     if record.output_pose is not None:
         fill_pose(message.output_pose, *record.output_pose)
     if record.output_twist is not None:
@@ -64,13 +64,13 @@ FILLED = frozenset(StructureState.__slots__)
 
 
 class InsideState(StructureState):
-    """The message of a record for nodes of the same process, whose fields are filled once somebody reads one.
+    """Message of a record for nodes of the same process, whose fields are filled when one of them is read.
 
-    Who controls takes the record (`state_decoding.record_of`): to fill the message and to read it again takes as long
+    Controllers use the record (`state_decoding.record_of`), because filling and reading the message would take as long
     as the control law.
 
     Args:
-        record, stamp, source: as of `state_message`.
+        record, stamp, source: as for `state_message`.
     """
 
     def __init__(self, record: StateRecord, stamp: Time, source: str) -> None:
@@ -80,7 +80,7 @@ class InsideState(StructureState):
         self._source, self._layout, self._converged = source, record.layout, bool(record.converged)
 
     def __getattr__(self, name: str) -> Any:
-        """Of a field that is not filled yet."""
+        """Value of a field that is not filled yet."""
         if name not in FILLED:
             raise AttributeError(name)
         whole = state_message(self.record, self._header.stamp, self._source)
@@ -93,15 +93,15 @@ class InsideState(StructureState):
 
 
 HEADER = 4
-"""Bytes before the first field, from which the middleware's format (CDR) counts alignment."""
+"""Number of bytes before the first field, from which the middleware format (CDR) measures alignment."""
 STAMP = "=iI"
 FIELDS = ("node_position", "node_velocity", "body_pose", "body_twist", "q", "v")
 MARKED = Time(sec=0x5A17B3C1, nanosec=0x1C3B71A5)
-"""A stamp to be found again in the bytes."""
+"""Marker stamp for finding its position in the bytes."""
 
 
 class StateBuffer:
-    """Makes the serialised message of records of one robot, which is read as that of `state_message`."""
+    """Serialisation of records of one robot; the bytes are equivalent to those of `state_message`."""
 
     def __init__(self) -> None:
         self._made_for: tuple[Any, ...] | None = None
@@ -109,7 +109,7 @@ class StateBuffer:
         self._numbers: dict[str, Array] = {}
 
     def __call__(self, record: StateRecord, stamp: Time, source: str) -> bytes:
-        """The bytes of a record; source as in `state_message`."""
+        """Bytes of a record; source as in `state_message`."""
         made_for = (
             source, record.converged, record.output_name, record.node_name, record.body_name, record.coordinate_name,
             record.output_pose is None, record.output_twist is None, len(record.node_position), len(record.body_twist),
@@ -140,7 +140,7 @@ class StateBuffer:
         return bytes(self._buffer)
 
     def _lay_out(self, record: StateRecord, source: str) -> None:
-        """Serialise a message of this form and find where its numbers stand, by numbers that are all different."""
+        """Serialise a message of this form and find the positions of its values with unique marker values."""
         none: dict[str, Any] = dict.fromkeys(FIGURES, 0.0)
         message = state_message(replace(record, **none), MARKED, source)
         count = 0
@@ -163,7 +163,7 @@ class StateBuffer:
             desired[name] = marks(1)
             setattr(message, name, desired[name][0])
         made = serialize_message(message)
-        # behind the message stand bytes that whoever asked for memory before has left there; `converged` is its last
+        # bytes after the message are undefined memory; `converged` is the last field
         end = made.rindex(struct.pack("=d", desired[FIGURES[-1]][0])) + 8 + 1
         self._buffer = bytearray(made[:end])
         assert deserialize_message(bytes(self._buffer), StructureState) == message
@@ -181,7 +181,7 @@ class StateBuffer:
 
 
 def publish_state(publisher: Any, buffer: StateBuffer, record: StateRecord, stamp: Time, source: str) -> None:
-    """Publish a record, as bytes, and as a message to nodes of this process that listen."""
+    """Publish a record as bytes, and as a message to subscribers in this process."""
     if getattr(publisher, "heard_by", ()):
         publisher.publish(InsideState(record, stamp, source), lambda: buffer(record, stamp, source))
     else:

@@ -1,1 +1,1 @@
-"""Structures: nodes joined by bars, tendons and springs (pin-jointed networks)."""
+"""Structures: nodes connected by bars, tendons and springs (pin-jointed networks)."""

@@ -1,4 +1,4 @@
-"""What runs through what: rods that press each other, and tendons and springs that run through rods."""
+"""Crossings of members: rods in contact with each other, and tendons and springs that pass through rods."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ MOST_NAMED = 5
 
 
 def crossings(structure: Structure, nodes: NDArray[np.float64]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Pairs of rods whose capsules overlap, and (cable, rod) whose axis lies within the capsule; nodes (n, 3) m.
+    """Pairs of rods whose capsules overlap, and pairs (cable, rod) with the cable axis inside the capsule.
 
-    Members that share a node do not count. Without collisions of the structure there is nothing to say.
+    The nodes are (n, 3) [m]. Members that share a node do not count. Both lists are empty if the structure has no
+    collision model.
     """
     if structure.collision is None:
         return [], []
@@ -30,7 +31,7 @@ def crossings(structure: Structure, nodes: NDArray[np.float64]) -> tuple[list[tu
 
 
 def describe_crossings(structure: Structure, nodes: NDArray[np.float64]) -> str:
-    """The crossings in a sentence, "" where there are none."""
+    """Sentence on the crossings; "" if there are none."""
     rods, cables = crossings(structure, nodes)
     notes = []
     for pairs, verb in ((rods, "presses"), (cables, "runs through")):

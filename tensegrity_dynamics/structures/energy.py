@@ -1,8 +1,8 @@
-"""Stored energy of a structure and its first and second derivative with respect to the node positions.
+"""Elastic energy of a structure and its first and second derivatives with respect to the node positions.
 
-E = sum 1/2 K (l - d)^2 over the members that are not slack, or what else `tension_law` says. With n the unit vector of
-a member, t its tension and t' the slope of the law, the force that its ends feel is -+ t n and its block of the tangent
-stiffness is t' n n' + (t / l)(I - n n').
+E = sum 1/2 K (l - d)^2 over the members that are not slack, or the energy of another `tension_law`. A member has the
+unit vector n, the tension t and the slope t' of its law. The forces on its ends are -+ t n, and its block of the
+tangent stiffness is t' n n' + (t / l)(I - n n').
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def stored_energy(nodes, members, stiffness, rest_lengths, laws):
 
 @compiled
 def add_member_forces(nodes, members, lengths, tensions, forces):
-    """Add to forces (n, 3) N what the members exert on their nodes: the residual of 001, Algorithm 1 line 16."""
+    """Add the forces of the members on their nodes to forces (n, 3) [N]: the residual of 001, Algorithm 1 line 16."""
     for k in range(members.shape[0]):
         tension = tensions[k]
         if tension == 0.0:
@@ -56,9 +56,9 @@ def add_member_forces(nodes, members, lengths, tensions, forces):
 
 @compiled
 def tangent_stiffness(nodes, members, stiffness, laws, lengths, tensions, rest_lengths, position, matrix):
-    """Fill matrix (f, f) N/m with the Hessian of the stored energy over the free coordinates.
+    """Fill matrix (f, f) [N/m] with the Hessian of the elastic energy over the free coordinates.
 
-    position (n, 3) gives the row in `matrix` of each coordinate, or -1 where it is held. A slack member adds nothing.
+    position (n, 3) is the row in `matrix` of each coordinate, or -1 for held ones. Slack members have no contribution.
     """
     matrix[:, :] = 0.0
     block = np.empty((3, 3))
@@ -91,7 +91,7 @@ def tangent_stiffness(nodes, members, stiffness, laws, lengths, tensions, rest_l
 
 
 def free_positions(supports: np.ndarray) -> np.ndarray:
-    """(n, 3) row of each coordinate among the free ones, -1 where supports (n, 3) hold it."""
+    """(n, 3) row of each coordinate among the free ones; -1 for coordinates held by supports (n, 3)."""
     position = np.full(supports.shape, -1, dtype=np.int64)
     position[~supports] = np.arange(int(np.count_nonzero(~supports)))
     return position

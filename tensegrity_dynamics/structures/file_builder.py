@@ -1,4 +1,4 @@
-"""Builds a `Structure` and its output frames from a robot file that satisfies the schema."""
+"""Construction of a `Structure` and its output frames from a robot file that satisfies the schema."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .structure import Structure
 
 
 def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
-    """The pin-jointed model, the tendons that can be driven, and the output frames.
+    """Build the pin-jointed model, the list of drivable tendons, and the output frames.
 
     Raises:
-        RobotFileError: names that are unknown or repeat, values that are missing, nodes at the same position.
+        RobotFileError: a name is unknown or repeated, a value is missing, or nodes have the same position.
     """
     _check_members(block, problems)
     values = {
@@ -98,7 +98,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
 
 
 def _formed(structure: Structure, block: StructureFile, stated: np.ndarray, problems: Problems) -> Structure:
-    """The structure in balance at its nodes, with the rest lengths that the file does not state."""
+    """Structure in equilibrium at its nodes, with computed rest lengths that are not given in the file."""
     assert block.form is not None
     for name in block.form.tensions:
         if name not in structure.member_names:
@@ -159,7 +159,7 @@ def _check_rollers(block: StructureFile, held: np.ndarray, problems: Problems) -
 
 
 def _loads(block: StructureFile, problems: Problems) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) kg and (n, 3) N that the block `loads` puts on the nodes."""
+    """Masses (n,) [kg] and forces (n, 3) [N] on the nodes, from the block `loads`."""
     rows = {name: row for row, name in enumerate(block.nodes)}
     masses, forces, seen = np.zeros(len(rows)), np.zeros((len(rows), 3)), dict[str, int]()
     for i, item in enumerate(block.loads):
@@ -177,7 +177,7 @@ def _loads(block: StructureFile, problems: Problems) -> tuple[np.ndarray, np.nda
 
 
 def _imus(block: StructureFile, problems: Problems) -> tuple[Imu, ...]:
-    """What the block `imu` says."""
+    """IMUs from the block `imu`."""
     kinds = {member.name: member.kind for member in block.members}
     seen: dict[str, int] = {}
     for i, item in enumerate(block.imu):
@@ -194,7 +194,7 @@ def _imus(block: StructureFile, problems: Problems) -> tuple[Imu, ...]:
 
 
 def _values(block: StructureFile, what: str, otherwise: float | None, problems: Problems) -> np.ndarray:
-    """(m,) values of the members, from themselves or the defaults of their kind."""
+    """(m,) values of the members, from their blocks or from the defaults of their kind."""
     values = np.ones(len(block.members))
     for i, member in enumerate(block.members):
         for value in (getattr(member, what), getattr(getattr(block.defaults, member.kind), what), otherwise):
@@ -208,7 +208,7 @@ def _values(block: StructureFile, what: str, otherwise: float | None, problems: 
 
 
 def _distance_hint(block: StructureFile, nodes: Sequence[str]) -> str:
-    """What a missing rest length could be: the file already says how far apart the nodes are."""
+    """Hint on a missing rest length, with the distance of the nodes in the file."""
     if any(name not in block.nodes for name in nodes):
         return ""
     one, other = (np.array(block.nodes[name].position) for name in nodes)

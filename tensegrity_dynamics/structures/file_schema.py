@@ -1,4 +1,4 @@
-"""The fields of a structure's file: nodes, members and their defaults (DESIGN section 2)."""
+"""Fields of the robot file of a structure: nodes, members and their defaults (DESIGN section 2)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _checked_axes(value: Any) -> Any:
 
 
 class NodeBlock(Block):
-    """A point where members meet; fixed whole, or along some axes of the world."""
+    """Point where members meet; it can be fixed, or held along some axes of the world."""
 
     position: Point
     fixed: Annotated[bool | list[str], BeforeValidator(_checked_axes)] = False
@@ -48,12 +48,12 @@ class NodeBlock(Block):
 
     @property
     def held(self) -> list[bool]:
-        """Along x, y and z."""
+        """Whether the node is held along x, y and z."""
         return [self.fixed] * 3 if isinstance(self.fixed, bool) else [axis in self.fixed for axis in AXES]
 
     @property
     def is_slanted(self) -> bool:
-        """Whether it is a turned copy that would be held along no axis of the world."""
+        """Whether it is a rotated copy that would be held along a direction that is not a world axis."""
         return self._slanted
 
     def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
@@ -61,14 +61,14 @@ class NodeBlock(Block):
         if isinstance(self.fixed, bool):
             return
         turned = np.array([movement.direction(row) for row in np.eye(3)[self.held].tolist()])
-        along = np.einsum("ia,ib->ab", turned, turned)  # projects onto what is held
+        along = np.einsum("ia,ib->ab", turned, turned)  # projection onto the held directions
         flags = along.diagonal() > 0.5
         self._slanted = self._slanted or bool(np.abs(along - np.diag(flags)).max() > 1e-9)
         self.fixed = [axis for axis, is_held in zip(AXES, flags, strict=True) if is_held]
 
 
 class NodeLoadBlock(Block):
-    """What a node carries (mass) or what acts on it (force, in world axes)."""
+    """Load of a node: a carried mass, or a force in world axes."""
 
     name: Name
     node: Name
@@ -81,7 +81,7 @@ class NodeLoadBlock(Block):
 
 
 class MemberBlock(Block):
-    """A bar, tendon or spring between two nodes; what is missing comes from the defaults of its kind."""
+    """Bar, tendon or spring between two nodes; missing values are the defaults of its kind."""
 
     name: Name
     kind: Literal["bar", "tendon", "spring"]
@@ -94,7 +94,7 @@ class MemberBlock(Block):
 
 
 class MemberDefaults(Block):
-    """Values for members of one kind that do not state their own."""
+    """Default values for members of one kind."""
 
     rest_length: PositiveLength | None = None
     stiffness: Annotated[Stiffness, Field(gt=0)] | None = None
@@ -112,14 +112,14 @@ class DefaultsBlock(Block):
 
 
 class TensionBlock(Block):
-    """How tendons and springs go slack."""
+    """Law of tendons and springs near the slack state."""
 
     law: Literal["hard", "softplus"] = "hard"
     smoothness: PositiveLength = 1e-3
 
 
 class ImuBlock(Block):
-    """An IMU on a bar; its noise is that of the direction, its rate in 1/s."""
+    """IMU on a bar; the noise is that of the direction, the rate is in 1/s."""
 
     bar: Name
     noise: Annotated[Angle, Field(ge=0, lt=1)] = 0.0
@@ -128,7 +128,8 @@ class ImuBlock(Block):
 
 
 class FormBlock(Block):
-    """The nodes are the desired shape: members without a rest length get the one that holds it."""
+    """Desired shape at the nodes of the file: missing rest lengths are computed so that this shape is in
+    equilibrium."""
 
     prestress: PositiveForce | None = None
     tensions: dict[Name, Force] = Field(default={})
@@ -136,7 +137,7 @@ class FormBlock(Block):
 
 
 class NodeOutputBlock(Block):
-    """A frame carried by nodes."""
+    """Output frame carried by nodes."""
 
     name: Name
     nodes: Annotated[dict[Name, Point], Field(min_length=1)]
@@ -144,7 +145,7 @@ class NodeOutputBlock(Block):
 
 
 class StructureFile(CommonBlock):
-    """A pin-jointed network of nodes and members."""
+    """Pin-jointed network of nodes and members."""
 
     kind: Literal["structure"]
     nodes: Annotated[dict[Name, NodeBlock], Field(min_length=2)]

@@ -1,12 +1,12 @@
-"""IMUs on rods: the direction of gravity in a rod's own axes.
+"""IMUs on rods: direction of gravity in the axes of a rod.
 
-A model of pin-jointed nodes knows where the ends of a rod are, but not how the rod is turned about itself. So of what
-an IMU tells only the rod's elevation counts, the angle of its axis above the horizontal. The rod's frame is that of
-the robot description: z from the member's first node to its second. What is simulated has x in the vertical plane of
-the rod, upwards, and y = 0; a real IMU may be turned about the rod as it likes.
+A model of pin-jointed nodes contains the positions of the rod ends, but not the rotation of the rod about its own axis.
+So only the elevation of the rod is used from an IMU: the angle of its axis above the horizontal. The frame of the rod
+is that of the robot description: z points from the first node of the member to the second one. A simulated reading has
+x in the vertical plane of the rod, upwards, and y = 0. A real IMU can have any rotation about the rod.
 
-The reading is what an attitude filter gives: the specific force of a rod at rest, as long as gravity, without the
-accelerations of the motion.
+The reading is the output of an attitude filter: the specific force of a rod at rest, with the magnitude of gravity,
+without the accelerations of the motion.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..numerics.types import Array
 
 @dataclass(frozen=True)
 class Imu:
-    """An IMU of a robot file.
+    """IMU of a robot file.
 
     Attributes:
-        bar: that carries it. noise: rad, deviation of the direction in each of two axes across it. rate: 1/s, of its
-            messages by the clock, 0 for one in every control period. seed: of the noise.
+        bar: bar that carries it. noise: standard deviation of the direction about each of two perpendicular axes [rad].
+        rate: rate of its messages [1/s], 0 for one message in every control period. seed: seed of the noise.
     """
 
     bar: str
@@ -35,11 +35,11 @@ class Imu:
 
 
 def read_imu(imu: Imu, axis: Array, gravity: Array, count: int) -> Array:
-    """(3,) m/s^2, what it reads in the rod's axes.
+    """(3,) reading in the axes of the rod [m/s^2].
 
     Args:
-        axis: (3,) unit vector along the rod. gravity: (3,) m/s^2. count: of the reading; the same one has the same
-            noise, however often it is read.
+        axis: (3,) unit vector along the rod. gravity: (3,) m/s^2.
+        count: number of the reading; repeated calls with the same number have the same noise.
     """
     force = -gravity
     along = float(force @ axis)
@@ -56,12 +56,15 @@ def read_imu(imu: Imu, axis: Array, gravity: Array, count: int) -> Array:
 
 
 def elevation(reading: ArrayLike) -> float:
-    """rad, of the rod's z axis above the horizontal, by a reading (3,) m/s^2, however it is turned about the rod."""
+    """Elevation of the z axis of the rod above the horizontal [rad], from a reading (3,) [m/s^2].
+
+    It does not depend on the rotation of the IMU about the rod."""
     x, y, z = np.asarray(reading, dtype=np.float64).tolist()
     return float(np.arctan2(z, np.hypot(x, y)))
 
 
 def elevations(nodes: Array, ends: NDArray[np.int64], up: Array) -> Array:
-    """(k,) rad, of rods with ends (k, 2) above the horizontal, at nodes (n, 3) m; up: (3,) unit vector."""
+    """(k,) elevations of rods with ends (k, 2) above the horizontal [rad], at nodes (n, 3) [m]; up: (3,) unit
+    vector."""
     axes = nodes[ends[:, 1]] - nodes[ends[:, 0]]
     return np.asarray(np.arcsin(np.clip(axes @ up / np.linalg.norm(axes, axis=1), -1.0, 1.0)))

@@ -1,16 +1,15 @@
 """A structure as the matrices of document 001, chapter 4 (TR-parameters), in CSV files or in one NPZ file.
 
-| matrix | size | holds |
+| matrix | size | content |
 | --- | --- | --- |
-| `C` | m x n | a row for each member: 1 and -1 at the nodes that it joins |
+| `C` | m x n | a row for each member: 1 and -1 at the nodes that it connects |
 | `d` | m | undeformed length [m] |
-| `t` | m | 1 for members that can push (bars), 0 for those that only pull |
+| `t` | m | 1 for members that can carry compression (bars), 0 for the others |
 | `k` | m | stiffness [N/m] |
 | `m` | m | mass [kg] |
 
-Beside these, where they are known: `N` (n x 3) positions of the nodes [m], which the document gives its algorithm apart
-from the parameters, `fixed` (n) 1 for nodes that are held, or (n x 3) 1 for axes along which they are, `gravity` (3)
-[m/s^2], `nodes` and `members` with names.
+Optional arrays: `N` (n x 3) positions of the nodes [m], which are a separate input of the algorithm in the document;
+`fixed` (n) 1 for fixed nodes, or (n x 3) 1 for held axes; `gravity` (3) [m/s^2]; `nodes` and `members` with names.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 @dataclass(frozen=True, eq=False)
 class StructureMatrices:
-    """What the matrices say of a structure; SI units.
+    """Data of a structure from its matrices, in SI units.
 
     Attributes:
-        members: (m, 2) node indices, the node of the 1 first. rest_lengths, stiffness, masses: (m,).
-        pushes: (m,) bool, bars. nodes: (n, 3) m, or None. held: (n, 3) bool. node_names, member_names.
-        gravity: (3,) m/s^2, or None.
+        members: (m, 2) node indices, the node with the entry 1 first. rest_lengths, stiffness, masses: (m,).
+        pushes: (m,) bool, whether a member is a bar. nodes: (n, 3) m, or None. held: (n, 3) bool, held coordinates.
+        node_names, member_names: names. gravity: (3,) m/s^2, or None.
     """
 
     members: NDArray[np.int64]
@@ -59,19 +58,19 @@ class StructureMatrices:
     gravity: NDArray[np.float64] | None = None
 
     def start_nodes(self) -> NDArray[np.float64]:
-        """(n, 3) m: the stated nodes, or a guess whose distances come near to the lengths (classical scaling)."""
+        """(n, 3) start nodes [m]: the given ones, or a guess with distances near the lengths (classical scaling)."""
         return self.nodes if self.nodes is not None else _guess(self)
 
 
 def read_matrices(path: str | Path) -> StructureMatrices:
-    """Matrices from a folder with C.csv, d.csv, t.csv, k.csv and m.csv, or from an .npz file with these arrays.
+    """Read matrices from a directory with C.csv, d.csv, t.csv, k.csv and m.csv, or from an .npz file with these arrays.
 
-    Numbers of a line are separated by commas, semicolons or blanks; what follows a # is a comment. A vector may be a
-    column or a row, N one node a row or one node a column.
+    Numbers in a line are separated by commas, semicolons or blanks; text after # is a comment. A vector can be a column
+    or a row; N can have one node per row or one node per column.
 
     Raises:
-        TensegrityError: a file that is missing or no numbers; matrices that do not fit each other or describe no
-            structure; names file, row and column.
+        TensegrityError: a file is missing or does not contain numbers, or the matrices are inconsistent or do not
+            describe a structure; the message contains file, row and column.
     """
     source = Path(path).expanduser()
     if source.is_dir():
@@ -236,7 +235,7 @@ def _nodes(array: NDArray | None, size: int, where: str) -> NDArray[np.float64] 
 
 
 def _held(array: NDArray | None, size: int, where: str) -> NDArray[np.bool_]:
-    """(n, 3), from one flag for each node, or three."""
+    """(n, 3) held coordinates, from one or three flags for each node."""
     if array is None:
         return np.zeros((size, 3), dtype=np.bool_)
     if array.shape == (size, 3) and size > 1:
@@ -264,7 +263,7 @@ def _names(given: list[str] | None, usual: list[str], where: str) -> tuple[str, 
 
 
 def _guess(matrices: StructureMatrices) -> NDArray[np.float64]:
-    """(n, 3) m: distances along members taken as distances in space, by classical scaling."""
+    """(n, 3) nodes [m] by classical scaling, with distances along members as distances in space."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import shortest_path
 
@@ -280,7 +279,7 @@ def _guess(matrices: StructureMatrices) -> NDArray[np.float64]:
     # paths along members are longer than the straight distance
     lengths = np.linalg.norm(nodes[matrices.members[:, 0]] - nodes[matrices.members[:, 1]], axis=1)
     nodes *= float(matrices.rest_lengths @ lengths) / max(float(lengths @ lengths), 1e-300)
-    # a flat or doubled guess is no start: every node has a position of its own in space
+    # a planar guess or coincident nodes are no valid start: every node gets a separate position in space
     away = np.cos(1.0 + 1.7 * np.arange(3 * size)).reshape(size, 3)
     return np.asarray(nodes + 0.02 * float(np.median(matrices.rest_lengths)) * away)
 
@@ -290,19 +289,19 @@ def _guess(matrices: StructureMatrices) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class MatrixExport(Export):
-    """Matrices as text, one after the other, and as files.
+    """Export of matrices as text and as files.
 
     Attributes:
-        arrays: by the name of the matrix; numbers or names.
+        arrays: matrices by name; numbers or names.
     """
 
     arrays: Mapping[str, NDArray]
 
     def write(self, out: Path) -> None:
-        """One .npz file, or a folder with a CSV file for each matrix.
+        """Write one .npz file, or a directory with a CSV file for each matrix.
 
         Raises:
-            TensegrityError: it cannot be written.
+            TensegrityError: writing fails.
         """
         if out.suffix == ".npz":
             packed = io.BytesIO()
@@ -318,7 +317,7 @@ class MatrixExport(Export):
 
 
 def structure_matrices(robot: Robot) -> MatrixExport:
-    """The matrices of a structure at the rest lengths and the nodes of its file."""
+    """Matrices of a structure with the rest lengths and the nodes of its file."""
     structure = robot.model_as(Structure)
     arrays: dict[str, NDArray] = {
         "C": structure.connectivity().astype(np.int64),
@@ -353,6 +352,6 @@ def structure_matrices(robot: Robot) -> MatrixExport:
 
 
 def _csv(array: NDArray) -> str:
-    """One row a line, with the digits that give the same bits again."""
+    """CSV text with one row per line, without loss of precision."""
     rows = array if array.ndim == 2 else array[:, None]
     return "".join(",".join(str(value) for value in row) + "\n" for row in rows.tolist())

@@ -1,4 +1,4 @@
-"""A structure as MJCF: nodes as point masses that slide along three axes, members as tendons that are springs."""
+"""Export of a structure to MJCF: nodes as point masses with three slides, members as tendons with springs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .form_finding.equilibrium_solver import StructureEquilibriumSolver
 from .structure import Structure
 
 FAR = 1e6
-"""m, longer than any spring gets that only pushes."""
+"""Length [m] above that of any spring that carries only compression."""
 
 
 def structure_mjcf(robot: Robot) -> Export:
-    """The structure at its equilibrium, elastic bars as in `forward_kinematics`.
+    """Structure at its equilibrium, with elastic bars as in `forward_kinematics`.
 
     Raises:
-        NoEquilibriumError: there is no equilibrium to put it at.
+        NoEquilibriumError: there is no equilibrium.
     """
     structure = robot.model_as(Structure)
     nodes = StructureEquilibriumSolver(structure).solve().nodes
@@ -91,9 +91,10 @@ def structure_mjcf(robot: Robot) -> Export:
 
 
 def add_ground(tendons: ET.Element, structure: Structure) -> None:
-    """A plane with the linear law under every node: a fixed tendon over its coordinates, a spring that only pushes.
+    """Add the plane with the linear law for every node: a fixed tendon over its coordinates as a compression spring.
 
-    Its length is the node's height n . p over the plane through the origin, minus what held coordinates add to it.
+    Its length is the height n . p of the node over the plane through the origin, minus the contribution of held
+    coordinates.
     """
     ground = structure.ground
     if ground is None or not _is_springs(ground):
@@ -114,7 +115,7 @@ def _is_springs(ground: Ground) -> bool:
 
 
 def ground_differences(structure: Structure) -> list[str]:
-    """What MJCF does not say of the ground."""
+    """Differences between the ground and its representation in MJCF."""
     ground = structure.ground
     if ground is None:
         return []

@@ -1,8 +1,8 @@
-"""The output frame of a structure: a frame fitted to the nodes that carry the end effector.
+"""Output frame of a structure: a frame fitted to the nodes that carry the end effector.
 
-With a_i the nodes' points in the frame (centred) and p_i their positions, position is the fitted origin and the
-rotation R is the one closest in least squares, so that sum_i (R a_i) x (p_i - p_mean) = 0. Differentiating that
-condition gives the exact Jacobian used below.
+The nodes have the points a_i in the frame (centred) and the positions p_i. The position is the fitted origin, and the
+rotation R is the least squares fit, so that sum_i (R a_i) x (p_i - p_mean) = 0. The derivative of this condition gives
+the exact Jacobian.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class NodeFrame(OutputFrame):
     """Output frame on one node (position only), or on three or more nodes that are not collinear.
 
     Args:
-        name: the frame's name, as it appears in ROS.
+        name: name of the frame in ROS.
         nodes: (k,) indices of the nodes that carry it.
-        points: (k, 3) m, where those nodes are in the frame.
-        controlled: see `OutputFrame`; the other coordinates follow from the lengths.
+        points: (k, 3) positions of these nodes in the frame [m].
+        controlled: see `OutputFrame`; the other coordinates result from the lengths.
     """
 
     name: str
@@ -67,7 +67,7 @@ class NodeFrame(OutputFrame):
         return position, quaternion_from_matrix(rotation)
 
     def motion(self, nodes: NDArray[np.float64], velocities: NDArray[np.float64]) -> tuple[Pose, NDArray[np.float64]]:
-        """Pose, and twist (6,) as the Jacobian gives it, for node positions (n, 3) m and velocities (n, 3) m/s."""
+        """Pose, and twist (6,) from the Jacobian, for node positions (n, 3) [m] and velocities (n, 3) [m/s]."""
         position, rotation = self.fit(nodes)
         pose = position, quaternion_from_matrix(rotation)
         moving = velocities[self.nodes]

@@ -1,4 +1,4 @@
-"""What commands print of a structure: its parts, its equilibrium and its prestress."""
+"""Reports of a structure for commands: parts, equilibrium and prestress."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class StructureReport(RobotReport):
         self.structure = robot.model_as(Structure)
 
     def check(self) -> Report:
-        """Parts, actuators, equilibrium with elastic and with rigid bars, prestress."""
+        """Report of parts, actuators, equilibrium with elastic and with rigid bars, and prestress."""
         robot, has_bars = self.robot, "bar" in self.structure.kinds
         shape = forward_kinematics(robot)
         rigid, unfit = self._with_rigid_bars() if has_bars else (shape, [])
@@ -87,14 +87,14 @@ class StructureReport(RobotReport):
         )
 
     def _with_rigid_bars(self) -> tuple[StructureEquilibrium | None, list[str]]:
-        """The shape as simulation and nodes take it, or none and what a user should know: elastic bars may go on."""
+        """Equilibrium with rigid bars, as in simulation and ROS nodes; or None and warnings for the user."""
         try:
             return forward_kinematics(self.robot, rigid_bars=True), []
         except TensegrityError as error:
             return None, [f"simulation with rigid bars and the ROS nodes do not take it: {error}"]
 
     def modes(self) -> Report:
-        """Modes at rest with rest lengths held; bars are rigid, as in simulation."""
+        """Report of the modes at rest with fixed rest lengths; bars are rigid, as in simulation."""
         robot, has_bars = self.robot, "bar" in self.structure.kinds
         found, shape = self._modes_at_rest()
         ground = self.structure.ground
@@ -109,7 +109,7 @@ class StructureReport(RobotReport):
         return mode_report(robot.name, robot.description, found, at, notes)
 
     def mode_shapes(self) -> ModeShapes:
-        """Modes as in `modes`, and how they move it; bars keep their length to first order."""
+        """Modes of `modes` with their mode shapes; bars keep their length to first order."""
         found, shape = self._modes_at_rest()
         free = self.structure.free
 
@@ -136,12 +136,12 @@ class StructureReport(RobotReport):
         return stiffness_report(robot.name, robot.description, found, at)
 
     def _tips(self, shape: StructureEquilibrium) -> bool:
-        """Whether slopes can tip it: free, stable, on a plane."""
+        """Whether it can tip on a slope: it is free, stable, and on a plane."""
         ground = self.structure.ground
         return ground is not None and ground.hills is None and shape.stable and not self.structure.fixed.any()
 
     def forward_kinematics(self, options: KinematicsOptions) -> Report:
-        """The equilibrium for rest lengths and forces, or all that are found from random starts."""
+        """Report of the equilibrium for rest lengths and forces, or of all equilibria found from random starts."""
         robot, method = self.robot, options.method
         lengths = read_lengths(options.lengths, robot)
         forces = read_forces(options.forces, robot)
@@ -207,12 +207,12 @@ class StructureReport(RobotReport):
 
 
 def structure_stands(shape: StructureEquilibrium) -> bool:
-    """Whether the ground carries it."""
+    """Whether the ground supports the structure."""
     return shape.contacts is not None and bool(np.any(shape.contacts))
 
 
 def shape_figures(shape: StructureEquilibrium) -> dict[str, Any]:
-    """An equilibrium for programs."""
+    """Data of an equilibrium for programs."""
     structure = shape.structure
     figures = {
         "method": shape.method,
@@ -239,7 +239,7 @@ def shape_figures(shape: StructureEquilibrium) -> dict[str, Any]:
 
 
 def shape_rows(shape: StructureEquilibrium, slopes: Sequence[float] = ()) -> list[tuple[str, str]]:
-    """An equilibrium for people, in a few lines; slopes: rad, at which it tips with its sag."""
+    """Rows of a report on an equilibrium; slopes: tipping slopes of the elastic structure [rad]."""
     rows = []
     if shape.output is not None:
         rows.append((f"{shape.output.name} at", pose_words(shape)))
@@ -270,14 +270,14 @@ def _members(shape: StructureEquilibrium) -> Section:
 
 
 def pose_words(shape: StructureEquilibrium) -> str:
-    """Where the output of a shape is, in mm and, where it has an orientation, degrees."""
+    """Text on the pose of the output of an equilibrium, in mm and, if it has an orientation, in degrees."""
     position, quaternion = shape.pose
     point = millimetres(position)
     return point if shape.output is not None and shape.output.nodes.size == 1 else f"{point}, {turned(quaternion)}"
 
 
 def motion(shape: StructureEquilibrium) -> str:
-    """What the softest motion of a shape does: to the output where it moves that, else to the node that moves most."""
+    """Text on the softest motion: motion of the output if it moves, else of the node with the largest motion."""
     structure, direction = shape.structure, shape.softest_direction
     mover = structure.node_names[int(np.argmax(np.linalg.norm(direction, axis=1)))]
     if shape.output is None or shape.output.nodes.size < 3:
@@ -294,10 +294,10 @@ def motion(shape: StructureEquilibrium) -> str:
 
 
 def read_lengths(items: Sequence[str], robot: Robot) -> dict[str, float]:
-    """Lengths [m] by member name from texts such as "draw_1=8.3 in"; names of actuators count too.
+    """Lengths [m] by member name from texts such as "draw_1=8.3 in"; names of actuators are also valid.
 
     Raises:
-        TensegrityError: not of that form, a name that the robot does not have, a length not above zero.
+        TensegrityError: a text does not have this form, a name is unknown, or a length is not positive.
     """
     drives = {actuator.name: actuator.drives for actuator in robot.actuators}
     names = list(dict.fromkeys((*drives, *robot.structure.member_names)))
@@ -314,10 +314,10 @@ def read_lengths(items: Sequence[str], robot: Robot) -> dict[str, float]:
 
 
 def read_forces(items: Sequence[str], robot: Robot) -> dict[str, Any]:
-    """Forces (3,) N by node name from texts such as "top_1=0,0,-5N"; several on one node add up.
+    """Forces (3,) [N] by node name from texts such as "top_1=0,0,-5N"; forces on the same node are added.
 
     Raises:
-        TensegrityError: not of that form, or a node that the robot does not have.
+        TensegrityError: a text does not have this form, or a node is unknown.
     """
     names, result = robot.structure.node_names, dict[str, Any]()
     for item in items:
@@ -327,12 +327,12 @@ def read_forces(items: Sequence[str], robot: Robot) -> dict[str, Any]:
 
 
 def _without_rounding(shape: StructureEquilibrium) -> Any:
-    """The shape with tensions that are rounding errors as zeros."""
+    """Equilibrium with tensions set to zero that are rounding errors."""
     return replace(shape, tensions=np.where(np.abs(shape.tensions) > no_force(shape.structure), shape.tensions, 0.0))
 
 
 def _rods(structure: Structure) -> str:
-    """What collisions of rods there may be, at the nodes of the file."""
+    """Text on possible collisions of rods, with the nodes of the file."""
     assert structure.collision is not None
     said = f"capsules of {structure.collision.radius:.4g} m radius that collide, {structure.collision.stiffness:g} N/m"
     crossed = describe_crossings(structure, structure.nodes)
@@ -384,7 +384,7 @@ def _actuator_rows(robot: Robot, shape: StructureEquilibrium) -> list[tuple[str,
 
 
 def _tension_rows(shape: StructureEquilibrium) -> list[tuple[str, str]]:
-    """Range of the tensions of every kind of member; those between fixed nodes do not count."""
+    """Range of the tensions of every kind of member; members between fixed nodes are not included."""
     structure = shape.structure
     free = ~structure.fixed[structure.members].all(axis=1)
     kinds = np.array(structure.kinds)
@@ -402,7 +402,7 @@ def _tension_rows(shape: StructureEquilibrium) -> list[tuple[str, str]]:
 
 
 def _warnings(robot: Robot, shape: StructureEquilibrium) -> list[str]:
-    """What a user should know before driving the robot."""
+    """Warnings for the user before driving the robot."""
     notes = []
     if not shape.stable:
         notes.append(
@@ -426,7 +426,7 @@ def _warnings(robot: Robot, shape: StructureEquilibrium) -> list[str]:
 
 
 def _left_shape(shape: StructureEquilibrium) -> list[str]:
-    """Where the nodes of the file are in balance, as with `form`, but the shape is another: it does not stay there."""
+    """Warning if the nodes of the file are in balance, as with `form`, but the equilibrium is at other nodes."""
     structure = shape.structure
     moved = np.linalg.norm(shape.nodes - structure.nodes, axis=1)
     worst = int(np.argmax(moved))
@@ -445,7 +445,7 @@ def _left_shape(shape: StructureEquilibrium) -> list[str]:
 
 
 def _rollers(structure: Structure) -> str:
-    """What is held along some axes only, as the end of a sentence."""
+    """Text on nodes held along some axes only, as the end of a sentence."""
     words: dict[str, list[str]] = {}
     for i in np.flatnonzero(structure.rollers.any(axis=1)):
         words.setdefault(axis_names(structure.rollers[i]), []).append(structure.node_names[i])

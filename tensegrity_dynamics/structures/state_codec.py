@@ -17,16 +17,16 @@ from .structure import Structure
 
 
 class StructureCodec(StateCodec):
-    """Nodes (n, 3) m and velocities (n, 3) m/s by node name.
+    """Codec for nodes (n, 3) [m] and velocities (n, 3) [m/s] by node name.
 
     Args:
-        robot: whose model is a structure.
+        robot: robot whose model is a structure.
     """
 
     def __init__(self, robot: Robot) -> None:
         self._structure = structure = robot.model_as(Structure)
         self._rows = {name: row for row, name in enumerate(structure.member_names)}
-        for actuator in robot.actuators:  # tendons may be listed by their actuators
+        for actuator in robot.actuators:  # tendons can also be listed by the names of their actuators
             self._rows.setdefault(actuator.name, structure.member(actuator.drives))
         driven = robot.actuated_members() if robot.actuators else np.zeros(0, dtype=np.int64)
         self._passive = np.setdiff1d(np.flatnonzero(structure.unilateral), driven)
@@ -37,7 +37,7 @@ class StructureCodec(StateCodec):
         )
 
     def encode(self, state: ConfigurationState, pose: Pose | None = None, twist: Array | None = None) -> StateRecord:
-        """The record of nodes (n, 3) m that move at velocities (n, 3) m/s."""
+        """Record of nodes (n, 3) [m] and velocities (n, 3) [m/s]."""
         return StateRecord(
             node_name=self._structure.node_names, node_position=state.configuration, node_velocity=state.velocity,
             output_name=self._output, output_pose=pose, output_twist=twist,
@@ -69,9 +69,9 @@ class StructureCodec(StateCodec):
         return DecodedState(positions, np.zeros_like(positions) if still else record.node_velocity[order])
 
     def tensions(self, names: Sequence[str], tensions: Sequence[float], configuration: Array) -> Array:
-        """(m,) N by member: as they are given; of other springs and passive tendons what their stretch gives.
+        """(m,) tensions [N] by member: the given ones; for other springs and passive tendons from their elongation.
 
-        NaN without a value: bars, and driven tendons that are not named.
+        Bars, and driven tendons that are not named, have the value NaN.
         """
         structure, rows = self._structure, self._passive
         found = np.full(len(structure.member_names), np.nan)

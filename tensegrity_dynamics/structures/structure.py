@@ -1,7 +1,7 @@
 """Pin-jointed networks of nodes and members, in the TR-parameters of document 001 (section 4.1, table 1).
 
-A member k between nodes i and j has length l = |n_i - n_j|, rest length d and tension t = K (l - d). Bars carry
-tension and compression; tendons and springs go slack: t = max(0, K (l - d)), or nearly so (`tension_law`).
+A member k between nodes i and j has the length l = |n_i - n_j|, the rest length d and the tension t = K (l - d). Bars
+carry tension and compression; tendons and springs become slack: t = max(0, K (l - d)), or similar (`tension_law`).
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ class Structure(ShortRepr, RobotModel):
         members: (m, 2) node indices of each member's ends.
         stiffness: (m,) N/m, above zero.
         rest_lengths: (m,) m, above zero.
-        masses: (m,) kg; of a bar spread evenly along it, of a tendon or spring half at either end.
+        masses: (m,) kg; uniform along a bar; for a tendon or spring, half at each end.
         damping: (m,) N s/m along the member, in simulation only.
         fixed: (n,) bool, nodes held at their start positions.
         node_masses: (n,) kg carried by the node itself.
         gravity: (3,) m/s^2 in the world frame.
         ground: contact surface of all free nodes, or None.
-        smoothness: m, of the soft-plus law of tendons and springs (003, 3.17); zero for the hard law.
-        loads: (n, 3) N, steady forces in the world beside the weight; none without it.
-        collision: how bars collide with each other, in explicit simulation only; None where they pass through.
-        initial_tensions: (m,) N, at which springs and tendons open, see `tension_law`; none without it.
-        imus: on bars, see `imu`.
+        smoothness: smoothness of the soft-plus law of tendons and springs [m] (003, 3.17); zero for the hard law.
+        loads: (n, 3) N, constant forces in the world in addition to the weight; zero by default.
+        collision: collision model of bars, in explicit simulation only; None for no collisions.
+        initial_tensions: (m,) N, at which springs and tendons open, see `tension_law`; zero by default.
+        imus: IMUs on bars, see `imu`.
         rollers: (n, 3) bool, axes of the world along which a node that is not fixed is held (a roller, or a node of a
-            planar structure); none without it. A node that is held along all three is fixed.
+            planar structure); none by default. A node that is held along all three axes is fixed.
 
     Attributes:
-        supports: (n, 3) bool, held coordinates, of fixed nodes and rollers.
-        unilateral: (m,) bool, members that cannot push. laws: (m,) as `tension_law` takes them. free: (f,) free
-            coordinates.
+        supports: (n, 3) bool, held coordinates of fixed nodes and rollers.
+        unilateral: (m,) bool, members that cannot carry compression. laws: (m,) laws, see `tension_law`.
+        free: (f,) free coordinates.
 
     Raises:
         TensegrityError: shapes disagree, names repeat, a number is not finite or out of range, a member joins a
@@ -169,7 +169,7 @@ class Structure(ShortRepr, RobotModel):
                 raise TensegrityError(f"{names[k]}: {name} is {getattr(self, name)[k]:g}, must not be negative.")
 
     def check_no_rollers(self, what: str, instead: str) -> None:
-        """Raise TensegrityError, with the first node that is held along some axes only, for `what` cannot do it."""
+        """Raise TensegrityError, with the first node held along some axes only, because `what` does not support it."""
         for i in np.flatnonzero(self.rollers.any(axis=1)):
             raise TensegrityError(
                 f"node {self.node_names[i]} is held along {axis_names(self.rollers[i])} only, and {what} takes nodes "
@@ -179,29 +179,29 @@ class Structure(ShortRepr, RobotModel):
     # -- names ----------------------------------------------------------------------------------------------------
 
     def node(self, name: str) -> int:
-        """Index of the node called `name`."""
+        """Index of the node with the name `name`."""
         try:
             return self.node_names.index(name)
         except ValueError:
             raise TensegrityError(unknown_name("node", name, self.node_names)) from None
 
     def member(self, name: str) -> int:
-        """Index of the member called `name`."""
+        """Index of the member with the name `name`."""
         try:
             return self.member_names.index(name)
         except ValueError:
             raise TensegrityError(unknown_name("member", name, self.member_names)) from None
 
-    # -- what every model answers ---------------------------------------------------------------------------------
+    # -- interface of all models ----------------------------------------------------------------------------------
 
     @property
     def tension_names(self) -> tuple[str, ...]:
-        """Tendons and springs."""
+        """Names of tendons and springs."""
         return tuple(name for name, kind in zip(self.member_names, self.kinds, strict=True) if kind != "bar")
 
     @property
     def tension_kinds(self) -> Mapping[str, str]:
-        """Tendons and springs, but for those between two fixed nodes."""
+        """Kinds of tendons and springs by name, except those between two fixed nodes."""
         pulls = self.unilateral & ~self.fixed[self.members].all(axis=1)
         return {self.member_names[k]: self.kinds[k] for k in np.flatnonzero(pulls)}
 
@@ -216,7 +216,7 @@ class Structure(ShortRepr, RobotModel):
 
     @property
     def takes_no_goals(self) -> str:
-        """A structure that stands free on its ground: rest lengths decide its shape, not where it is."""
+        """Reason for a structure that is free on its ground: rest lengths determine its shape, not its position."""
         if self.ground is None or self.fixed.any():
             return ""
         return (
@@ -226,23 +226,23 @@ class Structure(ShortRepr, RobotModel):
 
     @property
     def load_names(self) -> tuple[str, ...]:
-        """All nodes."""
+        """Names of all nodes."""
         return self.node_names
 
     def tendon_stiffness(self, driven: str) -> float:
-        """K [N/m] of the member called `driven`."""
+        """Stiffness K [N/m] of the member with the name `driven`."""
         return float(self.stiffness[self.member(driven)])
 
     # -- variants -------------------------------------------------------------------------------------------------
 
     def with_rest_lengths(self, rest_lengths: Mapping[str, float] | ArrayLike | None) -> Structure:
-        """The same structure with other rest lengths: all of them as (m,) m, or some by member name."""
+        """Copy of the structure with other rest lengths: all as (m,) [m], or some by member name."""
         if rest_lengths is None:
             return self
         return replace(self, rest_lengths=self.rest_length_array(rest_lengths))
 
     def rest_length_array(self, rest_lengths: Mapping[str, float] | ArrayLike | None) -> NDArray[np.float64]:
-        """(m,) m: the structure's own rest lengths, updated by name or replaced as a whole."""
+        """(m,) rest lengths [m]: those of the structure, updated by name or replaced as a whole."""
         lengths = np.array(self.rest_lengths)
         if isinstance(rest_lengths, Mapping):
             for name, value in rest_lengths.items():
@@ -263,7 +263,7 @@ class Structure(ShortRepr, RobotModel):
         return lengths
 
     def force_array(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> NDArray[np.float64]:
-        """(n, 3) N of external force without weight: by node name, as a whole array, or none."""
+        """(n, 3) external forces without weight [N]: given by node name, as an array, or None."""
         array = np.zeros((len(self.node_names), 3))
         if isinstance(forces, Mapping):
             for name, value in forces.items():
@@ -283,21 +283,21 @@ class Structure(ShortRepr, RobotModel):
     # -- derived --------------------------------------------------------------------------------------------------
 
     def lumped_masses(self) -> NDArray[np.float64]:
-        """(n,) kg: each node's own mass and half of every member that ends there (001, Algorithm 1, line 4)."""
+        """(n,) lumped masses [kg]: node mass and half of every member that ends there (001, Algorithm 1, line 4)."""
         masses = np.array(self.node_masses)
         np.add.at(masses, self.members[:, 0], 0.5 * self.masses)
         np.add.at(masses, self.members[:, 1], 0.5 * self.masses)
         return masses
 
     def weights(self) -> NDArray[np.float64]:
-        """(n, 3) N: weight of the lumped masses in the structure's gravity."""
+        """(n, 3) weights of the lumped masses [N]."""
         return self.lumped_masses()[:, None] * self.gravity[None, :]
 
     def mass_matrix(self, *, spread: bool = True) -> NDArray[np.float64]:
-        """(n, n) kg, with v' M v / 2 the kinetic energy of node velocities v, the same in each direction.
+        """(n, n) mass matrix [kg]: v' M v / 2 is the kinetic energy of node velocities v, equal in each direction.
 
-        A bar of mass m with a and b at its ends has the block [[m/3 + a, m/6], [m/6, m/3 + b]], exact where it keeps
-        its length; not spread, all of it is at the ends (003, section 3.4).
+        A bar of mass m with the masses a and b at its ends has the block [[m/3 + a, m/6], [m/6, m/3 + b]], which is
+        exact for constant length. Without `spread`, its mass is at the ends (003, section 3.4).
         """
         matrix = np.diag(self.lumped_masses())
         if spread:
@@ -309,7 +309,8 @@ class Structure(ShortRepr, RobotModel):
         return matrix
 
     def tension_slopes(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(m,) N/m, how the tension of each member grows with its length, at lengths (m,) m; zero where it is slack."""
+        """(m,) derivative of the tension of each member by its length [N/m], at lengths (m,) [m]; zero for slack
+        ones."""
         slopes = [
             tension_law(law, stiffness, stretch)[1]
             for law, stiffness, stretch in zip(self.laws, self.stiffness, lengths - self.rest_lengths, strict=True)
@@ -317,12 +318,12 @@ class Structure(ShortRepr, RobotModel):
         return np.array(slopes, dtype=np.float64)
 
     def tensions_at(self, lengths: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(k,) N of some members at lengths (k,) m, by the structure's own rest lengths."""
+        """(k,) tensions [N] of some members at lengths (k,) [m], with the rest lengths of the structure."""
         of_each = zip(self.laws[rows], self.stiffness[rows], lengths - self.rest_lengths[rows], strict=True)
         return np.array([tension_law(*each)[0] for each in of_each], dtype=np.float64)
 
     def steady_forces(self) -> NDArray[np.float64]:
-        """(n, 3) N: weights and loads."""
+        """(n, 3) weights and loads [N]."""
         return self.weights() + self.loads
 
     def connectivity(self) -> NDArray[np.float64]:
@@ -347,18 +348,18 @@ def make_structure(
     ground: Ground | None = None,
     smoothness: float = 0.0,
 ) -> Structure:
-    """Structure from nodes and members given by name, as in a notebook.
+    """Structure from nodes and members given by name, for example in a notebook.
 
     Args:
         nodes: start position (3,) m by node name.
         members: rows (name, kind, first node, second node, stiffness N/m, rest length m).
-        fixed: names of the nodes that are held. rollers: axes along which other nodes are held by their names, "xz".
+        fixed: names of the fixed nodes. rollers: held axes such as "xz", by names of other nodes.
         masses, damping: kg and N s/m by member name, zero where not named.
         node_masses: kg by node name, zero where not named.
         gravity: (3,) m/s^2. ground, smoothness: see `Structure`.
 
     Raises:
-        TensegrityError: an unknown node or member, an axis that is none of x, y, z, or what `Structure` refuses.
+        TensegrityError: a node or member is unknown, an axis is not x, y or z, or an error of `Structure`.
     """
     names = tuple(nodes)
     member_names = tuple(row[0] for row in members)
@@ -400,7 +401,7 @@ def make_structure(
 
 
 def axis_names(held: NDArray[np.bool_]) -> str:
-    """Axes of a row (3,) of `Structure.supports` in words."""
+    """Axes of a row (3,) of `Structure.supports` as text."""
     return " and ".join(axis for axis, is_held in zip(AXES, held, strict=True) if is_held)
 
 

@@ -1,4 +1,4 @@
-"""Marker: one object that RViz draws, as plain arrays; the markers node only copies it into a message."""
+"""Marker: one object displayed by RViz, as plain arrays; the markers node copies it to a message."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ class Marker:
     """One marker.
 
     Args:
-        namespace: what it shows; RViz switches namespaces on and off.
+        namespace: kind of object; RViz can switch namespaces on and off.
         number: its number within the namespace.
         kind: "cylinder", "box", "sphere", "mesh" or "text" at a pose; "lines", "strip" (one line through all points),
             "triangles" or "spheres" at points.
-        scale: (3,) m; of lines and of spheres at points the first is the width.
+        scale: (3,) m; for lines and for spheres at points, the first value is the width.
         colours: (3,) for all or (k, 3) one per point, 0 to 1.
-        points: (k, 3) m; empty for a marker with a pose. A marker with neither points nor a pose deletes the one
-            that was drawn before.
+        points: (k, 3) m; empty for a marker with a pose. A marker without points and pose deletes the previous one.
         opacity: 0 to 1.
-        position, quaternion: of a cylinder along z, a box or a sphere; (3,) m and (4,) wxyz.
-        text: what a text says; its height is the third scale.
-        resource: of a mesh, the address of its file; its scale is that of the file's unit.
+        position, quaternion: pose of a cylinder along z, a box or a sphere; (3,) m and (4,) wxyz.
+        text: displayed text; its height is the third scale.
+        resource: address of the file of a mesh; its scale is that of the unit of the file.
     """
 
     namespace: str

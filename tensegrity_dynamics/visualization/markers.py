@@ -1,4 +1,4 @@
-"""Markers of a robot for RViz, drawn from its Picture: solids, lines by their tension, nodes, ground and goal."""
+"""Markers of a robot for RViz, created from its Picture: solids, lines with tension colours, nodes, ground and goal."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ from .style import (
     tension_colours,
 )
 
-LINE_WIDTHS = {"strand": 2.0, "wound": 2.0, "coil": 1.2}  # of the radius; a coil is drawn thinner than it is
+LINE_WIDTHS = {"strand": 2.0, "wound": 2.0, "coil": 1.2}  # relative to the radius; coils are thinner than in reality
 GROUND_OPACITY, GOAL_OPACITY = 0.25, 0.35
 
 
 class MarkerDrawer:
-    """Markers of one robot, snapshot by snapshot. Keeps the full scale of tension, which only grows.
+    """Creation of the markers of one robot for each snapshot. It stores the full scale of tension, which only
+    increases.
 
     Args:
-        picture: of the robot.
+        picture: picture of the robot.
     """
 
     def __init__(self, picture: Picture) -> None:
         self._picture = picture
         self._full_scale = picture.smallest_full_scale
-        self._payloads = 0  # drawn at most so far
+        self._payloads = 0  # largest number drawn so far
         roles = [solid.role for solid in picture.solids]
         self._numbers = [roles[:k].count(role) for k, role in enumerate(roles)]
         self._colours = [rgb(LOOKS[role].colour) for role in roles]
@@ -57,13 +58,13 @@ class MarkerDrawer:
 
         Args:
             snapshot: from `Picture.at`.
-            tensions: (m,) N in the order of `Picture.tension_names`, NaN where unknown.
-            goal: the last accepted goal, or None.
+            tensions: (m,) N in the order of `Picture.tension_names`, NaN if unknown.
+            goal: last accepted goal, or None.
             contacts: (k, 2, 3) m, from `Picture.contact_lines`.
-            refused: a goal that was refused last, or None.
-            trace: (k, 3) m, where the output was.
-            words: written above the robot.
-            payloads: what it carries beside those of its file.
+            refused: last goal if it was rejected, or None.
+            trace: (k, 3) past positions of the output [m].
+            words: text above the robot.
+            payloads: payloads in addition to those of the robot file.
         """
         return [
             *self._draw_ground(),
@@ -85,7 +86,7 @@ class MarkerDrawer:
         return [Marker("trace", 0, "strip", (self._picture.sizes.tendon, 0.0, 0.0), rgb(TRACE_COLOUR), points)]
 
     def _draw_words(self, snapshot: Snapshot, words: str) -> list[Marker]:
-        """Above the robot, wherever it went."""
+        """Text above the present position of the robot."""
         if not words:
             return []
         size = 0.06 * self._picture.sizes.span
@@ -100,7 +101,7 @@ class MarkerDrawer:
         ]  # fmt: skip
 
     def _draw_contacts(self, contacts: NDArray[np.float64] | None) -> list[Marker]:
-        """Contact forces of a robot that stands on a ground; none are lines of no length, so that old ones go."""
+        """Contact forces of a robot on a ground; without contact, lines of zero length replace the previous ones."""
         if self._picture.surface is None:
             return []
         points = np.zeros((0, 3)) if contacts is None else contacts.reshape(-1, 3)
@@ -146,11 +147,11 @@ class MarkerDrawer:
         balls = self._picture.balls
         if balls is None:
             return []
-        width = 2.0 * self._picture.sizes.node  # a list of spheres has one width for all
+        width = 2.0 * self._picture.sizes.node  # a sphere list has one width for all spheres
         return [Marker("nodes", 0, "spheres", (width, width, width), balls.colours / 255.0, snapshot.balls)]
 
     def _draw_payloads(self, snapshot: Snapshot, payloads: Sequence[CarriedPayload]) -> list[Marker]:
-        """A ball each; those that were taken off are deleted."""
+        """One sphere for each payload; those of removed payloads are deleted."""
         markers = [
             Marker(
                 "payloads", k, "sphere", (2.0 * radius, 2.0 * radius, 2.0 * radius), rgb(PAYLOAD_COLOUR),
@@ -174,7 +175,7 @@ class MarkerDrawer:
         markers, loose = [], [np.zeros((0, 2, 3))]
         for lines, points in zip(picture.line_sets, snapshot.lines, strict=True):
             shown = np.full(len(lines.rows), True)
-            if lines.form != "wound":  # the wound part of a cable lies on its pulley also when the cable is slack
+            if lines.form != "wound":  # the wound part of a cable stays on its pulley also when the cable is slack
                 shown = ~slack[lines.rows]
                 loose.append(points[~shown])
             markers.append(_draw_line_set(lines, points[shown], colours[lines.rows[shown]]))
@@ -182,7 +183,7 @@ class MarkerDrawer:
         return [*markers, Marker("slack", 0, "lines", (width, 0.0, 0.0), rgb(SLACK_COLOUR), dashed)]
 
     def _draw_goal(self, name: str, goal: Pose | None, colour: Colour) -> list[Marker]:
-        """Axes in red, green and blue, and a patch or a ball; both are deleted while there is no goal."""
+        """Axes in red, green and blue, and a patch or a sphere; both are deleted without a goal."""
         corners, sizes = self._picture.goal_corners, self._picture.sizes
         if not len(corners):
             return []
@@ -208,7 +209,7 @@ def _draw_mesh(
     solid: Solid, surface: Surface, number: int, colour: NDArray[np.float64], opacity: float,
     position: NDArray[np.float64], quaternion: NDArray[np.float64],
 ) -> Marker:  # fmt: skip
-    """By its file, which is sent nowhere, or by its triangles where there is none."""
+    """Marker of a mesh: by the address of its file, or by its triangles without a file."""
     if not surface.uri:
         points = surface.vertices[surface.triangles].reshape(-1, 3)
         return Marker(
@@ -230,5 +231,5 @@ def _draw_line_set(lines: LineSet, points: NDArray[np.float64], colours: NDArray
 
 
 def rgb(colour: Colour) -> NDArray[np.float64]:
-    """(3,) colour from 0 to 1 of one from 0 to 255."""
+    """(3,) colour from 0 to 1, from a colour from 0 to 255."""
     return np.array(colour) / 255.0

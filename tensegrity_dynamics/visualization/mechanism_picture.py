@@ -1,8 +1,9 @@
 """Picture of a mechanism: its solids, and its cables from pulley to anchor.
 
-Bodies with primitives look like them. A body without extent (a point mass, a leg of no mass) becomes thin rods from its
-joint to where others are attached to it, so that it is seen; helper bodies on which everything meets in one point draw
-nothing. A wound cable lies on its pulley's rim, or on its drum, up to where it leaves, and marks show how these turn.
+Bodies are displayed with their primitives. A body without extent (a point mass, a massless leg) is displayed with thin
+rods from its joint to the attachment points of other bodies. Auxiliary bodies with all attachments in one point are not
+displayed. A wound cable is drawn on the rim of its pulley or on its drum, up to its exit point, and marks show the
+rotation of pulleys and drums.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from .geometry import OUTLINES, box_edges, cylinders_between, ground_surface
 from .picture import LineSet, Link, Picture, Snapshot, Solid, Surface, with_frame_names
 from .style import Sizes, smallest_full_scale
 
-ARC_STEPS = 36  # straight pieces of the cable that is wound on a pulley
-FULL_TURN = 0.98 * 2.0 * np.pi  # rad; further turns would lie on the first one
-LABELLED = ("bodies", "rods", "points")  # roles; blocks and pulleys go by the names of their cables
+ARC_STEPS = 36  # number of straight segments of the cable wound on a pulley
+FULL_TURN = 0.98 * 2.0 * np.pi  # rad; further turns would coincide with the first one
+LABELLED = ("bodies", "rods", "points")  # roles; blocks and pulleys are identified by the names of their cables
 
 
 class MechanismPicture(Picture):
@@ -42,7 +43,7 @@ class MechanismPicture(Picture):
     Each body is a link with its own frame. It keeps work arrays: use one per thread.
 
     Args:
-        robot: any such robot. TensegrityError for others.
+        robot: robot with a mechanism as its model. TensegrityError for others.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -123,8 +124,8 @@ class MechanismPicture(Picture):
         self.metres_per_newton = 0.75 * self.sizes.span / weight if weight > 0.0 else 0.0
 
     def at(self, q: NDArray[np.float64]) -> Snapshot:
-        """What the mechanism looks like at q (nq,); open loops do no harm."""
-        from scipy.spatial.transform import Rotation  # here, so that importing the package stays quick
+        """Snapshot of the mechanism at q (nq,); open loops are allowed."""
+        from scipy.spatial.transform import Rotation  # imported here to keep the package import fast
 
         poses = self._poses.update(q)
         # The world is the last row, so that index -1 finds it.
@@ -143,7 +144,7 @@ class MechanismPicture(Picture):
             lines += (np.stack((rims[:, :-1], rims[:, 1:]), axis=2).reshape(-1, 2, 3),)
             sizes = sizes.copy()
             for row, radius in zip(self._drums, radii, strict=True):
-                if row >= 0:  # as thick as the layers below the cable
+                if row >= 0:  # radius including the layers below the cable
                     sizes[row, :2] = 2.0 * max(radius - self.sizes.tendon, 0.0)
         labels = [positions[self._labelled], cables.mean(axis=1), *(each.mean(axis=0)[None] for each in routes)]
         outputs = [poses.output(each)[0] for each in self._outputs]
@@ -160,7 +161,7 @@ class MechanismPicture(Picture):
         )
 
     def contact_lines(self, q: NDArray[np.float64], velocity: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """See `Picture`; at rest without velocities (nv,), which damping and friction follow from."""
+        """See `Picture`; velocities (nv,) determine damping and friction and are zero by default."""
         mechanism = self.model.mechanism
         if mechanism.ground is None:
             return np.zeros((0, 2, 3))
@@ -170,11 +171,11 @@ class MechanismPicture(Picture):
         return np.array(lines).reshape(-1, 2, 3)
 
     def carrier_pose(self, snapshot: Snapshot, name: str) -> Pose | None:
-        """See `Picture`; a body."""
+        """See `Picture`; the carrier is a body."""
         return snapshot.link_poses[self._index[name]] if name in self._index else None
 
     def problem(self, q: NDArray[np.float64]) -> str | None:
-        """Why a position q cannot be drawn, or None."""
+        """Reason why a configuration q cannot be displayed, or None."""
         q = np.asarray(q)
         if q.shape != self.start.shape:
             return f"the position q has shape {q.shape}, this robot needs {self.start.shape}"
@@ -183,17 +184,17 @@ class MechanismPicture(Picture):
         return None
 
     def _wound(self, cables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(c * ARC_STEPS, 2, 3) m: the cable on every pulley as lines, from where it leaves, at most one turn."""
+        """(c * ARC_STEPS, 2, 3) m: cable on every pulley as lines, from its exit point, at most one turn."""
         centres = self._poses.positions[self._pulleys]
         angles = np.clip((self._longest - self._poses.rest_lengths()) / self._radii, 0.0, FULL_TURN)
         along = cables[:, 1] - cables[:, 0]
         along /= np.linalg.norm(along, axis=1)[:, None]
         angle = (angles[:, None] * np.linspace(0.0, 1.0, ARC_STEPS + 1))[:, :, None]
-        # Backwards along the cable: from the point where it leaves, the rim goes against its direction.
+        # Backwards along the cable: from the exit point, the rim goes against the direction of the cable.
         arms = (cables[:, 0] - centres)[:, None, :]
         rim = np.cos(angle) * arms - np.sin(angle) * self._radii[:, None, None] * along[:, None, :]
         lines = centres[:, None, None, :] + np.stack((rim[:, :-1], rim[:, 1:]), axis=2)
-        # A little longer, so that lines of this width leave no wedges open on the outside.
+        # Slightly longer, so that wide lines have no gaps on the outside.
         middles = lines.mean(axis=2, keepdims=True)
         stretched = middles + (1.0 + self.sizes.tendon / self._radii)[:, None, None, None] * (lines - middles)
         return np.asarray(stretched.reshape(-1, 2, 3))
@@ -215,7 +216,7 @@ class MechanismPicture(Picture):
         )  # fmt: skip
 
     def _attachments(self) -> Iterator[tuple[int, str, NDArray[np.float64]]]:
-        """Body, its name, and each point (3,) m on it, off its own joint, where something is attached."""
+        """Body, its name, and each attachment point (3,) [m] on it that is not at its own joint."""
         mechanism = self.model.mechanism
         points = [(joint.parent, joint.placement.origin) for joint in mechanism.joints]
         for loop in mechanism.loops:
@@ -232,7 +233,7 @@ class MechanismPicture(Picture):
     def _list_solids(self, bodies: Mapping[str, Body], limits: Mapping[str, tuple[float, float]]) -> Iterator[Solid]:
         roles = _body_roles(self.model)
         for i, name in enumerate(self.model.body_names):
-            if bodies[name].meshes:  # they show what primitives only weigh
+            if bodies[name].meshes:  # meshes are displayed in place of primitives
                 yield from (solid_of_mesh(mesh, i, roles[name]) for mesh in bodies[name].meshes)
                 continue
             for primitive in bodies[name].shapes:
@@ -246,7 +247,7 @@ class MechanismPicture(Picture):
         yield from self._supports(limits)
 
     def _sheaves(self, bodies: Mapping[str, Body]) -> Iterator[Solid]:
-        """Pulleys of routed cables that have no shape of their own, marks on those that turn, and holes."""
+        """Pulleys of routed cables without shape, marks on rotating ones, and holes."""
         mechanism = self.model.mechanism
         marked: set[int] = set()
         for route, model in zip(self.model.routes, mechanism.routes, strict=True):
@@ -265,7 +266,7 @@ class MechanismPicture(Picture):
                     yield _mark(disc)
 
     def _sheave(self, point: RoutePoint, joint: Joint | None, link: int) -> Solid:
-        """A point of a route, as a disc or a hole."""
+        """Element of a route as a disc or a hole."""
         if not point.is_pulley:
             return Solid(link, "joints", "sphere", (3.0 * self.sizes.tendon,) * 3, np.array(point.at))
         axis = np.array(point.axis if joint is None else joint.axis, dtype=np.float64)
@@ -284,7 +285,7 @@ class MechanismPicture(Picture):
                 yield Solid(i, "joints", "sphere", (1.5 * self.sizes.node,) * 3, at)
 
     def _pulley(self, entry: CableEntry, shapes: tuple[Primitive, ...]) -> Iterator[Solid]:
-        """The mark by which a pulley is seen to turn; where the file gives it no shape, the disc as well."""
+        """Mark that shows the rotation of a pulley; without a shape in the file, also its disc."""
         i = self._index[f"{entry.name}-pulley"]
         disc = _disc(shapes, i)
         if disc is None:
@@ -293,7 +294,7 @@ class MechanismPicture(Picture):
         yield _mark(disc)
 
     def _supports(self, limits: Mapping[str, tuple[float, float]]) -> Iterator[Solid]:
-        """Where the world carries a body, and the rails on which bodies slide."""
+        """Supports of bodies on the world, and rails of sliding bodies."""
         blocks = {entry.joints[0] for entry in self.model.entries}
         span = self.sizes.span
         for joint in self.model.mechanism.joints:
@@ -306,18 +307,18 @@ class MechanismPicture(Picture):
                 yield Solid(parent, "joints", "sphere", (3.4 * self.sizes.node,) * 3, at.origin)
 
     def _find_outline(self, start: Snapshot) -> NDArray[np.float64]:
-        """(n, 3) m: corners and rims of the solids but rails, ends of the cables and the output."""
+        """(n, 3) m: corners and rims of the solids without rails, ends of the cables, and the output."""
         points = [lines.reshape(-1, 3) for lines in start.lines[:1]]
         points += [np.array([pose[0]]) for pose in start.link_poses[len(self.model.body_names) :]]
         for solid, centre, quaternion in zip(self.solids, start.solid_positions, start.solid_quaternions, strict=True):
             if solid.role != "rails":
-                # A ball is as high turned as it is straight.
+                # The extent of a sphere does not depend on its rotation.
                 axes = np.eye(3) if solid.kind == "sphere" else matrix_from_quaternion(quaternion)
                 points.append(centre + (OUTLINES[solid.kind] * solid.size) @ axes.T)
         return np.vstack(points)
 
     def _find_ground(self) -> NDArray[np.float64]:
-        """(4, 3) m: corners of a plate under everything at the start."""
+        """(4, 3) m: corners of a plate below the robot at the start."""
         low, high = self.outline.min(axis=0), self.outline.max(axis=0)
         (x, y), reach = 0.5 * (low + high)[:2], 0.9 * self.sizes.span
         z = min(0.0, low[2]) - 1e-3 * self.sizes.span
@@ -325,7 +326,7 @@ class MechanismPicture(Picture):
 
 
 def solid_of(primitive: Primitive, link: int, role: str, point_radius: float) -> Solid:
-    """The solid that shows a primitive; a mass without size becomes a ball of `point_radius` [m]."""
+    """Solid for the display of a primitive; a point mass becomes a sphere of `point_radius` [m]."""
     s, origin, axes = primitive.size, primitive.placement.origin, primitive.placement.axes
     if primitive.kind == "cylinder":
         return Solid(link, role, "cylinder", (2.0 * s[0], 2.0 * s[0], s[1]), origin, axes)
@@ -339,7 +340,7 @@ def solid_of(primitive: Primitive, link: int, role: str, point_radius: float) ->
 
 
 def solid_of_mesh(mesh: BodyMesh, link: int, role: str) -> Solid:
-    """The solid that shows a mesh."""
+    """Solid for the display of a mesh."""
     low, high = mesh.mesh.box
     centre, (x, y, z) = 0.5 * (low + high), (high - low).tolist()
     uri = mesh.uri
@@ -355,13 +356,13 @@ def _has_extent(body: Body) -> bool:
 
 
 def _disc(shapes: tuple[Primitive, ...], link: int) -> Solid | None:
-    """The first round one of the shapes of a pulley."""
+    """First round shape of a pulley."""
     round_ones = [shape for shape in shapes if shape.kind in ("cylinder", "tube")]
     return solid_of(round_ones[0], link, "pulleys", 0.0) if round_ones else None
 
 
 def _mark(disc: Solid) -> Solid:
-    """By which a disc is seen to turn."""
+    """Mark that shows the rotation of a disc."""
     across, high = disc.size[0], disc.size[2]
     centre = disc.position + disc.axes @ [0.24 * across, 0.0, 0.0]
     return Solid(disc.link, "marks", "box", (0.42 * across, 0.1 * across, 1.12 * high), centre, disc.axes)
@@ -378,7 +379,7 @@ def _body_link(body: Body, payloads: Sequence[Payload], still: bool) -> Link:
 
 
 def _still_bodies(model: MechanismModel) -> set[str]:
-    """Names of what fixed joints tie to the world; a joint comes after that of its parent."""
+    """Names of bodies connected to the world by fixed joints; a joint comes after that of its parent."""
     still = {WORLD}
     for joint in model.mechanism.joints:
         if joint.kind == "fixed" and joint.parent in still:
@@ -387,7 +388,7 @@ def _still_bodies(model: MechanismModel) -> set[str]:
 
 
 def _body_roles(model: MechanismModel) -> dict[str, str]:
-    """Whether each body is a block, a pulley or one of the others ("bodies")."""
+    """Role of each body by name: block, pulley, or "bodies" for the others."""
     roles = dict.fromkeys(model.body_names, "bodies")
     for name in model.cable_names:
         roles[f"{name}-block"], roles[f"{name}-pulley"] = "blocks", "pulleys"

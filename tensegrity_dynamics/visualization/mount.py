@@ -1,7 +1,7 @@
-"""Where a robot stands in the world that several robots share: the pose of its `base_link`.
+"""Pose of the `base_link` of a robot in a world shared by several robots.
 
-All numbers about a robot (states, goals, its file) are in the axes of its `base_link`; pictures for people are put into
-the common world by its mount.
+All data of a robot (states, goals, robot file) are in the axes of its `base_link`; the mount transforms pictures to the
+common world.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ BASE_LINK = "base_link"
 
 @dataclass(frozen=True, eq=False)
 class Mount:
-    """A fixed transform from the world to `base_link`.
+    """Fixed transform from the world to `base_link`.
 
     Args:
-        position: (3,) m, of base_link in the world.
-        rotation: (3, 3), axes of base_link as columns.
+        position: (3,) position of base_link in the world [m].
+        rotation: (3, 3) axes of base_link as columns.
     """
 
     position: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
@@ -32,30 +32,30 @@ class Mount:
 
     @property
     def pose(self) -> Pose:
-        """Of base_link in the world."""
+        """Pose of base_link in the world."""
         return self.position, quaternion_from_matrix(self.rotation)
 
     @property
     def is_identity(self) -> bool:
-        """Whether base_link is the world."""
+        """Whether base_link is equal to the world frame."""
         return not self.position.any() and bool(np.array_equal(self.rotation, np.eye(3)))
 
     def to_world(self, pose: Pose) -> Pose:
-        """A pose given in base_link, in the world."""
+        """Convert a pose from base_link to the world."""
         turned = self.rotation @ matrix_from_quaternion(pose[1])
         return self.position + self.rotation @ pose[0], quaternion_from_matrix(turned)
 
     def from_world(self, pose: Pose) -> Pose:
-        """A pose given in the world, in base_link."""
+        """Convert a pose from the world to base_link."""
         turned = self.rotation.T @ matrix_from_quaternion(pose[1])
         return self.rotation.T @ (pose[0] - self.position), quaternion_from_matrix(turned)
 
 
 def parse_mount(text: str) -> Mount:
-    """A mount of a text: x y z [m], then roll pitch yaw [degrees] about the world's x, y and z; "" for none.
+    """Mount from a text: x y z [m], then roll pitch yaw [degrees] about x, y and z of the world; "" for the identity.
 
     Raises:
-        TensegrityError: it is neither three nor six finite numbers.
+        TensegrityError: the text does not consist of three or six finite numbers.
     """
     words = text.replace(",", " ").split()
     try:

@@ -1,7 +1,7 @@
-"""Picture of a robot: the one description behind its markers, its URDF and the browser view.
+"""Picture of a robot: common description for its markers, its URDF and the browser view.
 
-What stays the same in all configurations (links, solids, names, colours) stands in the `Picture`; `Picture.at` gives
-the `Snapshot` of one configuration. A further kind of robot is seen everywhere as soon as it has a Picture.
+The `Picture` contains the data that are equal in all configurations (links, solids, names, colours); `Picture.at` gives
+the `Snapshot` of one configuration. A new kind of robot only needs a Picture for all displays.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from .style import SLACK_FRACTION, Sizes
 
 WORLD = "world"
 STEEL = 7850.0
-"""kg/m^3, of which payloads are drawn."""
+"""Density of the spheres that represent payloads [kg/m^3]."""
 
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A frame of the robot with the mass that it carries.
+    """Frame of the robot with its mass.
 
     Args:
-        name: of the bar, body or output; `with_frame_names` makes it one that ROS takes.
-        mass: kg.
-        centre: centre of mass (3,) [m] in the link's frame.
-        inertia: (3, 3) [kg m^2] about the centre of mass, along the link's axes.
-        still: it never moves.
+        name: name of the bar, body or output; `with_frame_names` converts it to a valid ROS name.
+        mass: mass [kg].
+        centre: (3,) centre of mass in the frame of the link [m].
+        inertia: (3, 3) inertia about the centre of mass, along the axes of the link [kg m^2].
+        still: whether it never moves.
     """
 
     name: str
@@ -47,12 +47,13 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """The triangles of a solid, for viewers that draw them, and the file that they come from, for those that read it.
+    """Triangles of a solid for viewers that draw them, and their file for viewers that read it.
 
     Args:
-        vertices: (v, 3) m from the solid's centre, along its axes. triangles: (t, 3) rows of them.
-        origin: (3,) m, where the file's own frame stands, from the solid's centre along its axes.
-        uri: of the file, package:// or file://; empty where there is none. scale: m per unit of the file.
+        vertices: (v, 3) positions relative to the centre of the solid, along its axes [m].
+        triangles: (t, 3) rows of `vertices`.
+        origin: (3,) origin of the frame of the file, relative to the centre of the solid along its axes [m].
+        uri: address of the file, package:// or file://; empty without a file. scale: m per unit of the file.
     """
 
     vertices: NDArray[np.float64]
@@ -68,12 +69,12 @@ class Solid:
 
     Args:
         link: index in `Picture.links`, -1 for the world.
-        role: what it is in the robot; a key of `style.LOOKS`.
-        kind: "cylinder" (along its z), "box", "sphere" or "mesh", which `size` is the box around.
-        size: extents (3,) [m] along its own axes; the nominal ones where they change with the configuration.
-        position: of its centre (3,) [m] in the link's frame.
-        axes: its axes as columns (3, 3) in the link's frame.
-        surface: of a mesh.
+        role: role in the robot; a key of `style.LOOKS`.
+        kind: "cylinder" (along its z axis), "box", "sphere" or "mesh" (with `size` as its bounding box).
+        size: (3,) extents along its axes [m]; nominal values if they change with the configuration.
+        position: (3,) position of its centre in the frame of the link [m].
+        axes: (3, 3) its axes as columns in the frame of the link.
+        surface: surface of a mesh.
     """
 
     link: int
@@ -91,9 +92,9 @@ class LineSet:
 
     Args:
         name: namespace of its marker, such as "tendons", "springs", "cables", "wound".
-        rows: (k,) index in `Picture.tension_names` of what each line is a part of.
-        form: "strand" (dashed when slack), "coil" (a spring) or "wound" (lies on a pulley, grey when slack).
-        radius: m; of a coil the outer one.
+        rows: (k,) index in `Picture.tension_names` of the element of each line.
+        form: "strand" (dashed when slack), "coil" (a spring) or "wound" (on a pulley, grey when slack).
+        radius: radius [m]; for a coil the outer radius.
     """
 
     name: str
@@ -104,7 +105,7 @@ class LineSet:
 
 @dataclass(frozen=True, eq=False)
 class Balls:
-    """Balls that mark points of the robot, such as the nodes of a structure.
+    """Spheres that mark points of the robot, such as the nodes of a structure.
 
     Args:
         radii: (p,) m.
@@ -117,12 +118,12 @@ class Balls:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """What a robot looks like in one configuration; positions and quaternions (wxyz) are in the world frame.
+    """Picture data of a robot in one configuration; positions and quaternions (wxyz) are in the world frame.
 
     Args:
         solid_positions, solid_quaternions, solid_sizes: (s, 3) m, (s, 4), (s, 3) m, in the order of `Picture.solids`.
-        lines: for each `LineSet` its lines (k, 2, 3) m.
-        link_poses: of each link, in the order of `Picture.links`.
+        lines: lines (k, 2, 3) m of each `LineSet`.
+        link_poses: pose of each link, in the order of `Picture.links`.
         output: pose of the first output frame; None for a robot without outputs.
         label_positions: (l, 3) m, in the order of `Picture.label_names`.
         edges: (e, 2, 3) m, outlines of solids that are nearly transparent.
@@ -143,27 +144,27 @@ class Snapshot:
 
 
 class Picture(ABC):
-    """Everything that is drawn of one robot. It may keep work arrays: use one Picture per thread.
+    """Display data of one robot. It can own work arrays: use one Picture per thread.
 
     Attributes:
-        name: of the robot.
-        start: the configuration of its file: nodes (n, 3) [m] of a structure, q (nq,) of a mechanism.
-        sizes: dimensions that suit it.
+        name: name of the robot.
+        start: configuration of its file: nodes (n, 3) [m] of a structure, q (nq,) of a mechanism.
+        sizes: display dimensions for this robot.
         links: bars or bodies, then the output frames.
-        solids, line_sets, balls: what is drawn; `balls` is None where there are none.
-        tension_names: (m,) what carries forces: members of a structure, cables of a mechanism.
-        unilateral: (m,) bool, which of them can only pull.
-        plotted: rows of `tension_names` that are worth a line over time.
-        smallest_full_scale: N, smallest full scale of tension worth drawing.
-        outline: (n, 3) m, points around the robot at the start, for cameras and grids.
-        ground: (4, 3) m, corners of the plate that markers show beneath it, or None.
-        surface: (t, 3, 3) m, triangles of the ground that it stands on, or None. metres_per_newton: of contact lines; 0
-            without a ground.
-        goal_corners: (k, 3) m in the output frame, what shows a goal: a patch of three or more, else a ball.
-        has_orientation: whether the output frame has one.
-        goal_sets_orientation: whether goals set it.
-        label_kind: what `label_names` names, such as "nodes".
-        label_names: (l,) names that can be written beside the parts of the robot.
+        solids, line_sets, balls: displayed objects; `balls` is None if there are none.
+        tension_names: (m,) names of members of a structure or cables of a mechanism.
+        unilateral: (m,) bool, whether they carry tension only.
+        plotted: rows of `tension_names` that are plotted over time.
+        smallest_full_scale: smallest useful full scale of tension [N].
+        outline: (n, 3) points around the robot at the start, for cameras and grids [m].
+        ground: (4, 3) corners of the plate that markers show below it [m], or None.
+        surface: (t, 3, 3) triangles of the ground [m], or None.
+        metres_per_newton: length of contact lines per force; 0 without a ground.
+        goal_corners: (k, 3) points in the output frame that show a goal [m]: a patch of three or more, else a sphere.
+        has_orientation: whether the output frame has an orientation.
+        goal_sets_orientation: whether goals set the orientation.
+        label_kind: kind of the objects in `label_names`, such as "nodes".
+        label_names: (l,) names that can be displayed at the parts of the robot.
     """
 
     name: str
@@ -189,16 +190,16 @@ class Picture(ABC):
 
     @abstractmethod
     def at(self, configuration: NDArray[np.float64]) -> Snapshot:
-        """What the robot looks like in a configuration (the form of `start`)."""
+        """Snapshot of the robot in a configuration (in the form of `start`)."""
 
     @abstractmethod
     def problem(self, configuration: NDArray[np.float64]) -> str | None:
-        """Why a configuration cannot be drawn (wrong shape, not finite), or None."""
+        """Reason why a configuration cannot be displayed (wrong shape, not finite), or None."""
 
     def contact_lines(
         self, configuration: NDArray[np.float64], velocity: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """(k, 2, 3) m, a line for each contact force: from where it acts along it, as long as it is strong."""
+        """(k, 2, 3) m, a line for each contact force: from its point of action along the force, length by magnitude."""
         return np.zeros((0, 2, 3))
 
     def footing(self, configuration: NDArray[np.float64], contacts: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -210,13 +211,13 @@ class Picture(ABC):
         return np.zeros(0, dtype=np.int64)
 
     def carrier_pose(self, snapshot: Snapshot, name: str) -> Pose | None:
-        """Frame of the body, or the node, on which a payload can be put; None where there is none of that name."""
+        """Frame of the body or node with this name, to which a payload can be attached; None if it does not exist."""
         return None
 
     def payload_balls(
         self, snapshot: Snapshot, payloads: Iterable[CarriedPayload]
     ) -> list[tuple[CarriedPayload, NDArray[np.float64], float]]:
-        """Payloads as balls of steel: each with centre (3,) m and radius m, never smaller than a node is drawn."""
+        """Payloads as steel spheres with centre (3,) [m] and radius [m], at least as large as a displayed node."""
         balls = []
         for each in payloads:
             pose = self.carrier_pose(snapshot, each.name)
@@ -227,20 +228,20 @@ class Picture(ABC):
         return balls
 
     def slack(self, tensions: NDArray[np.float64], full_scale: float) -> NDArray[np.bool_]:
-        """(m,) bool: what can only pull and carries nothing; unknown tensions (NaN) are not slack."""
+        """(m,) bool, slack unilateral elements; unknown tensions (NaN) are not slack."""
         return np.asarray(self.unilateral & (tensions <= SLACK_FRACTION * full_scale), dtype=np.bool_)
 
 
 def make_picture(robot: Robot) -> Picture:
-    """The picture that the robot's type has registered. Raises TensegrityError where its kind is not registered."""
+    """Picture registered for the type of the robot. Raises TensegrityError if its kind is not registered."""
     picture: Picture = type_of(robot).picture(robot)
     return picture
 
 
 def with_frame_names(links: Iterable[Link]) -> tuple[Link, ...]:
-    """The same links with names that are valid in ROS; a name that is taken gets a number.
+    """Links with names that are valid in ROS; repeated names get a number.
 
-    Names that differ by `-` and `_` alone count as one, since people do not distinguish them.
+    Names that differ only by `-` and `_` count as equal, because users do not distinguish them.
     """
     taken, renamed = {WORLD, BASE_LINK}, []
     for link in links:
@@ -254,5 +255,5 @@ def with_frame_names(links: Iterable[Link]) -> tuple[Link, ...]:
 
 
 def frame_name(name: str) -> str:
-    """A name that frames in ROS may have: spaces, slashes and other signs become underscores."""
+    """Valid name of a ROS frame: spaces, slashes and other characters become underscores."""
     return "".join(letter if letter.isalnum() or letter in "_-." else "_" for letter in name)

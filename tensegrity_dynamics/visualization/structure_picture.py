@@ -1,4 +1,4 @@
-"""Picture of a structure: bars as cylinders between nodes, tendons and springs as lines, nodes as balls."""
+"""Picture of a structure: bars as cylinders between nodes, tendons and springs as lines, nodes as spheres."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .picture import Balls, LineSet, Link, Picture, Snapshot, Solid, with_frame_
 from .style import BAR_COLOUR, FIXED_COLOUR, Sizes, smallest_full_scale
 
 FLAT = 1e-3
-"""Thickness of points, as a part of their size, below which they are a plate."""
+"""Thickness of a set of points relative to its size, below which it counts as a flat plate."""
 FOOTING = 0.02
-"""Part of the weight that a node carries which the robot stands on."""
+"""Least fraction of the weight on a node that counts as a foot."""
 
 
 class StructurePicture(Picture):
@@ -25,7 +25,7 @@ class StructurePicture(Picture):
     Each bar is a link with its frame at the middle and z from its first to its second node.
 
     Args:
-        robot: any such robot. TensegrityError for others.
+        robot: robot with a structure as its model. TensegrityError for others.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -51,7 +51,7 @@ class StructurePicture(Picture):
             for kind, form, radius in sets
             if np.any(kinds == kind)
         )
-        # what holds all nodes alike, as the plane of a planar structure, is no support of one
+        # an axis held for all nodes, as in a planar structure, is not displayed as a support
         held = structure.fixed | (structure.supports & ~structure.supports.all(axis=0)).any(axis=1)
         self.balls = Balls(
             np.where(held, 1.25, 1.0) * sizes.node,
@@ -75,12 +75,12 @@ class StructurePicture(Picture):
         if structure.ground is not None:
             self.surface = ground_surface(structure.ground, self.start, sizes.span)
             weight = float(np.linalg.norm(structure.weights().sum(axis=0)))
-            # a third of the weight, on one of three feet, is drawn a quarter as long as the robot
+            # a third of the weight, as on one of three feet, has a quarter of the length of the robot
             self.metres_per_newton = 0.75 * sizes.span / weight if weight > 0.0 else 0.0
         self._bar_sizes = np.array([solid.size for solid in self.solids]).reshape(-1, 3)
 
     def at(self, nodes: NDArray[np.float64]) -> Snapshot:
-        """What the structure looks like with nodes (n, 3) [m]."""
+        """Snapshot of the structure with nodes (n, 3) [m]."""
         nodes = np.asarray(nodes, dtype=np.float64)
         positions, quaternions, lengths = cylinders_between(nodes[self._bars[:, 0]], nodes[self._bars[:, 1]])
         sizes = self._bar_sizes.copy()
@@ -101,7 +101,7 @@ class StructurePicture(Picture):
     def contact_lines(
         self, nodes: NDArray[np.float64], velocities: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """See `Picture`; at rest without velocities (n, 3) m/s, which damping and friction follow from."""
+        """See `Picture`; velocities (n, 3) [m/s] determine damping and friction and are zero by default."""
         if self._structure.ground is None:
             return np.zeros((0, 2, 3))
         nodes = np.asarray(nodes, dtype=np.float64)
@@ -113,7 +113,7 @@ class StructurePicture(Picture):
         return np.array(lines).reshape(-1, 2, 3)
 
     def footing(self, nodes: NDArray[np.float64], contacts: NDArray[np.float64]) -> NDArray[np.int64]:
-        """See `Picture`; those that carry a part of the weight that counts."""
+        """See `Picture`; nodes that carry a significant fraction of the weight."""
         if not len(contacts):
             return np.zeros(0, dtype=np.int64)
         long = np.linalg.norm(contacts[:, 1] - contacts[:, 0], axis=1) > FOOTING * self.sizes.span
@@ -122,13 +122,13 @@ class StructurePicture(Picture):
         return np.array(sorted(rows), dtype=np.int64)
 
     def carrier_pose(self, snapshot: Snapshot, name: str) -> Pose | None:
-        """See `Picture`; a node."""
+        """See `Picture`; the carrier is a node."""
         if name not in self.label_names:
             return None
         return snapshot.balls[self.label_names.index(name)], np.array([1.0, 0.0, 0.0, 0.0])
 
     def problem(self, nodes: NDArray[np.float64]) -> str | None:
-        """Why node positions cannot be drawn, or None."""
+        """Reason why node positions cannot be displayed, or None."""
         nodes = np.asarray(nodes)
         if nodes.shape != self.start.shape:
             return f"node positions have shape {nodes.shape}, this robot needs {self.start.shape}"
@@ -139,7 +139,7 @@ class StructurePicture(Picture):
 
 
 def find_sizes(structure: Structure) -> Sizes:
-    """Sizes from the longest member, so that small and large robots look alike; a crowd of members gets thinner."""
+    """Sizes from the longest member, so that small and large robots look similar; many members are drawn thinner."""
     lengths = structure.rest_lengths
     longest, shortest = (float(lengths.max()), float(lengths.min())) if lengths.size else (1.0, 1.0)
     box = np.ptp(structure.nodes, axis=0) if structure.nodes.size else np.ones(3)
@@ -174,7 +174,7 @@ def bar_triangles(structure: Structure) -> NDArray[np.int64]:
 
 
 def _goal_corners(robot: Robot) -> NDArray[np.float64]:
-    """The output's points where they make a flat plate that goals turn; else a ball at its origin says all."""
+    """Points of the output if they form a flat plate and goals set the orientation; else a sphere at its origin."""
     if not robot.outputs:
         return np.zeros((0, 3))
     points = np.asarray(robot.output.points, dtype=np.float64)

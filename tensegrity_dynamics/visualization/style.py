@@ -1,4 +1,4 @@
-"""Style of all pictures: colours, opacity, radii that suit a robot, and the colour scale of tension."""
+"""Style of all pictures: colours, opacity, display radii, and the colour scale of tension."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Look:
     opacity: float = 1.0
 
 
-# How a solid looks, by its role in the robot.
+# Look of a solid by its role in the robot.
 LOOKS = {
     "bars": Look(BAR_COLOUR),
     "bodies": Look(BAR_COLOUR),
     "rods": Look(BAR_COLOUR),
     "points": Look(PULLEY_COLOUR),
-    "blocks": Look((150, 162, 184), opacity=0.25),  # clear, else it would hide the pulley that it carries
+    "blocks": Look((150, 162, 184), opacity=0.25),  # transparent, otherwise it would hide its pulley
     "pulleys": Look(PULLEY_COLOUR),
     "marks": Look((38, 52, 70)),
     "joints": Look(FIXED_COLOUR),
@@ -59,7 +59,7 @@ SLACK_FRACTION = 1e-6  # of the full scale of tension; a tendon or cable at or b
 
 @dataclass(frozen=True)
 class Sizes:
-    """Dimensions that suit a robot [m].
+    """Display dimensions of a robot [m].
 
     Args:
         span: diagonal of the box around the robot; cameras and grids follow it.
@@ -91,9 +91,9 @@ def tension_colours(tensions: ArrayLike, full_scale: float) -> NDArray[np.uint8]
 
 
 def round_up(value: float) -> float:
-    """The next of 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten that is not below `value`.
+    """Next value of 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten that is not below `value`.
 
-    Not finite, zero or negative values give 1.
+    Values that are not finite and positive give 1.
     """
     if not np.isfinite(value) or value <= 0.0:
         return 1.0
@@ -113,10 +113,10 @@ def scale_ticks(full_scale: float) -> NDArray[np.float64]:
 
 
 def smallest_full_scale(axial_stiffness: ArrayLike) -> float:
-    """Smallest full scale [N] of tension worth drawing, so that rounding errors are not magnified.
+    """Smallest useful full scale of tension [N], so that rounding errors are not magnified.
 
     Args:
-        axial_stiffness: E A [N] of what carries tension; a millionth of the largest one is taken.
+        axial_stiffness: E A of the members or cables [N]; the result is a millionth of the largest one.
     """
     forces = np.asarray(axial_stiffness, dtype=np.float64)
     return round_up(1e-6 * float(forces.max())) if forces.size else 1.0

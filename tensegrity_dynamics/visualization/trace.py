@@ -1,4 +1,4 @@
-"""The path that a point took, thinned so that it stays short to draw."""
+"""Trace of a moving point with a limited number of stored points."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 
 class Trace:
-    """The last points of a moving one.
+    """Last positions of a moving point.
 
     Args:
-        spacing: m between two points that are kept. length: points that are kept; the oldest go first.
+        spacing: least distance of two stored points [m]. length: largest number of stored points; the oldest are
+            removed.
     """
 
     def __init__(self, spacing: float, length: int = 500) -> None:
@@ -19,7 +20,7 @@ class Trace:
         self._time = -np.inf
 
     def add(self, time: float, point: NDArray[np.float64]) -> None:
-        """Where it is at a time [s]; a time before the last one begins anew."""
+        """Add a position at a time [s]; a time before the last one restarts the trace."""
         if time < self._time:
             self._points.clear()
         self._time = time
@@ -29,5 +30,5 @@ class Trace:
 
     @property
     def points(self) -> NDArray[np.float64]:
-        """(k, 3) m."""
+        """(k, 3) stored points [m]."""
         return np.array(self._points).reshape(-1, 3)

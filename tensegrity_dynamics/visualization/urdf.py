@@ -1,10 +1,10 @@
-"""URDF of a robot, written from its Picture, so that RViz and other tools of ROS can show it.
+"""URDF of a robot, created from its Picture, for the display in RViz and other ROS tools.
 
-Every link that moves hangs on `base_link` by a floating joint, because URDF has no closed loops; /tf gives their poses.
-What never moves is fixed to `base_link`, whose pose in the world is on /tf_static.
-Tendons and cables are left out, because URDF has no element whose length changes; the markers show them. Their drives
-are there: every actuator is a joint of its name, so that each name in joint_states is one of the description. It moves
-an empty link `<actuator>_drive`, for a rest length along the x axis of `base_link`.
+Every moving link is connected to `base_link` by a floating joint, because URDF does not support closed loops; /tf gives
+the poses. Fixed links are fixed to `base_link`, whose pose in the world is on /tf_static.
+Tendons and cables are not included, because URDF has no element of variable length; the markers show them. Their drives
+are included: every actuator is a joint with its name, so that all names in joint_states are in the description. It
+moves an empty link `<actuator>_drive`, for a rest length along the x axis of `base_link`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def make_urdf(picture: Picture, actuators: Sequence[Actuator] = ()) -> str:
     """URDF text of a robot; inertias are about the centres of mass, along the axes of the links.
 
     Args:
-        picture: of the robot. actuators: that joint_states reports.
+        picture: picture of the robot. actuators: actuators in joint_states.
 
     The text has no encoding declaration, so that parsers take it as a string as well as from a file in UTF-8.
     """
@@ -77,7 +77,7 @@ def _add_link(root: ET.Element, link: Link, solids: Sequence[Solid]) -> None:
         for kind in ("visual", "collision") if solid.role in COLLIDING else ("visual",):
             part = ET.SubElement(element, kind)
             at = solid.position
-            if solid.surface is not None and solid.surface.uri:  # the file has its own origin
+            if solid.surface is not None and solid.surface.uri:  # the file has a different origin
                 at = at + solid.axes @ solid.surface.origin
             ET.SubElement(part, "origin", xyz=_text(at), rpy=_text(roll_pitch_yaw(solid.axes)))
             _add_geometry(ET.SubElement(part, "geometry"), solid)

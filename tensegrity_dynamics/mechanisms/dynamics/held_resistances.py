@@ -1,14 +1,15 @@
 """Springs and dampers of joints over the time for which a command is held.
 
 Dampers of light links can stop them in less than the period of a control loop, and stiff springs can turn them back.
-The acceleration at the begin of the period then says nothing of the motion until its end: v + h a is far beyond rest.
+Then the acceleration at the start of the period does not predict the motion until its end: v + h a is far beyond rest.
 The mean acceleration over h s is that of a larger inertia (linearly implicit integration),
 
     (M + s h C + h^2 K / 4) a = F(q + h v / 2, v),   s = 1 / (1 - exp(-x)) - 1 / x,   x = h C / M
 
 with K and C the stiffness and damping of joints and of the stops that they touch. For one coordinate with a damper it
 is exact; with a spring alone it is the trapezoidal rule, which never gains energy. Slow joints (x << 1) keep their
-inertia to second order in h. Friction is left out: it is limited, and a slope at standstill would say it is not.
+inertia to second order in h. Friction is not included: it is limited, but its slope at standstill would act like an
+unlimited damper.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def hold_tree_resistances(flat, q, work, held):
         if kind == TREE:
             work.mass[a, a] += held_inertia(row[LAW:], q[b], held, work.mass[a, a])
         elif kind == TREE_BALL:
-            for k in range(3):  # at no turn: a ball has no stops
+            for k in range(3):  # evaluated at zero rotation: ball joints have no stops
                 work.mass[a + k, a + k] += held_inertia(row[LAW:], 0.0, held, work.mass[a + k, a + k])
 
 
@@ -88,7 +89,7 @@ def hold_loop_resistances(flat, work, reduction, n, held):
 
 @for_compiled_callers
 def loop_axes(row):
-    """Number of motions of a loop joint that a law acts against; 0 for the laws of tree joints."""
+    """Number of motions of a loop joint that a resistance law opposes; 0 for the laws of tree joints."""
     kind = int(row[KIND])
     if kind == TREE or kind == TREE_BALL:
         return 0
@@ -97,7 +98,7 @@ def loop_axes(row):
 
 @for_compiled_callers
 def loop_wrench(row, axis, work):
-    """Fill work.direction (6,) with the unit wrench against one of these motions; returns its position [rad or m]."""
+    """Fill work.direction (6,) with the unit wrench against one of these motions; returns the position [rad or m]."""
     if int(row[KIND]) != LOOP_BALL:
         return loop_motion(row, work)
     for k in range(6):
@@ -107,8 +108,8 @@ def loop_wrench(row, axis, work):
 
 @for_compiled_callers
 def loop_line(flat, row, work, reduction, n):
-    """Fill reduction.product[0, :n] with the rate of a loop joint along work.direction by the rates of the independent
-    coordinates; returns what the bias of the others adds to its acceleration."""
+    """Fill reduction.product[0, :n] with the derivatives of the rate of a loop joint along work.direction with respect
+    to the rates of the independent coordinates; returns the contribution of the bias to its acceleration."""
     line, basis = reduction.product[0], reduction.basis
     for i in range(n):
         line[i] = 0.0

@@ -34,12 +34,12 @@ from ..resistance import (
 from ..spatial import cross
 
 ELASTIC, DAMPED, RUBBED = 0, 1, 2
-"""Entries of work.resistance: stored energy [J], power lost in dampers and in friction [W]."""
+"""Entries of work.resistance: elastic energy [J], power dissipated by dampers and by friction [W]."""
 
 
 @for_compiled_callers
 def gear_friction(law, rate):
-    """Friction of a gear, proportional to the effort that it transmits."""
+    """Friction effort of a gear, proportional to the transmitted effort [N or N m]."""
     efficiency, carried = law[EFFICIENCY], law[CARRIED]
     part = 1.0 - efficiency if carried * rate > 0.0 else 1.0 / efficiency - 1.0
     return abs(carried) * part * np.tanh(rate / law[SPEED])
@@ -47,7 +47,7 @@ def gear_friction(law, rate):
 
 @for_compiled_callers
 def resist(law, x, rate, balance):
-    """Effort of the resistance at position x and its rate; adds energy and losses to balance (3,)."""
+    """Effort of the resistance [N or N m] at position x and rate x'; adds energy and losses to balance (3,)."""
     stretch = x - law[REST]
     effort = -law[STIFFNESS] * stretch
     stored = 0.5 * law[STIFFNESS] * stretch * stretch

@@ -1,7 +1,8 @@
-"""The linear model of a mechanism at a state: displacements along its independent coordinates, their rates, efforts.
+"""Linear model of a mechanism at a state: displacements along its independent coordinates, their rates, efforts.
 
-y counts from the state along the basis G there, so that joints of every kind take part. A comes from central
-differences of the compiled state equation (`state_derivative`), B is M^-1 G' of the driven coordinates.
+The displacements y are measured from the state along its basis G, so that all kinds of joints are supported. A is
+computed with central differences of the compiled state equation (`state_derivative`), B is M^-1 G' of the driven
+coordinates.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .forward_dynamics import SINGULAR_MASS, accelerate, massless_message
 from .state_derivative import make_displacement_workspace, state_derivative
 
 DIFFERENCE_STEP = 1e-6
-"""rad or m, and per s."""
+"""Step of the central differences [rad or m, rad/s or m/s]."""
 
 
 def linearise(
@@ -30,13 +31,13 @@ def linearise(
     drive_names: tuple[str, ...],
     load: NDArray[np.float64] | None = None,
 ) -> LinearModel:
-    """The linear model at q (nq,), v (nv,), whose loops are closed, under efforts (nv,) and loads (b, 6).
+    """Linear model at q (nq,), v (nv,) with closed loops, under efforts (nv,) and loads (b, 6).
 
     Args:
-        drives: (u,) indices in v of the inputs; where they can be, they are among the independent coordinates.
+        drives: (u,) indices in v of the inputs; if possible, they are chosen as independent coordinates.
 
     Raises:
-        TensegrityError: a motion has no inertia, or loops cannot be closed beside the state.
+        TensegrityError: a motion has no inertia, or loops cannot be closed near the state.
     """
     flat, width = mechanism.flat, mechanism.velocity_count
     work, stages = make_workspace(flat), make_stage_workspace(flat)
@@ -44,7 +45,7 @@ def linearise(
     scratch = make_displacement_workspace(flat, mechanism.position_count)
     if load is not None:
         work.load[:] = load
-    reduction.weight[drives] *= 1e-9  # the last to become passive
+    reduction.weight[drives] *= 1e-9  # low priority to become passive
     status, coordinate = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
     if status == SINGULAR_MASS:
         raise TensegrityError(massless_message(mechanism, int(coordinate)))

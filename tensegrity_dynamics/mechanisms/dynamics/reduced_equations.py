@@ -1,6 +1,6 @@
 """Equations of motion reduced to independent coordinates (000, 1.2.35 and 1.2.36).
 
-With a = G w' + g, K G = 0 and K g = k, and with the bias that the printed right side lacks,
+With a = G w' + g, K G = 0 and K g = k, and with the bias that is missing in the printed right-hand side,
 
     (G' M G) w' + G' (M g + c) = G' (p + tau + J' f).
 
@@ -20,10 +20,10 @@ from .equations_of_motion import Equations, equations
 
 @dataclass(frozen=True, eq=False)
 class ReducedEquations:
-    """mass w' + bias = G' tau (+ G' J' f) in independent coordinates; `passive` (y,) is already in the bias.
+    """Equations mass w' + bias = G' tau (+ G' J' f) in independent coordinates; the bias includes the passive efforts.
 
     Attributes:
-        coordinates: which, with G and g. mass: (y, y). bias: (y,). full: the equations that were reduced.
+        coordinates: independent coordinates, with G and g. mass: (y, y). bias: (y,). full: equations before reduction.
     """
 
     coordinates: IndependentCoordinates
@@ -33,7 +33,7 @@ class ReducedEquations:
 
 
 def reduced_equations(mechanism: Mechanism, q: NDArray, v: NDArray) -> ReducedEquations:
-    """The equations of motion in independent coordinates (000, 1.2.35 and 1.2.36). Arguments and errors as above."""
+    """Equations of motion in independent coordinates (000, 1.2.35 and 1.2.36); arguments and errors as `equations`."""
     coordinates = independent_coordinates(mechanism, q, v)
     full = equations(mechanism, q, v)
     basis = coordinates.basis

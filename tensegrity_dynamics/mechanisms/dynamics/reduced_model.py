@@ -1,19 +1,20 @@
-"""Equations of a mechanism in one choice of independent coordinates, which may change during the motion.
+"""Equations of a mechanism in a set of independent coordinates, which can change during the motion.
 
-With w the chosen coordinates, w' = v restricted to them, and u the efforts of the drives,
+With the chosen coordinates w, their rates w' (entries of v) and the efforts u of the drives,
 
     M w'' + c - p = B u
 
-where M, c, p and B are reduced by G (000, 1.2.35). Controllers and observers linearise around it.
+where M, c, p and B are reduced by G (000, 1.2.35). Controllers and observers use the linearisation of this model.
 
-Where the entries of G grow, the choice nears a singularity of its own, which is none of the mechanism. `rechoose` then
-takes others by pivots (000, 5.4: "chosen algorithmically ... so that certain internal matrices remain regular") and
-says how what is known in the old ones reads in the new ones. With T = dw_new / dw, rows of G,
+If the entries of G grow, the chosen coordinates approach a singularity of the parametrisation, which is not one of the
+mechanism. Then `rechoose` selects other coordinates by pivoting (000, 5.4: "chosen algorithmically ... so that certain
+internal matrices remain regular") and returns the transformation of deviations from the old to the new coordinates.
+With T = dw_new / dw, which consists of rows of G,
 
     dw_new = T dw,   dw_new' = T dw' + D dw,   D = d(T w') / dw.
 
-Joints with quaternions take part by charts (`coordinate_charts`), whose centre goes along with the choice: it is taken
-anew where a joint has turned far from it.
+Joints with quaternions are parametrised by charts (`coordinate_charts`). A new chart centre is set if a joint has
+rotated far from the old one.
 """
 
 from __future__ import annotations
@@ -46,28 +47,30 @@ from .tangents import DEPENDENT as NOT_INDEPENDENT
 from .tangents import REGULAR, linearise_states, make_tangent_workspace
 
 DIFFERENCE_STEP = 1e-6
-"""Of the central differences, in rad or m and per s."""
+"""Step of the central differences [rad or m, rad/s or m/s]."""
 
 
 DEPENDENT = "the chosen coordinates stop being independent here; choose others."
 LARGEST_ENTRY = 10.0
-"""Of G, in parts of its largest when the coordinates were chosen, beyond which others are looked for."""
+"""Largest entry of G, relative to its largest entry when the coordinates were chosen; above it others are searched."""
 NO_STIFFNESS, NO_REACH = 1e-7, 1e-6
-"""Of the largest stiffness per inertia, and of the largest that an input moves, which count as none."""
+"""Relative thresholds below which a motion counts as having no stiffness (relative to the largest stiffness per
+inertia), and as not affected by the inputs (relative to the largest effect of an input)."""
 DECAY = 10.0
-"""1/s, of motions that nothing drives back."""
+"""Decay rate [1/s] assigned to motions without restoring force."""
 WHOLE, FIRST = 1e-11, 1e-12
-"""Weights by which the coordinates of a joint with a quaternion become independent together, and by which given ones
-do; others have larger ones."""
+"""Pivot weights: for all coordinates of a joint with a quaternion, so that they become independent together, and for
+prescribed independent coordinates. Other coordinates have larger weights."""
 GROWN = 1.5
-"""The same, up to which no singularity is looked for between two positions that follow each other."""
+"""Largest entry of G, relative to its largest entry when the coordinates were chosen; up to this value no singularity
+is searched between two successive positions."""
 BETTER = 0.5
-"""Part of the largest entry of G that others must come down to, so that no two choices take turns."""
+"""Required reduction of the largest entry of G by new coordinates; it prevents alternation between two choices."""
 
 
 @allocation_free
 def largest_size(basis, count):
-    """Largest size of an entry in the first columns of a basis; NaN where one is."""
+    """Largest absolute value in the first columns of a basis; NaN if one of them is NaN."""
     largest = 0.0
     for d in range(basis.shape[0]):
         for i in range(count):
@@ -81,17 +84,17 @@ def largest_size(basis, count):
 
 @allocation_free
 def moving_state(flat, q, v, index, held, rate, work, reduction, stages):
-    """Close the loops of q around the held coordinates, fill v (nv,) with the velocities of rates (n,) of the
-    coordinates `index`, and the tensions at both.
+    """Close the loops of q with fixed held coordinates, and fill v (nv,) and the tensions.
 
-    Returns the largest error of the loops, and whether the coordinates are independent there.
+    The velocities v follow from the rates (n,) of the coordinates `index`. Returns the largest error of the loops, and
+    whether the coordinates are independent there.
     """
     for d in range(v.shape[0]):
         stages.v_sum[d] = 0.0
     error = close_loops(flat, q, held, 1e-13, False, work, reduction, stages)
     if not error < 1e-9:
         return error, False
-    if error > 1e-13:  # the last step has moved it again
+    if error > 1e-13:  # the last step has changed q
         body_kinematics(flat, q, stages.v_sum, work)
         loop_equations(flat, work)
     reduce_rows(work.loop, work.loop_bias, reduction, False)
@@ -113,11 +116,12 @@ def moving_states(
     flat, start, coordinates, rates, efforts, index, q_index, held, body, origin, axes, positions, accelerations,
     outputs, jacobians, v, work, reduction, stages,
 ):  # fmt: skip
-    """States with numbers (k, m) at `q_index`, rates (k, n) of v at `index` and efforts (k, nv), each near the last.
+    """Compute states in sequence; the search for each state starts from the previous one.
 
-    Fills positions (k, nq), accelerations (k, n) of v, and of a point of a body, `origin` (3,) m, the `axes` (p,):
-    outputs (k, p) m and their Jacobians (k, p, n); axes 3 to 5 are turns about x, y and z, with outputs of zero.
-    Returns how many were made, and the error of the loops at the next.
+    The states are given by the values (k, m) of q at `q_index`, the rates (k, n) of v at `index` and the efforts
+    (k, nv). The function fills positions (k, nq) and accelerations (k, n) of v. For a point of a body, `origin` (3,) m,
+    it fills along the `axes` (p,) the outputs (k, p) [m] and their Jacobians (k, p, n). Axes 3 to 5 are rotations about
+    x, y and z, with outputs of zero. Returns the number of completed states, and the loop error at the next one.
     """
     for k in range(coordinates.shape[0]):
         q = positions[k]
@@ -160,8 +164,9 @@ class MovingStates:
     """States of a mechanism along a motion.
 
     Attributes:
-        positions: (k, nq). accelerations: w'' (k, n). outputs: (k, p) m, axes of a point, zero for turns.
-            jacobians: (k, p, n), velocities and angular velocities of these by w'.
+        positions: (k, nq). accelerations: w'' (k, n).
+        outputs: (k, p) coordinates of a point along the chosen axes [m], zero for rotations.
+        jacobians: (k, p, n) derivatives of the linear and angular velocities along these axes with respect to w'.
     """
 
     positions: Array
@@ -171,22 +176,23 @@ class MovingStates:
 
 
 class ReducedModel:
-    """Equations of one robot in chosen coordinates; every object keeps its own arrays, so take one for each thread.
+    """Equations of one robot in chosen coordinates. Objects own work arrays: use one object per thread.
 
     Args:
-        robot: a mechanism with actuators.
-        index: of the coordinates in v, of joints with quaternions all or none. None: the driven joints, and of the
-            other joints of one coordinate those that carry the most mass, as far as they are independent at the start,
-            then those of universal and cable joints, and those with quaternions last.
-        counted: whether the coordinates have numbers w; without, small displacements along v stand for these, and
-            `linearised` is all there is.
+        robot: mechanism with actuators.
+        index: indices of the coordinates in v; of joints with quaternions all or none. None: the driven joints, then
+            those joints with one coordinate that carry the most mass, if they are independent at the start, then the
+            universal and cable joints, and last the joints with quaternions.
+        counted: whether the coordinates have values w. If not, small displacements along v replace them, and only
+            `linearised` is available.
 
     Attributes:
-        index: (n,) of the coordinates in v. q_index: of the numbers in q that follow from w. names: of the
-            coordinates. drives, q_drives: (u,) of the actuators in v and in q. charts: of w around `centre` (nq,).
+        index: (n,) indices of the coordinates in v. q_index: indices of the entries of q that follow from w.
+        names: names of the coordinates. drives, q_drives: (u,) indices of the actuators in v and in q.
+        charts: charts of w around `centre` (nq,).
 
     Raises:
-        TensegrityError: the coordinates are not independent at the start, or not all of them.
+        TensegrityError: the coordinates are not independent at the start, or independent coordinates are missing.
     """
 
     def __init__(self, robot: Robot, index: ArrayLike | None = None, *, counted: bool = True) -> None:
@@ -209,38 +215,38 @@ class ReducedModel:
         self._held[self.index] = True
         self._tangent = make_tangent_workspace(self._flat, mechanism.position_count, 2 * self.index.size)
         self._touched = self._reduction.weight.copy()
-        self._reluctant: list[int] = []  # coordinates that others than the first choice avoid
-        self._reduction.weight[self.index] *= 1e-9  # the last to become passive
+        self._reluctant: list[int] = []  # coordinates with low priority in all later choices
+        self._reduction.weight[self.index] *= 1e-9  # low priority to become passive
         self._check(model.start)
         self._usual_entry = self.largest_entry(np.array(model.start))
 
     def take_loads(self, load: Array, stiffness: Array) -> None:
-        """Reckon from now on with loads (b, 6) [moment, force] on bodies, and cables (c,) times as stiff as stated."""
+        """Set loads (b, 6) [moment, force] on bodies, and stiffness factors (c,) of the cables, for later calls."""
         self._work.load[:] = load
         np.multiply(self.mechanism.flat.cable_young, stiffness, out=self._flat.cable_young)
 
     @property
     def centre(self) -> Array:
-        """(nq,) around which charts of joints with quaternions count."""
+        """(nq,) centre of the charts of joints with quaternions."""
         return self._centre
 
     @property
     def flat(self) -> FlatMechanism:
-        """The mechanism's arrays with the stiffness of `take_loads`."""
+        """Arrays of the mechanism with the cable stiffness of `take_loads`."""
         return self._flat
 
     @property
     def work(self) -> Any:
-        """Kinematics and forces at the state that was last computed, see `make_workspace`."""
+        """Kinematics and forces at the last computed state, see `make_workspace`."""
         return self._work
 
     @property
     def offset(self) -> Array:
-        """g (nv,) at the state that was last computed."""
+        """g (nv,) at the last computed state."""
         return np.asarray(self._reduction.offset)
 
     def closed_configuration(self, start: Array, w: Array) -> Array:
-        """Position (nq,) near a start with the coordinates at w (n,) and loops closed.
+        """Configuration (nq,) near a start with the coordinates at w (n,) and closed loops.
 
         Raises:
             TensegrityError: the loops cannot close there.
@@ -265,11 +271,12 @@ class ReducedModel:
             )
 
     def state_at(self, start: Array, w: Array, rate: Array) -> tuple[Array, Array, Array]:
-        """Position (nq,) near a start, velocity (nv,) and tensions of the cables (c,) N where the coordinates are at
-        w (n,) with rates w' (n,): `closed_configuration` and `velocity` in one call.
+        """Configuration (nq,) near a start, velocity (nv,) and cable tensions (c,) [N] at w (n,) and w' (n,).
+
+        It combines `closed_configuration` and `velocity` in one call.
 
         Raises:
-            TensegrityError: as these.
+            TensegrityError: as these methods.
         """
         q, v = np.array(start, dtype=np.float64), np.empty(self._held.size)
         q[self.q_index] = self.charts.positions(w)
@@ -283,8 +290,9 @@ class ReducedModel:
         return q, v, self._work.tension.copy()
 
     def least_tensions(self, start: Array, w: Array, rate: Array) -> dict[str, float]:
-        """N by name of the cables where the coordinates are at w (n,) with rates w' (n,), see `state_at`; of a routed
-        cable the least of its strands. Cables of the rigid variant have none of their own."""
+        """Cable tensions [N] by name at w (n,) and w' (n,), see `state_at`; for routed cables the least strand tension.
+
+        Cables of the rigid variant are not included, because their tensions do not follow from a strain."""
         q, v, own = self.state_at(start, w, rate)
         found = {cable.name: float(tension) for cable, tension in zip(self.mechanism.cables, own, strict=True)}
         if self.mechanism.routes:
@@ -293,15 +301,15 @@ class ReducedModel:
         return found
 
     def state(self, q: Array, v: Array) -> Array:
-        """(2n,) w and w' of a state of the mechanism."""
+        """(2n,) coordinates w and rates w' of a state of the mechanism."""
         return np.concatenate((self.charts.numbers(q), self.charts.rates(q, v[self.index])))
 
     def coordinates_at(self, q: Array) -> Array:
-        """w (n,) at a position."""
+        """Coordinates w (n,) at a configuration."""
         return self.charts.numbers(q)
 
     def velocity(self, q: Array, rate: Array) -> Array:
-        """(nv,) velocities that go with rates w' (n,) at a position."""
+        """(nv,) velocities v for rates w' (n,) at a configuration."""
         return np.asarray(self._basis(q, np.zeros(self._held.size)) @ rate)
 
     def basis(self, q: Array, velocity: Array | None = None) -> Array:
@@ -309,17 +317,17 @@ class ReducedModel:
         return np.array(self._basis(q, np.zeros(self._held.size) if velocity is None else velocity))
 
     def mass(self, q: Array) -> Array:
-        """M (n, n) at a position."""
+        """Reduced mass matrix M (n, n) at a configuration."""
         basis = self._basis(q, np.zeros(self._held.size))
         return np.asarray(basis.T @ self._work.mass @ basis)
 
     def linearised(self, q: Array, rate: Array, effort: Array) -> tuple[Array, Array, Array]:
-        """A (2n, 2n) and B (2n, u) of small deviations of (w, w'), and w'' (n,), at a state under efforts (u,)."""
+        """A (2n, 2n) and B (2n, u) for small deviations of (w, w'), and w'' (n,), at a state under efforts (u,)."""
         matrices, inputs, accelerations = self.linearised_along(q[None], rate[None], effort[None])
         return matrices[0], inputs[0], accelerations[0]
 
     def linearised_along(self, positions: Array, rates: Array, efforts: Array) -> tuple[Array, Array, Array]:
-        """`linearised` at k states at once: A (k, 2n, 2n), B (k, 2n, u), w'' (k, n) for rows of q, w' and efforts."""
+        """`linearised` for k states: A (k, 2n, 2n), B (k, 2n, u), w'' (k, n) for rows of q, w' and efforts."""
         states, count, width = len(positions), self.index.size, self._held.size
         w = np.array([self.charts.numbers(q) for q in positions]) if self.charts.turning else positions
         on_all = np.zeros((states, width))
@@ -339,7 +347,7 @@ class ReducedModel:
         return self.charts.linearised(w, rates, matrices, inputs, accelerations)
 
     def accelerations(self, q: Array, rate: Array, effort: Array) -> Array:
-        """w'' (n,) at a state under efforts (u,)."""
+        """Accelerations w'' (n,) at a state under efforts (u,)."""
         efforts = np.zeros(self._held.size)
         efforts[self.drives] = effort
         accelerate(self._flat, q, self.velocity(q, rate), efforts, 0.0, self._work, self._reduction, False)
@@ -350,10 +358,11 @@ class ReducedModel:
         self, start: Array, coordinates: Array, rates: Array, efforts: Array, body: int = -1,
         origin: Array | None = None, axes: ArrayLike = (),
     ) -> MovingStates:  # fmt: skip
-        """States with coordinates w (k, n), rates w' (k, n) and efforts (k, u) one after the other, each near the last.
+        """States for w (k, n), w' (k, n) and efforts (k, u) in sequence; each search starts from the previous state.
 
         Args:
-            start: (nq,) near the first. body, origin, axes: of `MovingStates.outputs`, a point (3,) m in a body.
+            start: (nq,) configuration near the first state.
+            body, origin, axes: body, point (3,) [m] in this body, and axes of `MovingStates.outputs`.
 
         Raises:
             TensegrityError: as `state_at`.
@@ -383,13 +392,13 @@ class ReducedModel:
         return states
 
     def steadied(self, q: Array, matrix: Array, push: Array, decay: float = DECAY) -> Array:
-        """A (2n, 2n) at rest with motions dying out at a rate [1/s] that nothing drives back and no input reaches.
+        """A (2n, 2n) at rest with an added decay [1/s] of motions without restoring force and without effect of inputs.
 
-        Such as the spin of a strut on a ball joint. No feedback does anything about them and no actuator shows them,
-        but without this neither a regulator nor the covariance of an observer comes to rest.
+        An example is the spin of a strut on ball joints. Such motions are neither controllable nor observable with the
+        actuators. Without the added decay, neither a regulator nor the covariance of an observer converges.
 
         Args:
-            matrix, push: A and B (2n, u) of `linearised` at position q (nq,).
+            matrix, push: A and B (2n, u) of `linearised` at configuration q (nq,).
         """
         spins, onto = self.idle_motions(q, matrix, push)
         if not spins.shape[1]:
@@ -399,13 +408,15 @@ class ReducedModel:
         return result
 
     def idle_motions(self, q: Array, matrix: Array, push: Array) -> tuple[Array, Array]:
-        """(n, m) motions of w that nothing drives back and no input reaches, orthonormal in M, and their transpose
-        times M. Arguments as of `steadied`."""
+        """(n, m) motions of w without restoring force and without effect of inputs, and their transpose times M.
+
+        They are orthonormal in M. The arguments are those of `steadied`."""
         n = self.index.size
         lower = np.linalg.cholesky(self.mass(q))
         stiffness = lower.T @ matrix[n:, :n] @ np.linalg.inv(lower.T)
         reach = push[n:].T @ lower
-        # both together, since slopes by differences alone do not tell a spin from the softest motion that is driven
+        # both criteria together: finite difference slopes alone cannot distinguish a spin from the softest driven
+        # motion
         sizes = [float(np.linalg.norm(each, 2)) if each.size else 0.0 for each in (stiffness, reach)]
         parts = [each / (size or 1.0) for each, size in zip((stiffness, reach), sizes, strict=True)]
         right = np.linalg.svd(np.vstack(parts), full_matrices=False)[2]
@@ -416,8 +427,9 @@ class ReducedModel:
     # -- other coordinates ----------------------------------------------------------------------------------------
 
     def largest_entry(self, q: Array) -> float:
-        """Of G at a position, 1 or more: how fast other coordinates go beside the chosen ones; infinite where these
-        depend on each other.
+        """Largest absolute entry of G at a configuration (at least 1); infinite if the coordinates are dependent.
+
+        It is the largest ratio of the rate of another coordinate to the rate of a chosen one.
         """
         try:
             return float(np.max(np.abs(self._basis(q, np.zeros(self._held.size)))))
@@ -425,17 +437,17 @@ class ReducedModel:
             return np.inf
 
     def is_poor(self, q: Array) -> bool:
-        """Whether others should be looked for, at the position (nq,) that was last computed."""
+        """Whether other coordinates should be searched, at the last computed configuration (nq,)."""
         if self.charts.turning and self.charts.is_far(q):
             return True
         return not self._largest(self._reduction.basis, self.index.size) <= LARGEST_ENTRY * self._usual_entry
 
     def regular_coordinates(self, positions: Array) -> tuple[NDArray[np.int64], Array] | None:
-        """Indices in v of coordinates that are good at all positions (k, nq), with the position (nq,) of the centres of
-        their charts; None where the chosen ones are.
+        """Indices in v of coordinates that are regular at all configurations (k, nq), and chart centre (nq,).
 
-        Of the choices by pivots at these positions the one whose largest entry of G anywhere is the least; where none
-        is better by `BETTER`, the chosen ones stay.
+        None if the present coordinates are regular. Candidates are the choices by pivoting at these configurations; the
+        one with the smallest largest entry of G is returned. If no candidate is better by the factor `BETTER`, the
+        present coordinates are kept.
         """
         worst = self._worst_entry(positions)
         before, best = (self.index, self._centre), None
@@ -459,8 +471,10 @@ class ReducedModel:
         return None
 
     def _worst_entry(self, positions: Array) -> float:
-        """The largest entry of G at positions (k, nq) one after the other; infinite where the coordinates are singular
-        at one of them, or between two: there the determinant of their change to others goes through zero."""
+        """Largest entry of G along successive configurations (k, nq); infinite if the coordinates become singular.
+
+        A singularity between two configurations is a zero crossing of the determinant of the transformation to other
+        coordinates."""
         entries = [self.largest_entry(q) for q in positions]
         if np.all(np.isfinite(entries)):
             for (here, one), (ahead, other) in pairwise(zip(positions, entries, strict=True)):
@@ -472,7 +486,7 @@ class ReducedModel:
         return max(entries)
 
     def take_coordinates(self, index: ArrayLike, centre: Array) -> None:
-        """Count in other coordinates from now on, given as to the constructor, with charts around `centre` (nq,)."""
+        """Change to other coordinates, given as in the constructor, with charts around `centre` (nq,)."""
         chosen = np.array(index, dtype=np.int64)
         self._centre_charts(chosen, centre)
         self.index = chosen
@@ -488,14 +502,16 @@ class ReducedModel:
         self._centre, self.q_index = np.array(centre, dtype=np.float64), self.charts.q_index
 
     def rechoose(self, q: Array, v: Array, always: Sequence[int] = ()) -> Array | None:
-        """Take other coordinates where the chosen ones have become poor at a position (nq,) with velocities (nv,), and
-        charts around that position where they are far from it.
+        """Change coordinates if they are near singular at q (nq,) with velocities v (nv,), and re-centre charts.
+
+        New charts around q are set if q is far from the present chart centre.
 
         Args:
-            always: indices in v of coordinates that take part in every choice.
+            always: indices in v of coordinates that are part of every choice.
 
-        Returns the matrix (2n, 2n) by which small deviations of (w, w') go over into those of the new coordinates, or
-        None where all stays as it is: where the old ones are good, or no others are better.
+        Returns:
+            Matrix (2n, 2n) that transforms small deviations of (w, w') to the new coordinates, or None without a
+            change: the old coordinates are regular, or no others are better.
         """
         largest = self.largest_entry(q)
         if largest <= LARGEST_ENTRY * self._usual_entry:
@@ -518,7 +534,8 @@ class ReducedModel:
         return change
 
     def best_coordinates(self, q: Array, always: Sequence[int]) -> NDArray[np.int64] | None:
-        """Indices in v of the choice by pivots at a position, None where it takes a part of a joint without numbers."""
+        """Indices in v chosen by pivoting at a configuration; None if they include only a part of a quaternion
+        joint."""
         weight, mechanism = self._reduction.weight, self.mechanism
         weight[:] = 1.0
         for joint in mechanism.joints:
@@ -541,7 +558,7 @@ class ReducedModel:
             weight[self.index] *= 1e-9
 
     def _transformation(self, q: Array, v: Array, index: NDArray[np.int64]) -> Array:
-        """(2n, 2n) from deviations of (w, w') to those of the coordinates `index`, centred at q; see the module."""
+        """(2n, 2n) transformation of deviations of (w, w') to the coordinates `index`, centred at q; see the module."""
         count, charts = self.index.size, CoordinateCharts(self.mechanism, index, q)
         change = np.zeros((2 * count, 2 * count))
         turn = np.array([charts.rates(q, each[index]) for each in self.basis(q).T]).T
@@ -562,7 +579,7 @@ class ReducedModel:
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _basis(self, q: Array, velocity: Array) -> Array:
-        """G (nv, n), columns in the order of w; leaves M, c and g of the state in the work arrays."""
+        """G (nv, n), columns in the order of w; M, c and g of the state remain in the work arrays."""
         index = self._independent(q, velocity)
         if index.size != self.index.size or not self._held[index].all():
             raise TensegrityError(DEPENDENT)
@@ -570,7 +587,7 @@ class ReducedModel:
         return np.asarray(basis @ self.charts.matrix(self.charts.numbers(q))) if self.charts.turning else basis
 
     def _independent(self, q: Array, velocity: Array) -> NDArray[np.int64]:
-        """Independent coordinates as the solver finds them, the chosen ones if they can be."""
+        """Independent coordinates found by pivoting; these are the chosen ones if they are independent."""
         evaluate(self._flat, q, velocity, self._work)
         reduce_rows(self._work.loop, self._work.loop_bias, self._reduction, False)
         count = independent_basis(self._work.mass.shape[0], self._reduction)
@@ -589,14 +606,18 @@ class ReducedModel:
 
 
 def steady(matrix: Array, motions: Array, onto: Array, decay: float = DECAY) -> None:
-    """Let motions (n, m) of w die out at a rate [1/s] in A (2n, 2n), with `onto` (m, n) their parts of any motion."""
+    """Add a decay rate [1/s] of motions (n, m) of w to A (2n, 2n); `onto` (m, n) projects a motion onto them."""
     n = len(motions)
     matrix[n:, :n] -= decay**2 * motions @ onto
     matrix[n:, n:] -= 2.0 * decay * motions @ onto
 
 
 def named_coordinates(mechanism: Mechanism, names: Sequence[str]) -> list[int]:
-    """Indices in v of coordinates by name. Raises TensegrityError: a name is unknown."""
+    """Indices in v of coordinates by name.
+
+    Raises:
+        TensegrityError: a name is unknown.
+    """
     names_of_all = mechanism.coordinate_names()
     for name in names:
         if name not in names_of_all:
@@ -605,8 +626,9 @@ def named_coordinates(mechanism: Mechanism, names: Sequence[str]) -> list[int]:
 
 
 def whole_joints(mechanism: Mechanism, weight: Array, pivots: Callable[[], list[int]]) -> list[int]:
-    """`pivots`, with the weights (nv,) of joints with quaternions of which it takes a part only lowered until it takes
-    the whole joint, where that can be."""
+    """Result of `pivots` with all or no coordinates of each joint with a quaternion, if possible.
+
+    If `pivots` selects a part of such a joint, the weights (nv,) of the joint are lowered and `pivots` is repeated."""
     while True:
         chosen = pivots()
         parts = [
@@ -622,11 +644,12 @@ def whole_joints(mechanism: Mechanism, weight: Array, pivots: Callable[[], list[
 def choose_independent(
     robot: Robot, first: ArrayLike, *, alike: bool = False, unranked: Collection[str] = ()
 ) -> list[int]:
-    """Independent coordinates at the start: `first` (indices in v), and of the joints with one those that carry most.
+    """Independent coordinates at the start: `first` (indices in v), then joints with one coordinate by carried mass.
 
-    Where these do not suffice those of joints with several follow, and spherical and floating ones last; with `alike`
-    joints of all kinds are ranked by what they carry. Coordinates of `first` that depend on others of them, and those
-    of other joints where nothing else is left (so of `unranked` ones, whatever they carry), take part as they must.
+    If these are not sufficient, joints with several coordinates follow, and spherical and floating joints last. With
+    `alike`, joints of all kinds are ranked by the mass that they carry. Coordinates of `first` that depend on each
+    other are excluded. Coordinates of other joints, such as the `unranked` ones, are chosen only if no others are left,
+    whatever mass they carry.
     """
     mechanism = robot.mechanism
     flat, chosen = mechanism.flat, np.asarray(first, dtype=np.int64)
@@ -641,7 +664,7 @@ def choose_independent(
         and joint.name not in unranked
         and not np.any(np.isin(np.arange(mechanism.velocity_count)[mechanism.velocities_of(joint.name)], chosen))
     ]  # fmt: skip
-    # a lower weight keeps a coordinate from becoming passive
+    # a lower weight prevents that a coordinate becomes passive
     for rank, joint in enumerate(sorted(ranked, key=lambda each: carried[index[each.body]])):
         reduction.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 26)
     for joint in mechanism.joints:

@@ -1,13 +1,13 @@
-"""Tensions of rigid cables: the forces of the loops that hold them (000, 1.2.30).
+"""Tensions of rigid cables from the constraint forces of their loops (000, 1.2.30).
 
-A rigid cable has no strain to take its tension from. What holds its end at its anchor is the multiplier of its loop,
+A rigid cable has no strain from which its tension follows. The multiplier of its loop holds its end at its anchor,
 
     K' lambda = M a + c - p - tau,
 
-and its part along the cable is the tension. The equations hold such a cable in both directions; where the tension would
-be below zero it would have to push, and the motion or the equilibrium is not that of a cable.
+and its component along the cable is the tension. The equations constrain such a cable in both directions. If the
+tension is negative, the cable would be under compression, and the motion or the equilibrium is not valid.
 
-A strand of a routed cable without stretch is a row of the loops itself, whose multiplier is minus its tension.
+A strand of an inextensible routed cable is a loop row itself, and its multiplier is minus its tension.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ..routing.columns import DRIVE, EXCESS, FIRST, HIGHEST, LOOP_ROW, MODE, SLA
 from ..workspace import Workspace
 
 ROUNDING = 1e-7
-"""Part of the largest effort at play below which a push is rounding."""
+"""Compression relative to the largest effort, below which it counts as rounding error."""
 
 
 def rigid_strands(mechanism: Mechanism) -> NDArray[np.int64]:
-    """(s,) rows of elements at which strands of routed cables begin that do not stretch."""
+    """(s,) rows of the elements at which strands of inextensible routed cables begin."""
     rows = [
         int(cable[FIRST]) + route.holding
         for cable, route in zip(mechanism.flat.routed_cables, mechanism.routes, strict=True)
@@ -38,9 +38,12 @@ def rigid_strands(mechanism: Mechanism) -> NDArray[np.int64]:
 def route_tensions(
     mechanism: Mechanism, work: Workspace, multipliers: NDArray[np.float64], scale: float
 ) -> NDArray[np.float64]:
-    """(s,) N of the strands of routed cables that do not stretch, from forces of all loops (nc,); kept for readings.
+    """(s,) tensions [N] of the strands of inextensible routed cables, from the multipliers (nc,) of all loops.
 
-    A strand that hangs slack has none. scale: N, the largest effort at play, of which pushes may be rounding.
+    They are also stored in the work arrays for readings. The tension of a slack strand is zero.
+
+    Args:
+        scale: largest effort [N], reference for the rounding error of compressions.
     """
     found = []
     for cable, route, result in zip(mechanism.flat.routed_cables, mechanism.routes, work.route_results, strict=True):
@@ -51,7 +54,7 @@ def route_tensions(
         tensions = -multipliers[row : row + strands.size]
         tensions[(tensions < 0.0) & (tensions > -ROUNDING * scale)] = 0.0
         slack = work.route_state[strands, SLACK] != 0.0
-        for s in range(1, strands.size):  # those that slip along
+        for s in range(1, strands.size):  # strands that slip together with the strand before
             if work.route_state[strands[s], MODE] != 0.0 and not slack[s]:
                 tensions[s] = tensions[leader_of(work, strands, s)] + work.route_state[strands[s], EXCESS]
         tensions[slack] = 0.0
@@ -62,18 +65,19 @@ def route_tensions(
 
 
 def leader_of(work: Workspace, strands: NDArray[np.int64], strand: int) -> int:
-    """The first of the strands of a cable (its rows) with which a strand slips along; itself where it does not."""
+    """Index of the first strand of the group with which a strand slips; the strand itself if it does not slip."""
     while strand > 0 and work.route_state[strands[strand], MODE] != 0.0:
         strand -= 1
     return strand
 
 
 class RigidTensions:
-    """The rigid cables of one model.
+    """Tensions of the rigid cables of one model.
 
     Attributes:
-        names: of these cables.
-        strands: (s,) rows where strands of routed cables without stretch begin. strand_tensions: (s,) N, last found.
+        names: names of these cables.
+        strands: (s,) rows at which strands of inextensible routed cables begin.
+        strand_tensions: (s,) last computed tensions of these strands [N].
     """
 
     def __init__(self, model: MechanismModel) -> None:
@@ -92,16 +96,16 @@ class RigidTensions:
         self._ends = [mechanism.body_index[f"{entry.name}-cable"] for entry in entries]
 
     def tensions(self, work: Workspace, acceleration: NDArray, effort: NDArray) -> dict[str, float]:
-        """N by name, for accelerations (nv,) and efforts (nv,), from what `evaluate` left in the arrays.
+        """Tensions [N] by name for accelerations (nv,) and efforts (nv,), from the results of `evaluate` in `work`.
 
-        Where loops depend on each other it is the solution of least forces.
+        If loops are redundant, it is the solution with the least norm of the constraint forces.
         """
         if not self.names and not self.strands.size:
             return {}
         terms = (work.mass @ acceleration, work.bias, -work.passive, -effort)
         force = np.sum(terms, axis=0)
         multipliers = np.linalg.lstsq(work.loop.T, force, rcond=None)[0]
-        # where all of these vanish, too, what rounding leaves is still part of the weight
+        # the weight is added as a reference for the rounding error in case all terms vanish
         scale = float(np.max(np.abs(terms), initial=0.0)) + self._weight
         self.strand_tensions = route_tensions(self._mechanism, work, multipliers, scale)
         result = {}
@@ -113,7 +117,7 @@ class RigidTensions:
 
 
 def pushing(tensions: dict[str, float]) -> str:
-    """What to say of rigid cables that would have to push, or nothing where none does."""
+    """Message for the rigid cable with the largest compression; empty if there is none."""
     worst = min(tensions, key=tensions.__getitem__, default="")
     if not worst or not tensions[worst] < 0.0:
         return ""

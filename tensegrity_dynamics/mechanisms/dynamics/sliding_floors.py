@@ -1,8 +1,9 @@
-"""Floors of tension for equations in which routed cables slide freely over guides that really rub.
+"""Lower tension limits for equations without friction, applied to routed cables over guides with friction.
 
-Along a strand the tension changes by at most e^(friction x wrap) at every guide (Euler-Eytelwein), so that it is
-nowhere less than what is reckoned without friction, divided by that of all its guides. A floor is kept on that worst
-side where the reckoned tension keeps e^(sum of friction x wrap) of it. Wraps are those of the start.
+At every guide the tension changes at most by the factor e^(friction x wrap) (Euler-Eytelwein). So the true tension is
+nowhere less than the tension computed without friction, divided by the product of these factors of all guides. The
+lower limit holds on the worst side if the computed tension is at least e^(sum of friction x wrap) times this limit. The
+wrap angles are those of the start.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from .equations_of_motion import evaluate
 
 
 def sliding_floors(model: MechanismModel, actuators: Iterable[Actuator]) -> dict[str, float]:
-    """N by the name of every cable that an actuator winds; `model` has the friction that the file states."""
+    """Lower tension limit [N] by name of every cable wound by an actuator; `model` has the friction of the robot
+    file."""
     floors, mechanism = model.tension_floors(actuators), model.mechanism
     rubbing = [each for each in mechanism.routes if each.rubbing.size and floors.get(each.name, 0.0) > 0.0]
     if not rubbing:

@@ -1,6 +1,6 @@
-"""The state equation u' = f(u) in independent displacements: u = (y, y') from a configuration, along the basis G there.
+"""State equation u' = f(u) in independent displacements: u = (y, y') from a configuration, along its basis G.
 
-It serves implicit integration and linearisation, both of which take differences of f.
+It is used for implicit integration and for linearisation; both take finite differences of f.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..routing.columns import BODY, COUNT, FIRST, TURNING_V
 from .forward_dynamics import accelerate
 
 NOT_CLOSED = 2
-"""Status when a loop could not be closed within a step: the step is too long for the motion."""
+"""Status if a loop cannot be closed within a step: the step is too long for the motion."""
 
 
 DisplacementWorkspace = namedtuple(
@@ -34,10 +34,10 @@ DisplacementWorkspace = namedtuple(
 
 
 def components(flat: FlatMechanism) -> NDArray[np.int64]:
-    """(nv,) number of the part of the mechanism that each coordinate belongs to, counted from 0.
+    """(nv,) number of the component of the mechanism to which each coordinate belongs, from 0.
 
-    Parts are bodies that joints, loops and cables tie together other than through the world: what happens in one does
-    not change the accelerations in another.
+    A component is a set of bodies that are connected by joints, loops and cables other than through the world: a motion
+    in one component does not change the accelerations in another one.
     """
     root = list(range(flat.kind.size))
 
@@ -79,9 +79,9 @@ def make_displacement_workspace(flat: FlatMechanism, positions: int) -> Displace
 
 @for_compiled_callers
 def displaced_state(flat, q, count, displacement, rate, work, reduction, stages, scratch):
-    """Fill scratch.q, scratch.v: the state displaced by (count,) along the basis, with rates (count,)."""
+    """Fill scratch.q and scratch.v with the state displaced by (count,) along the basis, with rates (count,)."""
     dofs = flat.dof_parent.shape[0]
-    if flat.row_kind.shape[0] == 0:  # nothing to close, and every coordinate is an independent one
+    if flat.row_kind.shape[0] == 0:  # no loops: every coordinate is independent
         configuration_rate(flat, q, displacement, stages.q_rate)
         for k in range(q.shape[0]):
             scratch.q[k] = q[k] + stages.q_rate[k]

@@ -1,16 +1,18 @@
-"""How the equations of motion change along the motions that closed loops allow, without closing the loops anew.
+"""Derivatives of the equations of motion along closed-loop motions, without closing the loops for each difference.
 
-With the forces of the loops lambda, which stand still while one looks at it,
+With the loop forces lambda held constant,
 
     r(q, v, a) = M a + c - p - tau - K' lambda = 0,   K v = 0,   K a = k
 
-hold at a state. Their slopes along a motion d with K d = 0 are differences of this tree of bodies alone, whose
-coordinates may take any values: the loops are open by the square of the step then, which central differences do not
-see. What keeps velocity and acceleration within the loops follows from the passive part K_p of K, factored once:
+hold at a state. Their slopes along a motion d with K d = 0 are finite differences of the tree of bodies alone, whose
+coordinates can have any values: the loops open by the square of the step, which cancels in central differences. The
+corrections that keep velocity and acceleration consistent with the loops follow from the passive part K_p of K, which
+is factored once:
 
     dv = G dw' - K_p^-1 (dK v),   da = G dw'' - K_p^-1 d(K a - k),   G' (M da + dr) = 0
 
-With lambda from the passive rows of r the slope of the reduced force G' (tau + p - c) is -G' dr, equilibrium or not.
+With lambda from the passive rows of r, the slope of the reduced force G' (tau + p - c) is -G' dr, at an equilibrium and
+elsewhere.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ TangentWorkspace = namedtuple(
 def make_tangent_workspace(flat: FlatMechanism, positions: int, width: int | None = None) -> TangentWorkspace:
     """Arrays for slopes along up to `width` motions of a mechanism with `positions` position coordinates.
 
-    force (width, nv) are slopes of r, loop (width, nc) of K a - k, tension and strain (width, c) of the cables.
+    The slopes are those of r: force (width, nv), of K a - k: loop (width, nc), and of the cables: tension and strain
+    (width, c).
     """
     dofs, rows, cables = flat.dof_parent.size, flat.row_kind.size, flat.cable_joint.size
     wide = dofs if width is None else width
@@ -59,13 +62,13 @@ def make_tangent_workspace(flat: FlatMechanism, positions: int, width: int | Non
 
 @for_compiled_callers
 def equations_at(flat, q, v, work):
-    """`evaluate` as one function, which takes long to compile and stands in each of its callers else."""
+    """`evaluate` as a separate compiled function; inlined in each caller it would take long to compile."""
     evaluate(flat, q, v, work)
 
 
 @for_compiled_callers
 def factor_loops(work, reduction, tangent):
-    """Factor K_p of the last `evaluate` and `reduce_rows`; rows that depend on others stay out."""
+    """Factor K_p of the last `evaluate` and `reduce_rows`; dependent rows are excluded."""
     count = 0
     for r in range(reduction.pivot.shape[0]):
         if reduction.pivot[r] >= 0:
@@ -80,7 +83,7 @@ def factor_loops(work, reduction, tangent):
 
 @for_compiled_callers
 def loop_forces(work, reduction, tangent):
-    """Fill forces (nc,): lambda with K_p' lambda = the passive part of what M a + c - p - tau leaves in tangent.v."""
+    """Fill forces (nc,) with lambda from K_p' lambda = passive part of M a + c - p - tau, given in tangent.v."""
     count, transposed = tangent.counts[0], tangent.transposed
     for r in range(reduction.pivot.shape[0]):
         tangent.forces[r] = 0.0
@@ -117,10 +120,10 @@ def remaining_force(flat, work, acceleration, effort, forces, out):
 
 @for_compiled_callers
 def slopes_along(flat, q, v, acceleration, effort, steps, first, motions, work, reduction, tangent):
-    """Fill force, loop, tension and strain from row `first` on for motions 0 to `motions` of tangent.columns.
+    """Fill force, loop, tension and strain from row `first` on, for motions 0 to `motions` of tangent.columns.
 
-    Motions are of the positions where first is 0, else of the rates. steps (motions,) are those of the differences.
-    tangent.forces and the factors of `factor_loops` are those of the state. Needs K v = 0.
+    The motions are displacements of the position if first is 0, else changes of the rates. steps (motions,) are the
+    finite difference steps. tangent.forces and the factors of `factor_loops` must be those of the state, with K v = 0.
     """
     dofs, rows, cables = flat.dof_parent.shape[0], flat.row_kind.shape[0], work.tension.shape[0]
     moving = False
@@ -178,9 +181,9 @@ def slopes_along(flat, q, v, acceleration, effort, steps, first, motions, work, 
 
 @allocation_free
 def static_slopes(flat, q, effort, steps, motions, work, reduction, tangent):
-    """`slopes_along` motions 0 to `motions` of tangent.columns at rest, with the pivots that the reduction has.
+    """`slopes_along` for motions 0 to `motions` of tangent.columns at rest, with the present pivots of the reduction.
 
-    tangent.columns come in; K_p is that of the pivots of the last `reduce_rows`, held coordinates being none of them.
+    tangent.columns is an input. K_p belongs to the pivots of the last `reduce_rows`; held coordinates are not pivots.
     """
     still = tangent.still
     equations_at(flat, q, still, work)
@@ -196,11 +199,11 @@ def static_slopes(flat, q, effort, steps, motions, work, reduction, tangent):
 def linearise_state(
     flat, q, rate, effort, index, held, drives, steps, matrix, inputs, acceleration, velocity, work, reduction, tangent
 ):  # fmt: skip
-    """Fill A (2n, 2n) and B (2n, u) of small deviations of (w, w') at a state, w'' (n,) and v (nv,); returns a status.
+    """Fill A (2n, 2n) and B (2n, u) for small deviations of (w, w') at a state, w'' (n,), v (nv,); returns a status.
 
     Args:
-        q: (nq,) with closed loops. rate: (n,) w'. effort: (nv,). index: (n,) of the coordinates w in v.
-        held: (nv,) whether a coordinate is one of them. drives: (u,) in v. steps: (n,) of the differences.
+        q: (nq,) with closed loops. rate: (n,) w'. effort: (nv,). index: (n,) indices of the coordinates w in v.
+        held: (nv,) whether a coordinate is one of w. drives: (u,) indices in v. steps: (n,) finite difference steps.
     """
     dofs, n = flat.dof_parent.shape[0], index.shape[0]
     equations_at(flat, q, tangent.still, work)
@@ -284,7 +287,8 @@ def linearise_states(
     flat, positions, rates, efforts, index, held, drives, steps, matrices, inputs, accelerations, velocity, work,
     reduction, tangent,
 ):  # fmt: skip
-    """`linearise_state` for rows of positions (k, nq), rates (k, n) and efforts (k, nv); the first status not 0."""
+    """`linearise_state` for rows of positions (k, nq), rates (k, n) and efforts (k, nv); returns the first error
+    status."""
     for k in range(positions.shape[0]):
         status = linearise_state(
             flat, positions[k], rates[k], efforts[k], index, held, drives, steps, matrices[k], inputs[k],

@@ -8,7 +8,7 @@ forces, and everything is affine in the efforts u of the actuators:
 with the output y, the generalised force P of a unit tension in each cable, and the stretch accelerations E w'' + e. The
 result does not depend on the choice of the independent coordinates w. They are chosen from K by pivots, which are kept
 from state to state until the entries of G grow (000, 5.4: "so that certain internal matrices remain regular"), so that
-joints of every kind take part and no coordinate must stay regular for ever.
+all kinds of joints are supported and no coordinate has to stay regular during the whole motion.
 
 For routed cables that actuators wind, every strand between two holding points is held (`routing.held_rows`). They are
 taken to slide without friction over guides, as in plans.
@@ -49,7 +49,7 @@ from .sliding_floors import sliding_floors
 
 REGULAR, SINGULAR_LOOPS, SINGULAR_MASS, SINGULAR_CABLES = 0, 1, 2, 3
 DEPENDENT = 1e-9
-"""Part of the largest singular value from which on rows count as independent."""
+"""Threshold relative to the largest singular value, above which rows count as independent."""
 LARGEST_ENTRY = 20.0
 """Entry of G, relative to the largest one at the last choice of pivots, above which the pivots are chosen again."""
 
@@ -477,11 +477,11 @@ class TightCables:
         count: n, independent coordinates. cables: names of the driven elastic cables and of the strands of routed ones
             (`rope[1]` where there are several). floors: (c,) N, `minimum_tension` of the actuators that wind them.
             relaxation: (c,) damping over stiffness [s]. springs: (c,) tension per unit strain [N]. softness: (c,)
-            factor on the stated compliance; 1 until a controller learns another. resists: whether joints have springs,
-            dampers or stops. drive_q: (a,) actuators in q. arrays: results of the last `update`, see `TightWorkspace`.
-            kept: mechanism, parts, work, reduction and arrays, for compiled functions. mechanism: the robot's, whose
-            cables slide without friction over guides. flat: its arrays, with the loads of now. chooses_anew: whether
-            the next `update` chooses the independent coordinates anew.
+            factor on the nominal compliance; 1 until a controller estimates another. resists: whether joints have
+            springs, dampers or stops. drive_q: (a,) actuators in q. arrays: results of the last `update`, see
+            `TightWorkspace`. kept: mechanism, parts, work, reduction and arrays, for compiled functions. mechanism: the
+            robot's, whose cables slide without friction over guides. flat: its arrays, with the present loads.
+            chooses_anew: whether the next `update` chooses the independent coordinates again.
 
     Raises:
         TensegrityError: the robot has no such equations; the text names the part that prevents them.
@@ -640,10 +640,10 @@ class TightCables:
         return result
 
     def moved_under(self, q: Array, v: Array, effort: Array, time: float) -> tuple[Array, Array, Array]:
-        """(nq,) and (nv,) where position q (nq,) and velocity v (nv,) come to after a time [s] under efforts (a,), and
-        by how much the rate of the output (k,) changes. Springs and dampers of joints may be faster than that.
+        """Position (nq,) and velocity (nv,) after a time [s] under efforts (a,), from position q and velocity v, and
+        the change of the rate of the output (k,). Springs and dampers of joints can be faster than this time.
 
-        The equations are at another state after it. Raises TensegrityError: no such equations.
+        Afterwards the equations belong to another state. Raises TensegrityError: no such equations.
         """
         arrays, reduction = self.update(q, v, 0.5 * time, held=time), self.reduction
         rates = arrays.rate_0 + arrays.rate_1 @ effort
@@ -721,7 +721,7 @@ def _held_strands(
         names += [route.name if begins.size == 1 else f"{route.name}[{k}]" for k in range(begins.size)]
         rows += [(number, int(flat.routed_cables[number, FIRST]) + e) for e in begins.tolist()]
     if rows:
-        from ..routing.late_call import held_kernel_address  # here, so that other robots do not wait for compilation
+        from ..routing.late_call import held_kernel_address  # imported here to avoid compilation for other robots
 
         kernels = np.array(flat.late_kernels)
         kernels[HELD_ROUTES] = held_kernel_address()

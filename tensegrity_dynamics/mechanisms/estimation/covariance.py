@@ -1,4 +1,4 @@
-"""Covariance of a Kalman filter: predicted by a linear model, corrected by one reading after the other."""
+"""Covariance of a Kalman filter: prediction with a linear model, sequential correction with readings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ...numerics.types import Array
 
 @allocation_free
 def correct(covariance, rows, variance, innovation, change, column):
-    """Take readings with rows (y, x), variances (y,) [square of their deviation] and innovations (y,) into a covariance
-    (x, x), and fill change (x,) with what they change in the state.
+    """Correct a covariance (x, x) with readings, and fill change (x,) with the correction of the state.
 
-    Readings err independently, so that one after the other is the same as all together, without an inverse. Returns
-    the sum of the squares of innovations in parts of their deviations: y on the average where all is as modelled.
+    The readings have the rows (y, x), the variances (y,) and the innovations (y,). Their errors are independent, so
+    that sequential corrections are equal to a joint correction, without a matrix inverse. Returns the sum of the
+    squared innovations, each relative to its standard deviation; its mean is y if the model is correct.
     """
     count, total = covariance.shape[0], 0.0
     for i in range(count):
@@ -45,14 +45,16 @@ def white_noise_system(flow: Array, spread: Array, interval: float) -> tuple[Arr
 
         F = exp(A t),   Q = integral of exp(A s) S exp(A s)' over 0 < s < t
 
-    with A `flow` and S `spread`. Both are summed over ever longer intervals, F(2h) = F(h)^2 and Q(2h) = Q(h) + F(h)
-    Q(h) F(h)', which stays exact where modes die out within the interval (the usual block exponential does not).
+    with A `flow` and S `spread`. Both are computed by doubling of the interval, F(2h) = F(h)^2 and
+    Q(2h) = Q(h) + F(h) Q(h) F(h)'. This stays exact if modes decay within the interval (the usual block exponential
+    does not).
 
-    Noise that were steady over the interval would be another matter: the best guess of a rate from a position would be
-    v = 2 (q - q_before) / t - v_before, which rings for ever, and no actuator that closes a loop of its own within the
-    interval pushes steadily. With white noise what a reading got wrong is left by -(2 - sqrt 3) at the next one.
+    Noise that is constant over the interval would give a different result: the best estimate of a rate from positions
+    would be v = 2 (q - q_before) / t - v_before, which oscillates without decay. Moreover, an actuator with an internal
+    loop does not give a constant effort within the interval. With white noise, the error of a reading decays by the
+    factor -(2 - sqrt 3) at the next reading.
     """
-    from scipy.linalg import expm  # here, so that importing the package stays quick
+    from scipy.linalg import expm  # imported here to keep the package import fast
 
     size = float(np.linalg.norm(flow, 1)) * interval
     halvings = max(0, int(np.ceil(np.log2(max(size, 1.0)))) + 1)
@@ -67,10 +69,10 @@ def white_noise_system(flow: Array, spread: Array, interval: float) -> tuple[Arr
 
 
 class Covariance:
-    """Of a state (x,), in arrays of its own.
+    """Covariance of a state (x,), with its own work arrays.
 
     Attributes:
-        value: (x, x).
+        value: (x, x) covariance.
     """
 
     def __init__(self, size: int) -> None:
@@ -79,7 +81,7 @@ class Covariance:
         self._product, self._column, self._change = np.zeros((size, size)), np.zeros(size), np.zeros(size)
 
     def predict(self, ahead: Array, process: Array) -> None:
-        """F P F' + Q with F `ahead` and Q `process`, (x, x) each."""
+        """Prediction P = F P F' + Q with F `ahead` and Q `process`, (x, x) each."""
         np.dot(ahead, self.value, out=self._product)
         np.dot(self._product, ahead.T, out=self.value)
         self.value += process
@@ -87,7 +89,7 @@ class Covariance:
         np.multiply(self._product, 0.5, out=self.value)
 
     def correct(self, rows: Array, variance: Array, innovation: Array) -> tuple[Array, float]:
-        """What readings change in the state (x,), valid until the next call, and how surprising they were; see
+        """Correction of the state (x,), valid until the next call, and sum of the normalised squared innovations; see
         `correct`."""
         surprise = self._correct(self.value, rows, variance, innovation, self._change, self._column)
         return self._change, surprise

@@ -1,18 +1,18 @@
-"""Motion of a mechanism from its pulley angles and the efforts behind them: positions, velocities and strains, and what
-acts on it that nobody reported (`unknown_loads`).
+"""Kalman observer of a mechanism: positions, velocities, strains and unknown loads (`unknown_loads`) from the positions
+and efforts of its actuators.
 
-A copy of the mechanism is simulated with the efforts that were applied, and corrected by the sensors:
+A copy of the mechanism is simulated with the applied efforts, and corrected with the sensors:
 
     x = simulated(x, u);   x = x + K (y - h(x)),   x = (w, w', d)
 
-with independent coordinates w (`ReducedModel`, which takes others where these near a singularity; the covariance goes
-over with them) and unknown loads d. K is the gain of the Kalman filter; its covariance
-is predicted in every interval by the linear system around the present shape, which is made anew when the shape has
-moved on or readings come at another rhythm. What is measured is the position of every actuator and, where there are
-load cells, the tension of cables.
+with independent coordinates w and unknown loads d. Near a singularity of the coordinates, `ReducedModel` changes to
+other coordinates, and the covariance is transformed. K is the gain of the Kalman filter. Its covariance is predicted in
+every interval with the linear system about the present configuration. This system is recomputed after a motion, or if
+the interval of the readings changes. The measured quantities are the position of every actuator and, with load cells,
+the tensions of cables.
 
-Where readings are missed the efforts of the time between are unknown. The copy's actuators are then led from the
-positions before to those after, which are.
+If readings are lost, the efforts of the time between are unknown. Then the actuators of the copy are moved from the
+last measured positions to the present ones.
 """
 
 from __future__ import annotations
@@ -46,31 +46,34 @@ from .quasi_static_estimator import MechanismEstimate, MechanismEstimator
 from .unknown_loads import UnknownLoad, UnknownLoads
 
 MAX_INTERVAL_S = 1.0
-"""s between two readings after which nothing is predicted any more."""
+"""Largest interval between two readings [s] for which a prediction is made."""
 MAX_COORDINATE_CHANGE = 0.1
-"""rad or m by which a coordinate moves before the linear system is made anew."""
+"""Change of a coordinate [rad or m] after which the linear system is recomputed."""
 MAX_BASIS_CHANGE = 0.05
-"""The same of how the coordinates at the start follow others that have taken their place."""
+"""Change of the transformation from the present coordinates to those at the start, after which the linear system is
+recomputed."""
 MISSED = 1.5
-"""Intervals between two readings from which on one is missing."""
+"""Number of usual intervals between two readings, above which a reading counts as lost."""
 SURE, STILL = 0.01, 1.0
-"""rad or m, and rad/s or m/s, of deviation of coordinates and rates where the observer begins, from a shape at rest."""
+"""Initial standard deviations of coordinates [rad or m] and rates [rad/s or m/s] at the start from an equilibrium."""
 UNLIMITED = 20.0
-"""Noise of an actuator without a limit, in parts of that at other coordinates."""
+"""Effort noise of an actuator without effort limit, relative to the noise at other coordinates."""
 SAME = 1e-12
-"""rad or m between readings that are one."""
+"""Difference [rad or m] below which two readings are equal."""
 MAX_STIFFNESS_CHANGE = 0.05
-"""The same of the stiffness of cables, in parts of it."""
+"""Relative change of the stiffness of cables after which the linear system is recomputed."""
 RHYTHM = 5
-"""Readings in a row at another interval after which the linear system is made for that one."""
+"""Number of successive readings at another interval, after which the linear system is recomputed for this interval."""
 LESS_WORK = 2.0
-"""How many times as often the copy must evaluate its equations with explicit steps before it takes implicit ones."""
+"""Ratio of the evaluations of explicit steps to those of implicit steps, above which the copy uses implicit steps."""
 
 
 @allocation_free
 def fill_variances(now, before, first, steps, own, tension, variances):
-    """Lower steps (a,) to what readings (a,), or how far these went, differ by: of now, of before, of before that; and
-    fill variances (a + t,) with those of positions, `own` and d^2 / 12 of the steps, and of tensions."""
+    """Update the sensor resolutions steps (a,), and fill the variances (a + t,) of positions and tensions.
+
+    `now`, `before` and `first` are the last three readings (a,). A resolution is lowered to the smallest difference of
+    successive readings, or of successive differences. The variance of a position is `own` + step^2 / 12."""
     count = now.shape[0]
     for k in range(count):
         move, last = now[k] - before[k], before[k] - first[k]
@@ -86,17 +89,18 @@ def fill_variances(now, before, first, steps, own, tension, variances):
 
 @dataclass(frozen=True)
 class Noise:
-    """How far the model and the sensors are trusted.
+    """Standard deviations of model and sensors.
 
     Args:
-        position: rad or m, of the actuators' sensors. tension: N, of load cells.
-        effort: N m or N, of unknown disturbances at every coordinate, in the mean over a period; they change at any
-            time within it. drive: the same of what actuators tell of their efforts and what they gave in the mean since
-            the last time, friction included, in parts of their limits.
-        load: of unknown wrenches at the output, in parts of the robot's weight; 0: there are none. elasticity: of the
-            cables' stiffness, in parts of it; 0: it is as stated. friction: of what gears take of efforts again and
-            again, in parts of their limits; 0: none is looked for. See `UnknownLoads`.
-        lost: rad or m between sensor and model beyond which the observer starts anew from the shape at rest.
+        position: noise of the position sensors of the actuators [rad or m]. tension: noise of load cells [N].
+        effort: unknown disturbances at every coordinate [N m or N], as the mean over a period; they can change at any
+            time within it.
+        drive: difference between the reported effort of an actuator and its mean effort since the last reading,
+            including friction, relative to its limit.
+        load: unknown wrench at the output, relative to the weight of the robot; 0: none. See `UnknownLoads`.
+        elasticity: relative deviation of the cable stiffness; 0: none. See `UnknownLoads`.
+        friction: slowly changing friction of gears, relative to the effort limits; 0: none. See `UnknownLoads`.
+        lost: difference between sensor and model [rad or m], above which the observer restarts from the equilibrium.
     """
 
     position: float = 1e-5
@@ -119,11 +123,11 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """The linear system around a shape, x = F x + noise and y = H x + noise.
+    """Linear system about a configuration, x = F x + noise and y = H x + noise.
 
     Attributes:
-        interval: s that F and Q are for. cables: whose tensions are measured. shape: (n,) w there. first: (n, n) how
-            the coordinates at the start follow w.
+        interval: interval of F and Q [s]. cables: cables with measured tensions. shape: (n,) w of the configuration.
+        first: (n, n) transformation from w to the coordinates at the start.
         ahead: F (x, x). process: Q (x, x). rows: H (y, x).
     """
 
@@ -138,14 +142,15 @@ class System:
 
 
 def simulated_copy(robot: Robot, time_step: float | None, independent: NDArray[np.int64]) -> MechanismSimulator:
-    """The copy of the mechanism that an observer simulates.
+    """Copy of the mechanism that an observer simulates.
 
-    Motions of light pulleys and fingers are so fast that explicit steps follow them at a multiple of real time only.
-    Implicit steps damp them, and cost one evaluation of the equations more for each position and rate of the largest
-    part of the mechanism (`components`). The numbers of evaluations decide, so that every computer decides alike.
+    Motions of light pulleys and fingers are so fast that a simulation with explicit steps is slower than real time.
+    Implicit steps damp them, and need one additional evaluation of the equations for each position and rate of the
+    largest component of the mechanism (`components`). The choice depends on the numbers of evaluations, so that it is
+    the same on every computer.
 
     Args:
-        time_step: s, as of `MechanismObserver`. independent: (n,) indices in v of the independent coordinates.
+        time_step: step [s], as in `MechanismObserver`. independent: (n,) indices in v of the independent coordinates.
     """
     copy = MechanismSimulator(robot, time_step, "rk4", start="file")
     parts = components(robot.mechanism.flat)[independent]
@@ -155,17 +160,18 @@ def simulated_copy(robot: Robot, time_step: float | None, independent: NDArray[n
         return copy
     try:
         return MechanismSimulator(robot, IMPLICIT_STEP, "implicit", start="file")
-    except TensegrityError:  # cables that cannot stretch and slip, for example, have explicit steps only
+    except TensegrityError:  # for example, inextensible slipping cables support explicit steps only
         return copy
 
 
 class MechanismObserver(MechanismEstimator):
-    """See the module. Without efforts it answers as `MechanismEstimator` does: with shapes at rest.
+    """Kalman observer, see the module. Without efforts the estimates are equilibria, as of `MechanismEstimator`.
 
     Args:
-        robot: a mechanism with actuators.
-        noise: of model and sensors. time_step: s, longest explicit step of the simulated copy; None for the model's
-            own, or for implicit steps where these are less work.
+        robot: mechanism with actuators.
+        noise: standard deviations of model and sensors.
+        time_step: longest explicit step of the simulated copy [s]; None for the default of the model, or for implicit
+            steps if they need less computation.
 
     Attributes:
         last: the last estimate. reduced: the equations of motion of its model, with what the robot is known to carry.
@@ -174,7 +180,7 @@ class MechanismObserver(MechanismEstimator):
             measured positions so far.
 
     Raises:
-        NoEquilibriumError: the robot has no shape with its actuators at their start.
+        NoEquilibriumError: the robot has no equilibrium with its actuators at their start.
         TensegrityError: a spherical or floating joint has some independent coordinates, but not all of them.
     """
 
@@ -188,7 +194,7 @@ class MechanismObserver(MechanismEstimator):
         self._at_first = self.reduced.index.copy(), np.array(robot.model_as(MechanismModel).start)
         limits = np.array([each.effort for each in robot.actuators])
         self._drive_noise = np.where(np.isfinite(limits), self.noise.drive * limits, UNLIMITED * self.noise.effort)
-        self._followed: MechanismEstimate | None = None  # the last one that was not a shape at rest
+        self._followed: MechanismEstimate | None = None  # last estimate that was not an equilibrium
         self.system: System | None = None
         drives = self._drive_noise * (self.noise.friction / self.noise.drive) if self.noise.friction > 0.0 else None
         self.unknown = UnknownLoads(robot, self.noise.load, self.noise.elasticity, drives)
@@ -199,17 +205,17 @@ class MechanismObserver(MechanismEstimator):
         super().__init__(robot)
 
     def reset(self) -> None:
-        """Forget the past."""
+        """Reset the observer to its initial state."""
         super().reset()
         self._running, self._followed = False, None
         self._begin()
 
     def _begin(self) -> None:
-        """Know nothing but a shape at rest."""
+        """Restart from an equilibrium."""
         self.system, self._values = None, np.zeros(self.unknown.count)
         self.reduced.take_coordinates(*self._at_first)
-        self._has_moved = False  # others have taken the place of the coordinates at the start
-        self._is_poor = True  # not known yet
+        self._has_moved = False  # whether the coordinates differ from those at the start
+        self._is_poor = True  # not determined yet
         self._read: list[Array] = []
         self.resolution = np.full(self.reduced.drives.size, np.inf)
         count = self.reduced.index.size
@@ -220,7 +226,7 @@ class MechanismObserver(MechanismEstimator):
         self.surprise = float("nan")
 
     def _carry(self, payloads: dict[str, Payload]) -> None:
-        """Known from now on: no part of the unknown loads. What is known of the state stays as it was."""
+        """Set known payloads, which are not part of the unknown loads; the state estimate is unchanged."""
         super()._carry(payloads)
         mine = (*self.robot.mechanism.payloads, *payloads.values())
         put_on(self.reduced.flat, self.robot.mechanism, mine)
@@ -229,7 +235,7 @@ class MechanismObserver(MechanismEstimator):
             self.system = replace(self.system, shape=np.full_like(self.system.shape, np.inf))  # to be made anew
 
     def set_loads(self, forces: Any) -> None:
-        """Loads that are known from now on, as `Simulation.apply_forces` takes them: no part of the unknown ones."""
+        """Set known loads, in the form of `Simulation.apply_forces`; they are not part of the unknown loads."""
         self._given_loads = load_array(self.robot.mechanism, forces)
 
     def update(
@@ -239,18 +245,19 @@ class MechanismObserver(MechanismEstimator):
         efforts: Mapping[str, float] | None = None,
         tensions: Mapping[str, float] | None = None,
     ) -> MechanismEstimate:
-        """The estimate at a time [s].
+        """Estimate at a time [s].
 
         Args:
-            positions: rad or m by actuator. efforts: N m or N by actuator, held since the last time.
-            tensions: N by cable where they are measured; numbers that are not finite are passed over.
+            positions: positions by actuator [rad or m].
+            efforts: efforts by actuator, held since the last time [N m or N].
+            tensions: measured tensions by cable [N]; values that are not finite are ignored.
 
-        The same time again gives the same answer; a time before the last one starts anew. Where the model has lost the
-        readings, or some of them are missing or not finite, the answer is the shape at rest, and the next one starts
-        from it.
+        A call with the same time returns the same estimate. A time before the last one restarts the observer. If the
+        readings differ too much from the model, or if readings are missing or not finite, the result is the
+        equilibrium, and the next estimate starts from it.
 
         Raises:
-            TensegrityError: a tension names no cable.
+            TensegrityError: a tension has the name of an unknown cable.
         """
         last = self.last
         if time == last.time:
@@ -337,11 +344,11 @@ class MechanismObserver(MechanismEstimator):
         shape = changed(last.equilibrium, q=q, tension=tension, residual=math.nan, softest=math.nan)
         self._followed = estimate = self._estimate(time, shape, v)
         if unknown.count:
-            object.__setattr__(estimate, "unknown", self._found(estimate))  # nobody has seen it yet
+            object.__setattr__(estimate, "unknown", self._found(estimate))  # the estimate is not published yet
         return estimate
 
     def _rechoose(self, q: Array, v: Array) -> None:
-        """Take other coordinates where the present ones near a singularity; what is known goes over into them."""
+        """Change coordinates near a singularity of the present ones, and transform estimate and covariance."""
         if not self._is_poor:
             return
         change = self.reduced.rechoose(q, v)
@@ -364,9 +371,10 @@ class MechanismObserver(MechanismEstimator):
         )  # fmt: skip
 
     def variances(self, measured: Array, tensions: int) -> Array:
-        """(y,) of the readings: as stated, and of encoders that step what their steps leave open, d^2 / 12.
+        """(y,) variances of the readings: those of `Noise`, plus d^2 / 12 for encoders with the resolution d.
 
-        A step is the least by which readings, or how far these went, differ; that of a fine sensor is soon very small.
+        The resolution is the smallest difference of readings, or of successive differences. For a sensor with a fine
+        resolution, it becomes very small after a few readings.
         """
         before = self._read or [measured]
         variances = np.empty(measured.size + tensions)
@@ -384,12 +392,12 @@ class MechanismObserver(MechanismEstimator):
         return variances
 
     def _tensions(self, q: Array, v: Array) -> Array:
-        """(c,) N, with what the cables' damping carries."""
+        """(c,) tensions [N], including the damping forces of the cables."""
         evaluate(self.reduced.flat, q, v, self._work)
         return np.array(self._work.tension)
 
     def _has_new_rhythm(self, interval: float, usual: float) -> bool:
-        """Whether readings come at another interval [s] than usual, again and again the same one."""
+        """Whether readings repeatedly come at an interval [s] that differs from the usual one."""
         if abs(interval - usual) < 1e-9:
             self._others = 0
             return False
@@ -398,12 +406,12 @@ class MechanismObserver(MechanismEstimator):
         return self._others >= RHYTHM
 
     def _linear(self, q: Array, w: Array, effort: Array, interval: float, cables: tuple[str, ...]) -> System:
-        """The linear system for the shape, made again where it has moved, or where other things are measured."""
+        """Linear system for the configuration; it is recomputed after a motion or for other measured quantities."""
         model, count, unknown = self.reduced, self.reduced.index.size, self.unknown
         basis = self._moved_basis(q)
         if self.system is not None and self.system.cables == cables:
             usual, turned = self.system, 0.0
-            if basis is not None:  # what the actuators tell changes with the shape
+            if basis is not None:  # the effect of the actuators depends on the configuration
                 usual.rows[: model.drives.size, :count] = basis[model.drives]
                 turned = float(np.max(np.abs(basis[self._at_first[0]] - usual.first)))
             if not self._has_new_rhythm(interval, usual.interval):
@@ -424,8 +432,8 @@ class MechanismObserver(MechanismEstimator):
         flow[2 * count :, 2 * count :] = -np.diag(1.0 / unknown.memory)
         basis = model.basis(q)
         first = basis[self._at_first[0]]
-        # Disturbances act on the coordinates at the start, whatever the present ones are, so that the observer trusts
-        # its model alike in all of them.
+        # Disturbances act on the coordinates at the start, independent of the present ones, so that the model noise
+        # does not depend on the choice of coordinates.
         push = np.linalg.solve(model.mass(q), first.T)
         driven = {int(k): noise for k, noise in zip(model.drives, self._drive_noise, strict=True)}
         deviation = np.array([driven.get(int(k), self.noise.effort) for k in self._at_first[0]])
@@ -444,7 +452,7 @@ class MechanismObserver(MechanismEstimator):
         return self.system
 
     def _moved_basis(self, q: Array) -> Array | None:
-        """G (nv, n) at a position where others have replaced the coordinates at the start; else None."""
+        """G (nv, n) at a configuration if the coordinates differ from those at the start; else None."""
         return self.reduced.basis(q) if self._has_moved else None
 
     def _stiffness_change(self, system: System) -> float:
@@ -454,7 +462,9 @@ class MechanismObserver(MechanismEstimator):
         return max(map(abs, (self._values - system.values)[-cables:].tolist()))
 
     def _loaded_rows(self, q: Array) -> Array:
-        """(c, d) how tensions follow d at a position: stiffness counts in full, forces act through the position."""
+        """(c, d) direct derivatives of the tensions with respect to d at a configuration.
+
+        The stiffness has a direct effect; forces act through the configuration only."""
         unknown, still = self.unknown, np.zeros(self.reduced.mechanism.velocity_count)
         rows = np.zeros((len(self._cables), unknown.count))
         if unknown.cables.size:
@@ -465,7 +475,7 @@ class MechanismObserver(MechanismEstimator):
         return rows
 
     def _tension_rows(self, q: Array) -> Array:
-        """(c, 2n) how tensions follow w and w', by central differences."""
+        """(c, 2n) derivatives of the tensions with respect to w and w', by central differences."""
         model, count, h = self.reduced, self.reduced.index.size, 1e-6
         rows = np.zeros((len(self._cables), 2 * count))
         w = model.coordinates_at(q)

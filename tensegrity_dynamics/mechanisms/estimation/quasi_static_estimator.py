@@ -1,4 +1,4 @@
-"""Shape of a mechanism over time from where its actuators are: body poses, strains and tensions."""
+"""Quasi-static estimation of a mechanism from the positions of its actuators: body poses, strains and tensions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class MechanismEstimate(Estimate):
     """An `Estimate` whose `equilibrium` is a `MechanismEquilibrium`.
 
     Attributes:
-        unknown: what acts on the mechanism beside what is known; None where nobody looks.
+        unknown: estimated unknown loads on the mechanism; None if they are not estimated.
     """
 
     unknown: UnknownLoad | None = None
 
     @property
     def q(self) -> NDArray[np.float64]:
-        """(nq,) positions."""
+        """(nq,) configuration."""
         return self.configuration
 
     @property
@@ -44,16 +44,16 @@ class MechanismEstimate(Estimate):
 
 
 class MechanismEstimator(QuasiStaticEstimator):
-    """Quasi-static estimator: every reading of the actuators is solved for its equilibrium, from the last one.
+    """Quasi-static estimator: for every reading of the actuators, the equilibrium is computed from the last one.
 
-    What routed cables that rub have slipped goes on from reading to reading, so that the path counts by which the
-    actuators came, from the start of the file.
+    The slip of routed cables with friction is accumulated from reading to reading, so that the estimate depends on the
+    path of the actuators since the start of the file.
 
     Args:
-        robot: a mechanism.
+        robot: robot with a mechanism as its model.
 
     Raises:
-        NoEquilibriumError: the robot has no shape with its actuators at their start.
+        NoEquilibriumError: the robot has no equilibrium with its actuators at their start.
     """
 
     takes_payloads = True
@@ -85,16 +85,16 @@ class MechanismEstimator(QuasiStaticEstimator):
     def attach(
         self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
     ) -> None:
-        """A payload that a body carries from now on, as `Simulation.attach` takes it; `reset` takes all of them off.
+        """Attach a payload to a body, with the arguments of `Simulation.attach`; `reset` removes all of them.
 
         Raises:
-            TensegrityError: numbers that are not finite or below zero, or an inertia that no body has.
+            TensegrityError: a number is not finite or negative, or the inertia is not physically possible.
         """
         about = np.zeros((3, 3)) if inertia is None else np.array(inertia, dtype=np.float64)
         self._carry({**self._payloads, name: Payload(name, body, float(mass), np.array(at, dtype=np.float64), about)})
 
     def detach(self, name: str) -> None:
-        """The payload of that name is there no more."""
+        """Remove the payload with this name."""
         self._carry({key: each for key, each in self._payloads.items() if key != name})
 
     def _carry(self, payloads: dict[str, Payload]) -> None:
@@ -103,11 +103,11 @@ class MechanismEstimator(QuasiStaticEstimator):
         self._solver, self._payloads = MechanismEquilibriumSolver(carrying, tuple(self._joints.values())), payloads
 
     def solve(self, positions: Mapping[str, float], method: str = "newton") -> MechanismEstimate:
-        """The shape at rest for positions [rad or m] by actuator; what is not named stays at the start.
+        """Equilibrium for positions by actuator [rad or m]; actuators that are not named stay at the start.
 
         Raises:
-            TensegrityError: an actuator or the method is unknown, or a position is none. NoEquilibriumError: there is
-            no shape.
+            TensegrityError: an actuator or the method is unknown, or a position is invalid.
+            NoEquilibriumError: there is no equilibrium.
         """
         check_readings(positions)
         if method != "newton":

@@ -1,21 +1,21 @@
-"""What acts on a mechanism and stands in no model: a wrench at its output, what gears take of efforts, and cables that
-are stiffer than was stated.
+"""Unknown loads on a mechanism: a wrench at its output, friction efforts of gears, and deviations of cable stiffness.
 
-They are states of the observer, d = (f, r, s): f the wrench along the axes that the output controls (W f of 000,
-1.2.31), r what reaches each joint beside the effort that its actuator tells, s by how much each cable is stiffer than
-its Young's modulus and area say, T = (1 + s) E A strain. They change slowly,
+They are states of the observer, d = (f, r, s): f is the wrench along the controlled axes of the output (W f of 000,
+1.2.31), r the effort that each joint gets in addition to the reported effort of its actuator, and s the relative
+deviation of the stiffness of each cable from its Young's modulus and area, T = (1 + s) E A strain. They change slowly,
 
     d' = -d / t + noise,   so that without readings   cov d = prior
 
-and w'' follows them linearly, as efforts: w'' = w''(d = 0) + D d.
+and w'' depends linearly on them, like on efforts: w'' = w''(d = 0) + D d.
 
-What can be distinguished follows from what is read. Positions and efforts of the actuators give the tensions at rest,
-as many numbers as there are driven cables; n - a of them belong to the motions that no actuator holds. A force at the
-output shifts tensions among cables; stiffer cables raise them all alike, so both are seen. A mass that is heavier than
-stated looks like a force at the output, friction of an actuator like a force, too; a push on another body is put where
-it changes the same tensions. Single cables that differ are separated from forces by the prior alone: by little. So r is
-looked for in place of f, where efforts are currents of geared servos: taken for noise, friction that goes on in one
-direction would be seen as a motion in it, of 8 mm/s at the output of a manipulator that stood still.
+The observability depends on the readings. Positions and efforts of the actuators give the tensions at rest, one number
+for each driven cable; n - a of them belong to the motions that no actuator holds. A force at the output shifts tensions
+between cables, and a higher stiffness increases all of them, so that both can be distinguished. A mass above its
+nominal value has the same effect as a force at the output, and so has friction of an actuator. A force on another body
+is estimated as an equivalent load with the same effect on the tensions. Stiffness deviations of single cables are
+distinguished from forces by the prior only, that is, poorly. Therefore r is estimated in place of f if the efforts are
+currents of geared servos. If friction were treated as noise, a constant friction in one direction would be estimated as
+a motion in this direction: 8 mm/s at the output of a manipulator at rest.
 """
 
 from __future__ import annotations
@@ -33,31 +33,32 @@ from ..dynamics.reduced_model import ReducedModel
 from ..mechanism_model import MechanismModel
 
 LOAD_MEMORY, CABLE_MEMORY = 3.0, 100000.0
-"""t [s] of d: loads come and go, cables stay what they are."""
+"""Time constants t of d [s]: of loads, which change, and of cable stiffness, which is nearly constant."""
 ALIKE = 0.9
-"""Part of the cables' variance that they share: they are cut from one drum."""
+"""Correlated fraction of the variance of the cable stiffness, because the cables are cut from the same drum."""
 DRIVE_MEMORY = 0.5
-"""The same of what gears take: friction stays the same as long as a gear turns one way."""
+"""Time constant t of the friction of gears [s], which is constant while a gear turns in one direction."""
 LARGEST_LOAD = 1.0
-"""Of the robot's weight: a larger wrench is not believed."""
+"""Limit of the estimated wrench, relative to the weight of the robot."""
 LARGEST_EFFORT = 3.0
-"""The same of what gears take, in parts of its prior deviation."""
+"""Limit of the estimated friction effort of gears, relative to its prior standard deviation."""
 LARGEST_STIFFNESS = 1.0
-"""The same of s upwards; downwards its half."""
+"""Upper limit of s; the lower limit is minus half of it."""
 TRIAL = 0.1
-"""Part of the prior by which D is read off; w'' is linear, so its size does not matter."""
+"""Difference step for D, relative to the prior; its size is not critical, because w'' is linear in d."""
 
 
 @dataclass(frozen=True, eq=False)
 class UnknownLoad:
-    """What the observer has found.
+    """Estimated unknown loads.
 
     Attributes:
-        names: of the d entries below, such as "x" (axes of the output), "friction of B1" and "stiffness of B1".
-            values: (d,) N and N m in world axes at the output's origin, N m or N at the joints, then parts of the
-            stiffness. covariance: (d, d) of these.
-        forces: how many of d belong to the wrench. body: that carries the output, or empty without such states.
-        wrench: (6,) N and N m at the body's origin, as `Simulation.apply_forces` takes it.
+        names: names of the entries of d, such as "x" (axes of the output), "friction of B1" and "stiffness of B1".
+        values: (d,) wrench in world axes at the origin of the output [N and N m], efforts at the joints [N m or N], and
+            relative stiffness deviations.
+        covariance: (d, d) covariance of the values.
+        forces: number of entries of d that belong to the wrench. body: body of the output; empty without wrench.
+        wrench: (6,) wrench at the origin of the body [N and N m], in the form of `Simulation.apply_forces`.
     """
 
     names: tuple[str, ...]
@@ -69,17 +70,19 @@ class UnknownLoad:
 
 
 class UnknownLoads:
-    """The states d of one robot.
+    """Unknown load states d of one robot.
 
     Args:
-        robot: a mechanism. load: prior deviation of the force in parts of the robot's weight, and of the moment in
-            that times the distance of the farthest body; 0: no such states. elasticity: prior deviation of s; 0: none.
-        drives: (a,) N m or N, prior deviations of r; None: none.
+        robot: robot with a mechanism as its model.
+        load: prior standard deviation of the force relative to the weight of the robot, and of the moment relative to
+            the weight times the distance of the farthest body; 0: no such states.
+        elasticity: prior standard deviation of s; 0: no such states.
+        drives: (a,) prior standard deviations of r [N m or N]; None: no such states.
 
     Attributes:
-        count: d. forces: how many of d belong to the wrench. efforts: which of d are r. cables: (c,) indices of those
-            with a state.
-        names: see `UnknownLoad`. prior: (d, d). memory: (d,) s. low, high: (d,) what is believed.
+        count: number of states d. forces: number of states of the wrench. efforts: states that belong to r.
+        cables: (c,) indices of the cables with a state.
+        names: see `UnknownLoad`. prior: (d, d). memory: (d,) time constants [s]. low, high: (d,) limits of d.
     """
 
     def __init__(self, robot: Robot, load: float, elasticity: float, drives: Array | None = None) -> None:
@@ -120,16 +123,16 @@ class UnknownLoads:
         self.high = np.concatenate((most, np.full(cables, LARGEST_STIFFNESS)))
         self.low = np.concatenate((-most, np.full(cables, -0.5 * LARGEST_STIFFNESS)))
         self._stated = np.ones(len(mechanism.cables))
-        self._is_aside = bool(self._local.any())  # the output is not at the origin of its body
+        self._is_aside = bool(self._local.any())  # whether the output is not at the origin of its body
         self._pose: Pose | None = None
         self._arm = [0.0, 0.0, 0.0]
 
     def wrench(self, values: Array, pose: Pose | None) -> Array:
-        """(6,) N and N m at the origin of the body, for d and the pose of the output."""
+        """(6,) wrench at the origin of the body [N and N m], for d and the pose of the output."""
         wrench = np.zeros(6)
         wrench[self._axes] = values[: self.forces]
         if pose is not None and self._is_aside:
-            if pose is not self._pose:  # asked for several times with the same one
+            if pose is not self._pose:  # called several times with the same pose
                 self._pose, self._arm = pose, (matrix_from_quaternion(pose[1]) @ self._local).tolist()
             x, y, z = self._arm
             a, b, c = wrench[:3].tolist()
@@ -137,7 +140,7 @@ class UnknownLoads:
         return wrench
 
     def applied(self, values: Array, pose: Pose | None, given: Array) -> tuple[Array, Array]:
-        """Loads (b, 6) [moment, force] and stiffness (c,) in parts of what was stated, for d beside known loads."""
+        """Loads (b, 6) [moment, force] and relative stiffness (c,) of the cables, for d in addition to known loads."""
         load, stiffness = given.copy(), self._stated.copy()
         if self.forces:
             wrench = self.wrench(values, pose)
@@ -147,13 +150,13 @@ class UnknownLoads:
         return load, stiffness
 
     def given(self, effort: Array, values: Array) -> Array:
-        """(a,) efforts that reach the joints, of those that actuators tell."""
+        """(a,) efforts at the joints, from the reported efforts of the actuators and d."""
         return effort + values[self.efforts] if self.efforts.stop > self.efforts.start else effort
 
     def columns(
         self, model: ReducedModel, q: Array, effort: Array, values: Array, pose: Pose | None, given: Array
     ) -> Array:
-        """D (n, d) at rest in a position (nq,) under efforts (a,)."""
+        """D (n, d) at rest at a configuration (nq,) under efforts (a,)."""
         rate = np.zeros(model.index.size)
         result = np.empty((rate.size, self.count))
         model.take_loads(*self.applied(values, pose, given))
@@ -168,7 +171,7 @@ class UnknownLoads:
 
 
 def _size(model: MechanismModel) -> float:
-    """m from the output to the farthest body, at the start; makes moments of forces."""
+    """Distance [m] from the output to the farthest body at the start; it scales moments relative to forces."""
     from ..body_poses import BodyPoses
 
     positions = BodyPoses(model).update(model.start).positions

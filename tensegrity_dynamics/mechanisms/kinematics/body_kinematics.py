@@ -1,4 +1,4 @@
-"""Kinematics of the bodies by one outward sweep in the world frame (000, 1.2.16).
+"""Kinematics of the bodies with one outward sweep in the world frame (000, 1.2.16).
 
 The sweep gives poses, velocities, velocity-product accelerations and the joint Jacobians.
 """
@@ -16,7 +16,7 @@ from ..spatial import cross_motion, multiply, rotate, to_world
 
 @inlined_part
 def turn_about(axes, angle, first, second, third, out):
-    """Fill out (3, 3) with axes turned about the third of them; the columns in cyclic order."""
+    """Fill out (3, 3) with axes rotated about the third of them; the columns are in cyclic order."""
     c, s = np.cos(angle), np.sin(angle)
     for k in range(3):
         a, b = axes[k, first], axes[k, second]
@@ -25,9 +25,9 @@ def turn_about(axes, angle, first, second, third, out):
 
 @inlined_part
 def revolute_motion(flat, i, q, v, work):
-    """What `body_kinematics` does for a body on a revolute joint, whose motion is so simple that most is left out.
+    """Specialised part of `body_kinematics` for a body on a revolute joint, with fewer operations.
 
-    work.axes and work.position[i] are those of the joint's own frame.
+    work.axes and work.position[i] are those of the predecessor frame of the joint.
     """
     b = flat.v_start[i]
     rate, axis, along = v[b], flat.axis[i], work.jacobian[b]
@@ -46,7 +46,7 @@ def revolute_motion(flat, i, q, v, work):
     mx, my, mz = y * az - z * ay, z * ax - x * az, x * ay - y * ax
     along[3], along[4], along[5] = mx, my, mz
     velocity, acceleration = work.velocity[i], work.acceleration[i]
-    # v_p x v_J: the joint's own part of v_i goes along its axis
+    # v_p x v_J: the contribution of the joint to v_i is along its axis
     wx, wy, wz = velocity[0], velocity[1], velocity[2]
     ux, uy, uz = velocity[3], velocity[4], velocity[5]
     acceleration[0] += rate * (wy * az - wz * ay)
@@ -63,7 +63,7 @@ def revolute_motion(flat, i, q, v, work):
 def body_kinematics(flat, q, v, work):
     """Fill rotation, position, velocity, velocity-product acceleration (with -gravity) and the joint Jacobians.
 
-    With routed cables that do not stretch their loop rows, too, which need the positions of the joints.
+    With inextensible routed cables it also fills their loop rows, which need the positions of the joints.
     """
     for i in range(flat.kind.shape[0]):
         a, b = flat.q_start[i], flat.v_start[i]
@@ -111,7 +111,7 @@ def body_kinematics(flat, q, v, work):
         for k in range(6):
             work.acceleration[i, k] += work.six[k]
         if kind == SPHERICAL or kind == FLOATING:
-            continue  # no bias
+            continue  # bias is zero
         to_world(work.rotation[i], work.position[i], work.joint_bias, work.six)
         for k in range(6):
             work.acceleration[i, k] += work.six[k]
@@ -121,7 +121,7 @@ def body_kinematics(flat, q, v, work):
 
 @for_compiled_callers
 def world_point(rotation, position, body, local, out):
-    """out (3,) m: a point of a body in the world; body -1 is the world itself."""
+    """out (3,): position of a body-fixed point in the world [m]; body -1 is the world."""
     if body < 0:
         for k in range(3):
             out[k] = local[k]
@@ -133,7 +133,7 @@ def world_point(rotation, position, body, local, out):
 
 @for_compiled_callers
 def world_direction(rotation, body, local, out):
-    """out (3,): a direction of a body in world axes."""
+    """out (3,): body-fixed direction in world axes."""
     if body < 0:
         for k in range(3):
             out[k] = local[k]
@@ -143,7 +143,7 @@ def world_direction(rotation, body, local, out):
 
 @inlined_part
 def last_dof(flat, body):
-    """Last velocity coordinate that moves a body, -1 where none does."""
+    """Last velocity coordinate that moves a body; -1 if there is none."""
     while body >= 0:
         if flat.v_count[body] > 0:
             return flat.v_start[body] + flat.v_count[body] - 1

@@ -1,6 +1,6 @@
-"""The configuration space of a mechanism: rates, small displacements and differences of configurations.
+"""Configuration space of a mechanism: rates, small displacements and differences of configurations.
 
-q differs from the integral of v where joints carry quaternions; everything that steps along v goes through here.
+For joints with quaternions, q is not the integral of v. All steps along v use this module.
 
 """
 
@@ -30,7 +30,7 @@ def configuration_rate(flat, q, v, rate):
 
 @allocation_free
 def normalise_quaternions(flat, q):
-    """Bring quaternions back to length one."""
+    """Normalise the quaternions of a configuration."""
     for i in range(flat.kind.shape[0]):
         kind = flat.kind[i]
         if kind == SPHERICAL or kind == FLOATING:
@@ -50,7 +50,7 @@ def displace(flat, q, step, rate, result):
 
 
 def displaced(mechanism: Mechanism, q: NDArray, step: NDArray) -> NDArray[np.float64]:
-    """Position after a small step (nv,) along the velocity coordinates; quaternions stay of length one."""
+    """Configuration after a small step (nv,) along the velocity coordinates; quaternions stay normalised."""
     result = np.array(q)
     for joint in mechanism.joints:
         kind = joints.JOINT_KINDS[joint.kind]
@@ -64,10 +64,10 @@ def displaced(mechanism: Mechanism, q: NDArray, step: NDArray) -> NDArray[np.flo
 
 
 def difference(mechanism: Mechanism, before: NDArray, after: NDArray) -> NDArray[np.float64]:
-    """The displacement (nv,) along the velocity coordinates from one position to another near it.
+    """Displacement (nv,) along the velocity coordinates from one configuration to another one nearby.
 
-    Divided by the time between them it is the mean velocity, to second order in that time: turns are rotation vectors,
-    translations of floating joints are in axes of the body midway.
+    Divided by the time between them it is the mean velocity, to second order in this time. Rotations are rotation
+    vectors; translations of floating joints are in the body axes midway between both configurations.
     """
     step = np.zeros(mechanism.velocity_count)
     for joint in mechanism.joints:
@@ -78,7 +78,7 @@ def difference(mechanism: Mechanism, before: NDArray, after: NDArray) -> NDArray
             turn = rotation_vector(old.T @ matrix_from_quaternion(after[q.stop - 4 : q.stop]))
             step[v.start : v.start + 3] = turn
             if kind == joints.FLOATING:
-                half = matrix_from_vector(0.5 * turn)  # axes of the body midway
+                half = matrix_from_vector(0.5 * turn)  # body axes midway
                 step[v.start + 3 : v.stop] = (old @ half).T @ (
                     after[q.start : q.start + 3] - before[q.start : q.start + 3]
                 )

@@ -1,7 +1,7 @@
 """Independent coordinates of closed loops (000, 1.2.32).
 
-All velocities that keep the loops closed are v = G w with w a choice of the velocity coordinates themselves, and all
-accelerations a = G w' + g with K G = 0, K g = k.
+All velocities that keep the loops closed are v = G w, where w is a subset of the velocity coordinates. All
+accelerations are a = G w' + g with K G = 0 and K g = k.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class IndependentCoordinates:
     """G and g at one state.
 
     Attributes:
-        index: (y,) velocity coordinates that are independent. names: of these.
-        basis: G (nv, y), the identity in the rows `index`. offset: g (nv,), zero in these rows.
-        dependent_rows: loop rows that depend on others here.
+        index: (y,) indices of the independent velocity coordinates. names: their names.
+        basis: G (nv, y), identity in the rows `index`. offset: g (nv,), zero in these rows.
+        dependent_rows: number of loop rows that depend on others at this state.
     """
 
     index: NDArray[np.int64]
@@ -37,7 +37,11 @@ class IndependentCoordinates:
 
 
 def independent_coordinates(mechanism: Mechanism, q: NDArray, v: NDArray | None = None) -> IndependentCoordinates:
-    """G and g at position q (nq,) and velocity v (nv,), zero without it. Raises TensegrityError: not finite."""
+    """G and g at configuration q (nq,) and velocity v (nv,), zero by default.
+
+    Raises:
+        TensegrityError: a number is not finite.
+    """
     speed = np.zeros(mechanism.velocity_count) if v is None else v
     q, speed = check_state(mechanism, q, speed)
     flat = mechanism.flat
@@ -58,15 +62,15 @@ def independent_coordinates(mechanism: Mechanism, q: NDArray, v: NDArray | None 
 
 
 def wrench_jacobian(mechanism: Mechanism, q: NDArray, body: str, point: NDArray | None = None) -> NDArray[np.float64]:
-    """J (6, nv): velocity of a point of a body, angular [rad/s] then linear [m/s] in world axes, per coordinate.
+    """J (6, nv): Jacobian of a point of a body, angular then linear velocity in world axes.
 
-    A moment and force f (6,) N m and N at that point adds J' f to the efforts (W of 000, 1.2.31).
+    A moment and force f (6,) [N m and N] at this point adds J' f to the efforts (W of 000, 1.2.31).
 
     Args:
-        q: (nq,). body: its name. point: (3,) m in the body's frame; its origin without.
+        q: (nq,) configuration. body: name of the body. point: (3,) point in the body frame [m]; its origin by default.
 
     Raises:
-        TensegrityError: unknown body, or a position of another size or that is not finite.
+        TensegrityError: the body is unknown, or q has a wrong size or is not finite.
     """
     q, still = check_state(mechanism, q, np.zeros(mechanism.velocity_count))
     if body not in mechanism.body_index:

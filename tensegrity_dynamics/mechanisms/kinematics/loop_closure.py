@@ -1,7 +1,7 @@
-"""Loop closure: Newton's method on the loop errors, and projection of the drift of an integrator.
+"""Loop closure: Newton's method for the loop errors, and projection of the drift of an integrator.
 
-`assemble` starts from rough positions and takes the smallest change of coordinates; the compiled functions move the
-passive coordinates of a position nearby.
+`assemble` starts from rough positions and uses the smallest change of all coordinates. The compiled functions change
+only the passive coordinates of a nearby configuration.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .loop_equations import loop_equations
 from .loop_reduction import independent_basis, reduce_rows
 
 TOLERANCE_LOOPS = 1e-13
-"""m, or sine of an angle, to which loops are closed."""
+"""Tolerance of the loop errors [m, or sine of an angle]."""
 MAX_ITERATIONS = 50
-"""Newton steps."""
+"""Largest number of Newton steps."""
 
 
 def assemble(
@@ -32,15 +32,15 @@ def assemble(
     hold: tuple[str, ...] = (),
     work: Workspace | None = None,
 ) -> NDArray[np.float64]:
-    """Position (nq,) near start with all loops closed to `TOLERANCE_LOOPS`.
+    """Configuration (nq,) near start with all loops closed to `TOLERANCE_LOOPS`.
 
     Args:
-        start: (nq,) position to start from.
-        hold: names of joints whose coordinates stay as they are. work: arrays to use, with their slack strands of
-            routed cables.
+        start: (nq,) start configuration.
+        hold: names of joints with fixed coordinates.
+        work: work arrays, including the slack state of strands of routed cables; new ones by default.
 
     Raises:
-        TensegrityError: a loop cannot close; it is named, with the gap that is left.
+        TensegrityError: a loop cannot close; the message contains its name and the remaining gap.
     """
     flat, work = mechanism.flat, make_workspace(mechanism.flat) if work is None else work
     q, v = check_state(mechanism, start, np.zeros(mechanism.velocity_count))
@@ -81,7 +81,7 @@ def assemble(
 
 
 def loop_of_row(mechanism: Mechanism, row: int) -> str:
-    """Name of the loop that a constraint row belongs to."""
+    """Name of the loop of a constraint row."""
     for loop in mechanism.loops:
         count = len(LOOP_KINDS[loop.kind][0]) + len(LOOP_KINDS[loop.kind][1])
         if row < count:
@@ -97,7 +97,7 @@ def loop_of_row(mechanism: Mechanism, row: int) -> str:
 
 @allocation_free
 def project_onto_loops(flat, q, v, work, reduction, stages):
-    """Move the passive coordinates onto closed loops (K dq = -error) and their velocities onto K v = 0."""
+    """Correct the passive coordinates to closed loops (K dq = -error) and their velocities to K v = 0."""
     dofs = flat.dof_parent.shape[0]
     if flat.row_kind.shape[0] == 0:
         return
@@ -121,7 +121,7 @@ def project_onto_loops(flat, q, v, work, reduction, stages):
 
 @allocation_free
 def close_loops(flat, q, held, tolerance, reuse, work, reduction, stages):
-    """Move the passive coordinates of q until the loops are closed, held ones untouched; returns the largest error."""
+    """Close the loops by changing the passive coordinates of q, with held ones fixed; returns the largest error."""
     for _ in range(20):
         body_kinematics(flat, q, stages.v_sum, work)
         loop_equations(flat, work)

@@ -1,6 +1,6 @@
 """Loop constraints on the velocity coordinates: K v = 0 and K a = k (000, 1.2.27).
 
-k = -T' (a_s^vp - a_p^vp) - T.' (v_s - v_p); the printed 1.2.27 drops the velocity-product accelerations.
+k = -T' (a_s^vp - a_p^vp) - T.' (v_s - v_p); the printed equation 1.2.27 omits the velocity-product accelerations.
 
 """
 
@@ -14,7 +14,7 @@ from .body_kinematics import last_dof, world_direction, world_point
 
 @inlined_part
 def loop_gap(flat, r, work):
-    """Fill point (3,) m of the successor's end of row r, its gap (3,) m from the predecessor's end and its speed."""
+    """Fill the successor point (3,) [m] of row r, its gap (3,) [m] to the predecessor point, and its speed."""
     p, s = flat.row_predecessor[r], flat.row_successor[r]
     point, gap, speed = work.point, work.gap, work.speed
     world_point(work.rotation, work.position, s, flat.row_successor_origin[r], point)
@@ -30,7 +30,7 @@ def loop_gap(flat, r, work):
 
 @inlined_part
 def same_ends(flat, r):
-    """Whether row r and the one before hold the same points of the same bodies, as rows of one loop do."""
+    """Whether row r and the previous row use the same points of the same bodies, like rows of one loop."""
     if r == 0 or flat.row_kind[r - 1] != ALONG:
         return False
     if flat.row_predecessor[r] != flat.row_predecessor[r - 1] or flat.row_successor[r] != flat.row_successor[r - 1]:
@@ -45,10 +45,10 @@ def same_ends(flat, r):
 
 @allocation_free
 def loop_equations(flat, work):
-    """Fill K, k and the loop errors from the last `body_kinematics`; entries of K off the chains stay zero."""
+    """Fill K, k and the loop errors from the last `body_kinematics`; entries of K outside the chains stay zero."""
     first, second, three, direction, change = work.first, work.second, work.three, work.direction, work.change
     for r in range(flat.row_kind.shape[0]):
-        if flat.row_kind[r] == ROUTED:  # `body_kinematics` has filled it
+        if flat.row_kind[r] == ROUTED:  # already filled by `body_kinematics`
             continue
         p, s = flat.row_predecessor[r], flat.row_successor[r]
         world_direction(work.rotation, p, flat.row_first[r], first)
@@ -65,7 +65,7 @@ def loop_equations(flat, work):
             for k in range(3):
                 work.loop_error[r] += first[k] * work.gap[k]
                 direction[3 + k] = first[k]
-                # n turns with the predecessor, the point moves with the successor
+                # n rotates with the predecessor, the point moves with the successor
                 change[3 + k] = three[k]
             cross(work.point, first, direction)
             cross(work.point, three, change)

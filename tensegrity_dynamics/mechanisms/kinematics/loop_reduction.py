@@ -1,11 +1,11 @@
 """Reduction of the loop constraints K a = k to independent coordinates (000, 1.2.32).
 
-K a = k is reduced row by row to a_passive = k' - D a_independent (Gauss-Jordan on the sparse rows; the pivot of a row
-is its largest entry, with a preference for coordinates that few loops touch). That gives G and g of a = G y + g with
-K G = 0 and K g = k.
+K a = k is reduced row by row to a_passive = k' - D a_independent (Gauss-Jordan elimination of the sparse rows; the
+pivot of a row is its largest entry, with a preference for coordinates that occur in few loops). This gives G and g of
+a = G y + g with K G = 0 and K g = k.
 
-A row without a pivot depends on those before it. Where its right side vanishes too the motion is still unique; the
-number of such rows is reported.
+A row without a pivot depends on the previous rows. If its right-hand side vanishes as well, the motion is still unique.
+The number of such rows is returned.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ ReductionWorkspace = namedtuple(
 
 
 DENSE = 8
-"""Times the entries of a row that its columns may be so that going along all of them is quicker."""
-TOLERANCE_DEPENDENT_ROW = 1e-9  # of the largest entry that the row had before elimination
+"""Largest ratio of all columns to the nonzero entries of a row, up to which a loop over all columns is faster."""
+TOLERANCE_DEPENDENT_ROW = 1e-9  # relative to the largest entry of the row before elimination
 
 
 def make_reduction_workspace(flat: FlatMechanism) -> ReductionWorkspace:
-    """Arrays for the reduction; coordinates that few loop rows touch come first as pivots.
+    """Work arrays of the reduction; coordinates that occur in few loop rows are preferred as pivots.
 
-    The pattern of K is that of the chains from the two ends of each loop to the root. It is computed once: the
-    columns of each row and the rows of each column. What elimination fills in is appended to these lists.
+    The sparsity pattern of K is given by the chains from both ends of each loop to the root. It is computed once: the
+    columns of each row and the rows of each column. The fill-in of the elimination is appended to these lists.
     """
     dofs, rows = flat.dof_parent.size, flat.row_kind.size
     in_pattern = np.zeros((rows, dofs), dtype=np.bool_)
     touched = np.zeros(dofs)
     for r in range(rows):
-        if flat.row_kind[r] == ROUTED:  # it may run over any of the bodies
+        if flat.row_kind[r] == ROUTED:  # its route can contain any of the bodies
             in_pattern[r] = True
             touched += 1.0
         for body in (flat.row_predecessor[r], flat.row_successor[r]):
@@ -74,7 +74,7 @@ def make_reduction_workspace(flat: FlatMechanism) -> ReductionWorkspace:
 
 @inlined_part
 def copy_rows(matrix, right, reduction):
-    """Fill rows with the matrix and its right side; what the last elimination filled in is zero again."""
+    """Fill rows with the matrix and its right-hand side; the fill-in of the last elimination is set to zero."""
     dofs = matrix.shape[1]
     rows, columns = reduction.rows, reduction.row_columns
     for r in range(matrix.shape[0]):
@@ -89,7 +89,7 @@ def copy_rows(matrix, right, reduction):
 
 @for_compiled_callers
 def forget_fill(reduction):
-    """Back to the pattern of K itself."""
+    """Reset to the sparsity pattern of K without fill-in."""
     for c in range(reduction.column_filled.shape[0]):
         reduction.column_filled[c] = reduction.column_start[c]
     for r in range(reduction.row_filled.shape[0]):
@@ -100,11 +100,11 @@ def forget_fill(reduction):
 
 @for_compiled_callers
 def eliminate(rows, r, column, columns, filled, others, count):
-    """Scale row r to one in its pivot, and take it from all rows that have an entry there.
+    """Scale row r so that its pivot is one, and subtract it from all rows with an entry in the pivot column.
 
     Args:
-        rows: (nc, nv + 1). columns: where row r has entries beside the pivot, the first `filled` of them.
-        others: the other rows with an entry in the column of the pivot, the first `count` of them.
+        rows: (nc, nv + 1). columns: columns of the entries of row r other than the pivot, the first `filled` of them.
+        others: other rows with an entry in the pivot column, the first `count` of them.
     """
     source, dofs = rows[r], rows.shape[1] - 1
     inverse = 1.0 / source[column]
@@ -129,7 +129,8 @@ def eliminate(rows, r, column, columns, filled, others, count):
 
 @for_compiled_callers
 def plan_row(r, column, reduction):
-    """Note what the elimination of a column by row r touches, whatever the numbers are, and what it fills in."""
+    """Store the entries used by the elimination of a column with row r, independent of their values, and the
+    fill-in."""
     filled = 0
     for n in range(reduction.row_filled[r]):
         c = reduction.row_columns[r, n]
@@ -159,7 +160,7 @@ def plan_row(r, column, reduction):
 
 @inlined_part
 def reduce_as_planned(matrix, right, reduction, reuse):
-    """The elimination with the pivots of the last one and without any search; False where they are not the largest."""
+    """Elimination with the pivots of the last one and without search; False if they are not the largest entries."""
     rows, weight = reduction.rows, reduction.weight
     copy_rows(matrix, right, reduction)
     for r in range(matrix.shape[0]):
@@ -173,7 +174,7 @@ def reduce_as_planned(matrix, right, reduction, reuse):
             for n in range(reduction.plan_filled[r]):
                 c = reduction.plan_columns[r, n]
                 size = abs(rows[r, c]) * weight[c]
-                if not (size < best or (size == best and n >= reduction.plan_start[r])):  # of equal ones the first
+                if not (size < best or (size == best and n >= reduction.plan_start[r])):  # the first of equal entries
                     return False
         eliminate(
             rows, r, column, reduction.plan_columns[r], reduction.plan_filled[r], reduction.plan_rows[r],
@@ -184,7 +185,7 @@ def reduce_as_planned(matrix, right, reduction, reuse):
 
 @for_compiled_callers
 def plan_and_reduce(matrix, right, reduction, reuse):
-    """As `reduce_rows`, with a new plan for those to come."""
+    """As `reduce_rows`, with a new plan for later calls."""
     count, rows = matrix.shape[0], reduction.rows
     reduction.is_pivot[:] = False
     copy_rows(matrix, right, reduction)
@@ -219,15 +220,15 @@ def plan_and_reduce(matrix, right, reduction, reuse):
 
 @allocation_free
 def reduce_rows(matrix, right, reduction, reuse):
-    """Gauss-Jordan on matrix (rows, dofs) with one right side; returns the number of dependent rows.
+    """Gauss-Jordan elimination of matrix (rows, dofs) with one right-hand side; returns the number of dependent rows.
 
-    The matrix may have entries where K has them and nowhere else. With reuse the pivots of the last call are taken
-    again, so that the independent coordinates stay the same ones from one state to the next. Afterwards
-    solver.pivot[r] is the passive coordinate of row r (-1 where dependent) and solver.rows[r] holds D and, in its last
-    column, k'.
+    The matrix may only have entries in the sparsity pattern of K. With `reuse`, the pivots of the last call are used
+    again, so that the independent coordinates do not change from one state to the next. Afterwards reduction.pivot[r]
+    is the passive coordinate of row r (-1 for a dependent row), and reduction.rows[r] holds D and, in its last column,
+    k'.
 
-    As long as the pivots stay the same ones, what the elimination touches does, too, and is not looked for again. What
-    comes out depends on the matrix alone, not on those before it.
+    As long as the pivots do not change, the entries used by the elimination do not change, and the stored plan is used.
+    The result depends on the matrix only, not on previous calls.
     """
     if reduction.planned[0] and reduce_as_planned(matrix, right, reduction, reuse):
         return 0
@@ -238,7 +239,7 @@ def reduce_rows(matrix, right, reduction, reuse):
 def independent_basis(dofs, reduction):
     """Fill basis G (dofs, y) and offset g from the reduced rows; returns the number y of independent coordinates.
 
-    basis_columns[d, : basis_filled[d]] are the columns that row d of G has entries in.
+    basis_columns[d, : basis_filled[d]] are the columns of the entries of row d of G.
     """
     count = 0
     for c in range(dofs):

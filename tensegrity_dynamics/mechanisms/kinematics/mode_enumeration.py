@@ -1,7 +1,7 @@
 """Enumeration of the working and assembly modes of a parallel mechanism by continuation.
 
-With all coordinates but one held the positions form a curve. It is followed by tangent and correction steps; where it
-turns round, at a singularity, it comes back to the same value of that coordinate on another mode.
+If all coordinates except one are held, the configurations form a curve. It is followed with tangent and correction
+steps. At a singularity the curve turns back, and it reaches the same value of this coordinate on another mode.
 """
 
 from __future__ import annotations
@@ -13,31 +13,32 @@ from .configuration_space import displaced
 from .parallel_kinematics import Coordinates, LoopKinematics
 
 TOLERANCE_SAME_POSITION = 1e-6
-"""rad or m below which two positions are one mode."""
+"""Distance [rad or m] below which two configurations count as the same mode."""
 MAX_CORRECTIONS = 10
-"""Newton steps back onto the curve."""
+"""Largest number of Newton steps of a correction to the curve."""
 STEP, MAX_STEPS = 0.05, 1000
-"""rad or m of continuation along a curve: a shorter step does not jump to a neighbouring one; and how many of them."""
+"""Step along a curve [rad or m], so short that it does not jump to a neighbouring curve, and largest number of
+steps."""
 
 Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def working_modes(kinematics: LoopKinematics, q: NDArray) -> dict[str, NDArray]:
-    """Positions (nq,) by mode with the same output as q (nq,), as far as continuation reaches them.
+    """Configurations (nq,) by mode with the same output as q (nq,), if continuation reaches them.
 
-    A mode's name has a sign for every active joint, in their order: whether its b_i has the sign that it has at q (+)
-    or the other one (-), the rows a_i being followed without a jump; after a slash the same for det A.
+    The name of a mode has a sign for every active joint, in order: + if its b_i has the same sign as at q, else -, with
+    continuous rows a_i along the curve. After a slash follows the sign of det A in the same way.
     """
     return _modes(kinematics, kinematics.output_coordinates, q)
 
 
 def assembly_modes(kinematics: LoopKinematics, q: NDArray) -> dict[str, NDArray]:
-    """Positions (nq,) by mode with the same active joints as q (nq,), names as in `working_modes`."""
+    """Configurations (nq,) by mode with the same active joints as q (nq,), names as in `working_modes`."""
     return _modes(kinematics, kinematics.active_coordinates, q)
 
 
 def _modes(kinematics: LoopKinematics, coordinates: Coordinates, q: NDArray) -> dict[str, NDArray]:
-    """Follow the curves on which one coordinate varies; every return to its value at the start is another mode."""
+    """Follow the curves along which one coordinate varies; every return to its start value is another mode."""
     modes: dict[str, NDArray] = {}
     origin = _signed(kinematics, q, None)
     queue = [(np.array(q, dtype=float), origin)]
@@ -55,7 +56,8 @@ def _modes(kinematics: LoopKinematics, coordinates: Coordinates, q: NDArray) -> 
 def _trace(
     kinematics: LoopKinematics, coordinates: Coordinates, q: NDArray, rows: Rows, axis: int
 ) -> list[tuple[NDArray, Rows]]:
-    """Positions on the curve through q where coordinate `axis` is back at its start, with the rows followed there."""
+    """Configurations on the curve through q with coordinate `axis` at its start value, with the continuous rows
+    there."""
     start, held = coordinates.values(q), [k for k in range(len(kinematics.active)) if k != axis]
     returns: list[tuple[NDArray, Rows]] = []
     position, tangent = np.array(q, dtype=float), None
@@ -83,7 +85,7 @@ def _trace(
 def _correct(
     kinematics: LoopKinematics, coordinates: Coordinates, q: NDArray, held: list[int], start: NDArray
 ) -> NDArray[np.float64] | None:
-    """Position on the curve near q, or None where Newton's method does not converge."""
+    """Configuration on the curve near q, or None if Newton's method does not converge."""
     for _ in range(MAX_CORRECTIONS):
         loop_error, matrix = kinematics.loops(q)
         error = np.concatenate((-loop_error, coordinates.error(q, start)[held]))
@@ -95,7 +97,7 @@ def _correct(
 
 
 def _signed(kinematics: LoopKinematics, q: NDArray, last: Rows | None) -> Rows:
-    """Rows A and diagonal b at q, each row turned so that it continues the last one."""
+    """Rows A and diagonal b at q, with the sign of each row chosen so that it continues the last one."""
     first = kinematics.first_order(q)
     a, b = first.a.copy(), np.diag(first.b).copy()
     if last is not None:

@@ -1,9 +1,10 @@
-"""All assembly and working modes of a mechanism by Newton's method from random starts.
+"""Search for all assembly and working modes of a mechanism with Newton's method from random starts.
 
-`mode_enumeration` follows curves from one mode to the next and so finds those that are connected to the first; here
-every start is drawn at random, closed, and moved along closed loops to where the coordinates in question have their
-values (damped Newton steps, G of 000, 1.2.32), which asks for no connection. How often each mode was met tells how many
-were missed: the chance that another start shows a new one is about the share of the modes met once (Good 1953).
+`mode_enumeration` follows curves from one mode to the next, and so finds only the modes connected to the first one.
+Here every start is random. Its loops are closed, and it is moved along closed loops until the coordinates have the
+required values (damped Newton steps, G of 000, 1.2.32); no connection between modes is needed. The hit counts of the
+modes give an estimate of the missed ones: the probability that another start finds a new mode is about the ratio of the
+number of modes found once to the number of all hits (Good 1953).
 """
 
 from __future__ import annotations
@@ -24,27 +25,27 @@ from .loop_reduction import make_reduction_workspace
 from .parallel_kinematics import Coordinates, LoopKinematics
 
 SAME = 1e-5
-"""m and rad below which two modes are one."""
+"""Distance [m and rad] below which two modes are equal."""
 CLOSED, ARRIVED = 1e-11, 1e-10
-"""m, or sine of an angle, of loops that count as closed; m and rad of coordinates that count as there."""
+"""Tolerances of closed loops [m, or sine of an angle], and of coordinates at their required values [m and rad]."""
 LONGEST_STEP = 0.3
-"""rad or m of one Newton step."""
+"""Longest Newton step [rad or m]."""
 MAX_STEPS, MAX_HALVINGS = 40, 4
-"""Newton steps of one start, and halvings of one step."""
+"""Largest number of Newton steps of one start, and of halvings of one step."""
 CONFIRMATIONS = 5
-"""Meetings of every mode before a search ends; more finds rarer modes and takes longer."""
+"""Number of hits of every mode before a search ends; a larger number finds rarer modes and takes longer."""
 LEAST_MEETINGS = 50
-"""Meetings after the last new mode without which a search does not end."""
+"""Least number of hits after the last new mode before a search ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class ModeSearch:
-    """What a search has found.
+    """Result of a search.
 
     Attributes:
-        modes: positions (nq,); the first is that from which the search began.
-        met: how often each of them was met. starts: from which Newton's method began; not all arrive.
-        unseen: estimated chance that one more start that arrives shows a new mode (Good 1953).
+        modes: configurations (nq,); the first one is the start of the search.
+        met: number of hits of each mode. starts: number of starts of Newton's method; not all of them converge.
+        unseen: estimated probability that another converged start finds a new mode (Good 1953).
     """
 
     modes: tuple[NDArray[np.float64], ...]
@@ -57,14 +58,14 @@ class ModeSearch:
 
 
 def search_assembly_modes(kinematics: LoopKinematics, q: NDArray, *, starts: int = 3000, seed: int = 0) -> ModeSearch:
-    """Positions with the same active joints as q (nq,), loops closed, that differ in the output's pose.
+    """Closed configurations with the same active joints as q (nq,) and different poses of the output.
 
-    Modes that differ in passive joints alone (a leg turned about itself) count once.
+    Modes that differ in passive joints only (a leg rotated about its own axis) count once.
 
     Args:
-        starts: at most. It ends when every mode was met `CONFIRMATIONS` times, and half of all meetings (and
-            `LEAST_MEETINGS` of them) came after the last new one.
-        seed: of the random starts.
+        starts: largest number of starts. The search ends when every mode was found `CONFIRMATIONS` times, and half of
+            all hits (and at least `LEAST_MEETINGS`) came after the last new mode.
+        seed: seed of the random starts.
 
     Raises:
         TensegrityError: the loops of q cannot be closed.
@@ -85,11 +86,11 @@ def search_working_modes(
     starts: int = 3000,
     seed: int = 0,
 ) -> ModeSearch:
-    """Positions with the same output as q (nq,), loops closed, that differ in the active joints beyond whole turns.
+    """Closed configurations with the same output as q (nq,) and different active joints (full turns do not count).
 
     Args:
-        limits: (n, 2) lowest and highest position [rad or m] of the active joints; modes beyond do not count, whole
-            turns aside. Other arguments and errors as in `search_assembly_modes`.
+        limits: (n, 2) lowest and highest position of the active joints [rad or m]; modes outside these limits, apart
+            from full turns, do not count. Other arguments and errors as in `search_assembly_modes`.
     """
     turning = np.array([kinematics.mechanism.joint(name).kind == "revolute" for name in kinematics.active])
 
@@ -147,7 +148,7 @@ def _search(
 
 
 class _Mover:
-    """Moves positions along closed loops, in arrays that are made once."""
+    """Motion of configurations along closed loops, with work arrays that are allocated once."""
 
     def __init__(self, kinematics: LoopKinematics, coordinates: Coordinates) -> None:
         self.kinematics, self.coordinates = kinematics, coordinates
@@ -157,15 +158,15 @@ class _Mover:
         self.held = np.zeros(kinematics.mechanism.velocity_count, dtype=np.bool_)
 
     def close(self, position: NDArray) -> bool:
-        """Close the loops of a position where it stands."""
-        for _ in range(2):  # each is up to twenty Newton steps
+        """Close the loops of a configuration in place."""
+        for _ in range(2):  # each call makes up to twenty Newton steps
             error = close_loops(self.flat, position, self.held, 1e-13, False, self.work, self.reduction, self.stages)
             if not error < 1e3 or error <= CLOSED:
                 break
         return bool(error <= CLOSED) and bool(np.all(np.isfinite(position)))
 
     def arrive(self, position: NDArray, target: NDArray) -> NDArray[np.float64] | None:
-        """The position moved to where the coordinates have their target (n,); None where it does not get there."""
+        """Configuration moved until the coordinates have their target (n,); None if it does not converge."""
         if not self.close(position):
             return None
         error = self.coordinates.error(position, target)
@@ -195,7 +196,7 @@ class _Mover:
         return None
 
     def moved(self, position: NDArray, step: NDArray) -> NDArray[np.float64] | None:
-        """The position a step (nv,) further, loops closed; None where they do not."""
+        """Configuration after a step (nv,) with closed loops; None if they cannot close."""
         configuration_rate(self.flat, position, step, self.stages.q_rate)
         result = position + self.stages.q_rate
         normalise_quaternions(self.flat, result)
@@ -203,7 +204,7 @@ class _Mover:
 
 
 def _drawn(mechanism: Mechanism, q: NDArray, spread: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """A position drawn at random: any angles and orientations, lengths and translations within `spread` [m] of q's."""
+    """Random configuration: any angles and orientations, lengths and translations within `spread` [m] of those of q."""
     result = np.array(q)
     for joint in mechanism.joints:
         coordinates = JOINT_COORDINATES[joint.kind]

@@ -1,8 +1,8 @@
 """Kinematics of mechanisms with loops, for any active joints and output (002, chapter 2, in general form).
 
-With the loops closed every motion is v = G y. For each active joint i there is one row (a_i, b_i) with
-a_i . p' = b_i q_i' for all of them: the left null vector of [J_p G; G_i]. With a_i of length one, A has the rows a_i
-and B = -diag(b), so that A p' + B q' = 0 (002, 2.13). Unlike -B^-1 A and -A^-1 B these rows exist at singularities:
+With closed loops every motion is v = G y. For each active joint i there is one row (a_i, b_i) with a_i . p' = b_i q_i'
+for all motions: the left null vector of [J_p G; G_i]. With a_i of unit length, A has the rows a_i and B = -diag(b), so
+that A p' + B q' = 0 (002, 2.13). Unlike -B^-1 A and -A^-1 B, these rows also exist at singularities:
 
 * Type 1, some b_i = 0: the output cannot move along a_i, the joint moves without it;
 * Type 2, det A = 0: the output can move while all active joints stand still.
@@ -35,25 +35,26 @@ MAX_NEWTON_STEPS = 12
 
 @allocation_free
 def evaluate(flat, q, v, work):
-    """Bodies and loops at a state, for `LoopKinematics`."""
+    """Evaluate bodies and loops at a state, for `LoopKinematics`."""
     body_kinematics(flat, q, v, work)
     loop_equations(flat, work)
 
 
 @allocation_free
 def fill_basis(work, reduction):
-    """Fill G and g of the loops evaluated last; returns the number of independent coordinates."""
+    """Fill G and g from the last evaluated loops; returns the number of independent coordinates."""
     reduce_rows(work.loop, work.loop_bias, reduction, False)
     return independent_basis(work.loop.shape[1], reduction)
 
 
 class Coordinates(NamedTuple):
-    """Functions of the position.
+    """Functions of the configuration that define a set of coordinates.
 
     Attributes:
-        values: (n,) at q. error: (n,) that is missing at q to a target (n,), of rotations a vector about world axes.
-        jacobian: (n, nv), how the error shrinks along the velocities, where it is small.
-        between: (n,) values a share (0 to 1) of the path between two.
+        values: (n,) coordinates at q.
+        error: (n,) difference of a target (n,) and the coordinates at q; for rotations a rotation vector in world axes.
+        jacobian: (n, nv) derivative of the coordinates along the velocities, equal to the decrease of a small error.
+        between: (n,) coordinates at a fraction (0 to 1) of the path between two values.
     """
 
     values: Callable[[NDArray], NDArray[np.float64]]
@@ -67,11 +68,11 @@ class FirstOrder:
     """First-order model A p' + B q' = 0 at one position, and the distances to singularities.
 
     Attributes:
-        a: A (n, n), rows of length one (rotations weighed by the characteristic length).
+        a: A (n, n) with unit rows (rotations weighted by the characteristic length).
         b: B (n, n), diagonal.
-        motion: (nv, n), velocities of all coordinates per active velocity; NaN at a Type 2 singularity.
-        output: (n, nv), velocity of the output per velocity coordinate.
-        type_1: smallest |b_i|; type_2: smallest singular value of A. Both vanish at the singularity of that name.
+        motion: (nv, n) velocities of all coordinates per active velocity; NaN at a Type 2 singularity.
+        output: (n, nv) velocity of the output per velocity coordinate.
+        type_1: smallest |b_i|. type_2: smallest singular value of A. Each vanishes at the singularity of its type.
     """
 
     a: NDArray[np.float64]
@@ -91,10 +92,11 @@ class LoopKinematics:
     """Geometric, first- and second-order models of a mechanism.
 
     Args:
-        mechanism: with as many degrees of freedom as active joints and controlled axes.
-        active: names of the joints that are driven, one coordinate each.
-        output: the end effector.
-        length: characteristic length [m] that weighs rotations against translations in the distance to singularities.
+        mechanism: mechanism with equal numbers of degrees of freedom, active joints and controlled axes.
+        active: names of the driven joints, each with one coordinate.
+        output: frame of the end effector.
+        length: characteristic length [m] that weights rotations relative to translations in the distances to
+            singularities.
 
     Raises:
         TensegrityError: the numbers of active joints and controlled axes differ.
@@ -126,7 +128,7 @@ class LoopKinematics:
     # -- geometric models -----------------------------------------------------------------------------------------
 
     def direct(self, active: Mapping[str, float] | ArrayLike, start: NDArray) -> NDArray[np.float64]:
-        """Position (nq,) with the active joints at `active` (n,), on the assembly mode of `start`.
+        """Configuration (nq,) with the active joints at `active` (n,), on the assembly mode of `start`.
 
         Raises:
             UnreachableGoalError: the loops cannot close there.
@@ -135,32 +137,32 @@ class LoopKinematics:
         return self._follow(start, self.active_coordinates, values.astype(float), "active joint positions")
 
     def inverse(self, target: ArrayLike, start: NDArray) -> NDArray[np.float64]:
-        """Position (nq,) with the controlled output coordinates at target (n,), on the working mode of `start`.
+        """Configuration (nq,) with the controlled output coordinates at target (n,), on the working mode of `start`.
 
         Raises:
-            UnreachableGoalError: the output cannot get there on this working mode.
+            UnreachableGoalError: the target is not reachable on this working mode.
         """
         return self._follow(start, self.output_coordinates, np.asarray(target, dtype=float), "output")
 
     def output_pose(self, q: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Rotation (3, 3) and position (3,) m of the output's frame at q (nq,)."""
+        """Rotation (3, 3) and position (3,) [m] of the output frame at q (nq,)."""
         self._evaluate(q, self._still)
         rotation, position = self._pose()
         return rotation, np.array(position)
 
     def output_values(self, q: NDArray) -> NDArray[np.float64]:
-        """Controlled coordinates (n,) of the output: m, and rotation vector in rad."""
+        """Controlled coordinates (n,) of the output: positions [m] and rotation vector [rad]."""
         rotation, position = self.output_pose(q)
         return np.concatenate((position, rotation_vector(rotation)))[self._rows]
 
     @property
     def output_coordinates(self) -> Coordinates:
-        """The controlled coordinates of the output, whose level sets hold the working modes."""
+        """Controlled coordinates of the output; their level sets contain the working modes."""
         return Coordinates(self.output_values, self._output_jacobian_at, self._output_error, self._output_between)
 
     @property
     def active_coordinates(self) -> Coordinates:
-        """The positions of the active joints, whose level sets hold the assembly modes."""
+        """Positions of the active joints; their level sets contain the assembly modes."""
         return Coordinates(
             self._active_values,
             lambda _: self._active_jacobian,
@@ -169,16 +171,17 @@ class LoopKinematics:
         )
 
     def loops(self, q: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Loop errors (nc,) [m, or sine of an angle] and K (nc, nv) at a position."""
+        """Loop errors (nc,) [m, or sine of an angle] and K (nc, nv) at a configuration."""
         self._evaluate(q, self._still)
         return self._work.loop_error.copy(), self._work.loop.copy()
 
     def close(
         self, q: NDArray, coordinates: Coordinates | None = None, target: NDArray | None = None
     ) -> NDArray[np.float64] | None:
-        """Position near q (nq,) with closed loops and, with a target (n,), the coordinates there, by Newton's method.
+        """Configuration near q (nq,) with closed loops and, with a target (n,), these coordinate values (Newton's
+        method).
 
-        None where it does not converge or leads away by more than 0.5 (rad or m).
+        None if it does not converge or moves away by more than 0.5 (rad or m).
         """
         start, position = np.array(q, dtype=float), np.array(q, dtype=float)
         for _ in range(MAX_NEWTON_STEPS):
@@ -198,14 +201,14 @@ class LoopKinematics:
         return position if near else None
 
     def basis(self, q: NDArray) -> NDArray[np.float64]:
-        """G (nv, y) at a position: all velocities that keep the loops closed (000, 1.2.32)."""
+        """G (nv, y) at a configuration: basis of all velocities that keep the loops closed (000, 1.2.32)."""
         self._evaluate(q, self._still)
         return self._basis()
 
     # -- first and second order -----------------------------------------------------------------------------------
 
     def first_order(self, q: NDArray) -> FirstOrder:
-        """A, B and the distances to singularities at a position with closed loops."""
+        """A, B and the distances to singularities at a configuration with closed loops."""
         self._evaluate(q, self._still)
         basis = self._basis()
         output = self._output_jacobian()
@@ -235,9 +238,10 @@ class LoopKinematics:
     def second_order(
         self, q: NDArray, active_rate: ArrayLike, active_acceleration: ArrayLike, first: FirstOrder | None = None
     ) -> tuple[NDArray, NDArray, NDArray]:
-        """v (nv,), and accelerations of all coordinates (nv,) and of the output (n,), by active joints (002, 2.20).
+        """v (nv,), and accelerations of all coordinates (nv,) and of the output (n,), from those of the active joints
+        (002, 2.20).
 
-        `first` is `first_order(q)` where it is available.
+        `first` is the result of `first_order(q)`, if available.
         """
         first = self.first_order(q) if first is None else first
         v = first.motion @ np.asarray(active_rate, dtype=float)
@@ -253,10 +257,10 @@ class LoopKinematics:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """v and a (nv,) of all coordinates for a velocity and an acceleration (n,) of the output.
 
-        Unlike the model through the active joints this one is regular at Type 2 singularities.
+        Unlike the model based on the active joints, this one is regular at Type 2 singularities.
 
         Raises:
-            TensegrityError: a Type 1 singularity, where the output does not determine the joints.
+            TensegrityError: q is a Type 1 singularity, where the output does not determine the joints.
         """
         self._evaluate(q, self._still)
         inverse = _inverse_or_nan(self._output_jacobian() @ self._basis())
@@ -270,9 +274,9 @@ class LoopKinematics:
         return v, offset + basis @ (inverse @ missing)
 
     def free_motion(self, q: NDArray) -> tuple[NDArray[np.float64], float]:
-        """Unit motion v (nv,) that moves the active joints least, and det dq_active/dp.
+        """Unit motion v (nv,) with the least motion of the active joints, and det dq_active/dp.
 
-        The determinant changes its sign at a Type 2 singularity, where this motion needs no active joint at all.
+        The determinant changes its sign at a Type 2 singularity, where this motion does not move the active joints.
         """
         self._evaluate(q, self._still)
         basis = self._basis()
@@ -283,7 +287,7 @@ class LoopKinematics:
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _velocities_that_carry(self, body: int) -> NDArray[np.int64]:
-        """Velocities of the joints between the base and a body."""
+        """Indices of the velocities of the joints between the base and a body."""
         flat, found = self.mechanism.flat, list[int]()
         while body >= 0:
             found += range(flat.v_start[body], flat.v_start[body] + flat.v_count[body])
@@ -291,7 +295,7 @@ class LoopKinematics:
         return np.array(found, dtype=np.int64)
 
     def _evaluate(self, q: NDArray, v: NDArray) -> None:
-        """Bodies and loops at a state; nothing if it is that of the last evaluation."""
+        """Evaluate bodies and loops at a state, unless it is that of the last evaluation."""
         if np.array_equal(q, self._q) and np.array_equal(v, self._v):
             return
         self._q[:] = np.nan  # until the evaluation is complete
@@ -300,7 +304,7 @@ class LoopKinematics:
         self._q[:], self._v[:] = q, v
 
     def _displaced(self, q: NDArray, step: NDArray) -> NDArray[np.float64]:
-        """Position (nq,) after a small step (nv,) along the velocities."""
+        """Configuration (nq,) after a small step (nv,) along the velocities."""
         result = np.empty_like(q)
         self._displace(self.mechanism.flat, q, step, self._rate, result)
         return result
@@ -318,7 +322,7 @@ class LoopKinematics:
         return self._output_jacobian()
 
     def _output_jacobian(self) -> NDArray[np.float64]:
-        """(n, nv) at the state evaluated last."""
+        """(n, nv) Jacobian of the output at the last evaluated state."""
         full = np.zeros((6, self.mechanism.velocity_count))
         _, position = self._pose()
         moving = self._work.jacobian[self._carrying]
@@ -327,7 +331,7 @@ class LoopKinematics:
         return full[self._rows]
 
     def _output_bias(self) -> NDArray[np.float64]:
-        """Acceleration of the output that needs no acceleration of coordinates, at the state evaluated last."""
+        """Acceleration of the output at zero coordinate accelerations (bias), at the last evaluated state."""
         _, position = self._pose()
         velocity, acceleration = self._work.velocity[self._body], self._work.acceleration[self._body]
         turning = _cross_matrix(velocity[:3])
@@ -336,7 +340,7 @@ class LoopKinematics:
         return np.concatenate((linear + turning @ point, acceleration[:3]))[self._rows]
 
     def _split(self, values: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Position (3,) and rotation (3, 3) of controlled coordinates (n,); those that are not controlled are zero."""
+        """Position (3,) and rotation (3, 3) from controlled coordinates (n,); the uncontrolled ones are zero."""
         full = np.zeros(6)
         full[self._rows] = values
         return full[:3], matrix_from_vector(full[3:])
@@ -349,7 +353,7 @@ class LoopKinematics:
         return np.concatenate((goal - position, rotation_vector(turned @ rotation.T)))[self._rows]
 
     def _output_between(self, first: NDArray, last: NDArray, share: float) -> NDArray[np.float64]:
-        """On the straight line, turning about one axis."""
+        """Interpolation along a straight line, with a rotation about one axis."""
         (start, before), (end, after) = self._split(first), self._split(last)
         turned = matrix_from_vector(share * rotation_vector(after @ before.T)) @ before
         return np.concatenate((start + share * (end - start), rotation_vector(turned)))[self._rows]
@@ -382,7 +386,7 @@ class LoopKinematics:
 
 
 def _newton_step(matrix: NDArray, error: NDArray) -> NDArray[np.float64]:
-    """(nv,) step that removes an error, of least norm where the rows leave a choice or depend on each other."""
+    """(nv,) step that removes an error, with least norm if the rows are underdetermined or dependent."""
     if matrix.shape[0] == matrix.shape[1]:
         with suppress(np.linalg.LinAlgError):
             return np.asarray(np.linalg.solve(matrix, error), dtype=np.float64)
@@ -390,7 +394,7 @@ def _newton_step(matrix: NDArray, error: NDArray) -> NDArray[np.float64]:
 
 
 def _cross_matrix(vector: NDArray) -> NDArray[np.float64]:
-    """(3, 3) matrix of the cross product of a vector (3,) with others."""
+    """(3, 3) cross product matrix of a vector (3,)."""
     x, y, z = vector
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 

@@ -1,13 +1,13 @@
-"""All assembly modes of a platform on six legs of given lengths (Gough-Stewart), by polynomial continuation.
+"""All assembly modes of a platform on six legs with given lengths (Gough-Stewart), by polynomial continuation.
 
 The pose is a dual quaternion (e, g): R of e, position p = 2 g e* / |e|^2. Each leg from a (ground) to b (platform) of
 length l gives, after multiplication by |e|^2, a quadric (Wampler 1996; Husty 1996)
 
     4 g.g + (a.a + b.b - l^2) e.e - 4 g.(a e) + 4 g.(e b) - 2 (a e).(e b) = 0,   e.g = 0
 
-with points as quaternions without real part. Seven quadrics in eight homogeneous unknowns have 2^7 = 128 solutions, of
-which at most 40 have e != 0 and are poses. All 128 are followed from a system whose solutions are known; that finds
-every isolated pose, real or complex, so that none is missed.
+with points as quaternions with zero real part. Seven quadrics in eight homogeneous unknowns have 2^7 = 128 solutions,
+of which at most 40 have e != 0 and are poses. All 128 paths are followed from a start system with closed-form
+solutions. This finds every isolated pose, real or complex.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from .parallel_kinematics import LoopKinematics
 
 PATHS = 128
 SHORTEST = 1e-10
-"""Steps of the homotopy's parameter below which a path is given up: it goes to infinity or to a singular solution."""
+"""Least step of the homotopy parameter; below it a path is aborted, because it diverges or ends at a singular
+solution."""
 CORRECTED, JUMP = 1e-9, 0.1
-"""Of the size of a solution: last Newton correction, and change in one step, beyond which a step is halved."""
+"""Limits relative to the size of a solution: last Newton correction, and change in one step. Above them the step is
+halved."""
 AT_INFINITY = 1e-4
-"""Part of a solution that e must be; below it is no pose."""
+"""Least size of e relative to the solution; below it the solution is not a pose."""
 REAL = 1e-7
-"""Imaginary part of a real solution."""
+"""Largest imaginary part of a solution that counts as real."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +39,8 @@ class SixLegModes:
     """Assembly modes of a platform on six legs.
 
     Attributes:
-        rotations: (m, 3, 3), positions: (m, 3) m of the real ones. complex_count: of all poses, complex
-            ones among them.
+        rotations: (m, 3, 3), positions: (m, 3) [m]: real poses. complex_count: number of all poses, including complex
+            ones.
     """
 
     rotations: NDArray[np.float64]
@@ -50,11 +52,11 @@ def six_leg_modes(ground: ArrayLike, platform: ArrayLike, lengths: ArrayLike, *,
     """All poses of a platform on six legs.
 
     Args:
-        ground: (6, 3) m in the world. platform: (6, 3) m in the platform's axes. lengths: (6,) m.
-        seed: of the random start system.
+        ground: (6, 3) points in the world [m]. platform: (6, 3) points in axes of the platform [m]. lengths: (6,) [m].
+        seed: seed of the random start system.
 
     Raises:
-        TensegrityError: wrong shapes, numbers that are not finite, or lengths that are not above zero.
+        TensegrityError: a shape is wrong, a number is not finite, or a length is not positive.
     """
     a, b, length = (np.asarray(each, dtype=np.float64) for each in (ground, platform, lengths))
     if a.shape != (6, 3) or b.shape != (6, 3) or length.shape != (6,):
@@ -73,10 +75,10 @@ def six_leg_modes(ground: ArrayLike, platform: ArrayLike, lengths: ArrayLike, *,
 
 
 def six_legs(kinematics: LoopKinematics) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Points (6, 3) of the ground and of the output's body where its legs end; None where it is not of that kind.
+    """End points (6, 3) of the legs on the ground and on the body of the output; None for other mechanisms.
 
-    It is where six slides are driven, each on a universal or ball joint of the world, and each slide's origin is bound
-    to the output's body by a point loop.
+    The mechanism must have six driven slides, each on a universal or ball joint of the world, and the origin of each
+    slide must be connected to the body of the output by a point loop.
     """
     mechanism = kinematics.mechanism
     body = kinematics.output.body
@@ -119,7 +121,7 @@ def _right(b: NDArray) -> NDArray:
 
 
 def _quadrics(ground: NDArray, platform: NDArray, lengths: NDArray) -> NDArray[np.float64]:
-    """(7, 8, 8) symmetric matrices of the equations in (e, g), each of largest entry one."""
+    """(7, 8, 8) symmetric matrices of the equations in (e, g), each scaled to a largest entry of one."""
     matrices = np.zeros((7, 8, 8))
     for matrix, a, b, length in zip(matrices, ground, platform, lengths, strict=False):
         left, right = _left(np.append(0.0, a)), _right(np.append(0.0, b))
@@ -132,13 +134,13 @@ def _quadrics(ground: NDArray, platform: NDArray, lengths: NDArray) -> NDArray[n
 
 
 def _poses(target: NDArray, seed: int) -> NDArray[np.complex128]:
-    """(n, 8) solutions with e != 0, their largest component one."""
+    """(n, 8) solutions with e != 0, scaled to a largest component of one."""
     rng = np.random.default_rng(seed)
 
     def draw(*shape: int) -> NDArray[np.complex128]:
         return rng.normal(size=shape) + 1j * rng.normal(size=shape)
 
-    forms = np.linalg.qr(draw(8, 8))[0]  # start: form_k^2 = form_8^2, on a random plane
+    forms = np.linalg.qr(draw(8, 8))[0]  # start system: form_k^2 = form_8^2, on a random plane
     start = np.exp(2j * np.pi * rng.uniform()) * np.array(
         [np.outer(forms[k], forms[k]) - np.outer(forms[7], forms[7]) for k in range(7)]
     )

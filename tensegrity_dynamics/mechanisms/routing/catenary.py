@@ -1,13 +1,15 @@
-r"""Cables that sag under their own weight: the elastic catenary (Irvine, Cable Structures, 1981, section 1.3).
+"""Cables that sag under their own weight: the elastic catenary (Irvine, Cable Structures, 1981, section 1.3).
 
-Of a cable with rest length L, weight w per rest length and stiffness E A let (H, V) be the level and the rising part of
-the tension where it begins, and V' = V + w L where it ends, T and T' the tensions there. It reaches over
+A cable has the rest length L, the weight w per rest length and the axial stiffness E A. (H, V) are the horizontal and
+the vertical component of the tension at its start, V' = V + w L is the vertical component at its end, and T and T' are
+the tensions at both ends. Its horizontal span x and its rise z are
 
     x = H L / E A + H / w asinh(D / H^2),   z = L (V + V') / 2 E A + L (V + V') / (T + T'),   D = V' T - V T',
 
-in which the usual differences of asinh and roots are written without cancellation, so that a taut and light cable is
-as exact as a slack one. (x, z) is the gradient of the complementary energy by (H, V), which is convex: Newton's method
-with shortened steps finds the one solution from anywhere. The cable moves without inertia, through its shapes at rest.
+The usual differences of asinh and square roots are written without cancellation, so that the result for a taut and
+light cable is as exact as for a slack one. (x, z) is the gradient of the complementary energy with respect to (H, V).
+This energy is convex, so that a damped Newton's method finds the unique solution from any start. The cable is
+quasi-static: it has no inertia.
 """
 
 from __future__ import annotations
@@ -38,14 +40,14 @@ from .columns import (
 
 MOST_ITERATIONS = 100
 LIGHT = 1e-9
-"""Part of the tension below which the weight of a cable leaves it straight."""
+"""Weight of a cable relative to its tension, below which the cable counts as straight."""
 UPRIGHT = 1e-9
-"""Least level part of the reach, as part of the rest length: below it the cable hangs straight down."""
+"""Least horizontal span relative to the rest length; below it the cable hangs vertically."""
 
 
 @for_compiled_callers
 def crossed(level, rise, end_rise, weight):
-    """D = V' T - V T' without cancellation; weight is V' - V."""
+    """D = V' T - V T', computed without cancellation; weight is V' - V."""
     tension, end = np.hypot(level, rise), np.hypot(level, end_rise)
     if rise * end_rise > 0.0:
         return level * level * weight * (rise + end_rise) / (end_rise * tension + rise * end)
@@ -54,9 +56,13 @@ def crossed(level, rise, end_rise, weight):
 
 @for_compiled_callers
 def catenary(across, up, rest, weight, stiffness, out):
-    """Fill out (2,) with H and V [N] of a cable that reaches `across` and `up` [m]; returns whether it was found.
+    """Fill out (2,) with H and V [N] of a cable with a horizontal span `across` and a rise `up` [m].
 
-    rest: m. weight: N/m, above zero. stiffness: E A [N].
+    Args:
+        rest: rest length [m]. weight: weight per rest length [N/m], above zero. stiffness: E A [N].
+
+    Returns:
+        Whether the solution converged.
     """
     reach = max(across, UPRIGHT * rest)
     chord = np.hypot(reach, up)
@@ -112,9 +118,9 @@ def catenary(across, up, rest, weight, stiffness, out):
 def sagging_efforts(
     elements, cable, first, state, result, gravity, v_start, v_count, parent, dof_parent, jacobian, passive, scratch
 ):  # fmt: skip
-    """Fill tensions and energy of a cable that sags between two points, and add its efforts to passive (nv,).
+    """Fill tensions and energy of a sagging cable between two points, and add its efforts to passive (nv,).
 
-    Its energy is what it has stored with that of its own weight, which counts from the origin of the world.
+    Its energy is the elastic energy plus the gravitational energy of its weight, with zero height at the world origin.
     """
     a, b = state[first], state[first + 1]
     rest, stiffness = elements[first, REST] + a[FLOW] - b[FLOW], cable[STIFFNESS]

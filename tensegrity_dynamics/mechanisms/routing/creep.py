@@ -1,19 +1,20 @@
-"""Regularised capstan friction of a routed cable: how fast it slips over each of its contacts.
+"""Regularised capstan friction of a routed cable: slip speed at each of its contacts.
 
-What drives rest length into a strand, D (`efforts`), is E A (e + e^2 / 2) without damping, with e its strain; with
-damping let e be the strain of which that would be true. Over a contact of friction mu, wrap angle phi and speed s the
-cable slips at the speed w at which
+The driving force D of rest length into a strand (`efforts`) is E A (e + e^2 / 2) without damping, with the strain e.
+With damping, e is the equivalent strain that gives the same D. At a contact with friction coefficient mu, wrap angle
+phi and regularisation speed s, the cable slips at the speed w that satisfies
 
-    e ahead = e^(mu phi tanh(w / s)) e behind            (behind and ahead change places where w < 0),
+    e ahead = e^(mu phi tanh(w / s)) e behind            (behind and ahead are exchanged for w < 0),
 
-so it creeps wherever strands are driven differently. (Damping may take all tension of a strand and leave D below zero;
-there no friction is left, and D becomes the same on both sides.) w is the mean over a step (implicit Euler), which any
-s allows. It has the sign of D ahead less D behind: the power w (D ahead - D behind) that slip takes is never below
-zero, damped or not, whatever the step.
+so that it creeps whenever the driving forces on both sides differ. (Damping can cancel the whole tension of a strand
+and make D negative; then there is no friction, and D becomes equal on both sides.) w is the mean over a step (implicit
+Euler), so that any s is possible. It has the sign of D ahead minus D behind: the dissipated power
+w (D ahead - D behind) is never negative, with or without damping, for any step.
 
-D of a strand falls with the rest length that slips into it, so that each w is unique and all of them follow from
-Newton's method, or, where that goes astray at strands that hang slack, from one contact after the other. Where a
-strand becomes taut D jumps, as its damper sets in, and the law may hold at no speeds: what would give power sticks.
+D of a strand decreases with the rest length that slips into it, so that each w is unique. All of them are found with
+Newton's method, or contact by contact if Newton's method diverges at slack strands. When a strand becomes taut, D
+jumps because its damper engages, and there may be no speeds that satisfy the law. Then contacts whose slip would
+generate power stick.
 """
 
 from __future__ import annotations
@@ -50,14 +51,15 @@ from .columns import (
 from .slip import find_strains, rest_rates, solve_equations
 
 AT_ONCE, ONE_BY_ONE, BISECTIONS = 40, 100, 60
-"""Rounds of Newton's method, rounds over the contacts one by one, and bisections for each of them."""
+"""Largest number of iterations of Newton's method, of iterations contact by contact, and of bisections for each
+contact."""
 PRECISION, ROUNDING = 1e-10, 1e-14
-"""Part of the strains, and strain, within which the law holds."""
+"""Relative and absolute tolerance of the strains in the friction law."""
 
 
 @for_compiled_callers
 def pull(cable, own):
-    """Fill tension of a strand and what drives rest length into it, from its strain and the rate of that."""
+    """Fill tension of a strand and driving force of rest length into it, from its strain and strain rate."""
     own[TENSION] = own[DRIVE] = 0.0
     if own[STRAIN] > 0.0:
         elastic = cable[STIFFNESS] * own[STRAIN]
@@ -68,18 +70,18 @@ def pull(cable, own):
 
 @for_compiled_callers
 def driven(cable, own):
-    """Strain of a strand that would have its drive without damping."""
+    """Equivalent strain of a strand: the strain that gives its driving force without damping."""
     return np.sqrt(max(1.0 + 2.0 * own[DRIVE] / cable[STIFFNESS], 0.0)) - 1.0
 
 
 @for_compiled_callers
 def slope(cable, own, period):
-    """-d driven strain / d rest length of a strand."""
+    """Negative derivative of the equivalent strain of a strand with respect to its rest length [1/m]."""
     if own[STRAIN] <= 0.0:
         return 0.0
     strain, stretched, held = driven(cable, own), 1.0 + own[STRAIN], cable[DAMPING] / cable[STIFFNESS]
     part = stretched / own[REST_NOW]
-    if held * own[STRAIN_RATE] <= -own[STRAIN]:  # damping takes all tension
+    if held * own[STRAIN_RATE] <= -own[STRAIN]:  # damping cancels the whole tension
         return -own[STRAIN] * part / (1.0 + strain)
     damped = part / period + (own[LENGTH_RATE] - 2.0 * stretched * own[REST_RATE]) / own[REST_NOW] ** 2
     return (part * (stretched + held * own[STRAIN_RATE]) + stretched * held * damped) / (1.0 + strain)
@@ -87,7 +89,7 @@ def slope(cable, own, period):
 
 @for_compiled_callers
 def law_of(row, cable, own, before):
-    """Fill direction and ratio of a contact at its speed; returns by how much the pulling side is beyond its ratio."""
+    """Fill slip direction and strain ratio of a contact at its speed; returns the excess strain of the pulling side."""
     ahead, behind = driven(cable, own), driven(cable, before)
     own[MODE] = np.sign(own[RATE] if own[RATE] != 0.0 else ahead - behind)
     own[RATIO] = 1.0
@@ -99,7 +101,7 @@ def law_of(row, cable, own, before):
 
 @for_compiled_callers
 def is_off(cable, own, before, beyond, period):
-    """Whether a contact is off its law by more than rounding leaves."""
+    """Whether a contact violates its friction law by more than the rounding error."""
     rate = 1.0 / period + max(abs(own[STRAIN_RATE]), abs(before[STRAIN_RATE]))
     most = ROUNDING * own[RATIO] * (1.0 + cable[DAMPING] / cable[STIFFNESS] * rate)
     most += PRECISION * max(abs(driven(cable, own)), abs(driven(cable, before)))
@@ -108,7 +110,7 @@ def is_off(cable, own, before, beyond, period):
 
 @for_compiled_callers
 def fill_equation(row, cable, own, before, beyond, period):
-    """Fill the row of Newton's method of a contact."""
+    """Fill the row of a contact in the linear equations of Newton's method."""
     own[RIGHT], own[UPPER], own[LOWER], own[DIAGONAL] = -beyond, 0.0, 0.0, 1.0
     if own[MODE] == 0.0:
         return
@@ -130,8 +132,8 @@ def fill_equation(row, cable, own, before, beyond, period):
 
 @for_compiled_callers
 def newton_step(row, own, before, period):
-    """Let a contact slip by the solution of its equation, but not at once beyond where it would turn back."""
-    least, most = -0.5 * own[REST_NOW], 0.5 * before[REST_NOW]  # never so far that a strand has no rest length
+    """Change the slip speed of a contact by the Newton step; before its direction reverses, the speed is halved."""
+    least, most = -0.5 * own[REST_NOW], 0.5 * before[REST_NOW]  # keeps the rest lengths of the strands positive
     speed = own[RATE] + min(max(own[RIGHT], least), most) / period
     if own[RATE] != 0.0 and speed * own[MODE] <= 0.0:
         speed = 0.5 * own[RATE] if abs(own[RATE]) > 1e-9 * row[WIDTH] else 0.0
@@ -140,7 +142,7 @@ def newton_step(row, own, before, period):
 
 @for_compiled_callers
 def let_slip(row, cable, own, before, speed, period):
-    """Set the speed of one contact, with strains and drives beside it; returns by how much it is beyond its law."""
+    """Set the slip speed of one contact and update strains and driving forces beside it; returns the excess strain."""
     change = speed - own[RATE]
     own[RATE], own[TRIAL] = speed, own[SLIP] + period * speed
     own[REST_NOW] += period * change
@@ -157,10 +159,10 @@ def let_slip(row, cable, own, before, speed, period):
 
 @for_compiled_callers
 def solve_contact(row, cable, own, before, period):
-    """Find the speed of one contact between strands that hold what else goes into them; returns whether it changed.
+    """Find the slip speed of one contact with the speeds of all other contacts fixed; returns whether it changed.
 
-    Where a damper sets in, as a strand becomes taut, its drive jumps, and the law may hold at no speed. The speed on
-    this side of it is that at which slip takes power.
+    When a strand becomes taut, its damper engages and its driving force jumps, and there may be no speed that satisfies
+    the law. The speed just below the jump is taken: there slip dissipates power.
     """
     known = own[RATE]
     beyond = let_slip(row, cable, own, before, 0.0, period)
@@ -186,7 +188,7 @@ def solve_contact(row, cable, own, before, period):
 
 @for_compiled_callers
 def find_drives(elements, cable, first, last, state):
-    """Fill strains and drives of all strands at the speeds that are tried."""
+    """Fill strains and driving forces of all strands at the trial slip speeds."""
     find_strains(elements, first, last, state)
     rest_rates(elements, first, last, state, True)
     for e in range(first, last):
@@ -196,7 +198,7 @@ def find_drives(elements, cable, first, last, state):
 
 @for_compiled_callers
 def stick_where_power_is_given(elements, cable, first, last, state):
-    """Stop the contacts at which slip would give power, the worst first."""
+    """Stop the contacts whose slip would generate power, the one with the largest power first."""
     for _ in range(last - first):
         find_drives(elements, cable, first, last, state)
         worst, least = -1, 0.0
@@ -211,7 +213,7 @@ def stick_where_power_is_given(elements, cable, first, last, state):
 
 @for_compiled_callers
 def find_creep(elements, cable, first, last, state, period):
-    """Fill speeds of slip, what has slipped, and strains and drives of all strands."""
+    """Fill slip speeds and slip of all contacts, and strains and driving forces of all strands."""
     for turn in range(AT_ONCE + ONE_BY_ONE):
         if turn == 0 or turn == AT_ONCE:
             for e in range(first + 1, last):

@@ -1,13 +1,14 @@
 """Forces of routed cables on the bodies and joints of a mechanism, with their energies.
 
-A strand between two holding elements has the length L(q) and the rest length l: its strain is L / l - 1, its tension
-T = E A strain + mu A strain', cut at zero. On the bodies acts -T dL/dq, which is the pull at the points where the cable
-leaves and arrives. A joint that turns by an angle and moves the rest length f(angle) bears
+A strand between two holding elements has the length L(q) and the rest length l. Its strain is L / l - 1, and its
+tension is T = E A strain + mu A strain', limited to values of at least zero. The force -T dL/dq acts on the bodies: it
+is the pull of the cable at its exit and entry points. A joint that turns and moves the rest length f(angle) carries the
+effort
 
     (T + 1/2 E A strain^2) df/dangle,
 
-the gradient of the stored energy 1/2 E A strain^2 l: what is wound onto a pulley or drum lies there unstrained, and its
-energy is given to the shaft (000, 3.1.9 leaves that part out). So motion without slip and damping keeps its energy.
+the gradient of the elastic energy 1/2 E A strain^2 l: the cable on a pulley or drum is unstrained, and its energy is
+transferred to the shaft (000, 3.1.9 neglects this term). So a motion without slip and damping conserves energy.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ from .slip import find_rates, find_slip
 
 @for_compiled_callers
 def find_tensions(elements, cable, first, last, state, result):
-    """Fill tensions of the strands, what drives rest length into them, and energies."""
+    """Fill tensions of the strands, driving forces of rest length into them, and energies."""
     result[ELASTIC] = result[DAMPED] = result[RUBBED] = result[HIGHEST] = 0.0
     for e in range(first, last):
         if e > first and elements[e, HOLDS] == 0.0:
@@ -78,7 +79,7 @@ def find_tensions(elements, cable, first, last, state, result):
 def pull_bodies(
     elements, first, last, state, tension, drive, v_start, v_count, parent, dof_parent, jacobian, efforts
 ):  # fmt: skip
-    """Add to efforts (nv,) what one cable does to bodies and joints; tension and drive are columns of its state."""
+    """Add the forces of one cable on bodies and joints to efforts (nv,); tension and drive are columns of its state."""
     strand = first
     for e in range(first, last + 1):
         row, own = elements[e], state[e]
@@ -111,12 +112,12 @@ def routed_efforts(
     elements, cables, q, v, rotation, position, velocity, jacobian, v_start, v_count, parent, dof_parent, gravity,
     state, results, passive, scratch,
 ):  # fmt: skip
-    """Fill paths, slip, strains and tensions of all routed cables, and add their efforts to passive (nv,)."""
+    """Fill paths, slip, strains and tensions of all routed cables and add their efforts to passive (nv,)."""
     for c in range(cables.shape[0]):
         cable, result = cables[c], results[c]
         first, count = int(cable[FIRST]), int(cable[COUNT])
         last = first + count - 1
-        if cable[LOOP_ROW] >= 0.0:  # the loops hold it, but for what friction adds
+        if cable[LOOP_ROW] >= 0.0:  # loop constraints carry its tension, except the part that friction adds
             slips = False
             for e in range(first + 1, last):
                 slips = slips or state[e, EXCESS] != 0.0
@@ -151,7 +152,7 @@ def routed_efforts(
 
 @allocation_free
 def keep_slip(elements, cables, state):
-    """Make what has slipped by now the new start; returns the energy [J] that this has taken."""
+    """Store the present slip as the new reference; returns the dissipated energy [J] since the last call."""
     taken = 0.0
     for c in range(cables.shape[0]):
         first = int(cables[c, FIRST])

@@ -1,12 +1,13 @@
-"""Strands of routed cables as rows: how their strains accelerate, and what a newton in each of them pulls.
+"""Strands of routed cables as equation rows: accelerations of their strains, and generalised forces per unit tension.
 
-With the length L(q) of a strand, its rest length l(q), which joints that turn with the cable move, and its strain
-e = L / l - 1,
+A strand has the length L(q) and the rest length l(q), which changes with the joints that turn with the cable. Its
+strain is e = L / l - 1, and
 
-    e'' = (L'' - (1 + e) l'' - 2 e' l') / l,
+    e'' = (L'' - (1 + e) l'' - 2 e' l') / l.
 
-and a tension T bears -T (dL/dq - (1 + e / 2) dl/dq) on the coordinates (`routing.efforts`). L'' at steady coordinates
-is that of the straight pieces (`rigid_rows`); what a drum adds while its cable climbs from layer to layer is left out.
+A tension T exerts the generalised force -T (dL/dq - (1 + e / 2) dl/dq) on the coordinates (`routing.efforts`). L'' at
+constant rates of the coordinates is that of the straight segments (`rigid_rows`). The contribution of a drum whose
+cable climbs from layer to layer is neglected.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from .path import next_touching
 from .rigid_rows import line_bias
 
 NONE = UPPER
-"""A column that is scratch before, and zero here."""
+"""Column that is scratch elsewhere and zero in this module."""
 
 
 @for_compiled_callers
@@ -43,11 +44,13 @@ def held_rows(
     elements, cables, strands, velocity, acceleration, jacobian, v_start, v_count, parent, dof_parent, gravity, state,
     results, scratch, rate, rows, pulls, bias, efforts,
 ):  # fmt: skip
-    """Fill rows (s, nv) and bias (s,) of the strains' accelerations, and pulls (s, nv), and take what the strands pull
-    out of efforts (nv,), from what `routed_efforts` left.
+    """Fill rows (s, nv), bias (s,) and pulls (s, nv) of strands, and subtract the forces of these strands from efforts.
+
+    Rows and bias give the accelerations of the strains, pulls are the generalised forces per unit tension. The inputs
+    are the results of `routed_efforts`; efforts has the shape (nv,).
 
     Args:
-        strands: (s, 2) number of the cable, and the row of elements where the strand begins.
+        strands: (s, 2) number of the cable, and row of the element at which the strand begins.
     """
     for s in range(strands.shape[0]):
         cable, strand = int(strands[s, 0]), int(strands[s, 1])

@@ -20,7 +20,7 @@ from .rigid_rows import rigid_rows
 
 @for_compiled_callers
 def fill_table(table, flat, q, v, work):
-    """What all kernels take: sizes, cables, state and bodies; entry 19 is the array that each of them fills."""
+    """Fill the arguments of all kernels: sizes, cables, state and bodies; entry 19 is the array that a kernel fills."""
     table[0], table[1] = flat.route_elements.shape[0], flat.routed_cables.shape[0]
     table[2], table[3], table[4] = flat.kind.shape[0], flat.dof_parent.shape[0], q.shape[0]
     table[5], table[6] = address_of(flat.route_elements), address_of(flat.routed_cables)
@@ -58,7 +58,7 @@ def filled_arrays(table):
 
 @allocation_free
 def routed_cables_by_table(flat, q, v, work):
-    """`routed_efforts` of a mechanism that has routed cables, through the address of its kernel."""
+    """Call `routed_efforts` for a mechanism with routed cables, through the address of its kernel."""
     table = work.late_table
     fill_table(table, flat, q, v, work)
     table[19] = address_of(work.passive)
@@ -95,13 +95,13 @@ def _compiled_kernel() -> Any:
 
 
 def kernel_address() -> int:
-    """Address of the kernel of routed cables; compiles it, or reads it from disk, at the first call."""
+    """Address of the kernel of routed cables; the first call compiles it or reads it from disk."""
     return 1 if WITHOUT_COMPILATION else int(_compiled_kernel().address)
 
 
 @allocation_free
 def rigid_rows_by_table(flat, q, v, work):
-    """`rigid_rows` of a mechanism that has routed cables without stretch, through the address of its kernel."""
+    """Call `rigid_rows` for a mechanism with inextensible routed cables, through the address of its kernel."""
     table = work.late_table
     fill_table(table, flat, q, v, work)
     table[19] = address_of(work.loop)
@@ -146,13 +146,13 @@ def _compiled_rigid_kernel() -> Any:
 
 
 def rigid_kernel_address() -> int:
-    """Address of the kernel of routed cables without stretch; compiles it, or reads it from disk, at the first call."""
+    """Address of the kernel of inextensible routed cables; the first call compiles it or reads it from disk."""
     return 1 if WITHOUT_COMPILATION else int(_compiled_rigid_kernel().address)
 
 
 @allocation_free
 def held_rows_by_table(flat, strands, q, v, work, rows, pulls, bias, efforts):
-    """`held_rows` of a mechanism that has routed cables, through the address of its kernel."""
+    """Call `held_rows` for a mechanism with routed cables, through the address of its kernel."""
     table = work.late_table
     fill_table(table, flat, q, v, work)
     table[19] = address_of(efforts)
@@ -199,5 +199,5 @@ def _compiled_held_kernel() -> Any:
 
 
 def held_kernel_address() -> int:
-    """Address of the kernel of strands that control holds; compiles it, or reads it from disk, at the first call."""
+    """Address of the kernel of strands with controlled tension; the first call compiles it or reads it from disk."""
     return 1 if WITHOUT_COMPILATION else int(_compiled_held_kernel().address)

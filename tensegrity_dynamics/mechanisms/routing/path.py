@@ -1,12 +1,14 @@
-"""Where a routed cable runs: straight from element to element, in arcs round the pulleys that it touches.
+"""Path of a routed cable: straight segments between elements, and arcs round the pulleys that it touches.
 
-Between two circles of one plane with signed radii p and p' (positive: the cable turns about n by the right-hand rule)
-and centres D apart, the cable leaves and arrives along the unit vector
+Two circles lie in one plane with the normal n. They have the signed radii p and p' (positive: the cable turns about n
+by the right-hand rule), and D is the vector between their centres. The cable leaves the first circle and arrives at the
+second one along the unit vector
 
     t = (l D + d n x D) / D^2,   d = p - p',   l^2 = D^2 - d^2,   at the points C + p t x n.
 
-The rate of such a length, arcs counted from marks that are fixed on the carriers of the pulleys, is t . (v' - v) with
-the velocities of the carriers at both points: these slide along t, which takes from the line what it gives to the arc.
+The length includes the arcs, measured from marks fixed to the carriers of the pulleys. Its rate is t . (v' - v) with
+the velocities of the carriers at both points. The tangent points move along t, which changes the lengths of the
+straight segment and of the arc by opposite amounts.
 """
 
 from __future__ import annotations
@@ -67,16 +69,19 @@ from .columns import (
 )  # fmt: skip
 
 FLEET_LIMIT = 1e-4
-"""Largest slope of a cable out of the plane of a pulley; the error of the virtual work is the square of it."""
+"""Largest slope of a cable out of the plane of a pulley (fleet angle) [rad]; the relative error of the virtual work is
+the square of it."""
 FARTHEST_TURN = 0.95 * np.pi
-"""How far the cable may turn from its start at either side of a pulley, since angles repeat after a full turn."""
+"""Largest change of the turn [rad] at either side of a pulley since the start. Larger changes are ambiguous, because
+angles repeat after a full turn."""
 
 
 @for_compiled_callers
 def layered(radius, pitch, layer, ramp, turn, out):
-    """Fill out (3,): radius at a turn [rad] of cable on a drum, its gradient, and the rest length below that turn.
+    """Fill out (3,): radius [m] at a turn [rad] of cable on a drum, its gradient [m/rad], and the rest length [m] wound
+    up to that turn.
 
-    Each layer has `layer` rad; over the last `ramp` rad of it the cable climbs by `pitch` onto the next.
+    Each layer has `layer` rad; over the last `ramp` rad of a layer the cable climbs by `pitch` [m] to the next one.
     """
     out[0], out[1], out[2] = radius, 0.0, radius * turn
     if pitch == 0.0 or turn <= 0.0:
@@ -95,7 +100,7 @@ def layered(radius, pitch, layer, ramp, turn, out):
 
 @for_compiled_callers
 def carried(rotation, body, local, out):
-    """Fill out (3,) with a direction of a body in world axes."""
+    """Fill out (3,) with a body-fixed direction in world axes."""
     if body >= 0:
         rotate(rotation[body], local, out)
     else:
@@ -105,7 +110,8 @@ def carried(rotation, body, local, out):
 
 @for_compiled_callers
 def transform_elements(elements, first, count, q, v, rotation, position, state, result, drum):
-    """Fill centres, axes and radii of the elements in the world, and the rest length that turning has moved."""
+    """Fill centres, axes and radii of the elements in the world, and the rest length moved by rotation of the
+    pulleys."""
     for e in range(first, first + count):
         row, own = elements[e], state[e]
         body = int(row[BODY])
@@ -128,7 +134,7 @@ def transform_elements(elements, first, count, q, v, rotation, position, state, 
         own[GRADIENT] = own[W_RADIUS]
         own[FLOW] = own[W_RADIUS] * turned
         if row[WOUND] < np.inf and (e == first or e == first + count - 1):
-            sense = -row[SIDE] if e == first else row[SIDE]  # turn that is wound on, per turn of the drum
+            sense = -row[SIDE] if e == first else row[SIDE]  # wound turn per turn of the drum
             wound = row[WOUND] + sense * turned
             layered(row[RADIUS], row[PITCH], row[LAYER_TURN], row[RAMP], row[WOUND], drum)
             before = drum[2]
@@ -146,7 +152,7 @@ def transform_elements(elements, first, count, q, v, rotation, position, state, 
 
 @for_compiled_callers
 def tangent(state, i, j, result, number):
-    """Fill where the cable leaves element i and arrives at element j, and its direction; returns the length."""
+    """Fill exit point at element i, entry point at element j, and direction of the cable; returns the length [m]."""
     a, b = state[i], state[j]
     x, y, z = b[W_CENTRE] - a[W_CENTRE], b[W_CENTRE + 1] - a[W_CENTRE + 1], b[W_CENTRE + 2] - a[W_CENTRE + 2]
     own = a if a[W_RADIUS] != 0.0 else b
@@ -156,7 +162,7 @@ def tangent(state, i, j, result, number):
     if p != 0.0 and other != 0.0:
         cosine = nx * b[W_AXIS] + ny * b[W_AXIS + 1] + nz * b[W_AXIS + 2]
         slope = np.sqrt(max(0.0, 1.0 - cosine * cosine))
-        if slope < 1e-7:  # rounding of the cosine
+        if slope < 1e-7:  # rounding error of the cosine
             slope = 0.0
         if cosine < 0.0:
             other = -other
@@ -192,7 +198,10 @@ def tangent(state, i, j, result, number):
 
 @for_compiled_callers
 def turn_between(axis, first, second, side, reference):
-    """Turn [rad] from one direction (3,) to another about an axis (3,) on a side, as near to a reference as can be."""
+    """Turn [rad] from one direction (3,) to another about an axis (3,), with the sign of `side`.
+
+    Of the values that differ by full turns, the one nearest to the reference is returned.
+    """
     cx = first[1] * second[2] - first[2] * second[1]
     cy = first[2] * second[0] - first[0] * second[2]
     cz = first[0] * second[1] - first[1] * second[0]
@@ -203,13 +212,13 @@ def turn_between(axis, first, second, side, reference):
 
 @for_compiled_callers
 def turns_of(elements, e, is_first, is_last, rotation, state, result, number, three):
-    """Fill the turns to and from the mark of a pulley, and its wrap angle."""
+    """Fill the turns of the cable to and from the mark of a pulley, and the wrap angle [rad]."""
     row, own = elements[e], state[e]
     own[W_TURN_IN] = own[W_TURN_OUT] = own[WRAP] = 0.0
     if row[KIND] == POINT:
         return
     carried(rotation, int(row[BODY]), row[MARK:], three)
-    # the mark as the direction of a cable that would touch there
+    # the mark is given as the direction of a cable that touches the pulley at the mark
     side = row[SIDE]
     if not is_first:
         own[W_TURN_IN] = turn_between(own[W_AXIS:], own[W_IN:], three, side, row[TURN_IN])
@@ -223,7 +232,7 @@ def turns_of(elements, e, is_first, is_last, rotation, state, result, number, th
 
 @for_compiled_callers
 def line_rates(elements, i, j, velocity, state, length, scratch):
-    """Rate of the line from element i to j; fills how fast its direction turns about the axes of both."""
+    """Length rate [m/s] of the straight segment from element i to j; fills its rates of rotation about both axes."""
     a, b = state[i], state[j]
     body, other = int(elements[i, BODY]), int(elements[j, BODY])
     first, second = scratch[0], scratch[1]
@@ -245,7 +254,7 @@ def line_rates(elements, i, j, velocity, state, length, scratch):
 
 @for_compiled_callers
 def next_touching(state, e, last):
-    """The next element that the cable touches."""
+    """Row of the next element that the cable touches."""
     e += 1
     while e < last and state[e, TOUCHES] == 0.0:
         e += 1
@@ -254,7 +263,7 @@ def next_touching(state, e, last):
 
 @for_compiled_callers
 def draw_path(elements, first, count, rotation, state, result, scratch):
-    """Fill tangents, turns and wrap angles; lets go of pulleys that the cable would have to pull away from."""
+    """Fill tangents, turns and wrap angles; pulleys with a negative wrap angle are marked as not touched."""
     last = first + count - 1
     for _ in range(count):
         if result[STATUS] < DRUM_EMPTY:
@@ -278,7 +287,7 @@ def draw_path(elements, first, count, rotation, state, result, scratch):
 
 @for_compiled_callers
 def pass_clear(elements, i, j, rotation, state, scratch):
-    """Fill what the elements between i and j hold, which the straight cable from i to j does not touch."""
+    """Fill the state of the elements between i and j, which the straight cable from i to j does not touch."""
     a = state[i]
     for e in range(i + 1, j):
         own = state[e]
@@ -298,7 +307,8 @@ def pass_clear(elements, i, j, rotation, state, scratch):
 
 @for_compiled_callers
 def trace(elements, first, count, q, v, rotation, position, velocity, state, result, scratch):
-    """Fill the path of one cable, and length and rate of each of its strands, at the holding element it begins with."""
+    """Fill the path of one cable, and length and length rate of each strand in the row of the element where it
+    begins."""
     result[STATUS] = FINE
     transform_elements(elements, first, count, q, v, rotation, position, state, result, scratch[2])
     draw_path(elements, first, count, rotation, state, result, scratch)
@@ -319,7 +329,7 @@ def trace(elements, first, count, q, v, rotation, position, velocity, state, res
         pass_clear(elements, i, j, rotation, state, scratch)
         line_rates(elements, i, j, velocity, state, length, scratch)
         for e in range(i, j):
-            # a line that passes clear of pulleys is one of several strands there, which share their tension
+            # a straight segment past pulleys that it does not touch consists of several strands with equal tension
             part, rate = 0.0, 0.0
             point_speed(velocity, int(elements[e, BODY]), state[e, W_EXIT:], scratch[0])
             point_speed(velocity, int(elements[e + 1, BODY]), state[e + 1, W_ENTRY:], scratch[1])

@@ -1,19 +1,20 @@
-"""Routed cables that do not stretch: every strand between two holding elements is a row of the loops.
+"""Inextensible routed cables: every strand between two holding elements is a row of the loop constraints.
 
-With the length L(q) of a strand and its rest length l(q), the row is the exact derivative of the gap L - l, and its
-multiplier is minus the tension: on the coordinates acts -T d(L - l)/dq, the pull at the points where the cable leaves
-and arrives. A strand that hangs slack has an empty row.
+A strand has the length L(q) and the rest length l(q). The row is the exact derivative of the gap L - l, and its
+multiplier is minus the tension: the generalised force -T d(L - l)/dq acts on the coordinates, which is the pull of the
+cable at its exit and entry points. A slack strand has an empty row.
 
-Where such a cable slips over a contact (MODE), rest length passes and both strands beside it are one row: the sum of
-their gaps. Its multiplier is minus the tension of the first of them; what the others have beyond it (EXCESS) acts like
-a force of its own (`routing.efforts`).
+If the cable slips over a contact (MODE), rest length passes, and both adjacent strands form one row: the sum of their
+gaps. Its multiplier is minus the tension of the first of these strands. The tension of the others minus this tension
+(EXCESS) acts like an applied force (`routing.efforts`).
 
-The bias of a straight piece, whose length changes by t . (v' - v) at the points of the carriers that it touches, is
+The length of a straight segment changes at the rate t . (v' - v), with the velocities of the carriers at both tangent
+points. Its bias is
 
     t . (a' - a) + t' . (v' - v),
 
-a and a' being accelerations of those points of the carriers: the points at which a cable leaves and arrives slide over
-the carriers along t, and t . (w x t) = 0.
+with the accelerations a and a' of these points of the carriers: the tangent points slide over the carriers along t, and
+t . (w x t) = 0.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from .slip import find_strains
 
 @for_compiled_callers
 def point_acceleration(velocity, acceleration, body, point, gravity, out):
-    """Fill out (3,) with the acceleration, less gravity, of a point that moves with a body at steady coordinates."""
+    """Fill out (3,) with the acceleration minus gravity of a body-fixed point at constant rates of the coordinates."""
     if body < 0:
         for k in range(3):
             out[k] = -gravity[k]
@@ -69,7 +70,7 @@ def point_acceleration(velocity, acceleration, body, point, gravity, out):
 
 @for_compiled_callers
 def direction_rate(elements, i, j, velocity, state, scratch, out):
-    """Fill out (3,) with the rate of the direction of the line from element i to j."""
+    """Fill out (3,) with the rate of the direction of the straight segment from element i to j [1/s]."""
     a, b = state[i], state[j]
     first, second = scratch[0], scratch[1]
     point_speed(velocity, int(elements[i, BODY]), a[W_CENTRE:], first)
@@ -85,7 +86,7 @@ def direction_rate(elements, i, j, velocity, state, scratch, out):
         out[0], out[1], out[2] = (x - along * t[0]) / length, (y - along * t[1]) / length, (z - along * t[2]) / length
         return
     n, body = state[own, W_AXIS:], int(elements[own, BODY])
-    # in the plane by the motion of the centres across the line, out of it with the plane
+    # in-plane rate from the motion of the centres across the segment; out-of-plane rate from the rotation of the plane
     mx, my, mz = n[1] * t[2] - n[2] * t[1], n[2] * t[0] - n[0] * t[2], n[0] * t[1] - n[1] * t[0]
     spin, tilt = (x * mx + y * my + z * mz) / length, 0.0
     if body >= 0:
@@ -97,7 +98,7 @@ def direction_rate(elements, i, j, velocity, state, scratch, out):
 
 @for_compiled_callers
 def line_bias(elements, i, j, velocity, acceleration, gravity, state, scratch, rate):
-    """What the second rate of the line from element i to j is at steady coordinates; rate (3,) is scratch."""
+    """Second time derivative of the segment length from element i to j at constant rates; rate (3,) is scratch."""
     a, b = state[i], state[j]
     body, other = int(elements[i, BODY]), int(elements[j, BODY])
     direction_rate(elements, i, j, velocity, state, scratch, rate)
@@ -118,7 +119,7 @@ def rigid_rows(
     elements, cables, q, v, rotation, position, velocity, acceleration, jacobian, v_start, v_count, parent, dof_parent,
     gravity, state, results, scratch, rate, loop, loop_bias, loop_error,
 ):  # fmt: skip
-    """Fill paths of the routed cables that do not stretch, and their rows of K, k and the loop errors."""
+    """Fill paths of the inextensible routed cables, and their rows of K, k and the loop errors."""
     for c in range(cables.shape[0]):
         cable, result = cables[c], results[c]
         r = int(cable[LOOP_ROW])

@@ -1,4 +1,4 @@
-"""Routed cables as robot files state them: a list of points, guides, pulleys and drums from one end to the other."""
+"""Routed cables as given in robot files: a list of points, guides, pulleys and drums from one end to the other."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from ...errors import TensegrityError
 from .columns import DRUM_EMPTY, DRUM_FULL, FLEET, LIFTED, OVERLAP, TURNED_TOO_FAR
 
 MOST_STRAIN = 0.2
-"""Strain at the start above which a cable counts as too short."""
+"""Largest strain at the start; above it the cable counts as too short."""
 
 
 @dataclass(frozen=True)
 class Layers:
-    """How a cable lies on a drum.
+    """Layers of a cable on a drum.
 
     Args:
-        turns: of one layer. pitch: m, by how much the radius grows from layer to layer. count: of layers that fit.
-        ramp: turns at the end of a layer over which the cable climbs onto the next one.
+        turns: number of turns of one layer. pitch: increase of the radius from layer to layer [m].
+        count: largest number of layers.
+        ramp: number of turns at the end of a layer over which the cable climbs to the next one.
     """
 
     turns: float
@@ -38,20 +39,22 @@ class Layers:
 
 @dataclass(frozen=True, eq=False)
 class RoutePoint:
-    """What a routed cable passes, or where it ends.
+    """Element of a route: a point or pulley that the cable passes, or one of its ends.
 
     Args:
-        body, at: what carries it, and (3,) m on it: of a point where the cable ends or passes a hole, of a pulley its
-            centre. joint: instead of both, a revolute joint that turns with the cable, round its axis at its origin: a
-            pulley with inertia, or at an end of the cable a drum.
-        radius: m, of the cable's middle; zero for points.
-        axis: (3,) on the body; not with a joint.
-        side: 1 where the cable, followed from its first end, turns about the axis by the right-hand rule, else -1.
-        friction: coefficient between cable and pulley; None for no slip on joints, none on others. friction_speed: m/s
-            of slip that regularises it, zero for friction that sticks.
-        wound: turns on a drum at the start, without end by default. layers: how they lie; None for one layer.
-        may_be_clear: whether the cable may start beside this pulley.
-        turns: full turns beyond the first at the start.
+        body, at: body that carries the element, and its position (3,) [m] on the body: a point where the cable ends or
+            passes through a hole, or the centre of a pulley.
+        joint: instead of body and at, a revolute joint that turns with the cable about its axis at its origin: a pulley
+            with inertia, or a drum at an end of the cable.
+        radius: radius [m] to the centre line of the cable; zero for points.
+        axis: (3,) axis in the frame of the body; not used with a joint.
+        side: 1 if the cable, from its first to its last end, turns about the axis by the right-hand rule, else -1.
+        friction: friction coefficient between cable and pulley. None: no slip on joints, no friction on other elements.
+        friction_speed: slip speed [m/s] that regularises the friction; zero for friction that sticks.
+        wound: number of turns on a drum at the start; unlimited by default.
+        layers: layers on the drum; None for one layer.
+        may_be_clear: whether the cable may be without contact to this pulley at the start.
+        turns: number of additional full turns at the start.
     """
 
     body: str = ""
@@ -69,7 +72,7 @@ class RoutePoint:
 
     @property
     def is_pulley(self) -> bool:
-        """Whether the cable turns round it."""
+        """Whether the element is a pulley or drum."""
         return self.radius > 0.0
 
 
@@ -79,12 +82,12 @@ class RoutedCable:
 
     Args:
         name: unique among cables.
-        route: two or more points; the first and the last are its ends.
-        young, damping: E [Pa] and mu [Pa s]; cable_radius: m.
-        strain: at the start, everywhere; or length: rest length [m] at the start, between the ends (of a drum: from
-            where the cable leaves it).
-        rigid: it does not stretch; young, damping and strain do not count. line_mass: kg/m of one that sags, between
-            two points; zero for one without weight.
+        route: two or more elements; the first and the last one are its ends.
+        young: Young's modulus E [Pa]. damping: mu [Pa s]. cable_radius: [m].
+        strain: uniform strain at the start.
+        length: instead of strain, rest length [m] at the start between the ends (for a drum: from the exit point).
+        rigid: whether the cable is inextensible; then young, damping and strain are not used.
+        line_mass: mass per length [kg/m] of a cable that sags between two points; zero for a cable without weight.
     """
 
     name: str
@@ -99,28 +102,28 @@ class RoutedCable:
 
     @property
     def area(self) -> float:
-        """m^2."""
+        """Cross section [m^2]."""
         return float(np.pi * self.cable_radius**2)
 
     @property
     def stiffness(self) -> float:
-        """E A [N]."""
+        """Axial stiffness E A [N]."""
         return self.young * self.area
 
     @property
     def rubs(self) -> bool:
-        """Whether it can slip against friction somewhere."""
+        """Whether the cable can slip with friction at one of its elements."""
         return any(point.friction is not None and 0.0 < point.friction < np.inf for point in self.route[1:-1])
 
     def point_name(self, number: int) -> str:
-        """What a message calls the element of this number."""
+        """Name of an element in messages."""
         point = self.route[number]
         what = f"joint {point.joint}" if point.joint else f"body {point.body}"
         return f"route[{number}] ({what})"
 
 
 def route_problem(cable: RoutedCable, status: int, number: int) -> str:
-    """What a status of a routed cable means, at the element of a number."""
+    """Message for a status of a routed cable at the element with a given number."""
     label = cable.point_name(number)
     if status == OVERLAP:
         beyond = cable.point_name(min(number + 1, len(cable.route) - 1))

@@ -17,9 +17,10 @@ class RouteModel:
 
     Args:
         name: unique among cables.
-        elements: (n, ELEMENT_COLUMNS), see `columns`; row numbers count from the cable's own first row.
+        elements: (n, ELEMENT_COLUMNS), see `columns`; row numbers are relative to the first row of the cable.
         stiffness: E A [N]. damping: mu A [N s].
-        rigid: it does not stretch, and every strand is a row of the loops. line_mass: kg/m where it sags, else 0.
+        rigid: whether the cable is inextensible; then every strand is a row of the loop constraints.
+        line_mass: mass per length [kg/m] of a cable that sags, else 0.
     """
 
     name: str
@@ -31,18 +32,18 @@ class RouteModel:
 
     @property
     def holding(self) -> NDArray[np.int64]:
-        """Rows at which a strand begins: the first, and every contact that holds the cable."""
+        """Rows at which a strand begins: the first row, and every contact that holds the cable."""
         inner = np.flatnonzero(self.elements[:-1, HOLDS])
         return np.union1d([0], inner)
 
     @property
     def rubbing(self) -> NDArray[np.int64]:
-        """Rows of the contacts over which it can slip against friction."""
+        """Rows of the contacts over which the cable can slip with friction."""
         friction = self.elements[1:-1, FRICTION]
         return 1 + np.flatnonzero((friction > 0.0) & np.isfinite(friction))
 
     def sliding_freely(self) -> RouteModel:
-        """The cable without friction on what does not turn with it; over joints it sticks and slips as before."""
+        """Copy of the cable without friction on elements that do not turn with it; contacts on joints are unchanged."""
         guides = [e for e in self.rubbing.tolist() if self.elements[e, TURNING_Q] < 0.0]
         if not guides:
             return self
@@ -59,12 +60,12 @@ class RouteModel:
 
 
 def rigid_row_count(routes: Sequence[RouteModel]) -> int:
-    """Number of loop rows that hold the strands of routed cables without stretch."""
+    """Number of loop rows for the strands of inextensible routed cables."""
     return sum(route.holding.size for route in routes if route.rigid)
 
 
 def route_arrays(routes: Sequence[RouteModel], row: int) -> dict[str, NDArray]:
-    """The arrays of a mechanism's routed cables, by the names of their fields; loop rows of theirs begin at `row`."""
+    """Arrays of the routed cables of a mechanism, by field name; the loop rows of the cables begin at `row`."""
     elements: list[NDArray[np.float64]] = []
     cables, first = [], 0
     for route in routes:

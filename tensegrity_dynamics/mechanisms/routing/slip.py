@@ -1,10 +1,10 @@
-"""Capstan friction of a routed cable: which of its contacts stick and which slip, and how far (Euler and Eytelwein).
+"""Capstan friction of a routed cable (Euler and Eytelwein): sticking and slipping contacts, and their slip.
 
-Over a contact of friction mu and wrap angle phi the strain on one side is at most e^(mu phi) times that on the other;
-the damping tension mu A strain' keeps the same ratio while the wrap angle stays. Inside that bound the contact sticks:
-no rest length passes, to the last bit. At the bound as much passes as keeps the ratio exact. Friction does not depend
-on the speed, and the cable has no mass, so that what has slipped follows from the path alone (an elastic-plastic law
-in one dimension): Newton's method over the contacts that slip, with an active set.
+At a contact with friction coefficient mu and wrap angle phi, the strain on one side is at most e^(mu phi) times that
+on the other side. The damping tension mu A strain' has the same ratio while the wrap angle is constant. Below this
+bound the contact sticks: exactly no rest length passes. At the bound, the slip keeps the ratio exact. Friction does not
+depend on the speed, and the cable has no mass, so that the slip depends on the path only (a one-dimensional
+elastic-plastic law). It is computed with Newton's method over the slipping contacts, with an active set.
 """
 
 from __future__ import annotations
@@ -48,28 +48,30 @@ from .columns import (
 )  # fmt: skip
 
 STICKS = -1.0
-"""Ratio of a contact on which nothing can slip."""
+"""Value of RATIO for a contact that cannot slip."""
 ROUNDING, SHARE = 1e-15, 1e-12
-"""Strain, and part of it, by which a ratio may be beyond its bound before the contact slips."""
+"""Absolute and relative tolerance of the strain by which a contact may exceed its bound before it slips."""
 MOST_ROUNDS, AT_ONCE = 600, 60
-"""Rounds of the search for what slips, and those of them in which all contacts may change at once."""
+"""Largest number of iterations of the active set, and number of first iterations in which all contacts may change
+simultaneously."""
 NOTHING_NEW = 1e-10
-"""Part of its diagonal that is left of an equation that follows from those before it."""
+"""Remaining diagonal after elimination, relative to its original value, below which an equation counts as linearly
+dependent on the previous ones."""
 
 
 @for_compiled_callers
 def slips_held(own):
-    """Whether a contact slips because it is held so."""
+    """Whether the imposed state of a contact is slipping."""
     return own[HELD] != 0.0 and own[HELD] != STUCK and own[RATIO] != STICKS
 
 
 @for_compiled_callers
 def hold_contacts(elements, cables, state, held):
-    """Hold all contacts of cables that stretch as they stick or slip now, or (not held) let their bounds decide again.
+    """Impose the present sticking or slipping state on all contacts of elastic cables, or (held false) release them.
 
-    A contact that slips and is held keeps its ratio whichever way it goes, so that forces are smooth about a state:
-    beside it, along one coordinate, the bounds let some contacts slip on and others stick, where damping jumps.
-    Between slack strands nothing is held: what is pulled there comes without force.
+    A contact with imposed slip keeps its strain ratio for both slip directions, so that the forces are smooth near a
+    state. Without this, a displacement along one coordinate lets some contacts slip and others stick, and the damping
+    jumps. Contacts between slack strands are not imposed, because no force acts there.
     """
     for c in range(cables.shape[0]):
         first = int(cables[c, FIRST])
@@ -87,7 +89,9 @@ def hold_contacts(elements, cables, state, held):
 
 @for_compiled_callers
 def bounds(elements, first, last, state):
-    """Fill ratio and its rate of all contacts, and let them stick."""
+    """Fill the bound of the strain ratio of all contacts and its rate, and set all contacts that are not held to
+    sticking.
+    """
     for e in range(first + 1, last):
         if elements[e, HOLDS] == 0.0:
             continue
@@ -107,7 +111,7 @@ def bounds(elements, first, last, state):
 
 @for_compiled_callers
 def find_strains(elements, first, last, state):
-    """Fill rest length and strain of every strand, with what has slipped by now."""
+    """Fill rest length and strain of every strand at the present slip."""
     strand, passed = first, state[first, FLOW]
     for e in range(first + 1, last + 1):
         if elements[e, HOLDS] == 0.0 and e < last:
@@ -123,7 +127,7 @@ def find_strains(elements, first, last, state):
 
 @for_compiled_callers
 def excess(own, before):
-    """By how much the strain on the pulling side of a slipping contact is beyond its bound."""
+    """Excess of the strain on the pulling side of a slipping contact over its bound."""
     ahead, behind = own[STRAIN], before[STRAIN]
     if own[MODE] > 0.0:
         return ahead - own[RATIO] * max(behind, 0.0)
@@ -132,7 +136,8 @@ def excess(own, before):
 
 @for_compiled_callers
 def fill_equations(elements, first, last, state):
-    """Fill the rows of d excess / d slip of the contacts that slip; those that stick keep what they have."""
+    """Fill the rows of d excess / d slip of the slipping contacts; the rows of sticking contacts leave slip
+    unchanged."""
     for e in range(first + 1, last):
         if elements[e, HOLDS] == 0.0:
             continue
@@ -149,7 +154,7 @@ def fill_equations(elements, first, last, state):
             forward, backward = own[RATIO] if own[STRAIN] > 0.0 else 0.0, 1.0
         elif before[STRAIN] <= 0.0:
             backward = 0.0
-        # slip adds rest length ahead and takes it from behind
+        # slip adds rest length to the strand ahead and removes it from the strand behind
         own[DIAGONAL] = forward * ahead + backward * behind
         own[UPPER] = -forward * ahead
         own[LOWER] = -backward * behind
@@ -157,10 +162,10 @@ def fill_equations(elements, first, last, state):
 
 @for_compiled_callers
 def solve_equations(elements, first, last, state):
-    """Solve the three-diagonal equations of the contacts; the solution replaces the right sides.
+    """Solve the tridiagonal equations of the contacts; the solution replaces the right-hand sides.
 
-    Where slack strands lie on both sides of tight ones the contacts at both ends ask for the same: the equation of the
-    second one says nothing new. Then both let pass the same, in opposite directions, whichever end comes first.
+    If slack strands lie on both sides of taut ones, the equations of the contacts at both ends are linearly dependent.
+    Then both contacts slip by the same amount in opposite directions, independent of the order of the ends.
     """
     previous = -1
     for e in range(first + 1, last):
@@ -188,14 +193,15 @@ def solve_equations(elements, first, last, state):
 
 @for_compiled_callers
 def is_off(own, before, turn):
-    """Whether a contact that slips is off its bound by more than, in late rounds, rounding leaves."""
+    """Whether a slipping contact misses its bound by more than the tolerance, which grows to the rounding error in late
+    iterations."""
     rounding = 0.1 * ROUNDING if turn < AT_ONCE else ROUNDING * (1.0 + own[RATIO])
     return abs(excess(own, before)) > rounding + 0.1 * SHARE * max(own[STRAIN], before[STRAIN])
 
 
 @for_compiled_callers
 def is_solved(elements, first, last, state, turn):
-    """Whether all contacts that slip are at their bounds."""
+    """Whether all slipping contacts are at their bounds."""
     for e in range(first + 1, last):
         if elements[e, HOLDS] != 0.0 and state[e, MODE] != 0.0:
             if is_off(state[e], state[int(elements[e, BEFORE])], turn):
@@ -205,10 +211,11 @@ def is_solved(elements, first, last, state, turn):
 
 @for_compiled_callers
 def find_slip(elements, first, last, state):
-    """Fill what has slipped at every contact by now, from what had slipped at the last step, and all strains.
+    """Fill the present slip at every contact, from the slip at the last step, and all strains.
 
-    Contacts begin to slip and stick again all at once, which is quick. Where that goes round in circles they do one by
-    one, the first of the cable before others, each after the equations of those before are solved.
+    At first all contacts may change between sticking and slipping simultaneously, which is fast. If the iteration
+    cycles, they change one by one, in the order along the cable, each after the equations of the previous set are
+    solved.
     """
     bounds(elements, first, last, state)
     for turn in range(MOST_ROUNDS):
@@ -246,7 +253,7 @@ def find_slip(elements, first, last, state):
         for e in range(first + 1, last):
             if elements[e, HOLDS] == 0.0 or state[e, MODE] == 0.0:
                 continue
-            # never so far that a strand has no rest length
+            # limited so that the rest lengths of the strands stay positive
             before = state[int(elements[e, BEFORE])]
             least, most = -0.5 * state[e, REST_NOW], 0.5 * before[REST_NOW]
             state[e, TRIAL] += min(max(state[e, RIGHT], least), most)
@@ -256,7 +263,7 @@ def find_slip(elements, first, last, state):
 def find_rates(elements, first, last, state):
     """Fill rates of slip, and of rest length and strain of all strands.
 
-    Of the contacts at their bound those slip on whose ratio would leave it otherwise; the others stick from here.
+    A contact at its bound continues to slip if its ratio would exceed the bound otherwise; the others stick.
     """
     for e in range(first + 1, last):
         if elements[e, HOLDS] == 0.0:
@@ -311,7 +318,7 @@ def find_rates(elements, first, last, state):
 
 @for_compiled_callers
 def rest_rates(elements, first, last, state, slipping):
-    """Fill rates of rest length and strain of the strands, with or without what slips."""
+    """Fill rates of rest length and strain of the strands, with or without the slip rates."""
     strand, passed = first, state[first, FLOW_RATE]
     for e in range(first + 1, last + 1):
         if elements[e, HOLDS] == 0.0 and e < last:

@@ -1,15 +1,16 @@
-"""Actuators of a mechanism in simulation: efforts held over a step, servos, impedances, and the work of all of them.
+"""Actuators of a mechanism in simulation: efforts held over a step, servos, impedances, and their work.
 
 In effort mode an actuator gives the commanded effort, within its effort limit. In position and velocity mode it is a
 servo, a digital loop at the integrator's rate with the desired acceleration
 
     w^2 (target - q) + 2 w (rate - v)
 
-of its joint. The torque for it follows from the accelerations under the present torques and the mobility of the driven
-joints (P (G' M G)^-1 P' with P their rows of G), and is clipped at the effort limit. Explicit steps hold it, and thus
-compensate the pull that a cable has at their start; implicit steps contain it in their equations (`drive_laws`), and
-compensate the pull at every instant. Set points move at most at the actuator's rate. A joint at a position limit is
-held there in every mode. A position that moves on by itself (`impedance.MovingPosition`) moves as q_d below.
+of its joint. The torque for this acceleration follows from the accelerations under the present torques and the mobility
+of the driven joints (P (G' M G)^-1 P' with their rows P of G), and is clipped at the effort limit. Explicit steps hold
+the torque constant, and so compensate the pull of a cable at the start of the step. Implicit steps contain the torque
+in their equations (`drive_laws`), and compensate the pull at every instant. Set points move at most at the rate of the
+actuator. A joint at a position limit is held there in every mode. An extrapolated position (`impedance.MovingPosition`)
+moves like q_d below.
 
 In impedance mode the actuator gives
 
@@ -17,8 +18,9 @@ In impedance mode the actuator gives
 
 within its effort limit. The implicit integrator contains this law in its equations. For the other integrators, the
 torque of a step is that of the law at the end of the step (backward Euler, with the same mobilities), so that no gain
-makes a step unstable. q_d moves on with v_d as `impedance` describes. If q_d is behind the command after a gap, all
-actuators catch up along a straight line, at most at `CATCH_UP` times their rates, and the feed-forward moves with them.
+makes a step unstable. q_d is extrapolated with v_d as described in `impedance`. If q_d lags behind the command after a
+gap, all actuators catch up along a straight line, at most at `CATCH_UP` times their rates, and the feed-forward is
+interpolated in the same way.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ SERVO_BANDWIDTH_TIMES_STEP = 0.25
 """Servo bandwidth w times the step: the stiffest loop at the integrator's rate that leaves a margin."""
 
 MOST_HALVED = 12
-"""Largest number of halvings of an implicit step in which the energy would grow by itself."""
+"""Largest number of halvings of an implicit step in which the energy would grow without supplied work."""
 ACROSS_HALVED = 5
 """Largest number of halvings of an implicit step that contains more changes of contact or slip than it searches."""
 GROWTH = 1e-6
@@ -71,8 +73,8 @@ Drives = namedtuple(
     "desired_acceleration compliance middle moving servo stiff present earlier mobility column response servos gear",
 )
 """Arrays over the actuators. Fixed: indices in q and v, limits, and `gear`, the row of the resistance whose gear the
-actuator drives, or -1. State: mode, command, set point of the servo and torque; for set points that move on, the
-commanded rate, the age of the command and the time `lead` [s] for which it moves on (0: a constant position); for
+actuator drives, or -1. State: mode, command, set point of the servo and torque; for extrapolated set points, the
+commanded rate, the age of the command and the extrapolation time `lead` [s] (0: a constant position); for
 impedances, the commanded and the present feed-forward, and the gains. The rest is scratch: `middle` and `moving` are
 set point and rate during a step, and `stiff` marks the actuators with an impedance. `servo` lists those with a servo,
 of which the equations of an implicit step contain the first `servos`. `present` and `earlier` are torques at the end
@@ -88,8 +90,9 @@ def make_drives(
     """Drives in position mode at zero.
 
     Args:
-        actuators: with their limits. positions, velocities: (a,) index of each one's joint in q and in v. dofs: of v.
-        gears: (a,) row of the resistance with the gear of each, or -1; None: no gears.
+        actuators: actuators with their limits. positions, velocities: (a,) index of the joint of each in q and in v.
+        dofs: size of v.
+        gears: (a,) row of the resistance with the gear of each actuator, or -1; None: no gears.
     """
     count = len(actuators)
     scratch = "desired_acceleration compliance middle moving servo stiff present earlier".split()
@@ -118,13 +121,13 @@ moved_on = allocation_free(impedance.moved_on)
 
 @for_compiled_callers
 def moves_on(drives, a):
-    """Whether the set point of an actuator moves on by itself between commands."""
+    """Whether the set point of an actuator is extrapolated between commands."""
     return drives.mode[a] == IMPEDANCE or (drives.mode[a] == POSITION and drives.lead[a] > 0.0)
 
 
 @allocation_free
 def move_set_points(drives, step):
-    """Advance the set points that move on by themselves by `step` s; fill `middle` and `moving`."""
+    """Advance the extrapolated set points by `step` [s]; fill `middle` and `moving`."""
     slowest = step
     for a in range(drives.q.shape[0]):
         if not moves_on(drives, a):
@@ -200,7 +203,7 @@ def desired_accelerations(drives, q, v, step, implicit):
         goal = min(max(goal, before - reach), before + reach)
         rate = (goal - before) / step
         if abs(drives.torque[a]) >= limit:
-            # not further ahead than the torque can follow; the set point is drawn back, which commands no motion back
+            # not farther ahead than the torque can follow; moving the set point back does not command a backward motion
             goal = min(max(goal, angle - reach), angle + reach)
         drives.set_point[a] = goal
         # a moving set point is followed at its present value; its value at the end of the step would lead by one step
@@ -238,10 +241,10 @@ def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
 
 @for_compiled_callers
 def hold_limits(drives, effort):
-    """Take servos that are at their effort limits, or beyond, out of the equations of the step; they give the limit
-    during all of it. Return whether there was one.
+    """Remove servos at or beyond their effort limits from the equations of the step; returns whether there was one.
 
-    A limit within the equations would be a kink that the slopes of a step do not contain.
+    Such a servo gives its limit effort during the whole step. A limit within the equations would be a kink that the
+    Jacobian of a step does not contain.
     """
     left = 0
     for i in range(drives.servos[0]):
@@ -407,7 +410,7 @@ def keep_ledger(works, work, kept_works, kept_slip, back):
 
 @for_compiled_callers
 def rubs_on_routes(flat):
-    """Whether an elastic cable has friction anywhere on its route."""
+    """Whether an elastic cable has friction at any element of its route."""
     for e in range(flat.route_elements.shape[0]):
         friction = flat.route_elements[e, FRICTION]
         if friction > 0.0 and friction < np.inf:
@@ -435,10 +438,11 @@ def energy_kept(flat, works, q, v, powers, work):
 def careful_step(
     flat, drives, q, v, effort, step, implicit, careful, evaluated, works, powers, work, reduction, stages, scratch
 ):  # fmt: skip
-    """One step of `step` s; if `careful`, it is divided into shorter ones where the energy would grow by itself.
+    """One step of `step` [s]; if `careful`, it is divided into shorter ones if the energy would grow without supplied
+    work.
 
-    The damping of a cable with friction jumps where slip begins, and slopes on one side of the jump do not contain the
-    other side.
+    The damping of a cable with friction jumps when slip begins, and the slopes on one side of the jump do not describe
+    the other side.
     """
     trial, left, halved = step, step, 0
     copy(drives.torque, drives.present)
@@ -511,7 +515,7 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
             )  # fmt: skip
             if status != REGULAR or not implicit or not hold_limits(drives, effort):
                 break
-            copy(before_q, q)  # again with the servos at their limits that reached these
+            copy(before_q, q)  # repeat the step with these servos at their limits
             copy(before_v, v)
             keep_ledger(works, work, stages.kept_works, stages.kept_slip, True)
             powers_of(flat, q, v, work, powers)
@@ -522,7 +526,7 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
             copy(before_v, v)
             keep_ledger(works, work, stages.kept_works, stages.kept_slip, True)
             return (status if cable < 0 else PAST_END + cable), done
-        for a in range(drives.q.shape[0]):  # the mean over the step
+        for a in range(drives.q.shape[0]):  # mean over the step
             drives.torque[a] = 0.5 * (drives.torque[a] + drives.present[a])
     total = 0.0
     for k in range(q.shape[0]):

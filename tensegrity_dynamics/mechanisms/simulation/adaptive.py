@@ -1,9 +1,9 @@
-"""Steps of controlled error for a mechanism, with dense output and the instants at which cables go slack or taut.
+"""Integration of a mechanism with error control, dense output and events where cables become slack or taut.
 
-Dormand and Prince's method of order 8 (SciPy's DOP853) on (q, v) with the forward dynamics of closed loops. Where a
-cable's strain passes through zero the force has a kink: the integration stops there and starts anew, so that no step
-reaches across. The drift of loops and quaternions, no larger than the tolerance, is projected out at every such stop
-and at the end.
+The method of Dormand and Prince of order 8 (SciPy's DOP853) is applied to (q, v) with the forward dynamics of closed
+loops. When the strain of a cable passes through zero, its force has a kink: the integration stops there and restarts,
+so that no step contains the kink. The drift of loops and quaternions, which is not larger than the tolerance, is
+removed by projection at every such stop and at the end.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ MAX_EVENTS = 100_000
 
 @dataclass(frozen=True)
 class CableEvent:
-    """What changes at a time [s] after the start: a cable that goes "slack" or "taut", or "sticks" or "slips" on its
-    route; a contact part (in place of a cable) that "touches" the ground or "lifts" off it."""
+    """Event at a time [s] after the start: a cable becomes "slack" or "taut", or "sticks" or "slips" on its route.
+
+    For the ground, a contact part (field `cable`) "touches" the ground or "lifts" off it."""
 
     time: float
     cable: str
@@ -47,13 +48,14 @@ class CableEvent:
 
 @dataclass(frozen=True, eq=False)
 class MechanismPath:
-    """A simulated motion.
+    """Simulated motion.
 
     Attributes:
-        times: (k,) s, accepted steps. q: (k, nq), v: (k, nv) there; loops are closed at the first and the last.
-        works: (4,) J that damping and winding took, that the loads did, and that friction took.
-        slip: (e,) m that has slipped at the elements of routed cables.
-        events: in order of time.
+        times: (k,) times of the accepted steps [s]. q: (k, nq), v: (k, nv) states at these times; the loops are closed
+            at the first and the last one.
+        works: (4,) energies [J]: dissipated by damping, removed by winding, work of the loads, dissipated by friction.
+        slip: (e,) slip at the elements of routed cables [m].
+        events: events in order of time.
     """
 
     times: NDArray[np.float64]
@@ -65,10 +67,10 @@ class MechanismPath:
     _pieces: tuple[tuple[float, float, Callable], ...]
 
     def at(self, times: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """q (k, nq) and v (k, nv) at times (k,) s between start and end, to the order of the method.
+        """q (k, nq) and v (k, nv) at times (k,) [s] between start and end, with the order of the method.
 
         Raises:
-            TensegrityError: a time is outside.
+            TensegrityError: a time is outside this interval.
         """
         instants = np.atleast_1d(np.asarray(times, dtype=np.float64))
         if not (np.all(instants >= self.times[0]) and np.all(instants <= self.times[-1])):
@@ -97,19 +99,19 @@ def integrate(
     flat: FlatMechanism | None = None,
     slip: ArrayLike | None = None,
 ) -> MechanismPath:
-    """The motion from (q, v) for `duration` s.
+    """Simulate the motion from (q, v) for `duration` [s].
 
     Args:
-        effort: (nv,) N or N m, or a function of time [s], q and v that gives it.
-        relative, absolute: tolerances on every coordinate.
-        load: (b, 6) N m and N, moment and force on each body at its origin, in world axes; none without it.
-        flat: the mechanism's arrays where gravity or payloads are others than its own.
-        slip: (e,) m that has slipped at the elements of routed cables before; none without it.
+        effort: (nv,) efforts [N or N m], or a function of time [s], q and v that returns them.
+        relative, absolute: tolerances of every coordinate.
+        load: (b, 6) moment and force on each body at its origin in world axes [N m and N]; zero by default.
+        flat: arrays of the mechanism with another gravity or other payloads; by default its own arrays.
+        slip: (e,) initial slip at the elements of routed cables [m]; zero by default.
 
     Raises:
-        TensegrityError: a cable is wound past its end, a massless body moves on its own, or steps become too small.
+        TensegrityError: a cable is wound past its end, a massless body moves independently, or steps become too small.
     """
-    from scipy.integrate import solve_ivp  # here, so that importing the package stays quick
+    from scipy.integrate import solve_ivp  # imported here to keep the package import fast
 
     position, velocity = check_state(mechanism, np.array(q, dtype=np.float64), np.array(v, dtype=np.float64))
     if not (np.isfinite(duration) and duration > 0.0):
@@ -170,7 +172,7 @@ def integrate(
 
 
 class _Motion:
-    """Right side and events over one state vector (q, v, the works of `powers_of`)."""
+    """Right-hand side and events for the state vector (q, v, works of `powers_of`)."""
 
     def __init__(
         self, mechanism: Mechanism, effort: ArrayLike | Callable, load: ArrayLike | None, flat: FlatMechanism
@@ -189,7 +191,7 @@ class _Motion:
         joints = [mechanism.joint(cable.joint) for cable in cables]
         self.point_names = [part.name for part in mechanism.contact_parts for _ in part.balls[0]]
         if not mechanism.touches or mechanism.ground is None or mechanism.ground.law == LAWS[SOFTPLUS]:
-            self.point_names = []  # that law has no edge
+            self.point_names = []  # this contact law has no kink
         self.ends = Ends(
             q=np.array([mechanism.positions_of(joint.name).start for joint in joints], dtype=np.int64),
             radius=np.array([joint.radius for joint in joints], dtype=np.float64),
@@ -226,7 +228,7 @@ class _Motion:
         return self.work.strain.copy()
 
     def crossing(self, cable: int, is_taut: bool) -> Callable:
-        """An event function of SciPy's kind: the strain of one cable, watched in the direction it can cross."""
+        """Event function for SciPy: strain of one cable, with the direction of its possible zero crossing."""
 
         def strain(_: float, state: NDArray) -> float:
             return float(self.strains(state)[cable])
@@ -235,7 +237,7 @@ class _Motion:
         return strain
 
     def depths(self, state: NDArray) -> NDArray[np.float64]:
-        """(p,) m, of all points that touch at an edge."""
+        """(p,) penetration depths [m] of all points with a contact law that has a kink at zero depth."""
         if not self.point_names:
             return np.zeros(0)
         q, v = self.split(state)
@@ -243,7 +245,7 @@ class _Motion:
         return self.work.contact_state[:-1, DEPTH].copy()
 
     def touching(self, index: int, is_down: bool) -> Callable:
-        """An event function for the depth of one point in the ground."""
+        """Event function for SciPy: penetration depth of one point in the ground."""
 
         def deep(_: float, state: NDArray) -> float:
             return float(self.depths(state)[index])
@@ -252,7 +254,7 @@ class _Motion:
         return deep
 
     def close(self, state: NDArray) -> None:
-        """Project drift of loops and quaternions out, in place."""
+        """Remove the drift of loops and quaternions by projection, in place."""
         q, v = self.split(state)
         project_onto_loops(self.flat, q, v, self.work, self.reduction, self.stages)
         state[: self.sizes[0]], state[self.sizes[0] : sum(self.sizes)] = q, v

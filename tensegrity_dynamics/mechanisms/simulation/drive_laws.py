@@ -1,10 +1,9 @@
-"""Laws of the actuators at a state: the torques of impedances, and the torques with which servos reach the
-accelerations that they desire.
+"""Laws of the actuators at a state: torques of impedances, and torques for the desired accelerations of servos.
 
-Implicit steps contain both laws in their equations: servos keep the desired acceleration of a step at every instant of
-it. A torque that is held over a step answers a change of a cable's pull one step later, and where a light pulley is
-fast compared with the step, the answers grow instead of dying out. Servos at their effort limits give these during all
-of a step, and are no part of its equations.
+Implicit steps contain both laws in their equations: servos keep the desired acceleration at every instant of a step. A
+torque that is held constant over a step reacts to a change of the cable pull one step later. If a light pulley is fast
+compared with the step, these reactions grow instead of decaying. Servos at their effort limits give the limit effort
+during the whole step, and are not part of its equations.
 """
 
 from __future__ import annotations

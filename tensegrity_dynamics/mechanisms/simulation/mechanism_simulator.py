@@ -68,20 +68,20 @@ from .powers import powers_of
 from .rigid_routes import RigidRoutes, Stepper, refuse_adaptive, refuse_implicit
 
 SOFTEST_HOLD = 0.01
-"""Part of its position range by which the feed-forward of an impedance may bend it where it is to hold; softer ones
-become a servo that holds the position."""
+"""Largest deflection of an impedance under its feed-forward while holding, relative to the position range. Softer
+impedances are replaced by a servo that holds the position."""
 GIVEN = ("gravity", "mass", "centre", "inertia", "cable_young")
-"""Arrays of a mechanism that may be given other numbers while it is simulated."""
+"""Arrays of a mechanism whose values can be changed during the simulation."""
 CHANGING = (*GIVEN, "resistances")
-"""Those, and what its gears carry."""
+"""The same arrays, and the resistances, which contain the efforts transmitted by gears."""
 DAMPING_WORK, FORCES, FRICTION_WORK = 1, 3, 4
-"""Entries of the works of `drive`: what damping has taken, and what loads have done."""
+"""Entries of the works of `drive` [J]: dissipation of damping, work of the loads, dissipation of friction."""
 INTEGRATORS = ("rk4", "implicit", "adaptive")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MechanismState(ShortRepr):
-    """Time [s], position q (nq,) and velocity v (nv,) in the mechanism's own coordinates."""
+    """Time [s], configuration q (nq,) and velocity v (nv,) in the coordinates of the mechanism."""
 
     time: float
     q: NDArray[np.float64]
@@ -89,24 +89,24 @@ class MechanismState(ShortRepr):
 
     @property
     def configuration(self) -> NDArray[np.float64]:
-        """q (nq,)."""
+        """Configuration q (nq,)."""
         return self.q
 
     @property
     def velocity(self) -> NDArray[np.float64]:
-        """v (nv,)."""
+        """Velocity v (nv,)."""
         return self.v
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MechanismObservation(Observation):
-    """What sensors of an ideal robot would read, and what only a model knows.
+    """Readings of ideal sensors, and quantities that only a model can provide.
 
     Attributes:
-        strains: by cable. constraint_error: largest gap of the loops [m, or sine of an angle].
-        actuator_power: W that the actuators give at this instant.
-        routes: of the routed cables by name, with the tensions of their strands.
-        contact_points: by contact part that touches (k, 2, 3): where its points touch [m] and the ground's force [N].
+        strains: strains by cable name. constraint_error: largest error of the loops [m, or sine of an angle].
+        actuator_power: present power of the actuators [W].
+        routes: readings of the routed cables by name, with the tensions of their strands.
+        contact_points: for each contact part that touches, by name, (k, 2, 3): contact points [m], ground forces [N].
     """
 
     strains: dict[str, float]
@@ -117,13 +117,13 @@ class MechanismObservation(Observation):
 
 
 class MechanismSimulator(Simulator):
-    """The mechanism of a robot, simulated. See `Simulation` for the arguments.
+    """Simulator of the mechanism of a robot. See `Simulation` for the arguments.
 
     Args:
-        start: None for the shape at rest with the actuators where the file puts them; "file" for the stated start as
-            it is; a `MechanismEquilibrium`; or a position (nq,), closed from there.
-        integrator: "rk4", "implicit" (stiff cables in long steps) or "adaptive" (error control, with events where
-            cables go slack or taut).
+        start: None for the equilibrium with the actuators at the positions of the robot file; "file" for the start of
+            the file without changes; a `MechanismEquilibrium`; or a configuration (nq,), whose loops are then closed.
+        integrator: "rk4", "implicit" (stiff cables with long steps) or "adaptive" (error control, with events when
+            cables become slack or taut).
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class MechanismSimulator(Simulator):
         made = object.__new__(type(self))
         memo[id(self)] = made
         for name, value in self.__dict__.items():
-            if name != "_stepper":  # its functions change the arrays of this very object
+            if name != "_stepper":  # its functions change the arrays of this object
                 made.__dict__[name] = deepcopy(value, memo)
         made._stepper = made._make_stepper()
         return made
@@ -192,7 +192,7 @@ class MechanismSimulator(Simulator):
             "state.q and state.v, and take set_state there."
         )
 
-    # -- the face of `Simulator` ------------------------------------------------------------------------------------
+    # -- interface of `Simulator` -----------------------------------------------------------------------------------
 
     @property
     def state(self) -> MechanismState:
@@ -203,7 +203,7 @@ class MechanismSimulator(Simulator):
         return self._steps * self.time_step
 
     def set_state(self, configuration: ArrayLike, velocity: ArrayLike | None = None) -> None:
-        """Put the mechanism somewhere else: position (nq,) and velocity (nv,), brought onto closed loops."""
+        """Set configuration (nq,) and velocity (nv,), projected onto closed loops."""
         zero = np.zeros(self._v.size)
         q, v = check_state(
             self._mechanism,
@@ -216,21 +216,21 @@ class MechanismSimulator(Simulator):
         self.drives.set_point[:] = self._q[self.drives.q]
 
     def set_closed_state(self, q: NDArray[np.float64], v: NDArray[np.float64]) -> None:
-        """As `set_state`, for a state (nq,), (nv,) whose loops are closed already; nothing is looked at."""
+        """As `set_state`, for a state (nq,), (nv,) with closed loops; nothing is checked."""
         self._q[:], self._v[:] = q, v
         if self._strands.names:
             self._strands.fit(self._q, self._v)
         self.drives.set_point[:] = q[self.drives.q]
 
     def give_efforts(self, efforts: NDArray[np.float64]) -> None:
-        """Command all actuators at once in effort mode: (a,) N m or N, finite."""
+        """Command all actuators in effort mode with finite efforts (a,) [N m or N]."""
         drives = self.drives
         moving = drives.mode == IMPEDANCE
         drives.set_point[moving] = self._q[drives.q[moving]]
         drives.mode[:], drives.command[:], drives.lead[:] = EFFORT, efforts, 0.0
 
     def set_motion(self, velocity: ArrayLike) -> None:
-        """Give the coordinates velocities (nv,); what would open a loop is taken out."""
+        """Set the velocities (nv,) of the coordinates; components that would open a loop are removed."""
         _, v = check_state(self._mechanism, self._q, np.array(velocity, dtype=np.float64))
         self._v[:] = v
         self._strands.let_slip()
@@ -238,22 +238,23 @@ class MechanismSimulator(Simulator):
         self._strands.take_directions(self._q, self._v)
 
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
-        """Steady forces from now on, beside the weight, in world axes.
+        """Apply constant forces in addition to the weight, in world axes, until the next call.
 
         Args:
-            forces: by body name: (3,) N at the body's origin, or (6,) N and N m, a force there and a moment; all bodies
-                in sweep order as (b, 6); None for none.
+            forces: by body name, a force (3,) [N] at the origin of the body, or a force and a moment (6,) [N and N m]
+                there; or (b, 6) for all bodies in sweep order; None for none.
         """
         self._work.load[:] = load_array(self._mechanism, forces)
 
     def take_loads(self, load: NDArray[np.float64], stiffness: NDArray[np.float64]) -> None:
-        """Loads (b, 6) [moment, force] from now on, and cables (c,) times as stiff as the file says; nothing is looked
-        at, and no energy is counted for cables that change."""
+        """Set loads (b, 6) [moment, force], and factors (c,) on the cable stiffness of the file, until the next call.
+
+        Nothing is checked, and the energy balance does not include the change of the cables."""
         self._work.load[:] = load
         np.multiply(self._mechanism.flat.cable_young, stiffness, out=self.flat.cable_young)
 
     def set_gravity(self, gravity: ArrayLike) -> None:
-        """Another gravity (3,) m/s^2 from now on; the energy that comes with it counts as work of forces."""
+        """Set the gravity (3,) [m/s^2]; the change of energy counts as work of forces."""
         vector = np.array(gravity, dtype=np.float64)
         if vector.shape != (3,) or not np.isfinite(vector).all():
             raise TensegrityError("gravity must be three finite numbers in m/s^2.")
@@ -263,10 +264,11 @@ class MechanismSimulator(Simulator):
     def attach(
         self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
     ) -> None:
-        """Fix a payload to a body, or move the one of that name there; it has the body's speed from the first instant.
+        """Attach a payload to a body, or move the payload of this name to it; it has the speed of the body at once.
 
         Args:
-            mass: kg. at: (3,) m in the frame of the body. inertia: (3, 3) kg m^2 about its centre of mass.
+            mass: mass [kg]. at: (3,) centre of mass in the frame of the body [m].
+            inertia: (3, 3) inertia about the centre of mass [kg m^2].
         """
         index = {each: row for each, row in self._mechanism.body_index.items() if row >= 0}
         if body not in index:
@@ -278,20 +280,20 @@ class MechanismSimulator(Simulator):
         self.carry({**self._payloads, name: Payload(name, body, float(mass), where, about)})
 
     def detach(self, name: str) -> None:
-        """Take a payload away, one of the file's or one that was attached."""
+        """Remove a payload, either one of the robot file or an attached one."""
         if name not in self._payloads:
             raise TensegrityError(unknown_name("payload", name, self._payloads))
         self.carry({key: each for key, each in self._payloads.items() if key != name})
 
     def carry(self, payloads: dict[str, Payload]) -> None:
-        """Payloads by name, in place of all that bodies carry."""
+        """Replace all payloads of the bodies by these payloads (by name)."""
         with self._given_energy():
             put_on(self.flat, self._mechanism, payloads.values())
         self._payloads = payloads
 
     @contextlib.contextmanager
     def _given_energy(self) -> Iterator[None]:
-        """Count what the energy of the state changes by as work of forces."""
+        """Context in which a change of the energy of the state counts as work of forces."""
         before = self.energy().total
         yield
         self._works[FORCES] += self.energy().total - before
@@ -318,11 +320,11 @@ class MechanismSimulator(Simulator):
                 drives.command[index], drives.lead[index] = value, 0.0
 
     def advance(self, steps: int) -> None:
-        """Many steps in one call.
+        """Advance by a number of steps.
 
         Raises:
-            TensegrityError: a cable is wound past its end, a body without mass moves on its own, or the motion is too
-                fast for the step; the state stays at the last good one.
+            TensegrityError: a cable is wound past its end, a massless body moves independently, or the motion is too
+                fast for the step. The state is then the last valid one.
         """
         if self._rigid.names or self._strands.names:
             for _ in range(steps):
@@ -331,7 +333,7 @@ class MechanismSimulator(Simulator):
         self._advance_steps(steps)
 
     def _advance_watched(self) -> None:
-        """One step, taken back where a rigid cable would have to push at its end."""
+        """One step, which is undone if a rigid cable is under compression at its end."""
         q, v, works, count = self._q.copy(), self._v.copy(), self._works.copy(), self._steps
         if self._strands.names:
             self._now = self.time
@@ -345,7 +347,7 @@ class MechanismSimulator(Simulator):
             raise TensegrityError(f"at {when:.4g} s {reason}.")
 
     def _rigid_tensions(self) -> dict[str, float]:
-        """N of the rigid cables at the present state and efforts."""
+        """Tensions [N] of the rigid cables at the present state and efforts."""
         if not self._rigid.names and not self._strands.names:
             return {}
         if self._strands.slip.slipping:
@@ -353,7 +355,7 @@ class MechanismSimulator(Simulator):
         return self._unsettled_tensions()
 
     def _strand_tensions(self) -> NDArray[np.float64]:
-        """(s,) N of the strands without stretch, with what friction adds as it stands."""
+        """(s,) tensions [N] of the inextensible strands, with the present contribution of friction."""
         self._unsettled_tensions()
         return np.array(self._rigid.strand_tensions)
 
@@ -364,7 +366,7 @@ class MechanismSimulator(Simulator):
         return self._rigid.tensions(self._work, self._reduction.acceleration, effort)
 
     def _make_stepper(self) -> Stepper:
-        """What makes steps that end where strands without stretch go slack or taut."""
+        """Create the stepper whose steps end when inextensible strands become slack or taut."""
         arrays = [self._q, self._v, self._works, self.flat.resistances]
         arrays += [self._work.route_state, self._work.route_results]
         driven = [getattr(self.drives, name) for name in DRIVE_STATE]
@@ -495,7 +497,7 @@ class MechanismSimulator(Simulator):
         return Energy(kinetic, elastic, gravity, actuators, damping, forces, winding, ground_energy(work), friction)
 
     def linearise(self, inputs: str = "efforts", *, reduced: bool = True) -> LinearModel:
-        """At the present state, under the efforts that the actuators gave last."""
+        """Linear model at the present state, under the last efforts of the actuators."""
         if inputs not in ("", "efforts"):
             raise TensegrityError(unknown_name("kind of inputs of mechanisms", inputs, ("efforts",)))
         if self._strands.slack.any():
@@ -544,7 +546,7 @@ class MechanismSimulator(Simulator):
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _find_start(self, start: Any) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Position, the efforts that hold the actuators there, and what routed cables have slipped."""
+        """Start configuration, efforts that hold the actuators there, and slip of the routed cables."""
         stuck = np.zeros(self._work.route_state.shape[0])
         none = np.zeros(self._mechanism.velocity_count)
         if isinstance(start, MechanismEquilibrium):
@@ -562,7 +564,7 @@ class MechanismSimulator(Simulator):
         return shape.q, shape.effort, shape.slip
 
     def _assembled(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Position (nq,) near q with closed loops; strands without stretch with a shorter path hang slack there."""
+        """Configuration (nq,) near q with closed loops; inextensible strands with a shorter path are slack there."""
         if self._strands.names:
             self._strands.fit(q, np.zeros(self._mechanism.velocity_count))
         return assemble(self._mechanism, q, work=self._work)
@@ -582,18 +584,18 @@ class MechanismSimulator(Simulator):
         return make_drives(self.actuators, positions, velocities, self._v.size, self._gears(velocities))
 
     def _gears(self, velocities: list[int]) -> list[int]:
-        """Row of the resistance with the gear of each actuator, whose joint has a index in v, or -1."""
+        """Row of the resistance with the gear of each actuator, from the index of its joint in v; -1 without gear."""
         rows = self.flat.resistances
         rubbing = (rows[:, KIND] == TREE) & (rows[:, LAW + EFFICIENCY] < 1.0)
         by_velocity = {int(rows[row, FIRST]): int(row) for row in np.flatnonzero(rubbing)}
         return [by_velocity.get(column, -1) for column in velocities]
 
     def _shortest_period(self) -> float:
-        """s, from the fastest of the linearised motions at the start (vibration or decay)."""
+        """Shortest period [s] of the linearised motions at the start (vibration or decay)."""
         self.drives.torque[:] = self._start_effort[self.drives.v]
         load_gears(self.flat, self.drives)
         flat, reduction, scratch = with_stops(self.flat), self._reduction, self._scratch
-        # the ground is counted below, in the air, too
+        # the ground is included below, also for a robot in the air
         flat = flat._replace(late_kernels=np.where(np.arange(ENTRIES) == CONTACTS, 0, flat.late_kernels))
         still = np.zeros(self._v.size)
         accelerate(flat, self._start, still, self._start_effort, 0.0, self._work, reduction, False)
@@ -616,11 +618,11 @@ class MechanismSimulator(Simulator):
         fastest = _fastest(matrix)
         if self._mechanism.touches and count:
             fastest, self.step_limit = self._fastest_on_ground(matrix, fastest)
-        # pure drift shows as a rate that is rounding alone
+        # pure drift gives a rate that is only rounding error
         return 2.0 * np.pi / fastest if fastest > 1e-2 else 1.0
 
     def _fastest_on_ground(self, matrix: NDArray[np.float64], fastest: float) -> tuple[float, str]:
-        """Rate [1/s] of the fastest motion with all points on the ground, on one of which all weight may stand."""
+        """Rate [1/s] of the fastest motion with all points on the ground; a single point can carry the whole weight."""
         flat, reduction, ground = self.flat, self._reduction, self._mechanism.ground
         assert ground is not None
         count = matrix.shape[0] // 2
@@ -649,7 +651,9 @@ class MechanismSimulator(Simulator):
         return fastest, limit
 
     def _advance_adaptive(self, steps: int) -> None:
-        """One span of controlled error where all efforts are steady; else a span per step, in which they are."""
+        """One interval with error control if all efforts are constant; else one interval per step with constant
+        efforts.
+        """
         drives = self.drives
         spans = 1 if (drives.mode == EFFORT).all() else steps
         length = steps * self.time_step / max(1, spans)
@@ -683,7 +687,7 @@ class MechanismSimulator(Simulator):
         if status == SINGULAR_MASS:
             here = (self.flat, self._q, self._v, self._effort, 0.0, self._work, self._reduction, False)
             still, coordinate = accelerate(*here)
-            if still == SINGULAR_MASS:  # else numbers grew within the step
+            if still == SINGULAR_MASS:  # otherwise numbers grew within the step
                 return massless_message(self._mechanism, int(coordinate))
         shorter = "" if self.integrator == "implicit" else ", or integrator 'implicit'"
         why = "a loop could not be closed within a step" if status == NOT_CLOSED else "numbers grew without bound"
@@ -698,12 +702,12 @@ def _fastest(matrix: NDArray[np.float64]) -> float:
 
 
 def own_copy(flat: FlatMechanism) -> FlatMechanism:
-    """The arrays of a mechanism with own copies of those that one simulation may change."""
+    """Arrays of a mechanism, with copies of those that a simulation can change."""
     return flat._replace(**{name: np.array(getattr(flat, name)) for name in CHANGING})
 
 
 def with_stops(flat: FlatMechanism) -> FlatMechanism:
-    """The arrays with all stops as springs and dampers that always act: what they bring at most."""
+    """Arrays with all stops as springs and dampers that always act: the largest stiffness and damping of the stops."""
     rows = np.array(flat.resistances)
     law = rows[:, LAW:]
     law[:, STIFFNESS] += law[:, STOP_STIFFNESS]
@@ -716,16 +720,16 @@ def load_array(mechanism: Mechanism, forces: Mapping[str, ArrayLike] | ArrayLike
     """(b, 6) moment [N m] and force [N] on each body at its origin, in world axes and sweep order.
 
     Args:
-        forces: by body name (3,) N or (6,) N and N m (force, then moment), (b, 6) of the same order, or None.
+        forces: by body name (3,) [N] or (6,) [N and N m] (force, then moment); or (b, 6) in the same order; or None.
 
     Raises:
-        TensegrityError: unknown body, the world, a wrong shape, or numbers that are not finite.
+        TensegrityError: a body is unknown or the world, a shape is wrong, or a number is not finite.
     """
     index, joints = mechanism.body_index, mechanism.joints
     given = np.zeros((len(joints), 6))
     if isinstance(forces, Mapping):
         for name, value in forces.items():
-            if index.get(name, -1) < 0:  # the world is no body
+            if index.get(name, -1) < 0:  # the world is not a body
                 raise TensegrityError(unknown_name("body", name, [joint.body for joint in joints]))
             wrench = number_array(value, f"the force on body {name} in N and N m")
             if wrench.shape not in ((3,), (6,)):

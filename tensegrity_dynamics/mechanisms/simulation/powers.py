@@ -1,4 +1,4 @@
-"""What damping, winding, loads and friction take or give at a state of a mechanism, for its ledger of energy."""
+"""Powers of damping, winding, loads and friction at a state of a mechanism, for its energy balance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..touch.columns import STORED as GROUND_STORED
 
 @for_compiled_callers
 def cable_powers(flat, q, v, work, out):
-    """Fill out: power [W] lost in damping, and the energy that winding takes along (000, 3.1.9), 1/2 E A strain^2 l0'.
+    """Fill out with the power [W] dissipated by damping, and the power of winding (000, 3.1.9), 1/2 E A strain^2 l0'.
 
     Returns the elastic energy [J].
     """
@@ -51,7 +51,7 @@ def cable_powers(flat, q, v, work, out):
 
 @for_compiled_callers
 def load_power(flat, work):
-    """Power [W] of the wrenches in work.load and of the mechanism's own loads on bodies as they move in work."""
+    """Power [W] of the wrenches in work.load and of the loads of the mechanism, for the body velocities in work."""
     power = 0.0
     for i in range(work.load.shape[0]):
         moment, force, turning, moving = work.load[i, :3], work.load[i, 3:], work.velocity[i, :3], work.velocity[i, 3:]
@@ -75,7 +75,7 @@ def load_power(flat, work):
 
 @for_compiled_callers
 def powers_in(flat, q, v, work, out):
-    """`powers_of` for the motion and forces that stand in work, evaluated last at q and v."""
+    """`powers_of` for the motion and forces stored in work, which were last evaluated at q and v."""
     energy = cable_powers(flat, q, v, work, out)
     out[2] = load_power(flat, work)
     out[3] = 0.0
@@ -96,9 +96,9 @@ def powers_in(flat, q, v, work, out):
 
 @allocation_free
 def powers_of(flat, q, v, work, out):
-    """Fill out (4,) W: lost in damping, taken along by winding, given by loads, lost in friction but slip of cables.
+    """Fill out (4,) [W]: dissipation of damping, power of winding, power of loads, dissipation of friction.
 
-    Returns the elastic energy [J] of cables and joints.
+    The friction does not include the slip of cables. Returns the elastic energy [J] of cables and joints.
     """
     body_kinematics(flat, q, v, work)
     passive_efforts(flat, q, v, work)
@@ -107,7 +107,7 @@ def powers_of(flat, q, v, work, out):
 
 @for_compiled_callers
 def kinetic_energy(flat, v, work):
-    """J of the motion that stands in work."""
+    """Kinetic energy [J] of the motion stored in work."""
     energy = 0.0
     for i in range(flat.kind.shape[0]):
         world_inertia(
@@ -123,7 +123,7 @@ def kinetic_energy(flat, v, work):
 
 @for_compiled_callers
 def energy_of_motion(flat, v, work):
-    """J of motion and weight, and of the ground, at the state whose motion and forces stand in work."""
+    """Kinetic, gravitational and ground energy [J] of the state whose motion and forces are stored in work."""
     energy = kinetic_energy(flat, v, work)
     for i in range(flat.kind.shape[0]):
         world_point(work.rotation, work.position, i, flat.centre[i], work.point)

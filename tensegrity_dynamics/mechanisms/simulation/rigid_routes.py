@@ -1,15 +1,16 @@
-"""Steps of routed cables that do not stretch: strands go slack where they would push, taut where they are too short.
+"""Steps of inextensible routed cables: strands become slack under compression, and taut if they are too short.
 
-A taut strand is a row of the loops, whose tension is never below zero: where it would be, the strand goes slack at that
-instant. A slack one goes taut where its path is as long as it is. Then its ends are stopped at once: of all impulses of
-strands that pull and leave none too short, the one that leaves the least kinetic energy,
+A taut strand is a row of the loop constraints, and its tension is never negative: at the instant at which it would
+become negative, the strand becomes slack. A slack strand becomes taut when its path is as long as its rest length. Then
+its ends stop instantaneously. Of all tensile impulses that leave no strand too short, the one with the least remaining
+kinetic energy acts,
 
-    p = argmin 1/2 |v - M^-1 J' p|_M^2  over  p >= 0   (inelastic; what it takes is lost).
+    p = argmin 1/2 |v - M^-1 J' p|_M^2  over  p >= 0   (inelastic impact; the energy is lost).
 
-Contacts with friction stick and slip, see `rigid_slip`; impulses of strands that go taut pass them undiminished.
+Contacts with friction stick and slip, see `rigid_slip`; impulses of strands that become taut pass them without loss.
 
-All these instants are found within the step by bisection on steps of other lengths, so that a step ends or begins
-there. The actuators give over all of them what they would have given over the whole step, as digital servos do.
+All these instants are found by bisection over the step length, so that a step ends or begins there. During all parts of
+a step, the actuators give the same efforts as over the whole step, like digital servos.
 """
 
 from __future__ import annotations
@@ -40,20 +41,21 @@ from ..workspace import Workspace
 from .rigid_slip import RigidSlip
 
 ONSET = 1e-11
-"""Part of its rest length by which a slack strand is too long when it goes taut."""
+"""Excess of the path over the rest length, relative to the rest length, at which a slack strand becomes taut."""
 PUSH = 1e-6
-"""Part of the largest tension below zero at which a strand goes slack."""
+"""Compression relative to the largest tension, at which a strand becomes slack."""
 SWEEPS, ALIKE = 4, 1e-12
-"""Passes in which the mean of what friction adds over a step is found, and part of the tension within which it is."""
+"""Largest number of iterations for the mean friction excess over a step, and its tolerance relative to the tension."""
 MOST_CHANGES = 60
-"""Changes within a step; those beyond wait for the next one."""
+"""Largest number of changes within a step; further changes are handled in the next step."""
 
 
 class RigidRoutes:
-    """The strands of one simulation's routed cables that do not stretch.
+    """Strands of the inextensible routed cables of one simulation.
 
     Attributes:
-        rows: (s,) of the elements at which they begin. names: of their cables. slip: their contacts with friction.
+        rows: (s,) rows of the elements at which the strands begin. names: names of their cables.
+        slip: their contacts with friction.
     """
 
     def __init__(self, mechanism: Mechanism, flat: FlatMechanism, work: Workspace) -> None:
@@ -77,25 +79,25 @@ class RigidRoutes:
 
     @property
     def slack(self) -> NDArray[np.bool_]:
-        """(s,) which hang slack."""
+        """(s,) whether each strand is slack."""
         return np.asarray(self._work.route_state[self.rows, SLACK] != 0.0)
 
     def set_slack(self, slack: NDArray[np.bool_]) -> None:
-        """Let the strands (s,) hang slack or not, those that friction holds together all or none."""
+        """Set the strands (s,) slack or taut; the strands of a block become slack together."""
         self._work.route_state[self.rows, SLACK] = self.slip.spread(slack)
 
     def gaps(self, q: NDArray, v: NDArray) -> NDArray[np.float64]:
-        """(s,) path less rest length of every strand's block at a state, as part of its rest length."""
+        """(s,) path length minus rest length of the block of each strand at a state, relative to its rest length."""
         evaluate(self._flat, q, v, self._work)
         state = self._work.route_state[self.rows]
         result = np.asarray(state[:, LENGTH] / state[:, REST_NOW] - 1.0)
         for block in self.slip.blocks:
-            if len(block) > 1:  # rest length passes between them
+            if len(block) > 1:  # rest length can pass between its strands
                 result[block] = state[block, LENGTH].sum() / state[block, REST_NOW].sum() - 1.0
         return result
 
     def closing(self, v: NDArray) -> NDArray[np.float64]:
-        """(s,) m/s at which the paths grow longer than the rest lengths, slack or not, at the state of `gaps`."""
+        """(s,) rates of path length minus rest length [m/s] of all strands, slack or taut, at the state of `gaps`."""
         state, flat = self._work.route_state, self._flat
         rates = []
         for row, end in zip(self.rows, self._ends, strict=True):
@@ -107,28 +109,30 @@ class RigidRoutes:
         return np.array(rates)
 
     def let_slip(self) -> None:
-        """Let all contacts slip either way, for a motion that is about to be given."""
+        """Allow slip in both directions at all contacts, before a motion is set."""
         if self.slip.rows.size:
             self.slip.join(~self.slack)
 
     def take_directions(self, q: NDArray, v: NDArray) -> None:
-        """Let contacts slip as they move at a state, and stick where they do not."""
+        """Set the slip direction of contacts from the motion at a state; contacts without motion stick."""
         if self.slip.rows.size:
             evaluate(self._flat, q, v, self._work)
             self.slip.keep(self.slack)
             self.slip.take_directions(self.closing(v), self.slack)
 
     def fit(self, q: NDArray, v: NDArray) -> None:
-        """Hold the strands that are as long as their path at a state, and let the shorter paths hang slack."""
+        """Set the strands taut whose path at a state is as long as their rest length, and those with shorter paths
+        slack.
+        """
         self.set_slack(self.gaps(q, v) < -1e-9)
         self.take_directions(q, v)
 
     def catch(self, q: NDArray, v: NDArray, taut: NDArray[np.bool_], reduction: ReductionWorkspace) -> float:
-        """Stop the strands (s,) that are taut, in index in v (nv,); returns the kinetic energy [J] that this takes.
+        """Apply the impulse that stops the taut strands (s,), in v (nv,); returns the lost kinetic energy [J].
 
-        Strands that are pulled loose by it hang slack then.
+        Strands that the impulse loosens are slack afterwards.
         """
-        from scipy.optimize import nnls  # here, so that importing the package stays quick
+        from scipy.optimize import nnls  # imported here to keep the package import fast
 
         work = self._work
         caught = taut & self.slack
@@ -165,15 +169,17 @@ class RigidRoutes:
 
 
 class Stepper:
-    """Steps of a simulation that end where strands go slack or taut.
+    """Steps of a simulation that end when strands become slack or taut.
 
     Args:
-        routes: the strands. state: q (nq,) and v (nv,), changed in place. step: makes one step of a length [s].
-        save: returns what a step changes, restore: brings it back. tensions: N of the strands at the state.
-        keep: returns what the actuators are like after a step, hold: lets them give the efforts of that from now on,
-            resume: brings them back to it.
-        lose: takes an energy [J] that is lost, rub: one that friction takes. note: takes the name of a cable and
-            "slack", "taut", "slips" or "sticks".
+        routes: strands. state: q (nq,) and v (nv,), changed in place. step: function that makes a step of a length [s].
+        save: function that returns the data changed by a step. restore: function that restores these data.
+        keep: function that returns the state of the actuators after a step. hold: function that makes the actuators
+            give the efforts of this state. resume: function that restores this state.
+        tensions: function that returns the tensions [N] of the strands at the state.
+        lose: function that records a lost energy [J]. rub: function that records an energy dissipated by friction [J].
+        note: function that records the name of a cable, an event "slack", "taut", "slips" or "sticks", and its time
+            [s].
     """
 
     def __init__(
@@ -198,7 +204,7 @@ class Stepper:
         self._tensions, self._lose, self._note = tensions, lose, note
 
     def advance(self, length: float) -> None:
-        """One step of a length [s]; where it fails the state stays as it was."""
+        """One step of a length [s]; if it fails, the state is unchanged."""
         begin = self._save()
         self._kept: Any = None
         try:
@@ -236,12 +242,12 @@ class Stepper:
         self._step(length - done)
 
     def _settled(self) -> NDArray[np.float64]:
-        """(s,) N of the strands, with friction at its bounds where contacts slip."""
+        """(s,) tensions [N] of the strands, with friction at its bounds at slipping contacts."""
         slip = self._routes.slip
         return slip.settle(self._tensions) if slip.slipping else self._tensions()
 
     def _step(self, length: float) -> None:
-        """One step in which nothing changes; what friction adds is its mean over the step."""
+        """One step without changes of contacts and strands; the friction excess is its mean over the step."""
         slip = self._routes.slip
         if not slip.slipping:
             self._steady_step(length)
@@ -268,8 +274,10 @@ class Stepper:
         slip.record_speeds(self._routes.closing(self._v))
 
     def _measure(self) -> NDArray[np.float64]:
-        """(s + c,) above zero where something changes: a slack strand is too short, or a taut one pushes; a contact is
-        beyond its bound, or turns back."""
+        """(s + c,) measure of changes for strands and contacts; a positive value is a change.
+
+        A slack strand is too short, or a taut one is under compression; a contact exceeds its bound, or its slip
+        reverses."""
         slack, slip = self._routes.slack, self._routes.slip
         tensions = self._settled()
         gaps, closing = self._routes.gaps(self._q, self._v), self._routes.closing(self._v)
@@ -285,7 +293,7 @@ class Stepper:
         return np.concatenate((strands, np.maximum(slip.beyond(tensions)[0], slip.turned_back(closing))))
 
     def _earliest(self, before: Any, left: float, which: NDArray[np.int64]) -> float:
-        """Part of a step of `left` s from the state before at which the first of the changes comes."""
+        """Fraction of a step of `left` [s] from the state `before`, at which the first of the changes occurs."""
         low, high = 0.0, 1.0
         for _ in range(40):
             middle = 0.5 * (low + high)
@@ -318,9 +326,9 @@ class Stepper:
         self._release(time)
 
     def _release(self, time: float) -> None:
-        """Let contacts slip that are beyond their bound, the worst first, and strands go slack that would push then.
+        """Let contacts slip that exceed their bound, the worst first; then set strands under compression slack.
 
-        What sticks at the other contacts may let a strand push that slips, and pulls, when they do.
+        Sticking at other contacts can cause compression in a strand that is in tension when these contacts slip.
         """
         routes, slip = self._routes, self._routes.slip
         for _ in range(routes.rows.size + 2 * slip.rows.size):
@@ -341,7 +349,7 @@ class Stepper:
 
 
 def refuse_adaptive(mechanism: Mechanism) -> None:
-    """Raise TensegrityError where steps of controlled error cannot follow a mechanism's routed cables."""
+    """Raise TensegrityError if steps with error control do not support the routed cables of a mechanism."""
     for route in mechanism.routes:
         if route.rigid:
             raise TensegrityError(
@@ -356,10 +364,11 @@ def refuse_adaptive(mechanism: Mechanism) -> None:
 
 
 def refuse_implicit(mechanism: Mechanism) -> None:
-    """Raise TensegrityError where implicit steps cannot follow a mechanism's routed cables.
+    """Raise TensegrityError if implicit steps do not support the routed cables of a mechanism.
 
-    The slip of regularised friction is a mean over the step, which what is damped feels already at its start: steps
-    that are long beside that damping lose energy that no friction takes (never the other way), or become very short.
+    The slip of regularised friction is a mean over the step, and damping responds to it at the start of the step. If
+    steps are long compared with this damping, they lose energy that friction does not dissipate (they never gain
+    energy), or they become very short.
     """
     for route in mechanism.routes:
         if route.damping and not route.rigid and route.elements[:, WIDTH].any():

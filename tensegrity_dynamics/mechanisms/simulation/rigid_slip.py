@@ -1,17 +1,17 @@
-"""Capstan friction of routed cables that do not stretch: contacts that stick and slip, as complementarity.
+"""Capstan friction of inextensible routed cables: sticking and slipping contacts as a complementarity problem.
 
-Between the strands behind and ahead of a contact of friction mu and wrap angle phi, with r = e^(mu phi),
+A contact has the friction coefficient mu, the wrap angle phi and r = e^(mu phi). Between the strands behind and ahead,
 
     sticks:  no rest length passes,                        T_behind / r <= T_ahead <= r T_behind
     slips:   T_ahead = r^m T_behind, m = 1 or -1,          rest length passes with the sign of m.
 
-While it sticks both strands are rows of the loops; while it slips their sum is one row, and what the tensions have
-beyond that of the first strand of such a group acts as a force. The tensions are affine in these excesses x, so that
+While a contact sticks, both strands are loop rows. While it slips, their sum is one row, and the excess of the tensions
+over that of the first strand of such a group acts as a force. The tensions are affine in these excesses x, so that
 
     T(x) = t + A x,   x_s = (c_s - 1) T_leader(x),   c_s the product of r^m from the leader to s,
 
-is a linear system with as many unknowns as contacts slip. No finite ratio holds a tension against a slack strand:
-strands between contacts of finite friction (a block) go slack together.
+is a linear system with one unknown for each slipping contact. A finite ratio cannot hold a tension against a slack
+strand: strands between contacts with finite friction (a block) become slack together.
 """
 
 from __future__ import annotations
@@ -27,21 +27,22 @@ from ..routing.columns import EXCESS, FRICTION, LENGTH, MODE, RATE, REST_NOW, SL
 from ..workspace import Workspace
 
 OVER = 1e-9
-"""Part of the largest tension by which a contact that sticks is beyond its bound when it slips."""
+"""Excess over the friction bound, relative to the largest tension, at which a sticking contact begins to slip."""
 STANDS = 1e-11
-"""m/s of slip that is rounding."""
+"""Slip speed [m/s] below which slip counts as rounding error."""
 
 
 class RigidSlip:
-    """The contacts that may slip of the strands of routed cables without stretch.
+    """Contacts of inextensible routed cables that can slip.
 
     Args:
-        work: of the simulation. elements: rows of elements of the mechanism.
-        cables: of each cable the rows (k,) of elements at which its strands begin, in order.
+        work: work arrays of the simulation. elements: rows of the elements of the mechanism.
+        cables: for each cable the rows (k,) of the elements at which its strands begin, in order.
 
     Attributes:
-        rows: (c,) of the contacts' elements. ahead: (c,) the strand that begins there; the one before is behind.
-        blocks: strands that go slack together.
+        rows: (c,) rows of the elements of the contacts. ahead: (c,) strand that begins at each contact; the previous
+            strand is behind it.
+        blocks: groups of strands that become slack together.
     """
 
     def __init__(self, work: Workspace, elements: NDArray[np.float64], cables: list[NDArray[np.int64]]) -> None:
@@ -62,7 +63,7 @@ class RigidSlip:
 
     @property
     def modes(self) -> NDArray[np.float64]:
-        """(c,) 0 where a contact sticks, else 1 or -1, the direction in which rest length passes."""
+        """(c,) 0 for a sticking contact, else 1 or -1, the direction in which rest length passes."""
         return np.array(self._work.route_state[self.rows, MODE])
 
     def set_mode(self, contact: int, mode: float) -> None:
@@ -75,15 +76,15 @@ class RigidSlip:
         return bool(self.rows.size) and bool(np.any(self._work.route_state[self.rows, MODE]))
 
     def excesses(self) -> NDArray[np.float64]:
-        """(c,) N of the strands ahead of contacts beyond the first strand of their group."""
+        """(c,) tension excess [N] of the strand ahead of each contact over the first strand of its group."""
         return np.array(self._work.route_state[self.rows, EXCESS])
 
     def set_excesses(self, values: NDArray[np.float64]) -> None:
-        """Let the strands ahead of contacts have other excesses (c,) N."""
+        """Set the tension excesses (c,) [N] of the strands ahead of the contacts."""
         self._work.route_state[self.rows, EXCESS] = values
 
     def spread(self, slack: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """(s,) with whole blocks slack of which one strand is; the contacts between slack strands stick."""
+        """(s,) slack strands, extended to whole blocks; the contacts between slack strands are set to sticking."""
         result = np.array(slack)
         for block in self.blocks:
             if len(block) > 1 and result[block].any():
@@ -104,13 +105,13 @@ class RigidSlip:
         return np.array(leaders, dtype=np.int64)
 
     def settle(self, tensions: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """(s,) N of all strands, with the excesses at their bounds, which are kept.
+        """(s,) tensions [N] of all strands with the excesses at the friction bounds; these excesses are stored.
 
         Args:
-            tensions: N of the strands for the excesses as they are set, at one state.
+            tensions: function that returns the tensions [N] of the strands for the stored excesses, at one state.
 
         Raises:
-            TensegrityError: friction locks the mechanism, so that no tension satisfies its law.
+            TensegrityError: friction locks the mechanism, so that no tensions satisfy its law.
         """
         none = np.zeros(self.rows.size)
         self.set_excesses(none)
@@ -140,9 +141,9 @@ class RigidSlip:
         return tensions()
 
     def beyond(self, tensions: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(c,) part of the largest tension by which each contact that sticks is beyond its bound, and its direction.
+        """(c,) excess of each sticking contact over its bound, relative to the largest tension, and its direction.
 
-        Of one that slips it is negative.
+        The value of a slipping contact is negative.
         """
         ratios, ahead, behind = self._ratios(), tensions[self.ahead], tensions[self.ahead - 1]
         forward, backward = ahead - ratios * behind, behind - ratios * ahead
@@ -151,29 +152,29 @@ class RigidSlip:
         return np.where(self.modes == 0.0, over, -1.0), np.where(forward > backward, 1.0, -1.0)
 
     def speeds(self, closing: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(c,) m/s at which rest length passes the contacts, for what the paths grow by (s,) m/s without it."""
+        """(c,) slip speeds [m/s] of the contacts, from the rates of path minus rest length (s,) [m/s] without slip."""
         return np.array([-sum(closing[k] for k in range(self._begin(a), a)) for a in self.ahead])
 
     def turned_back(self, closing: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(c,) m/s above zero where rest length passes a slipping contact against its direction."""
+        """(c,) slip speed [m/s] against the slip direction of a contact; positive if the slip has reversed."""
         modes = self.modes
         free = self._friction[self.rows] == 0.0
         return np.where((modes == 0.0) | free, -1.0, -modes * self.speeds(closing) - STANDS)
 
     def take_directions(self, closing: NDArray[np.float64], slack: NDArray[np.bool_]) -> None:
-        """Let contacts between taut strands slip as they move, or stick where they do not."""
+        """Set the slip direction of contacts between taut strands from their motion; contacts without motion stick."""
         speeds = self.speeds(closing)
         for contact, speed in enumerate(speeds.tolist()):
             moves = abs(speed) > STANDS * (1.0 + float(np.abs(closing).max(initial=0.0)))
             self.set_mode(contact, np.sign(speed) if moves and not slack[self.ahead[contact]] else 0.0)
 
     def join(self, strands: NDArray[np.bool_]) -> None:
-        """Make one row of every block that has one of the strands (s,), whatever its contacts did."""
+        """Combine every block that contains one of the strands (s,) into one row, independent of its contact states."""
         for contact in np.flatnonzero(strands[self.ahead]):
             self.set_mode(int(contact), 1.0)
 
     def keep(self, slack: NDArray[np.bool_]) -> None:
-        """Let so much have slipped that every taut strand is as long as its path, at the state evaluated last."""
+        """Set the slip so that the rest length of every taut strand equals its path, at the last evaluated state."""
         state = self._work.route_state
         for block in self.blocks:
             passed = 0.0
@@ -185,12 +186,12 @@ class RigidSlip:
                 state[self._strands[strand + 1], SLIP] += passed
 
     def lost(self) -> float:
-        """J that slip has taken since `keep`, for excesses that were steady meanwhile, at the state evaluated last."""
+        """Energy [J] dissipated by slip since `keep`, with constant excesses, at the last evaluated state."""
         state, rows = self._work.route_state, self._strands[self.ahead]
         return float(state[rows, EXCESS] @ (state[rows, LENGTH] - state[rows, REST_NOW]))
 
     def record_speeds(self, closing: NDArray[np.float64]) -> None:
-        """Keep the speeds of slip for readings."""
+        """Store the slip speeds for readings."""
         self._work.route_state[self.rows, RATE] = np.where(self.modes != 0.0, self.speeds(closing), 0.0)
 
     def _begin(self, strand: int) -> int:

@@ -1,17 +1,17 @@
 """Implicit steps of a mechanism for stiff cables: the Rosenbrock method RODAS3 in independent coordinates.
 
-With u = (y, w) the independent displacements of a step and their rates, u' = f(u) and J its Jacobian (differences),
-all four stages solve with 1 - h J / 2:
+u = (y, w) are the independent displacements of a step and their rates, u' = f(u), and J is its Jacobian (finite
+differences). All four stages solve with the matrix 1 - h J / 2:
 
     U1: h f(u0) / 2                        U3: h f(u0 + 2 U1) / 2 + (U1 - U2) / 2
     U2: h f(u0) / 2 + 2 U1                 U4: h f(u0 + 2 U1 + U3) / 2 + (U1 - U2) / 2 - 4/3 U3
     u1 = u0 + 2 U1 + U3 + U4
 
-(Sandu, Verwer, Blom, Spee, Carmichael 1997; Hairer and Wanner, Solving Ordinary Differential Equations II, IV.7). It is
-of third order, of second where bodies turn about changing axes, and L-stable: modes that are much faster than the step
-are damped out instead of growing. No stage is beyond the end of the step but where what is fast makes it so.
+(Sandu, Verwer, Blom, Spee, Carmichael 1997; Hairer and Wanner, Solving Ordinary Differential Equations II, IV.7). The
+method is of third order, of second order if bodies rotate about changing axes, and L-stable: modes much faster than the
+step are damped out instead of growing. Except for fast modes, no stage lies beyond the end of the step.
 
-What is taken out by the powers P(u) of `powers` follows as one more equation W' = P(u) of the same method:
+The energies of the powers P(u) of `powers` follow from an additional equation W' = P(u) with the same method:
 
     W = h (2/3 P(u0) - 1/6 P(u0 + 2 U1) + 1/2 P(u0 + 2 U1 + U3) + P'(u0) (5/6 U1 - U2 / 6 - U3 / 6 + U4 / 2))
 """
@@ -30,12 +30,12 @@ from .transitions import differ, read_pattern
 
 GAMMA = 0.5
 SLIGHT = 1e-5
-"""Part of a step's change along which the slope of the powers is taken."""
+"""Finite difference step of the slope of the powers, relative to the change of a step."""
 
 
 @for_compiled_callers
 def driven_derivative(flat, drives, q, u, count, effort, out, work, reduction, stages, scratch):
-    """As `state_derivative`, with the torques of impedances and servos as they are at the displaced state."""
+    """As `state_derivative`, with the torques of impedances and servos at the displaced state."""
     if not displaced_state(flat, q, count, u[:count], u[count : 2 * count], work, reduction, stages, scratch):
         return NOT_CLOSED
     status = driven_accelerations(flat, drives, scratch.q, scratch.v, effort, work, reduction, True)
@@ -47,11 +47,12 @@ def driven_derivative(flat, drives, q, u, count, effort, out, work, reduction, s
 
 @for_compiled_callers
 def fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages, scratch):
-    """Fill scratch.matrix with 1 - g h J at u by differences from scratch.first; returns a status.
+    """Fill scratch.matrix with 1 - g h J at u by finite differences from scratch.first; returns a status.
 
-    Coordinates of parts of the mechanism that nothing ties together are moved at once, one of every part: a hand costs
-    no more than its finger with most coordinates. Where something else pushes, pulls or slips on one side of u, which
-    stages.pattern says of u itself, differences are taken on the other: a force that jumps there has no derivative.
+    Unconnected components of the mechanism are displaced simultaneously, one coordinate of each: a hand needs no more
+    evaluations than its finger with most coordinates. stages.pattern describes the active contacts, cable forces and
+    slips at u. If the pattern differs on one side of u, the difference is taken on the other side, because a force that
+    jumps has no derivative there.
     """
     matrix, turn, moved, component = scratch.matrix, scratch.turn, scratch.moved, scratch.component
     given, other = scratch.right, scratch.other
@@ -95,7 +96,7 @@ def fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages
 
 @for_compiled_callers
 def add_powers(flat, weight, work, stages, scratch):
-    """Add to stages.taken the weighted powers of the forces that stand in work, at scratch.q and scratch.v."""
+    """Add the weighted powers of the forces stored in work, at scratch.q and scratch.v, to stages.taken."""
     powers_in(flat, scratch.q, scratch.v, work, stages.powers)
     for k in range(4):
         stages.taken[k] += weight * stages.powers[k]
@@ -103,10 +104,10 @@ def add_powers(flat, weight, work, stages, scratch):
 
 @for_compiled_callers
 def add_slope_of_powers(flat, q, count, change, step, work, reduction, stages, scratch):
-    """Add to stages.taken `step` times the change of the powers along a change of u, by their slope at the start.
+    """Add `step` times the change of the powers along a change of u, from their slope at the start, to stages.taken.
 
-    Where something else pushes, pulls or slips a little ahead, the slope is that on the other side; where on that side,
-    too, the powers jump here and have none.
+    If the pattern of contacts, cable forces and slips differs slightly ahead, the slope is taken on the other side. If
+    it differs there as well, the powers jump at this state and the slope is not added.
     """
     u = scratch.right
     alike = False
@@ -129,10 +130,10 @@ def add_slope_of_powers(flat, q, count, change, step, work, reduction, stages, s
 
 @for_compiled_callers
 def rosenbrock_step(flat, drives, q, v, effort, step, work, reduction, stages, scratch):
-    """Advance q and v in place by a step of `step` s with constant efforts; returns 0 or a failing status.
+    """Advance q and v in place by a step of `step` [s] with constant efforts; returns 0 or an error status.
 
-    Torques of impedances and servos among the drives are not constant: their laws are a part of f. stages.pattern says
-    what pushes, pulls and slips at the start; stages.taken (4,) J becomes what the powers took.
+    Torques of impedances and servos are not constant: their laws are part of f. stages.pattern is the pattern of
+    contacts, cable forces and slips at the start; stages.taken (4,) is filled with the energies [J] of the powers.
     """
     dofs = flat.dof_parent.shape[0]
     pivots, u, first, right, matrix = scratch.pivots, scratch.u, scratch.first, scratch.right, scratch.matrix
@@ -154,7 +155,7 @@ def rosenbrock_step(flat, drives, q, v, effort, step, work, reduction, stages, s
         u[count + i] = v[scratch.independent[i]]
         for d in range(dofs):
             scratch.basis[d, i] = reduction.basis[d, i]
-    if flat.row_kind.shape[0] == 0:  # these are the accelerations of just now
+    if flat.row_kind.shape[0] == 0:  # the accelerations were computed above
         for i in range(count):
             first[i] = u[count + i]
             first[count + i] = reduction.acceleration[scratch.independent[i]]
@@ -211,7 +212,7 @@ def rosenbrock_step(flat, drives, q, v, effort, step, work, reduction, stages, s
 
 @allocation_free
 def rosenbrock(flat, drives, q, v, effort, step, work, reduction, stages, scratch):
-    """`rosenbrock_step` with the contacts of routed cables held as they stick or slip at its start."""
+    """`rosenbrock_step` with the sticking and slipping contacts of routed cables imposed as at its start."""
     status = rosenbrock_step(flat, drives, q, v, effort, step, work, reduction, stages, scratch)
     hold_contacts(flat.route_elements, flat.routed_cables, work.route_state, False)
     return status

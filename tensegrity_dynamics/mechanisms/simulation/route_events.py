@@ -1,6 +1,7 @@
-"""The instants at which routed cables go slack or taut, stick or slip, for steps of controlled error.
+"""Events of routed cables (slack, taut, stick, slip) for steps with error control.
 
-Between two of them what slips only goes one way, so that it follows from the position alone, and the forces are smooth.
+Between two events, slip has one direction only, so that it depends on the configuration alone, and the forces are
+smooth.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from ..workspace import Workspace
 from .powers import powers_of
 
 ONSET = 1e-14
-"""m of slip at which a contact counts as slipping."""
+"""Slip [m] at which a contact counts as slipping."""
 
 
 def slips_kept(work: Workspace) -> NDArray[np.float64]:
-    """(e,) m that had slipped when it was kept last."""
+    """(e,) slip [m] at the last stored state."""
     return np.array(work.route_state[:, SLIP])
 
 
 class RouteEvents:
-    """Watches the routed cables over one piece of a motion.
+    """Event detection for the routed cables over one interval of a motion.
 
     Args:
-        split: gives q and v of a state vector.
+        split: function that returns q and v of a state vector.
     """
 
     def __init__(self, mechanism: Mechanism, flat: FlatMechanism, work: Workspace, split: Callable) -> None:
@@ -49,7 +50,7 @@ class RouteEvents:
         self._kinds: list[tuple[str, str]] = []
 
     def begin(self, state: NDArray[np.float64]) -> list[Callable]:
-        """Event functions of SciPy's kind for what can change from a state on."""
+        """Event functions for SciPy, for all changes that are possible from a state on."""
         if not self._flat.late_kernels[ROUTES]:
             return []
         rows = self._at(state)
@@ -71,14 +72,14 @@ class RouteEvents:
         return watch
 
     def keep(self, state: NDArray[np.float64]) -> None:
-        """Let what has slipped by a state stay."""
+        """Store the slip at a state as the new reference."""
         if self._flat.late_kernels[ROUTES]:
             self._at(state)
             keep_slip(self._flat.route_elements, self._flat.routed_cables, self._work.route_state)
             self._last = None
 
     def found(self, times: Sequence[NDArray[np.float64]]) -> Iterator[tuple[str, str]]:
-        """Cable and kind of the events that have times."""
+        """Cable and kind of the events that occurred."""
         for (name, kind), each in zip(self._kinds, times, strict=True):
             if len(each):
                 yield name, kind

@@ -1,4 +1,4 @@
-"""Fixed steps of a mechanism: fourth-order Runge-Kutta with the loop drift projected out after every step."""
+"""Fixed steps of a mechanism: fourth-order Runge-Kutta with a projection of the loop drift after every step."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from .transitions import read_pattern
 
 @allocation_free
 def runge_kutta(flat, q, v, effort, step, count, gain, work, reduction, stages, evaluated):
-    """Advance q and v in place by `count` steps of `step` s with constant efforts; returns 0, or the failing status.
+    """Advance q and v in place by `count` steps of `step` [s] with constant efforts; returns 0 or an error status.
 
-    evaluated: reduction.acceleration is already that of the start, and work its forces. stages.taken (4,) J: the works
-    of `powers_in`, summed like the forces, so that a force that sets in within a step leaves no error of first order;
-    stages.pattern and stages.new_pattern: what pushes, pulls and slips at the start and near the end of the last step.
+    If `evaluated`, reduction.acceleration and the forces in work are those of the start. stages.taken (4,) is filled
+    with the energies [J] of `powers_in`. They are summed with the same weights as the forces, so that a force that
+    starts within a step causes no first-order error. stages.pattern and stages.new_pattern are filled with the patterns
+    of contacts, cable forces and slips at the start and near the end of the last step.
     """
     powers, taken = stages.powers, stages.taken
     for k in range(4):

@@ -1,15 +1,16 @@
-"""What pushes, pulls and slips at a state of a mechanism, so that steps can end where that changes.
+"""Pattern of active contacts, cable forces and slips at a state of a mechanism, so that steps can end at its changes.
 
-The forces of a mechanism are smooth but where a cable goes slack or taut, a stop or the ground begins or ceases to
-push, a cable comes to a pulley or leaves it, or begins to slip or sticks. There a force has a kink, or jumps where a
-damper acts. A method that steps across is left with errors of order (step)^2 of a kink and of order (step) of a jump,
-whatever its own order is. What is pressed or stretched but neither pushes nor pulls, since its damper takes all,
-counts, too: the power of the damper has a kink there.
+The forces of a mechanism are smooth except at certain events: a cable becomes slack or taut, a stop or the ground
+begins or ceases to push, a cable touches a pulley or leaves it, or a cable begins to slip or sticks. There a force has
+a kink, or it jumps if a damper acts. A step across a kink has an error of order (step)^2, and a step across a jump has
+an error of order (step), independent of the order of the method. A compressed stop or a stretched cable without force,
+because its damper cancels the elastic force, is also part of the pattern: the power of the damper has a kink there.
 
-Regularised friction of the ground is smooth, but within a step that is long beside its speed it turns about as if it
-jumped, and steps that know its slope from afar overshoot what comes to roll or rest. There a step ends where the slip
-is slow, and the next knows how steep friction is. What comes to rest or sets off within a step is no change, nor is the
-turn of a joint that rubs: it mostly goes on, and a step that begins in the steep part holds it back.
+Regularised friction of the ground is smooth. But if a step is long compared with the regularisation speed, the friction
+reverses within the step like a jump, and steps that use its slope far from zero speed overshoot the transition to
+rolling or rest. There a step ends at a low slip speed, so that the next step uses the steep slope of the friction. Two
+events are not changes of the pattern: a contact that comes to rest or starts to move within a step, and the reversal of
+a joint with friction. In these cases the motion usually continues, and a step that begins in the steep part is stable.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from ..routing.columns import CREEP, FRICTION, RATE, STRAIN, TENSION, TOUCHES
 from ..touch.columns import AWAY, NORMAL, POINT_COLUMNS, SPEED, STORED
 
 MOST_PIECES = 4
-"""Pieces of a step; what changes in the last of them is stepped across."""
+"""Largest number of pieces of a step; changes in the last piece are not resolved."""
 HALVINGS = 16
-"""Halvings of a step in the search for the instant of a change."""
+"""Number of bisections of a step in the search for the instant of a change."""
 MARGIN, IMPLICIT_MARGIN = 1.0 / 1024.0, 1.0 / 64.0
-"""Part of a step by which steps end before a change, so that none of their stages is beyond it (of implicit ones the
-second and third are ahead of it by the square of the step)."""
+"""Margin before a change at which a step ends, as a fraction of the step, so that none of its stages lies beyond the
+change. It is larger for implicit steps, whose second and third stage lie ahead of the end by the square of the step."""
 FORWARD, BACKWARD = -1, -2
-"""Directions of slip under regularised friction; between them is 0, which is like either."""
+"""Directions of slip under regularised friction; 0 between them counts as equal to both."""
 SLOW = 0.5
-"""Part of the speed of regularised friction below which its slip has no direction."""
+"""Fraction of the regularisation speed of friction, below which slip has no direction."""
 
 
 @for_compiled_callers
 def slip_direction(speed, slow):
-    """Direction in which a contact slips at a speed, whose regularised friction has the speed `slow`."""
+    """Slip direction of a contact at a speed [m/s], with the regularisation speed `slow` [m/s] of its friction."""
     if abs(speed) <= SLOW * slow:
         return 0
     return FORWARD if speed > 0.0 else BACKWARD
@@ -45,7 +46,7 @@ def slip_direction(speed, slow):
 
 @for_compiled_callers
 def stop_code(law, x, rate):
-    """Which of its stops is pressed at position x and rate, and whether it pushes."""
+    """Code of the compressed stop at position x and rate x', and whether it exerts a force; 0 without."""
     for side in range(2):
         sign = -1.0 if side == 0 else 1.0
         depth = sign * (x - law[LOW + side])
@@ -56,7 +57,7 @@ def stop_code(law, x, rate):
 
 @for_compiled_callers
 def read_pattern(flat, q, v, work, pattern):
-    """Fill pattern with what pushes, pulls and slips, from the forces at q and v that stand in work."""
+    """Fill pattern with active contacts, cable forces and slips, from the forces at q and v stored in work."""
     n = 0
     for c in range(work.tension.shape[0]):
         pattern[n] = (1 if work.strain[c] > 0.0 else 0) + (2 if work.tension[c] > 0.0 else 0)
@@ -104,7 +105,7 @@ def read_pattern(flat, q, v, work, pattern):
 
 @for_compiled_callers
 def differ(pattern, other):
-    """Whether two patterns are not the same."""
+    """Whether two patterns are different."""
     for n in range(pattern.shape[0]):
         here, there = pattern[n], other[n]
         if here != there and (here > 0 or there > 0 or here * there != 0):

@@ -1,10 +1,11 @@
-"""Static equilibrium of a mechanism under held joints and applied efforts: Newton's method on the full model.
+"""Static equilibrium of a mechanism with held joints and applied efforts: Newton's method on the full model.
 
-With the loops closed and some joints held, the motions that remain are G y (000, 1.2.32). At an equilibrium the reduced
-force R = G' (tau + p - c) vanishes; its derivative along G gives the reduced stiffness -dR/dy. It is not quite
-symmetric, because cable efforts follow the convention of 000 (3.1.9); stability is therefore read from the
-eigenvalues of (G' M G)^-1 (-dR/dy): an equilibrium is stable when all their real parts are above zero. A cable at the
-edge between slack and tight resists one direction only: there the weakest direction decides (`numerics.one_sided`).
+With closed loops and held joints, the remaining motions are G y (000, 1.2.32). At an equilibrium the reduced force
+R = G' (tau + p - c) vanishes. Its derivative along G gives the reduced stiffness -dR/dy. This matrix is not exactly
+symmetric, because the cable efforts follow the convention of 000 (3.1.9). The stability is therefore determined from
+the eigenvalues of (G' M G)^-1 (-dR/dy): an equilibrium is stable if all real parts are positive. A cable at the
+transition between slack and taut resists motion in one direction only; there the direction of the least stiffness
+determines the stability (`numerics.one_sided`).
 """
 
 from __future__ import annotations
@@ -44,26 +45,29 @@ from ..touch.parts import contact_array
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
 
 MOST_DIRECT_STEPS = 40
-"""On a ground as stiff as it is, before the search goes by softer ones."""
+"""Largest number of Newton steps with the actual ground stiffness, before the solver continues with softer grounds."""
 SOFTEST_SINKING = 0.05
-"""Of the size of what touches the ground: how far the whole load sinks one point into the softest ground."""
+"""Penetration of a single point that carries the whole load into the softest ground, as a fraction of the size of the
+contact geometry. It defines the stiffness of the softest ground."""
 STIFFER = 10.0
-"""From one ground to the next one."""
+"""Ratio of the stiffness of two successive grounds."""
 ROUNDINGS = 32.0
-"""Last digits by which the length of a strand may be wrong: it is a sum of projected positions and arcs, each of them
-rounded, of coordinates that are rounded themselves."""
+"""Rounding error of the length of a strand, in units of the machine precision. The length is a sum of projected
+positions and arcs. Each term is rounded, and so are the coordinates."""
 SLIDES = 1e-7
-"""Part, and N, by which tensions beside a contact may be beyond what friction holds."""
+"""Tolerance by which the tensions beside a contact may exceed the friction bound: relative, and absolute in N."""
 OVERSHOT = 0.5
-"""Of the force along a step, where it begins: how much may pull back at its end before it is shortened."""
+"""Largest opposing force along a step at its end, relative to the driving force at its start. Above this value the
+step is shortened."""
 MOST_SHORTENED = 20
-"""Times that one step is shortened."""
+"""Largest number of times that one step is shortened."""
 NO_STIFFNESS = 1e-7
-"""Of the largest stiffness per inertia, which may be none."""
+"""Threshold, relative to the largest stiffness per inertia, below which a motion may have no stiffness."""
 IDLE_DISTANCE, IDLE_STEPS, IDLE_FORCE = 0.1, 10, 1e-4
-"""rad or m along a motion that may be idle, in how many steps, and of the force that the stiffest motion would meet."""
+"""Test of an idle motion: distance along the motion [rad or m], number of steps, and tolerance of the force relative
+to the force of the stiffest motion over this distance."""
 EDGE_STRAIN = 1e-8
-"""Strains of this size are rounding: such a cable is at the edge between slack and tight."""
+"""Strain below which a cable counts as being at the transition between slack and taut (rounding error)."""
 
 ROLLS = (
     " On a slope a round foot rolls if its body is free to turn, as struts are about their axis between cables that "
@@ -73,7 +77,10 @@ ROLLS = (
 
 @compiled
 def reduced_force(flat, q, effort, held, reuse, force, work, reduction, stages):
-    """Fill force (y,) with R at closed loops; returns y. solver.basis holds G, solver.independent which are free."""
+    """Fill force (y,) with R at closed loops and return y.
+
+    reduction.basis holds G, reduction.independent the free coordinates.
+    """
     dofs = held.shape[0]
     evaluate(flat, q, stages.v_sum, work)
     for d in range(dofs):
@@ -95,9 +102,9 @@ def reduced_force(flat, q, effort, held, reuse, force, work, reduction, stages):
 
 
 def set_joint_position(mechanism: Mechanism, q: NDArray, name: str, value: ArrayLike) -> None:
-    """Write the position of a joint into q (nq,); of a pulley, wind its cable on or off at the same taut length.
+    """Write the position of a joint into q (nq,). For a pulley, the cable is wound or unwound at the same taut length.
 
-    The loops alone do not tell whole turns of a pulley apart.
+    The loop equations alone do not distinguish full turns of a pulley.
     """
     at = mechanism.positions_of(name)
     before = np.array(q[at])
@@ -117,16 +124,16 @@ def set_joint_position(mechanism: Mechanism, q: NDArray, name: str, value: Array
 
 
 def _whole_load(mechanism: Mechanism) -> NDArray[np.float64]:
-    """(3,) N: weight and pushes of a mechanism together."""
+    """(3,) total external force on a mechanism [N]: weight plus applied loads."""
     flat = mechanism.flat
     return np.asarray(flat.mass.sum() * flat.gravity + flat.loads[:, LOAD_FORCE : LOAD_FORCE + 3].sum(axis=0))
 
 
 def standing_direction(mechanism: Mechanism) -> NDArray[np.float64]:
-    """(3,) unit vector against the load of a mechanism that only its ground holds; zeros where nothing loads it.
+    """(3,) unit vector opposite to the load of a mechanism that only the ground supports; zeros without load.
 
     Raises:
-        NoEquilibriumError: on a plane it would slide, or be lifted off.
+        NoEquilibriumError: the mechanism would slide on the plane or be lifted off.
     """
     ground, load = mechanism.ground, _whole_load(mechanism)
     size = float(np.linalg.norm(load))
@@ -151,17 +158,18 @@ class MechanismEquilibrium(ShortRepr):
     """An equilibrium of a mechanism.
 
     Attributes:
-        q: (nq,). positions (b, 3) m and rotations (b, 3, 3): bodies in sweep order, in the world.
-        strain, tension: of each cable, - and N.
-        effort: (nv,) N or N m that holds the held joints (and what was applied to the others).
-        residual: largest reduced force left [N or N m].
-        iterations: of Newton's method. stable: see the module. softest: lowest eigenvalue of the symmetric part of
-            the reduced stiffness over G of unit columns.
-        slip: (e,) m that has slipped at the elements of routed cables, for a straight path from where it began.
+        q: (nq,) configuration.
+        positions: (b, 3) m. rotations: (b, 3, 3). Poses of the bodies in the world frame, in sweep order.
+        strain: strain of each cable. tension: tension of each cable [N].
+        effort: (nv,) effort [N or N m] that holds the held joints; for the other joints the applied effort.
+        residual: largest remaining reduced force [N or N m].
+        iterations: number of iterations of Newton's method. stable: stability, see the module.
+        softest: lowest eigenvalue of the symmetric part of the reduced stiffness, for G with unit columns.
+        slip: (e,) slip [m] at the elements of routed cables, for a straight path from the start configuration.
         routes: readings of the routed cables by name.
-        contacts: by contact part that touches (k, 2, 3): where its points touch [m] and the ground's force [N].
-        idle: (nv, m) motions along which nothing changes but themselves, such as the spin of a strut on a ball joint.
-            They are no part of `stable` and `softest`.
+        contacts: for each contact part that touches, by name, (k, 2, 3): contact points [m] and ground forces [N].
+        idle: (nv, m) motions that change no force, such as the spin of a strut on ball joints. They do not count for
+            `stable` and `softest`.
     """
 
     q: NDArray[np.float64]
@@ -181,11 +189,11 @@ class MechanismEquilibrium(ShortRepr):
 
 
 class MechanismEquilibriumSolver:
-    """Equilibria of one mechanism, one after the other, in arrays that are made once.
+    """Solver for equilibria of one mechanism; its work arrays are allocated once and used for every solution.
 
     Args:
         mechanism: the mechanism.
-        held: names of joints whose coordinates are prescribed, such as the pulleys.
+        held: names of the joints with prescribed coordinates, such as the pulleys.
     """
 
     def __init__(self, mechanism: Mechanism, held: tuple[str, ...] = ()) -> None:
@@ -216,19 +224,19 @@ class MechanismEquilibriumSolver:
         tolerance: float = 1e-10,
         maximum_iterations: int = 300,
     ) -> MechanismEquilibrium:
-        """The equilibrium near start (nq,).
+        """Find the equilibrium near a start configuration.
 
         Args:
-            start: (nq,) warm start; loops need not be closed exactly.
-            positions: coordinates of joints by name, written over the start (for the held ones).
-            effort: (nv,) N or N m applied to the coordinates.
-            slip: (e,) m that had slipped at the elements of routed cables where the path to this shape begins; none
-                without.
-            tolerance: on the largest reduced force [N or N m], relative to the largest effort at play.
+            start: (nq,) warm start; the loops do not need to be closed exactly.
+            positions: joint positions by name, which replace those of the start (for the held joints).
+            effort: (nv,) applied efforts [N or N m].
+            slip: (e,) slip [m] at the elements of routed cables at the start of the path to this equilibrium; zero by
+                default.
+            tolerance: tolerance of the largest reduced force [N or N m], relative to the largest effort.
 
         Raises:
-            NoEquilibriumError: Newton's method does not converge or the loops cannot close; the message states the
-                force that is left.
+            NoEquilibriumError: Newton's method does not converge, or the loops cannot close. The message states the
+                remaining force.
         """
         set_slips(self._work, np.zeros(len(self._work.route_state)) if slip is None else np.asarray(slip))
         if not self._strands.size:
@@ -245,7 +253,7 @@ class MechanismEquilibriumSolver:
             return self._solve_one_sided(start, positions, effort, tolerance, maximum_iterations)
 
     def _gaps(self) -> NDArray[np.float64]:
-        """(s,) path less rest length of the strands without stretch, as part of their rest length."""
+        """(s,) path length minus rest length of the inextensible strands, relative to their rest length."""
         state = self._work.route_state[self._strands]
         return np.asarray(state[:, LENGTH] / state[:, REST_NOW] - 1.0)
 
@@ -257,7 +265,8 @@ class MechanismEquilibriumSolver:
         tolerance: float,
         maximum_iterations: int,
     ) -> MechanismEquilibrium:
-        """As `solve`; strands that would push go slack, and those that would be too short come back."""
+        """As `solve`; inextensible strands under compression become slack, those that are too short become taut
+        again."""
         state = self._work.route_state
         for _ in range(4 * self._strands.size + 4):
             shape = self._solve(start, positions, effort, tolerance, maximum_iterations)
@@ -277,7 +286,7 @@ class MechanismEquilibriumSolver:
         )
 
     def _refuse_slip(self) -> None:
-        """Raise NoEquilibriumError where a strand without stretch would slip over a contact at rest."""
+        """Raise NoEquilibriumError if an inextensible strand would slip over a contact at rest."""
         elements, state = self._flat.route_elements, self._work.route_state
         for cable, route in zip(self._flat.routed_cables, self.mechanism.routes, strict=True):
             strands = int(cable[FIRST]) + route.holding if route.rigid else np.zeros(0, dtype=np.int64)
@@ -292,12 +301,12 @@ class MechanismEquilibriumSolver:
                     )
 
     def route_tensions_at(self, q: NDArray[np.float64]) -> dict[str, tuple[float, ...]]:
-        """N of the strands of routed cables that stretch, by name, at rest at q (nq,)."""
+        """Tensions [N] of the strands of elastic routed cables, by cable name, at rest at q (nq,)."""
         evaluate(self._flat, q, np.zeros(self._held.size), self._work)
         return {name: each.tensions for name, each in read_routes(self.mechanism, self._work).items()}
 
     def _at(self, q: NDArray) -> None:
-        """Evaluate everything at rest at a position."""
+        """Evaluate the mechanism at a configuration with zero velocity."""
         evaluate(self._flat, np.ascontiguousarray(q), np.zeros(self.mechanism.velocity_count), self._work)
 
     def _solve(
@@ -308,7 +317,7 @@ class MechanismEquilibriumSolver:
         tolerance: float,
         maximum_iterations: int,
     ) -> MechanismEquilibrium:
-        """As `solve`, with strands without stretch held or slack as they are marked."""
+        """As `solve`; inextensible strands stay taut or slack as they are marked."""
         mechanism = self.mechanism
         zero = np.zeros(mechanism.velocity_count)
         q, _ = check_state(mechanism, np.array(start, dtype=np.float64), zero)
@@ -336,7 +345,7 @@ class MechanismEquilibriumSolver:
         )
 
     def _may_roll(self) -> bool:
-        """Whether round parts stand on a slope: where their body is free to turn, friction lets them roll."""
+        """Whether round contact parts stand on a slope; if their body can turn, they roll in spite of friction."""
         along = abs(float(self._ground.normal @ _whole_load(self.mechanism))) if self._ground is not None else 0.0
         return along < (1.0 - 1e-9) * self._load and bool(np.any(self.mechanism.contact_points[:, RADIUS] > 0.0))
 
@@ -345,10 +354,11 @@ class MechanismEquilibriumSolver:
     def _stiffen(
         self, q: NDArray, tau: NDArray, tolerance: float, maximum_iterations: int
     ) -> tuple[NDArray[np.float64], float, int, bool]:
-        """As `_descend`, on grounds from a soft one to the real one, each from the shape on the one before.
+        """As `_descend`, with a sequence of ground stiffnesses from a soft one to the actual one (continuation).
 
-        On a stiff ground feet that touch and leave again in turn can keep Newton's method from getting anywhere; on
-        one so soft that all feet touch at once they cannot, and its shape is near that on a somewhat stiffer one.
+        Each solution is the start of the next one. On a stiff ground, feet that alternately touch and leave can
+        prevent the convergence of Newton's method. On a ground so soft that all feet touch, this does not occur, and
+        the solution is near that on a slightly stiffer ground.
         """
         mechanism, real = self.mechanism, self._ground
         assert real is not None
@@ -371,8 +381,10 @@ class MechanismEquilibriumSolver:
         return found, worst, steps + more, is_there
 
     def _rounding(self, q: NDArray) -> float:
-        """N or N m: what the last digits of positions change of the forces of the ground and of routed cables, which
-        no search gets below; `_residual` was called at q just before."""
+        """Rounding error [N or N m] of the forces of the ground and of routed cables, due to rounded positions.
+
+        No iteration can reach a smaller residual. `_residual` must have been called at q before.
+        """
         found, digit = 0.0, float(np.finfo(np.float64).eps)
         if self.mechanism.routes:
             strands = self._work.route_state[self._work.route_state[:, STRAIN] > 0.0]
@@ -388,33 +400,34 @@ class MechanismEquilibriumSolver:
     def _descend(
         self, q: NDArray, tau: NDArray, tolerance: float, maximum_iterations: int, shift: float = 1.0
     ) -> tuple[NDArray[np.float64], float, int, bool]:
-        """Newton's method from q, at first with a shift of inertia (see `_step`).
+        """Newton's method from q, with an initial inertia shift (see `_step`).
 
-        Returns where it ends, the largest force left there, the steps, and whether that force is small.
+        Returns the final configuration, the largest remaining force, the number of steps, and whether this force is
+        within the tolerance.
         """
         last, worst, iteration = np.inf, np.inf, 0
         for iteration in range(maximum_iterations + 1):
-            # the pivots of this iterate serve all that is compared with it
+            # the pivots of this iterate are also used for all trial steps that are compared with it
             force = self._residual(q, tau, reuse=False)
             scale = 1.0 + float(np.max(np.abs(self._reduction.effort), initial=0.0))
             worst = float(np.max(np.abs(force), initial=0.0))
             if worst <= tolerance * scale + self._rounding(q):
                 return q, worst, iteration, True
-            # a falling residual: nearer to Newton's method; a growing one: nearer to gradient descent
+            # a falling residual shifts the step towards Newton's method, a growing one towards gradient descent
             if worst < 1e-3 * scale:
                 shift = 0.0
             elif worst > last:
-                # a cycle between slack and tight ends only with shorter and shorter steps
+                # a cycle between slack and taut ends only if the steps become shorter and shorter
                 shift = min(10.0 ** (1 + iteration // 75), max(1.0, 2.0 * shift))
             elif np.isfinite(last):
                 shift *= max(0.1, worst / last)
             last = worst
             stiffness, basis = self._stiffness(q, tau, force.size)
-            if not np.isfinite(stiffness).all():  # a strand of no length lies within the differences
+            if not np.isfinite(stiffness).all():  # a strand has zero length within the finite differences
                 break
             try:
                 step = self._step(q, stiffness, basis, force, shift)
-            except np.linalg.LinAlgError:  # so far away that rounding leaves nothing of the inertia
+            except np.linalg.LinAlgError:  # so far away that the inertia is lost in the rounding error
                 break
             moved = self._search(q, tau, basis, step, force)
             if moved is None:
@@ -448,21 +461,24 @@ class MechanismEquilibriumSolver:
         return result if self._close(result, reuse=True) else None
 
     def moved(self, q: NDArray, step: NDArray) -> NDArray[np.float64]:
-        """Position (nq,) after a displacement (nv,) with held joints as they are and loops closed; q where none can."""
+        """Configuration (nq,) after a displacement (nv,), held joints fixed and loops closed; q if they cannot
+        close."""
         self._close(np.array(q))
         found = self._moved(q, np.asarray(step, dtype=np.float64))
         return np.array(q) if found is None else found
 
     def _stability(self, q: NDArray, tau: NDArray, count: int) -> tuple[bool, float, NDArray]:
-        """Whether an equilibrium is stable, its softest stiffness and idle motions (nv, m); `_residual` was called at q
-        just before."""
+        """Stability of an equilibrium, its lowest stiffness, and its idle motions (nv, m).
+
+        `_residual` must have been called at q before.
+        """
         flat, strain = self._flat, self._work.strain.copy()
         basis = self._reduction.basis[:, :count].copy()
         usual = _difference_steps(basis)
         stiffness, gradients = self._slopes(q, tau, basis, usual)
         edge = np.flatnonzero((np.abs(strain) <= EDGE_STRAIN) & (np.abs(gradients).max(axis=1, initial=0.0) > 0.0))
         clear = np.setdiff1d(np.arange(strain.size), edge)
-        # differences that no cable crosses its edge for: slack and tight ones stay what they are
+        # finite difference steps so small that no cable changes between slack and taut
         steps = usual.copy()
         for c in clear:
             steps = np.minimum(steps, 0.3 * abs(strain[c]) / np.maximum(np.abs(gradients[c]), 1e-300))
@@ -491,7 +507,7 @@ class MechanismEquilibriumSolver:
         scaled = 0.5 * (scaled + scaled.T)
         if not edge.size:
             return stable, float(np.linalg.eigvalsh(scaled)[0]) if scaled.size else np.inf, idle
-        # the energy of a cable, 1/2 E A strain^2 on its rest length
+        # energy of a cable: 1/2 E A strain^2 times its rest length
         rest = np.array([flat.radius[i] * q[flat.q_start[i]] for i in flat.cable_joint[edge]])
         weights = flat.cable_young[edge] * flat.cable_area[edge] * rest
         softest, _ = weakest_direction(scaled, gradients[edge] / size, weights)
@@ -501,12 +517,13 @@ class MechanismEquilibriumSolver:
         return stable or softest > 1e-9 * largest, softest, idle
 
     def _idle(self, q: NDArray, tau: NDArray, basis: NDArray, stiffness: NDArray, mass: NDArray) -> NDArray[np.float64]:
-        """(y, m) motions, orthonormal in the mass, along which no force arises, such as the spin of a strut on a ball.
+        """(y, m) idle motions, orthonormal in the mass; they cause no force, such as the spin of a strut on ball
+        joints.
 
-        They are looked at over a distance along which any other motion would meet forces, even one whose stiffness is
-        zero where it starts.
+        They are tested over a distance along which any other motion causes forces, even one whose stiffness is zero at
+        the start.
         """
-        from scipy.linalg import eigh  # here, so that importing the package stays quick
+        from scipy.linalg import eigh  # imported here to keep the package import fast
 
         count = mass.shape[0]
         none = np.zeros((count, 0))
@@ -530,7 +547,8 @@ class MechanismEquilibriumSolver:
         return np.array(found).T if found else none
 
     def _held_by_friction(self, basis: NDArray) -> NDArray[np.float64]:
-        """(y, y): feet that stand do not slide; as stiff as the ground is, wherever friction acts."""
+        """(y, y) stiffness of static friction: feet on the ground do not slide. It equals the ground stiffness at every
+        point with friction."""
         held = np.zeros((basis.shape[1], basis.shape[1]))
         ground = self._ground
         if not self.mechanism.touches or ground is None or ground.friction == 0.0:
@@ -544,10 +562,11 @@ class MechanismEquilibriumSolver:
     def _slopes(
         self, q: NDArray, tau: NDArray, basis: NDArray, steps: NDArray, columns: NDArray | None = None
     ) -> tuple[NDArray, NDArray]:
-        """-dR/dy along the closed-loop motions G (nv, y), or along other columns (nv, m), and (c, m) of the strains.
+        """Slopes -dR/dy along the closed-loop motions G (nv, y) or along other columns (nv, m), and strain slopes (c,
+        m).
 
-        By central differences of steps (m,). The pivots of G are those of the last `_residual`; `self._tangent` has
-        more.
+        They are central differences with steps (m,). The pivots of G are those of the last `_residual`. `self._tangent`
+        holds further results.
         """
         motions = basis if columns is None else columns
         count = motions.shape[1]
@@ -558,30 +577,34 @@ class MechanismEquilibriumSolver:
         return basis.T @ self._tangent.force[:count].T, gradients
 
     def _strain_gradients(self, q: NDArray, basis: NDArray) -> NDArray[np.float64]:
-        """(c, y) change of each cable's strain along the closed-loop motions; see `_slopes`."""
+        """(c, y) derivative of the strain of each cable along the closed-loop motions; see `_slopes`."""
         return self._slopes(q, np.zeros(basis.shape[0]), basis, _difference_steps(basis))[1]
 
     def _stiffness(self, q: NDArray, tau: NDArray, count: int) -> tuple[NDArray, NDArray]:
-        """-dR/dy along the closed-loop motions, and their basis G (nv, y); `_residual` was called at q just before."""
+        """Stiffness -dR/dy along the closed-loop motions, and their basis G (nv, y).
+
+        `_residual` must have been called at q before.
+        """
         basis = self._reduction.basis[:, :count].copy()
         return self._slopes(q, tau, basis, _difference_steps(basis))[0], basis
 
     def _step(
         self, q: NDArray, stiffness: NDArray, basis: NDArray, force: NDArray, shift: float
     ) -> NDArray[np.float64]:
-        """A Newton step with as much inertia as makes it a descent direction: (K + s M) dy = R, K + s M positive.
+        """Newton step (K + s M) dy = R with an inertia shift s that makes K + s M positive definite (a descent step).
 
-        That is one implicit step of an overdamped motion with time step 1/s, which cannot end at an unstable
+        This is one implicit step of an overdamped motion with time step 1/s, which cannot end at an unstable
         equilibrium.
         """
-        from scipy.linalg import eigh  # here, so that importing the package stays quick
+        from scipy.linalg import eigh  # imported here to keep the package import fast
 
         zero = np.zeros(basis.shape[0])
         evaluate(self._flat, q, zero, self._work)
         if self._stands:
-            # Sliding as a whole costs nothing, so equilibria are many and Newton's matrix is singular. Feet that resist
-            # sliding in proportion to the force that is left keep the steps small and the convergence quadratic (Fan
-            # and Yuan, On the quadratic convergence of the Levenberg-Marquardt method without nonsingularity, 2005).
+            # Sliding of the whole mechanism needs no force, so that equilibria are not isolated and Newton's matrix is
+            # singular. A resistance of the feet to sliding, proportional to the remaining force, keeps the steps small
+            # and the convergence quadratic (Fan and Yuan, On the quadratic convergence of the Levenberg-Marquardt
+            # method without nonsingularity, 2005).
             left = min(1.0, float(np.max(np.abs(force), initial=0.0)) / self._load) if self._load > 0.0 else 1.0
             stiffness = stiffness + left * self._held_by_friction(basis)
         mass = basis.T @ self._work.mass @ basis
@@ -591,18 +614,19 @@ class MechanismEquilibriumSolver:
         if rates[0] <= 1e-12 * abs(rates[-1]):
             least = max(least, 1e-6 * abs(rates[-1])) - 2.0 * rates[0]
         if least == 0.0 and not stiffness.any():
-            least = 1.0  # nothing resists here: along the force, as far as `_search` lets it
+            least = 1.0  # no stiffness here: the step follows the force, up to the limit of `_search`
         return np.linalg.solve(stiffness + least * mass, force)
 
     def _search(
         self, q: NDArray, tau: NDArray, basis: NDArray, step: NDArray, force: NDArray
     ) -> NDArray[np.float64] | None:
-        """The position after the step, at most 0.1 (rad or m) away, shortened until the loops close.
+        """Configuration after the step, at most 0.1 rad or m away; the step is shortened until the loops close.
 
-        A step goes along the force that drives it. Where a cable gets tight or slack on it, Newton's method may go so
-        far that the force there drives it back as strongly, and so to and fro for ever. Such a step is shortened, by
-        the secant of the force along it, until less than `OVERSHOT` of that pulls back: so the stored energy falls with
-        every step (Matthies and Strang, The solution of nonlinear finite element equations, 1979).
+        A step follows the driving force. If a cable becomes taut or slack during the step, Newton's method can go so
+        far that the force at the end drives it back equally strongly, and the iteration oscillates without end. Such a
+        step is shortened with the secant of the force along it, until the opposing force is less than `OVERSHOT` times
+        the driving force. So the stored energy decreases with every step (Matthies and Strang, The solution of
+        nonlinear finite element equations, 1979).
         """
         scale = min(1.0, 0.1 / max(1e-12, float(np.max(np.abs(basis @ step), initial=0.0))))
         driving, moved = float(force @ step), None
@@ -612,7 +636,7 @@ class MechanismEquilibriumSolver:
                 scale *= 0.5
                 continue
             back = -float(self._residual(tried, tau) @ step)
-            if not np.isfinite(back):  # a strand of no length: there are no forces beyond
+            if not np.isfinite(back):  # a strand has zero length; the forces are undefined there
                 scale *= 0.5
                 continue
             moved = tried
@@ -628,7 +652,7 @@ class MechanismEquilibriumSolver:
             stable, softest, idle = self._stability(q, tau, force.size)
         evaluate(self._flat, q, np.zeros(tau.size), self._work)
         work = self._work
-        # what the held joints must give: tau + p - c + K' lambda = 0 on all coordinates
+        # efforts of the held joints: tau + p - c + K' lambda = 0 on all coordinates
         open_effort = tau + work.passive - work.bias
         free = ~self._held
         multipliers = np.linalg.lstsq(work.loop[:, free].T, -open_effort[free], rcond=None)[0]
@@ -642,5 +666,5 @@ class MechanismEquilibriumSolver:
 
 
 def _difference_steps(motions: NDArray) -> NDArray[np.float64]:
-    """(m,) steps of differences along motions (nv, m) that move no coordinate by more than 1e-6."""
+    """(m,) finite difference steps along motions (nv, m) that move no coordinate by more than 1e-6 rad or m."""
     return np.asarray(1e-6 / np.maximum(1e-12, np.max(np.abs(motions), axis=0, initial=0.0)))

@@ -1,12 +1,14 @@
-"""How far friction of routed cables may hold an output off the pose that it has without: shapes at rest with friction
-are a set, and which of them a robot comes to depends on how it came.
+"""Bounds on the pose error that friction of routed cables causes at the output.
 
-Every contact may bear any ratio of strains from e^-(friction x wrap) to e^(friction x wrap). The ends of the set are
-sought where all contacts are at one of these two bounds: from where all slip one way, and the other way, each is turned
-round, which tells how it moves the output, and for either end of either controlled axis all are put to the bound that
-moves it there. Ends are exact where the output answers to every contact in one sense, whatever the others do; else a
-shape with a contact between its bounds may lie some percent further out. Contacts over joints that turn with nothing to
-hold them (pulleys) bear no difference at rest.
+With friction the configurations at rest form a set. Which of them a robot reaches depends on its motion before.
+
+At rest every contact can have any strain ratio from e^-(friction x wrap) to e^(friction x wrap). The bounds of the set
+are computed from configurations in which every contact is at one of these two limits. First all contacts slip in one
+direction, then all in the other direction. From both, each contact is reversed alone, which gives its effect on the
+output. Then, for both ends of every controlled axis, each contact is set to the limit that moves the output towards
+this end. The bounds are exact if the sign of the effect of each contact does not depend on the other contacts.
+Otherwise a configuration with a contact between its limits can lie some percent outside. Contacts on joints that turn
+freely (pulleys) have equal strains on both sides at rest.
 """
 
 from __future__ import annotations
@@ -29,16 +31,17 @@ from ..workspace import make_workspace
 from .equilibrium_solver import MechanismEquilibriumSolver
 
 BEYOND = 0.05
-"""Strain from strand to strand from which a contact slips back to its bound."""
+"""Initial strain difference between two successive strands; it exceeds the bound, so that the contact slips back."""
 MOST_ROUNDS, SETTLED = 200, 1e-9
-"""Rounds in which a shape with all contacts at their bounds is found, and rad or m by which the last one moves it."""
+"""Largest number of iterations to find a configuration with all contacts at their bounds, and the largest change of a
+coordinate [rad or m] in the last iteration."""
 
 
 class FrictionBand:
-    """Bounds on the pose of an output that rests with friction, for actuators held where they are.
+    """Bounds on the pose of an output at rest with friction, with the actuators held at their positions.
 
     Args:
-        model: with routed cables that rub and stretch. held: joints of the actuators.
+        model: mechanism with elastic routed cables that have friction. held: names of the joints of the actuators.
     """
 
     def __init__(self, model: MechanismModel, held: Sequence[str]) -> None:
@@ -60,14 +63,15 @@ class FrictionBand:
         ]
 
     def bounds(self, q: NDArray[np.float64], output: BodyFrame) -> tuple[Pose, NDArray[np.float64]]:
-        """The pose without friction, and (2, 6) m and rad by which friction may hold it off that, sought along the axes
-        that the output controls, about world axes.
+        """Pose of the output without friction, and lower and upper bound (2, 6) [m and rad] of the pose error.
+
+        The error is in world axes. The bounds are computed along the axes that the output controls.
 
         Args:
-            q: (nq,) with the actuators where they are, near the shape.
+            q: (nq,) configuration near the equilibrium, with the positions of the actuators.
 
         Raises:
-            NoEquilibriumError: there is no shape without friction, or none with it.
+            NoEquilibriumError: no equilibrium was found without friction, or none with friction.
         """
         middle = MechanismEquilibriumSolver(self._free.mechanism, self._held).solve(q)
         pose = self._pose(middle.q, output)
@@ -79,7 +83,7 @@ class FrictionBand:
         found: dict[bytes, NDArray[np.float64]] = {}
 
         def off(signs: NDArray[np.float64]) -> NDArray[np.float64]:
-            """(6,) how far off the pose it rests where every contact slips towards one side; each is found once."""
+            """(6,) pose error with each contact slipping to the side given by its sign; results are cached."""
             if (key := signs.tobytes()) not in found:
                 found[key] = pose_error(self._pose(self._at_bounds(middle.q, signs), output), pose)
             return found[key]
@@ -103,7 +107,7 @@ class FrictionBand:
         return self._poses.update(q).output(output)[0]
 
     def _at_bounds(self, q: NDArray[np.float64], signs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(nq,) the shape at rest near q where each contact has slipped back to its bound from beyond it."""
+        """(nq,) equilibrium near q in which each contact has slipped back to its bound from beyond it."""
         for _ in range(MOST_ROUNDS):
             self._look(q)
             mechanism = with_slips(self._model.mechanism, self._slip(signs))
@@ -114,7 +118,7 @@ class FrictionBand:
         raise NoEquilibriumError("no shape was found in which all contacts of the cables slip to one side.")
 
     def _slip(self, signs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(e,) m that has to have slipped at every element so that all are beyond their bounds at the last look."""
+        """(e,) slip [m] at every element that puts all contacts beyond their bounds, from the state of `_look`."""
         flat, state = self._model.mechanism.flat, self._state
         slip = np.array(state[:, TRIAL])
         touching = [state[row, TOUCHES] != 0.0 for row in self._contacts]

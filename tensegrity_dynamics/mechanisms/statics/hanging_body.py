@@ -1,8 +1,9 @@
-"""Poses of a body that hangs on cables alone, in closed form: block, pulley and involute angles for every cable.
+"""Inverse kinematics of a body suspended by cables only, in closed form: block, pulley and involute angles.
 
-A cable runs from a pulley of the world to the body, so each one follows from the pose by itself (`CableEntry.start`):
-the block turns towards the anchor, the taut length is sqrt(d^2 - r^2) with d the distance between pulley and anchor,
-and what the pulley gives off is that length without its stretch.
+Every cable runs from a pulley fixed to the world to the body, so that its angles follow from the pose of the body
+independently of the other cables (`CableEntry.start`). The block turns towards the anchor. The taut length is
+sqrt(d^2 - r^2), with the distance d between pulley and anchor and the pulley radius r. The length that the pulley has
+unwound is the taut length without the elastic elongation.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from ..mechanism_model import MechanismModel
 
 
 def hangs_on_cables(model: MechanismModel, output: BodyFrame) -> bool:
-    """Whether the output's body is held by nothing but cables from pulleys of the world, and all cables hold it."""
+    """Whether only cables from pulleys fixed to the world hold the body of the output, and all cables end at this
+    body."""
     mechanism = model.mechanism
     carried = {joint.body: joint for joint in mechanism.joints}
     joint = carried.get(output.body)
@@ -41,14 +43,14 @@ def hanging_position(
     quaternion: ArrayLike,
     strains: Sequence[float] | NDArray | None = None,
 ) -> NDArray[np.float64]:
-    """q (nq,) with the output at a pose and the cables stretched by given strains, loops closed.
+    """Configuration q (nq,) with the output at a given pose, the cables at given strains, and closed loops.
 
     Args:
-        position: (3,) m. quaternion: (4,) w, x, y, z. strains: of the cables in the order of the entries; those of the
-            file without.
+        position: (3,) m. quaternion: (4,) w, x, y, z.
+        strains: strains of the cables in the order of the entries; by default those of the robot file.
 
     Raises:
-        TensegrityError: the body is not held by cables alone (`hangs_on_cables`), or a cable cannot reach.
+        TensegrityError: the body is not held by cables only (`hangs_on_cables`), or a cable cannot reach its anchor.
     """
     if not hangs_on_cables(model, output):
         raise TensegrityError(f"{output.body} does not hang on cables of the world alone; take inverse kinematics.")
@@ -71,7 +73,7 @@ def hanging_position(
         block, pulley, winding = own.start(origin + turned @ entry.anchor)
         _, before_pulley, before_winding = entry.start(home_origin + home_turned @ entry.anchor)
         names = [mechanism.positions_of(name) for name in entry.joints]
-        # the cable's direction in the block's plane; whole turns stay those of the start
+        # direction of the cable in the plane of the block; the number of full turns stays that of the start
         leaving, before_leaving = pulley + winding[0], before_pulley + before_winding[0]
         change = (leaving - before_leaving + np.pi) % (2.0 * np.pi) - np.pi
         q[names[0]] = block

@@ -1,7 +1,8 @@
-"""Modes of a mechanism at rest with its actuators held: M y'' + C y' + K y = 0 along the motions that loops allow.
+"""Vibration modes of a mechanism at rest with held actuators: M y'' + C y' + K y = 0 along the closed-loop motions.
 
-K is that of the equilibrium solver (differences along closed loops), C the slope of the passive efforts over the rates,
-M is reduced by G; coordinates are scaled to unit inertia, so that the modes have the form of `linear_models.modes`.
+K is the stiffness of the equilibrium solver (finite differences along closed loops), C the derivative of the passive
+efforts with respect to the rates, and M the inertia reduced by G. The coordinates are scaled to unit inertia, so that
+the modes have the form of `linear_models.modes`.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from ..routing.columns import COUNT, FIRST, HOLDS, LINE_MASS, LOOP_ROW, REST_NOW
 from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 
 RATE_STEP = 1e-4
-"""Of the differences over rates, rad/s or m/s; the efforts of dampers are linear in them."""
+"""Finite difference step of the rates [rad/s or m/s]; the efforts of dampers are linear in the rates."""
 
 
 def vibration_model(solver: MechanismEquilibriumSolver, shape: MechanismEquilibrium) -> tuple[LinearModel, NDArray]:
-    """The linear model of the free motions about an equilibrium in coordinates of unit inertia, and strain gradients.
+    """Linear model of the free motions about an equilibrium in coordinates of unit inertia, and strain gradients.
 
     Returns:
-        The model (without inputs), whose lift gives displacements along the velocity coordinates, and (c, y) the
-        change of each cable's strain along its coordinates.
+        The model without inputs, whose lift gives displacements along the velocity coordinates, and (c, y) the
+        derivative of the strain of each cable along the coordinates of the model.
 
     Raises:
         TensegrityError: a motion without inertia remains.
@@ -75,7 +76,10 @@ def vibration_model(solver: MechanismEquilibriumSolver, shape: MechanismEquilibr
 def mechanism_modes(
     solver: MechanismEquilibriumSolver, shape: MechanismEquilibrium, output: BodyFrame | None = None
 ) -> list[Mode]:
-    """Modes about an equilibrium with the joints of the solver held; output: whose motion is reported, or None.
+    """Modes about an equilibrium with the joints of the solver held.
+
+    Args:
+        output: frame whose motion is reported, or None.
 
     Raises:
         TensegrityError: a motion without inertia remains.
@@ -129,9 +133,11 @@ def mechanism_modes(
 
 
 def _route_stretching(solver: MechanismEquilibriumSolver, q: NDArray) -> Callable[[NDArray], NDArray]:
-    """Of a displacement (nv,) the energies (r,) [J, times 2] in the stretch of routed cables, contacts sticking.
+    """Function from a displacement (nv,) to twice the elastic energies (r,) [J] of routed cables with sticking
+    contacts.
 
-    Cables that are slack, that do not stretch, or whose stretch cannot be separated from their sagging, have none.
+    The energy is zero for slack cables, for inextensible cables, and for cables whose elongation cannot be separated
+    from their sag.
     """
     flat, work = solver.mechanism.flat, solver._work
     evaluate(flat, q, np.zeros(solver.mechanism.velocity_count), work)

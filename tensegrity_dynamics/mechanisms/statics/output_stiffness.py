@@ -1,4 +1,5 @@
-"""Stiffness of the output of a mechanism at an equilibrium, actuators held (see `linear_models.output_stiffness`)."""
+"""Stiffness of the output of a mechanism at an equilibrium with held actuators, see
+`linear_models.output_stiffness`."""
 
 from __future__ import annotations
 
@@ -16,26 +17,29 @@ from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from .sensitivity import sensitivity
 
 STRESS_STEP = 1e-4
-"""Of the differences along a self-stress, in parts of the largest tension."""
+"""Finite difference step along a self-stress, relative to the largest tension."""
 
 NO_STIFFNESS = 1e-8
-"""Of the largest: what resists less is no stiffness, but rounding of the differences."""
+"""Threshold, relative to the largest stiffness; smaller values are rounding errors of the finite differences."""
 LOOSE = 1e-3
-"""Part of the output's motions along such ones from which on it has no stiffness."""
+"""Fraction of the output motion along motions without stiffness, above which the output has no stiffness."""
 
 
 def output_jacobian(mechanism: Mechanism, q: NDArray[np.float64], output: BodyFrame) -> NDArray[np.float64]:
-    """(6, nv) linear then angular motion of an output, world axes, per velocity coordinate."""
+    """(6, nv) Jacobian of an output in world axes, linear then angular, for the velocity coordinates."""
     return wrench_jacobian(mechanism, q, output.body, np.asarray(output.frame.origin))[[3, 4, 5, 0, 1, 2]]
 
 
 def compliance_along(
     stiffness: NDArray[np.float64], along: NDArray[np.float64], rows: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """(m, m) J K^-1 J' of K (n, n) and J (m, n) without motions that nothing resists, such as the spin of a strut.
+    """(m, m) compliance J K^-1 J' of K (n, n) and J (m, n), without motions that have no stiffness (spin of a strut).
+
+    Args:
+        stiffness: K. along: J. rows: indices of the rows of J that are checked.
 
     Raises:
-        TensegrityError: one of these moves the output along one of some rows of J.
+        TensegrityError: a motion without stiffness moves the output along one of the checked rows of J.
     """
     left, values, right = np.linalg.svd(stiffness)
     kept = values > NO_STIFFNESS * float(values.max(initial=0.0))
@@ -47,12 +51,12 @@ def compliance_along(
 def output_compliance(
     solver: MechanismEquilibriumSolver, shape: MechanismEquilibrium, output: BodyFrame
 ) -> NDArray[np.float64]:
-    """(6, 6) motion of the output per force and moment on it, the joints of the solver held.
+    """(6, 6) compliance of the output: motion per force and moment on it, with the joints of the solver held.
 
-    Motions that nothing resists are left out.
+    Motions without stiffness are excluded.
 
     Raises:
-        TensegrityError: such a motion moves the output along an axis that it controls.
+        TensegrityError: a motion without stiffness moves the output along an axis that it controls.
     """
     effort = np.where(solver._held, 0.0, shape.effort)
     count = solver._residual(shape.q, effort, reuse=False).size
@@ -61,13 +65,14 @@ def output_compliance(
 
 
 def output_stiffness(robot: Robot, shape: MechanismEquilibrium | None = None) -> OutputStiffness:
-    """Stiffness of a robot's output at an equilibrium; at its start without one.
+    """Stiffness of the output of a robot at an equilibrium; by default at the start of the robot.
 
-    Self-stresses are what winding changes of the tensions without moving any body (cables and their blocks and pulleys
-    not counted); the slopes are differences between equilibria beside this one.
+    Self-stresses are changes of the tensions by winding that move no body (except cables, their blocks and pulleys).
+    The slopes are finite differences between equilibria near this one.
 
     Raises:
-        TensegrityError: the robot has no output or a motion without stiffness. NoEquilibriumError: no equilibrium.
+        TensegrityError: the robot has no output, or it has a motion without stiffness.
+        NoEquilibriumError: there is no equilibrium.
     """
     model = robot.model_as(MechanismModel)
     mechanism = model.mechanism
@@ -102,7 +107,8 @@ def _self_stresses(
     motion: NDArray[np.float64],
     tension: NDArray[np.float64],
 ) -> tuple[SelfStress, ...]:
-    """Directions of winding that move no body but change tensions, and the slope of the stiffness along each."""
+    """Self-stresses: directions of winding that change tensions but move no body, and the slope of the stiffness along
+    each of them."""
     model = robot.model_as(MechanismModel)
     mechanism = model.mechanism
     if not tension.size:

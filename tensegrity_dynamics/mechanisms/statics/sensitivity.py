@@ -1,7 +1,7 @@
 """Sensitivity of an equilibrium to the held joints: derivatives of coordinates and tensions.
 
-With the held coordinates p and the free independent ones y, R(y, p) = 0 gives dy/dp = -(dR/dy)^-1 dR/dp; every other
-coordinate follows from the closed loops. The derivatives of R are central differences along closed-loop motions.
+With the held coordinates p and the free independent coordinates y, R(y, p) = 0 gives dy/dp = -(dR/dy)^-1 dR/dp. All
+other coordinates follow from the closed loops. The derivatives of R are central differences along closed-loop motions.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ class EquilibriumSensitivity:
     """Derivatives at one equilibrium.
 
     Attributes:
-        held: (h,) velocity coordinates that are held.
-        motion: (nv, h), displacement of all coordinates per unit of each held one.
-        tension: (c, h) N per rad or m.
-        slowest_period: s, of the small vibrations about the shape with the held joints still; 0 where nothing vibrates.
-        inertia: (c, h) N per rad/s^2 or m/s^2 of each held joint: what the masses add to the tensions where they follow
-            it, -dT/dy K^-1 G' M dq/dp.
-        stretch: (c, h) N per rad or m of each held joint while the masses have not followed yet.
+        held: (h,) indices of the held velocity coordinates.
+        motion: (nv, h) displacement of all coordinates per unit displacement of each held one.
+        tension: (c, h) quasi-static change of the tensions [N per rad or m].
+        slowest_period: longest period [s] of small vibrations about the equilibrium with fixed held joints; 0 if
+            nothing vibrates.
+        inertia: (c, h) tensions due to the inertia of the masses that follow the held joints [N per rad/s^2 or m/s^2]:
+            -dT/dy K^-1 G' M dq/dp.
+        stretch: (c, h) instantaneous change of the tensions, with the masses still at rest [N per rad or m].
     """
 
     held: NDArray[np.int64]
@@ -41,13 +42,13 @@ class EquilibriumSensitivity:
 def sensitivity(
     solver: MechanismEquilibriumSolver, shape: MechanismEquilibrium, *, step: float = 1e-6
 ) -> EquilibriumSensitivity:
-    """Derivatives of a stable shape with respect to the joints that the solver holds.
+    """Derivatives of a stable equilibrium with respect to the held joints of the solver.
 
     Args:
-        step: rad or m of the central differences.
+        step: step of the central differences [rad or m].
 
     Raises:
-        NoEquilibriumError: the loops cannot close beside the equilibrium, or its stiffness is singular.
+        NoEquilibriumError: the loops cannot close near the equilibrium, or its stiffness is singular.
     """
     flat, work = solver._flat, solver._work
     q, effort = shape.q, np.where(solver._held, 0.0, shape.effort)
@@ -71,7 +72,7 @@ def sensitivity(
     pulls = solver._tangent.tension[: columns.shape[1]].T.copy()
     if not np.all(np.isfinite(stiffness)):
         raise NoEquilibriumError("the loops cannot close near this equilibrium; it is at the edge of the workspace.")
-    if shape.idle.shape[1]:  # these stay where they are
+    if shape.idle.shape[1]:  # idle motions do not move
         carried = mass @ shape.idle[index]
         stiffness[:, :count] += np.max(np.abs(np.diag(stiffness)) / np.diag(mass)) * carried @ carried.T
     try:

@@ -1,13 +1,13 @@
-"""Stiffness of a mechanism's output in one direction as a function of the tensions of its cables, where it is.
+"""Stiffness of the output of a mechanism in one direction, as a function of the cable tensions at a fixed pose.
 
-With the actuators held a force f along a direction d of the output moves it by C f d, and
+With held actuators, a force f along a direction d at the output moves the output by C f d, and
 
     s = 1 / (d' C d),   C = J K^-1 J'
 
-is the force over the motion along d, all else free to follow (`output_stiffness`). The tensions may be others at the
-same pose: every cable keeps its taut length and is wound so far that its stretch gives the tension asked for. Those
-that a pose leaves open are T + N z, with N the self-stresses: what the balance of forces (`wrench_feasibility`) does
-not see.
+is the force per motion along d, while the motion in all other directions is free (`output_stiffness`). Different
+tensions are possible at the same pose: every cable keeps its taut length and is wound until its elongation gives the
+desired tension. The possible tensions at a pose are T + N z, where N spans the self-stresses, that is, the null space
+of the force balance (`wrench_feasibility`).
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from .output_stiffness import compliance_along, output_jacobian
 from .wrench_feasibility import cable_statics
 
 SINGULAR = 1e-9
-"""Of the largest singular value of the balance: what is below is a self-stress."""
+"""Threshold relative to the largest singular value of the force balance; directions below it are self-stresses."""
 
 
 class TensionStiffness:
-    """See the module; every object keeps arrays of its own, so take one for each thread.
+    """Stiffness of the output in one direction, see the module. Objects own work arrays: use one object per thread.
 
     Args:
-        robot: a mechanism with driven cables and an output. direction: (3,) of a force on the output, in the world.
+        robot: mechanism with driven cables and an output.
+        direction: (3,) direction of the force on the output, in world axes.
 
     Attributes:
-        cables: (c,) names of the driven cables, in the order of all tensions here. ceiling: (c,) N that the efforts
-            of the actuators allow.
+        cables: (c,) names of the driven cables, in the order of all tensions of this class.
+        ceiling: (c,) largest tensions [N] that the efforts of the actuators allow.
 
     Raises:
-        TensegrityError: it has none, or the direction is not three finite numbers beside zero.
+        TensegrityError: the robot has no driven cables or no output, or the direction is not a finite nonzero vector.
     """
 
     def __init__(self, robot: Robot, direction: Array) -> None:
@@ -67,7 +68,7 @@ class TensionStiffness:
         ]
 
     def self_stresses(self, q: Array, tension: Array) -> tuple[Array, Array]:
-        """Tensions (c,) N in balance at q (nq,), those nearest to `tension`, and N (c, s) with orthonormal columns."""
+        """Balanced tensions (c,) [N] at q (nq,) nearest to `tension`, and the self-stresses N (c, s), orthonormal."""
         statics = cable_statics(self._robot, q)
         balance, count = statics.balance, len(self.cables)
         size = np.concatenate(
@@ -82,7 +83,7 @@ class TensionStiffness:
         return held + stress @ (stress.T @ (tension - held)), stress
 
     def wound(self, q: Array, tension: Array) -> Array:
-        """q (nq,) at the same pose with the cables wound until they pull `tension` (c,) N."""
+        """Configuration q (nq,) at the same pose with the cables wound until their tensions are `tension` (c,) [N]."""
         result = np.array(q, dtype=np.float64)
         for (pulley, cable, sign, joint), spring, pull in zip(self._parts, self._springs, tension, strict=True):
             kind = joints.JOINT_KINDS[joint.kind]
@@ -98,7 +99,11 @@ class TensionStiffness:
         return result
 
     def value(self, q: Array, tension: Array) -> float:
-        """s [N/m] at the pose of q (nq,) with tensions (c,) N. Raises TensegrityError: no stiffness at all there."""
+        """Stiffness s [N/m] at the pose of q (nq,) with tensions (c,) [N].
+
+        Raises:
+            TensegrityError: the output has no stiffness there.
+        """
         solver, at = self._solver, self.wound(q, tension)
         none = np.zeros(solver.mechanism.velocity_count)
         count = solver._residual(at, none, reuse=False).size

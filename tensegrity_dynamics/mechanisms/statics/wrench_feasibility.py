@@ -1,13 +1,14 @@
-"""Which wrenches on the output a robot on cables can hold, with tensions between floor and ceiling.
+"""Feasible wrenches on the output of a cable-driven robot, with tensions between a lower and an upper limit.
 
-At rest the forces along all motions that keep the loops closed balance (G of 000, 1.2.32): those of the cables'
-tensions T, of the actuators' efforts u, of weight, springs and known loads p, and of a wrench f on the output,
+At rest, the forces along all closed-loop motions (G of 000, 1.2.32) are in balance: the cable tensions T, the actuator
+efforts u, the passive forces p of weight, springs and specified loads, and a wrench f on the output,
 
     P' T = B u + p + J' f,    T_low <= T <= T_high,  |u| <= u_max
 
-with P the pull of a newton in each cable. Efforts of pulleys follow from the tensions, so that what is left open are
-the self-stresses. The tensions chosen are those nearest to the desired ones (a strictly convex program: they change
-continuously from pose to pose); how much of a wrench can be held is a linear program.
+with P the generalised forces per unit tension of each cable. The efforts of the pulleys follow from the tensions, so
+that only the self-stresses remain free. The tensions are chosen nearest to the desired ones. This is a strictly convex
+program, so that they change continuously from pose to pose. The largest feasible wrench is the solution of a linear
+program.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ from ..workspace import make_workspace
 from .output_stiffness import output_jacobian
 
 UNBOUNDED = 1e12
-"""N or N m from which on a wrench counts as unbounded."""
+"""Upper bound of the factor of a wrench; a factor above a tenth of it counts as unbounded."""
 
 
 @dataclass(frozen=True, eq=False)
 class CableStatics:
-    """The balance of forces at one position, see the module.
+    """Force balance at one configuration, see the module.
 
     Attributes:
-        cables: names of the driven cables. pull: P (c, n). drive: B (n, a). passive: p (n,). output: J (6, n), linear
-            then angular.
-        tension_low, tension_high: (c,) N. effort: (a,) largest N m or N.
+        cables: names of the driven cables.
+        pull: P (c, n). drive: B (n, a). passive: p (n,). output: J (6, n), linear then angular.
+        tension_low, tension_high: (c,) limits of the tensions [N]. effort: (a,) largest efforts [N m or N].
     """
 
     cables: tuple[str, ...]
@@ -53,30 +54,31 @@ class CableStatics:
 
     @property
     def balance(self) -> NDArray[np.float64]:
-        """(n, c + a) of the equations balance (T, u) = p + J' f."""
+        """(n, c + a) matrix A of the equations A (T, u) = p + J' f."""
         return np.hstack((self.pull.T, -self.drive))
 
     @property
     def self_stress_count(self) -> int:
-        """How many tensions are left open by a wrench and a position."""
+        """Number of independent self-stresses: free tensions at a given wrench and configuration."""
         return int(len(self.cables) + self.drive.shape[1] - np.linalg.matrix_rank(self.balance, tol=1e-9 * self.scale))
 
     @property
     def scale(self) -> float:
-        """Largest singular value of the balance."""
+        """Largest singular value of the matrix of the force balance."""
         return float(np.linalg.norm(self.balance, 2))
 
 
 def cable_statics(
     robot: Robot, q: NDArray, *, floor: float | None = None, ceiling: float | None = None
 ) -> CableStatics:
-    """The balance of forces of a robot at q (nq,), loops closed.
+    """Force balance of a robot at q (nq,) with closed loops.
 
     Args:
-        floor, ceiling: N of every driven cable; without, the robot's `minimum_tension` and what its efforts allow.
+        floor, ceiling: lower and upper limit of the tension of every driven cable [N]; by default the `minimum_tension`
+            of the robot and the limit given by its efforts.
 
     Raises:
-        TensegrityError: it has no driven cables or no output, or the floor is not below the ceiling.
+        TensegrityError: the robot has no driven cables or no output, or the floor is not below the ceiling.
     """
     model = robot.model_as(MechanismModel)
     mechanism, flat = model.mechanism, model.mechanism.flat
@@ -103,7 +105,7 @@ def cable_statics(
             row[b], row[b + 1] = joint.radius * q[a + 1], joint.radius * q[a]
         elif kind == joints.INVOLUTE_LENGTH:
             row[b] = -joint.radius
-        passive = passive + work.tension[index[entry.name]] * row  # what the cables pull at q is unknown load
+        passive = passive + work.tension[index[entry.name]] * row  # the cable tensions at q are unknowns, not loads
     drive = np.zeros((mechanism.velocity_count, len(driven)))
     drive[[mechanism.velocities_of(name).start for name in driven], np.arange(len(driven))] = 1.0
     by_cable = {each.drives: each for each in robot.actuators}
@@ -126,19 +128,20 @@ def cable_statics(
 def wrench_margin(
     statics: CableStatics, direction: ArrayLike, base: ArrayLike | None = None
 ) -> tuple[float, NDArray[np.float64] | None]:
-    """How much of a wrench the robot holds beside another: the largest factor, and the tensions (c,) N there.
+    """Largest factor of a wrench that the robot can resist beside a base wrench, and the tensions (c,) [N] there.
 
     Args:
-        direction: (6,) N and N m on the output's origin, world axes. base: (6,) that is there all the time; none
-            without.
+        direction: (6,) wrench [N and N m] at the origin of the output, world axes.
+        base: (6,) wrench [N and N m] that acts all the time; zero by default.
 
     Returns:
-        Infinity where nothing ends it; minus infinity and None where not even the base is held.
+        Factor and tensions. The factor is infinite if no limit is reached. It is minus infinity, with None as tensions,
+        if the base wrench alone is not feasible.
 
     Raises:
-        TensegrityError: not six finite numbers.
+        TensegrityError: a wrench does not consist of six finite numbers.
     """
-    from scipy.optimize import linprog  # here, so that importing the package stays quick
+    from scipy.optimize import linprog  # imported here to keep the package import fast
 
     along, fixed = _wrench(direction, "direction"), _wrench(np.zeros(6) if base is None else base, "base")
     count = len(statics.cables)
@@ -157,14 +160,14 @@ def wrench_margin(
 def tension_distribution(
     statics: CableStatics, wrench: ArrayLike | None = None, desired: ArrayLike | None = None
 ) -> NDArray[np.float64] | None:
-    """(c,) N: the tensions within floor and ceiling that hold a wrench (6,) N, N m and are nearest to the desired ones.
+    """(c,) tensions [N] within the limits that balance a wrench (6,) [N, N m] and are nearest to the desired ones.
 
     Args:
-        desired: (c,) N or one number for all; halfway between floor and ceiling asks for much, the floor (without) for
-            the least that is safe.
+        desired: (c,) N or one number for all cables; by default the lower limit, which gives the smallest safe
+            tensions. The mean of both limits gives a high prestress.
 
     Returns:
-        None where no tensions within the limits hold it.
+        The tensions, or None if no tensions within the limits balance the wrench.
     """
     from scipy.optimize import lsq_linear
 
@@ -175,7 +178,7 @@ def tension_distribution(
         statics.tension_low if desired is None else np.asarray(desired, dtype=float), statics.tension_low.shape
     )
     count, inputs = len(statics.cables), statics.drive.shape[1]
-    # the balance leaves T = T_0 + N z; among these the nearest, with the limits as a bounded least squares problem
+    # the balance gives T = T_0 + N z; the nearest of these within the limits is a bounded least squares problem
     matrix, right = statics.balance, statics.passive + statics.output.T @ force
     size = np.concatenate((np.full(count, max(1.0, float(goal.max()))), np.maximum(statics.effort, 1e-9)))
     scaled = matrix * size
@@ -192,10 +195,10 @@ AXES: Mapping[str, int] = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5}
 
 
 def wrench_margins(statics: CableStatics, base: ArrayLike | None = None) -> dict[str, tuple[float, float]]:
-    """How far the output can be pushed along (N) and turned about (N m) each world axis: backwards and forwards.
+    """Largest force along [N] and moment about [N m] each world axis on the output: in negative and positive direction.
 
     Args:
-        base: (6,) N and N m that acts beside; none without.
+        base: (6,) additional wrench [N and N m] that acts all the time; zero by default.
     """
     found = {}
     for axis, row in AXES.items():

@@ -1,1 +1,1 @@
-"""Ground contact of mechanisms: contact points and balls on the bodies, and forces by the laws of `contact`."""
+"""Ground contact of mechanisms: contact points and spheres on the bodies, and forces by the laws of `contact`."""

@@ -1,13 +1,15 @@
-"""What the ground exerts on the bodies of a mechanism, by the laws of `contact.ground_forces`.
+"""Ground forces on the bodies of a mechanism, by the laws of `contact.ground_forces`.
 
-A point goes in by the depth of the ground there. A ball goes in by its deepest point p = c - r n(p), with n the normal
-of the ground at p: there the force passes through the centre c, and it is the gradient of the energy of that depth,
-since p is the deepest one (envelope theorem). On a plane that is exact at once; on hills p is found by repetition,
-which needs a radius below that of the hollows. Friction acts at p, so that balls roll.
+The penetration of a point is the depth of the ground there. The penetration of a sphere is that of its deepest point
+p = c - r n(p), with the ground normal n at p. There the force passes through the centre c, and it is the gradient of
+the energy of this depth, because p is the deepest point (envelope theorem). On a plane, p follows directly; on hills it
+is found by fixed-point iteration, which requires a radius smaller than the radius of curvature of the hollows. Friction
+acts at p, so that spheres roll.
 
-At rest feet push along their normals. A robot that nothing but the ground holds would slide on a slope: there friction
-carries, which is said by a direction `toward` against the load; each foot then pushes N along it, of size 1 along the
-normal, as `structures.form_finding.standing` has it.
+At rest, the ground force at a foot is along the ground normal. A robot that only the ground supports would slide on a
+slope. There friction carries a part of the load, which is given by a direction `toward` opposite to the load: the force
+at each foot is N along this direction, whose component along the normal is 1, as in
+`structures.form_finding.standing`.
 """
 
 from __future__ import annotations
@@ -36,14 +38,14 @@ from .columns import (
 )
 
 MOST_TURNS, CLOSE = 60, 1e-14
-"""Repetitions of the search for the deepest point of a ball, and by which part of its radius it may be off."""
+"""Largest number of iterations for the deepest point of a sphere, and its tolerance relative to the radius."""
 STEEPEST = 0.05
-"""Cosine between the load and the normal below which a foot pushes along its normal, whatever the load."""
+"""Least cosine of the angle between load and normal; below it the force is along the normal, whatever the load."""
 
 
 @for_compiled_callers
 def deepest_point(ground, radius, own):
-    """Fill the point of a ball around own's centre that is deepest in the ground."""
+    """Fill the point with the largest depth of a sphere around the centre in own."""
     for k in range(3):
         own[POINT + k] = own[CENTRE_NOW + k]
     if radius == 0.0:
@@ -63,7 +65,7 @@ def deepest_point(ground, radius, own):
 
 @for_compiled_callers
 def standing_force(ground, toward, own):
-    """Fill force and normal force at rest, along `toward` (3,) where the ground is not too steep for it."""
+    """Fill force and normal force at rest, along `toward` (3,) if the ground is not too steep."""
     push = normal_law(ground, own[DEPTH])[0]
     square, along = 0.0, 0.0
     for k in range(3):
@@ -81,7 +83,7 @@ def standing_force(ground, toward, own):
 def contact_efforts(
     points, ground, rotation, position, velocity, jacobian, v_start, v_count, parent, dof_parent, state, passive
 ):
-    """Fill the state of all positions, and add what the ground exerts to the efforts passive (nv,)."""
+    """Fill the state of all contact points, and add the ground forces to the efforts passive (nv,)."""
     count = points.shape[0]
     total = state[count]
     toward = total[FORCE:]

@@ -1,4 +1,4 @@
-"""The kernel of the ground under mechanisms, called through its address (`numerics.late_call`)."""
+"""Kernel of the ground contact of mechanisms, called through its address (`numerics.late_call`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLE_COLUMNS = 16
 
 @allocation_free
 def contacts_by_table(flat, work):
-    """`contact_efforts` of a mechanism that may touch its ground, through the address of its kernel."""
+    """Call `contact_efforts` for a mechanism with ground contact, through the address of its kernel."""
     table = work.late_table
     points = flat.late_kernels[POINTS]
     table[0], table[1] = points, (flat.contact.shape[0] - points) * POINT_COLUMNS
@@ -69,5 +69,5 @@ def _compiled_kernel() -> Any:
 
 
 def kernel_address() -> int:
-    """Address of the kernel of the ground; compiles it, or reads it from disk, at the first call."""
+    """Address of the kernel of the ground contact; the first call compiles it or reads it from disk."""
     return 1 if WITHOUT_COMPILATION else int(_compiled_kernel().address)

@@ -1,4 +1,4 @@
-"""What of a mechanism may touch its ground: points, balls, capsules and boxes on its bodies, as data."""
+"""Contact parts of a mechanism as data: points, spheres, capsules and boxes on its bodies."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from ..frame import Frame
 from .columns import POINT_COLUMNS
 
 DIMENSIONS = {"point": (), "sphere": ("radius",), "capsule": ("radius", "length"), "box": ("x", "y", "z")}
-"""Kinds of parts and what their sizes mean [m]; the length of a capsule is that between the centres of its balls."""
+"""Kinds of parts and names of their sizes [m]; the length of a capsule is the distance of the centres of its
+spheres."""
 
 
 @dataclass(frozen=True, eq=False)
 class ContactPart:
-    """A shape on a body that touches the ground: a point, a ball, a capsule by its end balls, a box by its corners.
+    """Shape on a body that can touch the ground: point, sphere, capsule (with its end spheres), box (with its corners).
 
     Args:
-        name: unique among the parts. body: that carries it.
-        kind: one of `DIMENSIONS`. size: m, in their order.
-        placement: on the body; shapes are centred there, a capsule lies along z.
+        name: unique among the parts. body: body that carries the part.
+        kind: one of `DIMENSIONS`. size: sizes [m] in the order of `DIMENSIONS`.
+        placement: frame on the body; shapes are centred at its origin, the axis of a capsule is z.
 
     Raises:
-        TensegrityError: unknown kind, wrong number of sizes, one not finite and above zero.
+        TensegrityError: the kind is unknown, the number of sizes is wrong, or a size is not finite and positive.
     """
 
     name: str
@@ -53,7 +54,7 @@ class ContactPart:
 
     @property
     def balls(self) -> tuple[NDArray[np.float64], float]:
-        """(k, 3) m, the centres on the body, and the radius [m] of the balls that touch; zero of points."""
+        """Centres (k, 3) on the body [m] and radius [m] of the contact spheres; the radius of points is zero."""
         local, radius = np.zeros((1, 3)), 0.0
         if self.kind == "sphere":
             radius = self.size[0]
@@ -66,9 +67,9 @@ class ContactPart:
 
 
 def contact_array(ground: Ground | None, parts: Sequence[ContactPart], index: Mapping[str, int]) -> NDArray[np.float64]:
-    """The array of what touches: points (p, POINT_COLUMNS), then in further rows the ground's numbers.
+    """Array of the contact points (p, POINT_COLUMNS), with the parameters of the ground in further rows.
 
-    One array, since what moves a mechanism hands all of them on in every call.
+    They are in one array, because all compiled functions pass on the arrays in every call.
     """
     rows = []
     for part in parts if ground is not None else ():

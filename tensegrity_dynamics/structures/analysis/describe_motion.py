@@ -14,10 +14,10 @@ AXES = ("x", "y", "z")
 def describe_motion(
     structure: Structure, nodes: NDArray[np.float64], direction: NDArray[np.float64], output: NodeFrame | None = None
 ) -> str:
-    """One clause on a motion: the output's translation and rotation, or the axes of the largest node motions.
+    """Clause that describes a motion: translation and rotation of the output, or the axes of the largest node motions.
 
     Args:
-        nodes, direction: (n, 3) m and (n, 3); only the direction's shape matters, not its size.
+        nodes: (n, 3) m. direction: (n, 3) motion of the nodes; its size has no effect.
         output: frame whose motion is described, or None.
     """
     sizes = np.linalg.norm(direction, axis=1)

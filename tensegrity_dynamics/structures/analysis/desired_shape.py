@@ -1,10 +1,11 @@
-"""Rest lengths for a desired shape: the self-stress that holds it, by force densities (001, table 6 and section 8.2).
+"""Rest lengths for a desired shape: its self-stress, computed with force densities (001, table 6 and section 8.2).
 
-With force densities q_k = t_k / l_k the balance of the free coordinates is (C' diag(q) C) x = f: linear in q for given
-nodes x, and linear in x for given q. The nodes are given. Of the tensions that balance there those are taken that are
-as even as possible at the desired prestress, and the rest lengths follow from them, d = l - t / K. Where the nodes are
-no equilibrium for any tensions, Newton's method on both, shortest steps first, finds the nearest nodes that are one.
-What stands free on its ground is pushed up by it at its lowest nodes, as a rigid body is by equal springs there.
+With force densities q_k = t_k / l_k the force balance of the free coordinates is (C' diag(q) C) x = f: linear in q for
+given nodes x, and linear in x for given q. The nodes are given. From the tensions in balance at these nodes, the most
+uniform ones with the desired prestress are chosen. The rest lengths follow from them, d = l - t / K. If no tensions
+balance at the nodes, Newton's method on nodes and tensions finds the nearest nodes in balance.
+For a structure that stands freely on its ground, the ground forces act at its lowest nodes, with the distribution of a
+rigid body on equal springs at these nodes.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ from .feasible_self_stress import tension_only
 from .footing import TOUCH
 
 EVENNESS_OF_BARS = 1e-3
-"""Weight of a bar's force where that of a tendon's deviation from the prestress is 1."""
+"""Weight of the force of a bar relative to the deviation of a tendon from the prestress."""
 LEAST_PART = 0.02
-"""Of the prestress, that every tendon keeps where there is a choice."""
+"""Least tension of every tendon relative to the prestress, if the force balance allows it."""
 MAX_STEPS = 60
-"""Newton steps to the nearest equilibrium."""
+"""Largest number of Newton steps to the nearest equilibrium."""
 BALANCED = 1e-11
-"""Of the largest force, what counts as balance."""
+"""Tolerance of the force balance, relative to the largest force."""
 USUAL_MOVE = 1e-2
-"""Of the size of the structure, by which nodes may move where nothing is said: for rounded coordinates and sag."""
+"""Default limit of the node displacement relative to the size of the structure, for rounded coordinates and sag."""
 
 
 @dataclass(frozen=True, eq=False)
 class DesiredShape:
-    """An equilibrium at, or very near to, desired nodes.
+    """Equilibrium at the desired nodes or very near to them.
 
     Attributes:
-        nodes: (n, 3) m. tensions, rest_lengths: (m,) N and m. moved: m, of the node that moved most.
-        states: how many independent self-stress states there are at these nodes.
+        nodes: (n, 3) m. tensions: (m,) N. rest_lengths: (m,) m. moved: largest displacement of a node [m].
+        states: number of independent self-stress states at these nodes.
     """
 
     nodes: NDArray[np.float64]
@@ -65,19 +66,20 @@ def find_rest_lengths(
     kept: NDArray[np.bool_] | None = None,
     move: float | None = None,
 ) -> DesiredShape:
-    """Rest lengths with which the structure is in balance at its nodes, under its own weight and loads.
+    """Rest lengths with which the structure is in equilibrium at its nodes, under its own weight and loads.
 
     Args:
-        structure: its nodes are the desired shape; where nothing holds it but its ground, as it stands there.
-        prestress: N, mean tension of tendons and springs; may be left out where `tensions` say enough.
-        tensions: N of some members by name, below zero for a bar under compression.
-        kept: (m,) members that keep their rest length, and with it the tension that they have at these nodes.
-        move: m by which nodes may move to find a balance; by default 0.01 of the size of the structure.
+        structure: structure whose nodes are the desired shape, as it stands on the ground if only the ground supports
+            it.
+        prestress: mean tension of tendons and springs [N]; not needed if `tensions` define it.
+        tensions: tensions of some members by name [N], negative for a bar under compression.
+        kept: (m,) members with fixed rest length, and so with a given tension at these nodes.
+        move: largest displacement of a node to find an equilibrium [m]; by default 0.01 of the size of the structure.
 
     Raises:
-        NoEquilibriumError: it would fall over, no tensions balance at these nodes, the nearest nodes that can be
-            balanced are further than `move`, or tendons would have to push; says which.
-        TensegrityError: an unknown member, a number out of range, or nothing that says how much prestress.
+        NoEquilibriumError: the structure would fall over, no tensions balance at these nodes, the nearest nodes in
+            balance are farther than `move`, or tendons would be under compression; the message contains the cause.
+        TensegrityError: a member is unknown, a number is out of range, or the prestress is not defined.
     """
     problem = _Problem(structure, prestress, dict(tensions or {}), kept)
     allowed = _size(structure.nodes) * USUAL_MOVE if move is None else float(move)
@@ -97,13 +99,14 @@ def find_rest_lengths(
 
 
 def ground_pushes(structure: Structure) -> NDArray[np.float64]:
-    """(n, 3) N: what the ground does to the lowest nodes of a structure that nothing else holds; else zero.
+    """(n, 3) ground forces [N] on the lowest nodes of a structure that only the ground supports; else zero.
 
-    Every foot pushes against the load, with friction for what is not square to the ground; of the pushes that balance
-    it the least squares, which are those of equal springs under a rigid body.
+    The force at every foot is opposite to the load; friction carries the component parallel to the ground. From the
+    forces in balance with the load, the least squares solution is chosen, which is that of equal springs under a rigid
+    body.
 
     Raises:
-        NoEquilibriumError: it would fall over there; says on which nodes.
+        NoEquilibriumError: the structure would fall over; the message contains the nodes.
     """
     pushes = np.zeros_like(structure.nodes)
     if structure.ground is None or structure.free.size < structure.nodes.size:
@@ -122,7 +125,7 @@ def ground_pushes(structure: Structure) -> NDArray[np.float64]:
     right = np.concatenate(([weight], -np.cross(arms, forces).sum(axis=0)))
     found = np.linalg.lstsq(matrix, right, rcond=1e-9)[0]
     if found.min() < 0.0:
-        from scipy.optimize import nnls  # here, so that importing the package stays quick
+        from scipy.optimize import nnls  # imported here to keep the package import fast
 
         found = nnls(matrix, right)[0]
     if np.abs(matrix @ found - right).max() > 1e-9 * weight:
@@ -135,7 +138,7 @@ def ground_pushes(structure: Structure) -> NDArray[np.float64]:
 
 
 class _Problem:
-    """Unknown nodes and tensions of the moving members; the other members carry nothing."""
+    """Problem with unknown nodes and tensions of the moving members; the other members carry no force."""
 
     def __init__(
         self,
@@ -168,10 +171,10 @@ class _Problem:
         self.force = max([prestress or 0.0, *named, float(np.abs(self.loads).max(initial=0.0)), 1e-300])
 
     def _carried_loads(self) -> NDArray:
-        """Weight, loads and what the ground does against them, on the free coordinates.
+        """Weight, loads and ground forces on the free coordinates.
 
         Raises:
-            NoEquilibriumError: neither supports nor the ground carry them.
+            NoEquilibriumError: neither supports nor the ground carry the loads.
         """
         structure = self.structure
         forces, free = structure.steady_forces() + ground_pushes(structure), structure.free
@@ -207,7 +210,7 @@ class _Problem:
                     "there, or let them move further."
                 )
             tensions = self._even(nodes)
-            if self._imbalance(nodes, tensions) > 1e-6:  # of rounding, no more
+            if self._imbalance(nodes, tensions) > 1e-6:  # more than rounding errors
                 nodes, tensions = self._nearest(nodes, tensions, size)
         self._check_pulls(tensions)
         full = np.zeros(len(structure.member_names))
@@ -222,20 +225,20 @@ class _Problem:
     # -- tensions at given nodes ------------------------------------------------------------------------------------
 
     def _rows(self, nodes: NDArray) -> tuple[NDArray, NDArray]:
-        """What is prescribed besides balance, as rows over the tensions: named ones, kept ones, and the mean."""
+        """Prescribed quantities besides the force balance, as rows over the tensions: named, kept, and the mean."""
         rows, right = self._member_rows(nodes)
         if self.prestress is None or not self.pulls.size:
             return rows, right
         return np.vstack((rows, self._mean_row())), np.append(right, self.prestress)
 
     def _mean_row(self) -> NDArray:
-        """(a,) of the tensions: their mean over tendons and springs."""
+        """(a,) row that gives the mean of the tensions of tendons and springs."""
         mean = np.zeros(self.moving.size)
         mean[self.pulls] = 1.0 / max(self.pulls.size, 1)
         return mean
 
     def _member_rows(self, nodes: NDArray) -> tuple[NDArray, NDArray]:
-        """The rows of single members alone: named tensions and kept rest lengths."""
+        """Rows for single members: named tensions and kept rest lengths."""
         structure, count = self.structure, self.moving.size
         rows, right = [], []
         _, lengths = member_directions(structure, nodes)
@@ -250,7 +253,7 @@ class _Problem:
         return np.array(rows).reshape(-1, count), np.array(right)
 
     def _even(self, nodes: NDArray) -> NDArray:
-        """Tensions (a,) N at nodes: in balance as far as can be, as prescribed, then as even as possible."""
+        """Tensions (a,) [N] at nodes: best force balance and prescribed values first, then most uniform."""
         prescribed, values = self._rows(nodes)
         balance = equilibrium_matrix(self.structure, nodes)
         count = self.moving.size
@@ -258,19 +261,19 @@ class _Problem:
         weights[self.pulls] = 1.0
         target = np.zeros(count)
         target[self.pulls] = self.force if self.prestress is None else self.prestress
-        # balance and what is prescribed before evenness: a large weight instead of two stages, since at nodes that are
-        # no equilibrium both cannot be met
+        # balance and prescribed values have priority over uniformity: a large weight instead of two stages, because at
+        # nodes without equilibrium both cannot be satisfied
         firm = 1e5
         matrix = np.vstack((firm * balance, firm * prescribed, np.diag(weights)))
         right = np.concatenate((firm * self.loads, firm * values, weights * target))
         tensions = _bounded(matrix, right, self.pulls, LEAST_PART * float(target.max(initial=0.0)), self.force)
-        # exact: the smallest correction within what balances
+        # exact solution: the smallest correction within the balanced tensions
         both = np.vstack((balance, prescribed))
         short = np.concatenate((self.loads, values)) - both @ tensions
         return np.asarray(tensions + np.linalg.lstsq(both, short, rcond=1e-9)[0])
 
     def _imbalance(self, nodes: NDArray, tensions: NDArray) -> float:
-        """Largest part of a force that is not balanced, or of what is prescribed that is not met."""
+        """Largest relative error of the force balance, or of a prescribed value."""
         prescribed, values = self._rows(nodes)
         left = np.concatenate(
             (equilibrium_matrix(self.structure, nodes) @ tensions - self.loads, prescribed @ tensions - values)
@@ -280,11 +283,11 @@ class _Problem:
     # -- the nearest nodes in balance -------------------------------------------------------------------------------
 
     def _nearest(self, nodes: NDArray, tensions: NDArray, size: float) -> tuple[NDArray, NDArray]:
-        """Nodes near these, and tensions, that balance."""
+        """Nearest nodes and tensions in balance."""
         structure, free = self.structure, self.structure.free
         nodes, tensions = np.array(nodes), np.array(tensions)
         cheap = (
-            0.1  # a tension that changes by all of the prestress counts like nodes that move by this part of the size
+            0.1  # a change of tension equal to the prestress has the weight of a displacement of this part of the size
         )
         for _ in range(MAX_STEPS):
             if self._imbalance(nodes, tensions) <= BALANCED:
@@ -316,7 +319,7 @@ class _Problem:
         )
 
     def _clash(self) -> list[int]:
-        """Rows of tendons that no self-stress at the desired nodes makes pull together."""
+        """Rows of tendons that no self-stress at the desired nodes can tension simultaneously."""
         structure = self.structure
         states = null_space(equilibrium_matrix(structure, structure.nodes), 1e-9)
         if not states.shape[1]:
@@ -339,8 +342,9 @@ class _Problem:
         )
 
     def _possible_means(self) -> tuple[float, float]:
-        """Lowest and highest mean tension [N] in balance with every tendon pulling; (inf, -inf) if there is none."""
-        from scipy.optimize import linprog  # here, so that importing the package stays quick
+        """Lowest and highest mean tension [N] in balance with all tendons under tension; (inf, -inf) if there is
+        none."""
+        from scipy.optimize import linprog  # imported here to keep the package import fast
 
         nodes, count = self.structure.nodes, self.moving.size
         rows, right = self._member_rows(nodes)
@@ -362,8 +366,8 @@ class _Problem:
 
 
 def _bounded(matrix: NDArray, right: NDArray, pulls: NDArray, least: float, scale: float) -> NDArray:
-    """Least squares with x[pulls] >= least; without the bound where it cannot be met."""
-    from scipy.optimize import lsq_linear  # here, so that importing the package stays quick
+    """Least squares with x[pulls] >= least; without the bound if it cannot be satisfied."""
+    from scipy.optimize import lsq_linear  # imported here to keep the package import fast
 
     free = np.linalg.lstsq(matrix, right, rcond=None)[0]
     if not pulls.size or free[pulls].min() >= least:
@@ -395,5 +399,5 @@ def _tension(structure: Structure, k: int, stretch: float) -> float:
 
 
 def _size(nodes: NDArray[np.float64]) -> float:
-    """m, the longest edge of the box around the nodes."""
+    """Longest edge of the bounding box of the nodes [m]."""
     return float(np.ptp(nodes, axis=0).max())

@@ -1,8 +1,9 @@
-"""Feasible self-stress: one that pulls in every tendon at once.
+"""Feasible self-stress: a self-stress with tension in all tendons simultaneously.
 
-With S (a, s) a basis of the self-stress states, look for alpha with S alpha >= 1 in all members that cannot push (a
-linear programme). Where there is none, Gordan's theorem gives weights y >= 0, not all zero, with S' y = 0 over those
-members: in every self-stress the weighted sum of their tensions is zero, so they cannot all pull. Those members clash.
+With a basis S (a, s) of the self-stress states, find alpha with S alpha >= 1 in all members that cannot carry
+compression (a linear programme). If there is none, Gordan's theorem gives weights y >= 0, not all zero, with S' y = 0
+over these members: in every self-stress the weighted sum of their tensions is zero, so that not all can be in tension.
+These members conflict.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class FeasibleSelfStress:
-    """Answer of `tension_only`.
+    """Result of `tension_only`.
 
     Attributes:
-        feasible: some self-stress pulls in every unilateral member.
-        tensions: (a,) N, that self-stress, scaled to at least 1 N in each of them and as even as possible; or None.
-        clash: rows of members that no self-stress can make pull together; a single one carries nothing in any.
+        feasible: whether a self-stress has tension in every unilateral member.
+        tensions: (a,) tensions of this self-stress [N], scaled to at least 1 N in each unilateral member and as uniform
+            as possible; or None.
+        clash: rows of members that no self-stress can tension simultaneously; a single one has no force in any
+            self-stress.
     """
 
     feasible: bool
@@ -29,13 +32,13 @@ class FeasibleSelfStress:
 
 
 def tension_only(self_stress: NDArray[np.float64], unilateral: NDArray[np.bool_]) -> FeasibleSelfStress:
-    """Whether a self-stress pulls in every unilateral member.
+    """Find a self-stress with tension in every unilateral member.
 
     Args:
         self_stress: (a, s) basis of the self-stress states.
-        unilateral: (a,) members that cannot push.
+        unilateral: (a,) members that cannot carry compression.
     """
-    from scipy.optimize import linprog  # here, so that importing the package stays quick
+    from scipy.optimize import linprog  # imported here to keep the package import fast
 
     count, states = self_stress.shape
     if not states:
@@ -43,7 +46,7 @@ def tension_only(self_stress: NDArray[np.float64], unilateral: NDArray[np.bool_]
     if not unilateral.any():
         return FeasibleSelfStress(True, self_stress[:, 0] / np.abs(self_stress[:, 0]).max(), ())
     pulls = self_stress[unilateral]
-    # largest least tension with every tension between -1 and 1
+    # maximises the smallest tension, with all tensions between -1 and 1
     cost = np.zeros(states + 1)
     cost[-1] = -1.0
     upper = np.vstack(
@@ -62,7 +65,7 @@ def tension_only(self_stress: NDArray[np.float64], unilateral: NDArray[np.bool_]
     idle = rows[np.abs(pulls).max(axis=1) <= 1e-7]
     if idle.size:
         return FeasibleSelfStress(False, None, tuple(int(row) for row in idle))
-    # a vertex of {y >= 0, sum y = 1, S' y = 0} has at most s + 1 members in it
+    # a vertex of {y >= 0, sum y = 1, S' y = 0} contains at most s + 1 members
     equal = np.vstack((pulls.T, np.ones((1, len(pulls)))))
     target = np.zeros(states + 1)
     target[-1] = 1.0

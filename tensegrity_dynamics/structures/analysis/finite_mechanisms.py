@@ -1,10 +1,10 @@
-"""Finite mechanisms: motions over which no member is stretched, followed as far as asked.
+"""Finite mechanisms: motions without elongation of members, followed over a given distance.
 
-An infinitesimal mechanism u keeps all lengths to first order only. To tell them apart, the nodes are moved by h along
-u, and the motion of least stretch that contains this one is sought by Newton's method: minimise sum r_k^2 with r_k the
-error of length, subject to u'(x - x0) = h and no motion as a rigid body. Along a finite mechanism r falls to rounding;
-along an infinitesimal one it stays of the order h^2. Bars and tendons under tension must keep their length; a tendon
-without tension may shorten, and may lengthen until it is taut.
+An infinitesimal mechanism u keeps all lengths to first order only. To distinguish both kinds, the nodes are moved by h
+along u, and Newton's method finds the motion with the least elongation: minimise sum r_k^2 with the length errors r_k,
+subject to u'(x - x0) = h and without rigid body motion. Along a finite mechanism, r decreases to rounding errors; along
+an infinitesimal one, it stays of the order h^2. Bars and tendons under tension must keep their length. A tendon without
+tension can become shorter, and can become longer until it is taut.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from ..structure import Structure
 
 CONTINUATION_STEPS = 4
 TRIES = 8
-"""Mechanisms that are tried, and as many random combinations of all of them, in both directions."""
+"""Number of tested mechanisms, and of tested random combinations of all mechanisms, in both directions."""
 TOLERANCE_LENGTH = 1e-9
-"""Error of a length, as a part of the size of the structure, up to which it counts as kept."""
+"""Tolerance of a constant length, relative to the size of the structure."""
 
 
 @dataclass(frozen=True, eq=False)
 class FiniteMechanism:
-    """A motion without stretch that was followed over a finite distance.
+    """Motion without elongation that was followed over a finite distance.
 
     Attributes:
-        direction: (n, 3), unit norm, from the start to `nodes`.
-        nodes: (n, 3) m at its end.
-        travel: m, largest displacement of a node.
-        dimension: independent free motions at `nodes`.
+        direction: (n, 3) direction from the start to `nodes`, unit norm.
+        nodes: (n, 3) nodes at its end [m].
+        travel: largest displacement of a node [m].
+        dimension: number of independent free motions at `nodes`.
     """
 
     direction: NDArray[np.float64]
@@ -49,12 +49,12 @@ class FiniteMechanism:
 
 @dataclass(frozen=True, eq=False)
 class _Lengths:
-    """What the lengths of the moving members must keep to."""
+    """Length conditions of the moving members."""
 
     structure: Structure
     moving: NDArray[np.int64]
     goals: NDArray[np.float64]  # (a,) m
-    kept: NDArray[np.bool_]  # (a,) both longer and shorter; the others only must not be longer
+    kept: NDArray[np.bool_]  # (a,) members that keep their length; the others must not become longer
 
     def errors(self, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
         lengths = member_directions(self.structure, nodes)[1][self.moving]
@@ -62,7 +62,7 @@ class _Lengths:
         return np.where(self.kept, error, np.maximum(error, 0.0))
 
     def touching(self, nodes: NDArray[np.float64], slack: float) -> NDArray[np.bool_]:
-        """(a,) members without tension that are about to be stretched."""
+        """(a,) members without tension whose length has reached its upper limit."""
         lengths = member_directions(self.structure, nodes)[1][self.moving]
         return ~self.kept & (lengths > self.goals - slack)
 
@@ -77,15 +77,15 @@ def find_free_motion(
     distance: float | None = None,
     preferred: NDArray[np.float64] | None = None,
 ) -> FiniteMechanism | None:
-    """The free motion with most dimensions nearby, or None where every mechanism is infinitesimal.
+    """Finite mechanism with the largest dimension, or None if every mechanism is infinitesimal.
 
     Args:
-        structure: with the rest lengths in force.
+        structure: structure with the present rest lengths.
         nodes, tensions: (n, 3) m and (m,) N at the start.
-        force_scale: tensions below this [N] count as none.
-        tolerance: of rank decisions, relative to the largest singular value.
-        distance: m along the unit direction; by default a twentieth of the size of the structure.
-        preferred: (p, 3 n), motions worth looking for first, such as those that move the output.
+        force_scale: tensions below this value [N] count as zero.
+        tolerance: tolerance of rank decisions, relative to the largest singular value.
+        distance: distance along the unit direction [m]; by default a twentieth of the size of the structure.
+        preferred: (p, 3 n) motions that are tested first, such as those that move the output.
     """
     size = float(np.ptp(nodes, axis=0).max())
     distance = 0.05 * size if distance is None else distance
@@ -112,7 +112,7 @@ def find_free_motion(
 
 
 def _mechanisms(rules: _Lengths, nodes: NDArray, tolerance: float, slack: float) -> NDArray[np.float64]:
-    """(f, k) motions that keep the lengths of all members that count at these nodes, without rigid motions."""
+    """(f, k) motions that keep the lengths of all relevant members at these nodes, without rigid body motions."""
     rows = equilibrium_matrix(rules.structure, nodes).T[rules.kept | rules.touching(nodes, slack)]
     return null_space(np.vstack((rows, rigid_motions(rules.structure, nodes).T)), tolerance)
 
@@ -120,8 +120,8 @@ def _mechanisms(rules: _Lengths, nodes: NDArray, tolerance: float, slack: float)
 def _directions(
     rules: _Lengths, nodes: NDArray, preferred_motions: NDArray, tolerance: float, slack: float
 ) -> tuple[int, list[NDArray[np.float64]]]:
-    """How many dimensions a free motion can have, and unit motions (f,) that stretch nothing to first order."""
-    from scipy.optimize import nnls  # here, so that importing the package stays quick
+    """Largest possible dimension of a free motion, and unit motions (f,) without elongation to first order."""
+    from scipy.optimize import nnls  # imported here to keep the package import fast
 
     compatibility = equilibrium_matrix(rules.structure, nodes).T
     rigid = rigid_motions(rules.structure, nodes)
@@ -137,16 +137,16 @@ def _directions(
         size = float(np.linalg.norm(trial))
         if size < 1e-9:
             continue
-        # the motion nearest to the trial that stretches no taut tendon (projection onto their cone)
+        # motion nearest to the trial that elongates no taut tendon (projection onto a cone)
         try:
             motion = trial - one_sided.T @ nnls(one_sided.T, trial)[0] if one_sided.size else trial
-        except RuntimeError:  # too many iterations: there are other trials
+        except RuntimeError:  # too many iterations: other trials follow
             continue
         part = float(np.linalg.norm(motion)) / size
         if part < 1e-6:
             continue
         direction = basis @ motion
-        # preferred motions first, and of these the least changed
+        # preferred motions first, ordered by the change due to the projection
         rank = 1.0 - part if k < 2 * len(preferred_motions) else 2.0
         ranked.append((rank, direction / np.linalg.norm(direction)))
     ranked.sort(key=lambda each: each[0])
@@ -156,7 +156,7 @@ def _directions(
 def _follow(
     rules: _Lengths, nodes: NDArray, direction: NDArray, distance: float, allowed: float
 ) -> NDArray[np.float64] | None:
-    """Nodes (n, 3) m reached at this distance along the direction with every length kept, or None."""
+    """Nodes (n, 3) [m] at this distance along the direction with all lengths kept, or None."""
     structure, free = rules.structure, rules.structure.free
     rigid = rigid_motions(structure, nodes)
     across = null_space(np.vstack((direction[None, :], rigid.T)), 1e-9)
@@ -166,7 +166,7 @@ def _follow(
         moved.ravel()[free] += along * direction + across @ part
         return moved
 
-    from scipy.optimize import least_squares  # here, so that importing the package stays quick
+    from scipy.optimize import least_squares  # imported here to keep the package import fast
 
     part, moved = np.zeros(across.shape[1]), nodes
     for step in range(1, CONTINUATION_STEPS + 1):

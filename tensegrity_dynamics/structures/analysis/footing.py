@@ -1,6 +1,7 @@
-"""What a free structure rests on, from its nodes alone, and the faces that it could rest on.
+"""Footing of a free structure, determined from its nodes alone, and the faces on which it can rest.
 
-A face is the set of nodes that touch the ground. It needs no forces, so that an estimate or a camera can say it.
+A face is a set of nodes that touch the ground. It is determined without forces, so that it is also available from an
+estimate or a camera.
 """
 
 from __future__ import annotations
@@ -16,19 +17,20 @@ from ...errors import TensegrityError
 from ..structure import Structure
 
 TOUCH = 0.02
-"""Distance from the ground within which a node counts as touching, in parts of the structure's size."""
+"""Largest distance from the ground at which a node counts as touching, relative to the size of the structure."""
 
 
 @dataclass(frozen=True, eq=False)
 class Footing:
-    """Where a structure stands.
+    """Footing of a structure.
 
     Attributes:
         feet: indices of the nodes that touch the ground, ascending.
-        centre: (3,) m, centre of mass. heading: rad, from x towards y, of the first foot seen from the middle of all
-            feet; it says how the structure is turned about the vertical.
-        margin: m, least distance of the centre of mass, seen along gravity, from an edge of the polygon of the feet;
-            below zero it is outside, minus infinity without a polygon.
+        centre: (3,) centre of mass [m].
+        heading: angle [rad] of the first foot relative to the centre of all feet, from x towards y; it defines the
+            orientation of the structure about the vertical.
+        margin: least distance [m] of the centre of mass, projected along gravity, from an edge of the polygon of the
+            feet; negative outside, minus infinity without a polygon.
     """
 
     feet: tuple[int, ...]
@@ -38,13 +40,13 @@ class Footing:
 
 
 class FootingReader:
-    """Reads footings of one structure.
+    """Reader for footings of one structure.
 
     Args:
-        structure: free on its ground, with gravity.
+        structure: structure that is free on its ground, with gravity.
 
     Raises:
-        TensegrityError: it has no ground, a fixed node, or nothing that presses it down.
+        TensegrityError: the structure has no ground, a fixed node, or no load towards the ground.
     """
 
     def __init__(self, structure: Structure) -> None:
@@ -71,20 +73,20 @@ class FootingReader:
         return np.array([depth(self._ground, x, y, z, self._away) for x, y, z in nodes.tolist()])
 
     def touching(self, nodes: NDArray[np.float64]) -> tuple[int, ...]:
-        """Indices of the nodes (n, 3) m that touch the ground."""
+        """Indices of the nodes that touch the ground, for node positions (n, 3) [m]."""
         return tuple(np.flatnonzero(self.depths(nodes) > -TOUCH * self.size).tolist())
 
     def centre(self, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(3,) m, centre of mass."""
+        """(3,) centre of mass [m]."""
         return np.asarray(self.masses @ nodes / self.masses.sum())
 
     def margin(self, nodes: NDArray[np.float64], feet: Sequence[int]) -> float:
-        """m, see `Footing`, for any nodes as feet."""
+        """Margin [m] for given nodes as feet, see `Footing`."""
         flat = self._seen_along_gravity(nodes)
         middle, points = self.masses @ flat / self.masses.sum(), flat[list(feet)]
         if len(points) < 3:
             return -np.inf
-        # an edge of the polygon is a pair of feet that has all others on its left
+        # an edge of the polygon is a pair of feet with all others on its left
         along = points[None, :, :] - points[:, None, :]
         length = np.linalg.norm(along, axis=2)
         length[length == 0.0] = np.inf
@@ -93,28 +95,28 @@ class FootingReader:
         flat_enough = 1e-9 * self.size
         edges = (beside >= -flat_enough).all(axis=2) & np.isfinite(length)
         if not (edges & (beside > flat_enough).any(axis=2)).any():
-            return -np.inf  # all on one line
+            return -np.inf  # all feet on one line
         inside = np.einsum("ijk,ik->ij", inward, middle[None, :] - points)
         return float(inside[edges].min())
 
     def read(self, nodes: NDArray[np.float64]) -> Footing:
-        """The footing of nodes (n, 3) m."""
+        """Footing for nodes (n, 3) [m]."""
         feet = self.touching(nodes)
         return Footing(feet, self.centre(nodes), self.heading(nodes, feet), self.margin(nodes, feet))
 
     def heading(self, nodes: NDArray[np.float64], feet: Sequence[int]) -> float:
-        """rad, see `Footing`; 0 where a single foot says nothing."""
+        """Heading [rad], see `Footing`; 0 if it is not defined (a single foot)."""
         if len(feet) < 2:
             return 0.0
         arm = nodes[feet[0]] - nodes[list(feet)].mean(axis=0)
         return float(np.arctan2(arm[1], arm[0]))
 
     def faces(self, nodes: NDArray[np.float64]) -> list[tuple[int, ...]]:
-        """The faces of the convex hull of nodes (n, 3) m, as ascending indices: on what it could be put down.
+        """Faces of the convex hull of nodes (n, 3) [m] as ascending indices: the faces on which it can be placed.
 
-        Neighbours in one plane are one face. Raises TensegrityError where all nodes lie in one plane.
+        Coplanar neighbours are one face. Raises TensegrityError if all nodes lie in one plane.
         """
-        from scipy.spatial import ConvexHull, QhullError  # here, so that importing the package stays quick
+        from scipy.spatial import ConvexHull, QhullError  # imported here to keep the package import fast
 
         try:
             hull = ConvexHull(nodes)
@@ -130,7 +132,8 @@ class FootingReader:
     def put_down(
         self, nodes: NDArray[np.float64], feet: Sequence[int], heading: float, position: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """(n, 3) m: the same shape turned onto a face, with a heading [rad] and its centre above a position (2,) m."""
+        """(n, 3) nodes [m] of the same shape on a face, with a heading [rad] and its centre above a position (2,)
+        [m]."""
         own = nodes[list(feet)]
         middle = own.mean(axis=0)
         outward = np.linalg.svd(own - middle)[2][2]
@@ -146,7 +149,7 @@ class FootingReader:
         turned = upright @ _shortest_turn(np.array([0.0, 0.0, 1.0]), normal / np.linalg.norm(normal)).T
         centre = self.centre(turned)
         turned = turned + np.array([position[0] - centre[0], position[1] - centre[1], 0.0])
-        # up or down until the lowest node just touches
+        # moved up or down until the lowest node just touches the ground
         for _ in range(20):
             gap = float(self.depths(turned).max())
             turned = turned + np.array([0.0, 0.0, gap])
@@ -161,7 +164,7 @@ class FootingReader:
 
 
 def _shortest_turn(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(3, 3) rotation that turns one unit vector into another by the smallest angle (Rodrigues)."""
+    """(3, 3) rotation with the smallest angle that maps one unit vector to another (Rodrigues)."""
     axis, cosine = np.cross(first, second), float(first @ second)
     if cosine < -1.0 + 1e-12:
         aside = np.cross(first, np.eye(3)[int(np.argmin(np.abs(first)))])

@@ -1,4 +1,4 @@
-"""Modes of a structure at rest or in motion, named by what moves (see `linear_models.modes`)."""
+"""Modes of a structure at rest or in motion, named by their mode shapes (see `linear_models.modes`)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ..node_frame import NodeFrame
 from ..structure import Structure
 
 WHOLE = 0.8
-"""Share of the kinetic energy in motions as one body from which on that is what is said."""
+"""Fraction of the kinetic energy in rigid body motions, above which the mode is named as such a motion."""
 
 
 def modes_at_rest(shape: StructureEquilibrium, *, rigid_bars: bool) -> list[Mode]:
-    """Modes about an equilibrium with rest lengths held; of its output frame, where it has one."""
+    """Modes about an equilibrium with fixed rest lengths; with the motion of its output frame, if it has one."""
     structure = shape.structure
     linear = StructureLinearisation(structure, (), inputs="lengths", rigid_bars=rigid_bars)
     load = linear.forces
     if structure.rollers.any():
         left = load.copy()
         add_member_forces(shape.nodes, structure.members, shape.lengths, shape.tensions, left)
-        load -= np.where(structure.rollers, left, 0.0)  # what holds the nodes along these axes
+        load -= np.where(structure.rollers, left, 0.0)  # support forces along these axes
     model = linear.model(shape.nodes, np.zeros_like(shape.nodes), shape.rest_lengths, load=load, reduced=True)
     taut = shape.tensions > no_force(structure)
     modes = structure_modes(linear.movable, model, shape.nodes, taut, shape.output)
@@ -49,8 +49,9 @@ def structure_modes(
     """Modes of the reduced model of a structure (`StructureLinearisation.model(..., reduced=True)`).
 
     Args:
-        nodes: (n, 3) m, of the state. taut: (m,) of members that pull. output: whose motion is reported, or None.
-        rod_mass: as the model has it.
+        nodes: (n, 3) nodes of the state [m]. taut: (m,) whether members are under tension.
+        output: frame whose motion is reported, or None.
+        rod_mass: mass distribution of the bars in the model.
     """
     names, (masses, spread) = structure.node_names, split_masses(structure, rod_mass)
     bar_of = _bars_of_nodes(structure)
@@ -73,7 +74,7 @@ def structure_modes(
         parts = shares(names, energies)
         stretch = np.abs(np.einsum("ij,ij->i", units, moves[ends[:, 0]] - moves[ends[:, 1]])) ** 2
         energy = np.where(taut, structure.stiffness * stretch, 0.0)
-        # rounding is no stretch
+        # rounding errors do not count as elongation
         small = 1e-18 * float(structure.stiffness.max(initial=0.0)) * float(np.max(np.abs(shape), initial=0.0)) ** 2
         cables = shares(structure.member_names, np.where(energy > small, energy, 0.0))
         return replace(mode, what=_words(moves, energies), parts=parts, cables=cables)
@@ -107,7 +108,7 @@ def structure_modes(
 
 
 def _bars_of_nodes(structure: Structure) -> dict[int, str]:
-    """The bar of every node that lies on exactly one."""
+    """Bar of every node that belongs to exactly one bar."""
     found: dict[int, list[str]] = {}
     for k, kind in enumerate(structure.kinds):
         if kind == "bar":
@@ -117,7 +118,7 @@ def _bars_of_nodes(structure: Structure) -> dict[int, str]:
 
 
 def _twists(nodes: NDArray, masses: NDArray) -> NDArray[np.float64]:
-    """(3n, 6) node motions of the unit twists about the centre of mass."""
+    """(3n, 6) node motions for unit twists about the centre of mass."""
     centred = nodes - (masses @ nodes) / max(float(masses.sum()), 1e-300)
     columns = np.zeros((nodes.size, 6))
     for a in range(3):

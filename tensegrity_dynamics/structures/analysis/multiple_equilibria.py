@@ -1,6 +1,6 @@
-"""Other stable equilibria of the same lengths, searched from random starts (001, section 5.5 and figure 11).
+"""Search for other stable equilibria with the same rest lengths from random starts (001, section 5.5 and figure 11).
 
-Members may pass through each other, during the search and at the equilibria: that is not checked.
+Collisions of members are not checked, neither during the search nor at the equilibria.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ from ..structure import Structure
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DistinctEquilibrium(ShortRepr):
-    """One stable equilibrium, and how often random starts led to it.
+    """One stable equilibrium, with the number of random starts that led to it.
 
     Attributes:
-        label: a letter by energy, and what kind of shape it is: "nominal" (reached from the undisturbed start),
-            "upright" and how far it is turned from the nominal one, "tipped over", or "folded below the base".
-        shape: the equilibrium. energy: elastic, less the work of weight and forces [J].
-        count: random starts that ended here. starts: random starts in all. lost: those without a stable end.
-        nominal: see label.
-        upright: the output stands above the fixed nodes and is tilted by less than 45 degrees against the nominal
-            shape (without an output: the middle of the free nodes stands above the fixed ones; True where none is).
+        label: letter in the order of energy, and kind of shape: "nominal" (reached from the undisturbed start),
+            "upright" with its rotation relative to the nominal one, "tipped over", or "folded below the base".
+        shape: equilibrium. energy: elastic energy minus the work of weight and forces [J].
+        count: number of random starts that ended here. starts: total number of random starts.
+        lost: number of random starts without a stable end.
+        nominal: whether it is the nominal shape, see label.
+        upright: whether the output is above the fixed nodes and tilted by less than 45 degrees relative to the nominal
+            shape. Without an output: whether the centre of the free nodes is above the fixed ones; True without fixed
+            nodes.
     """
 
     label: str
@@ -47,12 +49,12 @@ class DistinctEquilibrium(ShortRepr):
 
     @property
     def pose(self) -> Pose | None:
-        """Position (3,) m and quaternion wxyz (4,) of the output frame, or None where there is none."""
+        """Position (3,) [m] and quaternion wxyz (4,) of the output frame; None without an output."""
         return None if self.shape.output is None else self.shape.pose
 
     @property
     def softest(self) -> float:
-        """N/m."""
+        """Lowest stiffness [N/m]."""
         return self.shape.softest
 
     @property
@@ -77,17 +79,18 @@ def find_equilibria(
     """Stable equilibria found from random starts, lowest energy first.
 
     Args:
-        count: random starts.
-        noise: m, every free coordinate of the start is moved by up to this, evenly spread; by default the largest
-            extent of the start, so that little is left of it. A tenth of that shows how robust the start is.
-        seed: of the random starts; the same seed gives the same shapes.
+        count: number of random starts.
+        noise: largest random displacement [m] of every free coordinate of the start, uniformly distributed; by default
+            the largest extent of the start, so that the starts are nearly independent of it. A tenth of this shows the
+            robustness of the start.
+        seed: seed of the random starts; the same seed gives the same shapes.
         forces, start, gravity, rigid_bars: as in `forward_kinematics`.
-        tolerance: shapes whose nodes agree within this part of the size are one; where nothing is fixed, after they are
-            laid onto each other.
+        tolerance: largest distance of corresponding nodes of equal shapes, relative to the size. Without fixed nodes,
+            the shapes are aligned first.
 
     Raises:
-        NoEquilibriumError: no start, random or not, ended at a stable equilibrium.
-        TensegrityError: input out of range.
+        NoEquilibriumError: no start led to a stable equilibrium.
+        TensegrityError: an input is out of range.
     """
     structure = robot.structure if isinstance(robot, Robot) else robot
     output = robot.outputs[0] if isinstance(robot, Robot) and robot.outputs else None
@@ -109,7 +112,7 @@ def find_equilibria(
     def stable_from(nodes: NDArray) -> StructureEquilibrium | None:
         try:
             shape = solver.solve(rest_lengths, forces, nodes, gravity=gravity)
-        except TensegrityError:  # no equilibrium, or nodes that meet during the search
+        except TensegrityError:  # no equilibrium, or coincident nodes during the search
             return None
         return shape if _stable(shape) else None
 
@@ -160,7 +163,7 @@ def _stable(shape: StructureEquilibrium) -> bool:
         return True
     if not shape.stable and structure.fixed.any():
         return False
-    # tendons on the verge of going slack, or motions as one rigid body, which have no stiffness
+    # tendons at the transition to slack, or rigid body motions, which have no stiffness
     values, _ = stiffness_spectrum(structure, shape.nodes, shape.lengths, tensions)
     return bool(values.size == 0 or values[0] > no_stiffness(structure))
 
@@ -171,20 +174,20 @@ def _same(first: StructureEquilibrium, second: StructureEquilibrium, tolerance: 
     held = first.structure.supports.any(axis=0)
     if held.any() and not first.structure.fixed.any():
         one, other = one - np.where(held, 0.0, one.mean(axis=0)), other - np.where(held, 0.0, other.mean(axis=0))
-        if np.count_nonzero(held) == 1:  # nothing holds it from turning about that axis
+        if np.count_nonzero(held) == 1:  # it can rotate about this axis
             turned = other[:, ~held] @ (1.0, 1.0j)
             turned = turned * np.exp(1j * np.angle(np.vdot(turned, one[:, ~held] @ (1.0, 1.0j))))
             other[:, ~held] = np.stack((turned.real, turned.imag), axis=1)
     elif not held.any():
         one, other = one - one.mean(axis=0), other - other.mean(axis=0)
         u, _, vt = np.linalg.svd(other.T @ one)
-        u[:, 2] *= np.sign(np.linalg.det(u) * np.linalg.det(vt))  # no mirror image
+        u[:, 2] *= np.sign(np.linalg.det(u) * np.linalg.det(vt))  # excludes reflections
         other = other @ (u @ vt)
     return float(np.abs(one - other).max()) <= tolerance * size
 
 
 def _kind(shape: StructureEquilibrium, usual: NDArray[np.float64], up: NDArray[np.float64]) -> tuple[str, bool]:
-    """The kind of shape in words, against the usual nodes (n, 3) m, and whether it is upright."""
+    """Text on the kind of shape, relative to the nominal nodes (n, 3) [m], and whether it is upright."""
     fixed = shape.structure.fixed
     if not fixed.any():
         return "", True

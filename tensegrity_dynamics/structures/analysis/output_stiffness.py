@@ -1,4 +1,4 @@
-"""Stiffness of the output of a structure at rest, rest lengths held (see `linear_models.output_stiffness`)."""
+"""Stiffness of the output of a structure at rest with fixed rest lengths (see `linear_models.output_stiffness`)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from ..form_finding.standing import ground_stiffness
 from ..structure import Structure
 
 SELF_STRESSES = 6
-"""How many of them are looked at: the present tensions first, as far as they are one."""
+"""Largest number of evaluated self-stresses; the first one is the self-stress part of the present tensions."""
 
 
 def output_stiffness(robot: Robot, shape: StructureEquilibrium, *, rigid_bars: bool) -> OutputStiffness:
-    """Stiffness of a robot's output at an equilibrium of elastic or rigid bars; feet on the ground stay where they are.
+    """Stiffness of the output of a robot at an equilibrium with elastic or rigid bars; feet on the ground do not move.
 
-    Along a self-stress the nodes stay and the stiffness of every member stays: only its geometric part changes.
+    Along a self-stress the nodes and the elastic stiffness of every member are constant; only the geometric stiffness
+    changes.
 
     Raises:
         TensegrityError: the robot has no output, or the equilibrium is not stable.
@@ -54,7 +55,7 @@ def output_stiffness(robot: Robot, shape: StructureEquilibrium, *, rigid_bars: b
     compliance = along @ solved
     axes = tuple(axis for axis in output.controlled if output.nodes.size > 1 or not axis.startswith("r"))
     rows = np.array([output.rows[k] for k, axis in enumerate(output.controlled) if axis in axes], dtype=np.int64)
-    # rest lengths: a shorter one pulls with its stiffness
+    # rest lengths: shortening increases the tension by the stiffness
     driven = [structure.member(each.drives) for each in robot.actuators]
     pushes = np.zeros((nodes.size, len(driven)))
     for column, k in enumerate(driven):
@@ -74,7 +75,7 @@ def output_stiffness(robot: Robot, shape: StructureEquilibrium, *, rigid_bars: b
 def _tangent(
     structure: Structure, nodes: NDArray[np.float64], elastic: NDArray[np.float64], tensions: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(f, f) N/m for given stiffnesses and tensions of all members, whatever their rest lengths."""
+    """(f, f) tangent stiffness [N/m] for given stiffnesses and tensions of all members, independent of rest lengths."""
     lengths = np.linalg.norm(nodes[structure.members[:, 0]] - nodes[structure.members[:, 1]], axis=1)
     matrix = np.zeros((structure.free.size, structure.free.size))
     never_slack = np.zeros(lengths.size, dtype=np.bool_)
@@ -106,7 +107,7 @@ def _self_stresses(
         stiffness = stiffness_of(compliance, rows)
     except TensegrityError:
         return ()
-    # the present tensions first, as far as they are a self-stress, then what is square to them
+    # first the self-stress part of the present tensions, then orthogonal directions
     present = states.T @ shape.tensions[chosen]
     if np.linalg.norm(present) > 0.0:
         turned, _ = np.linalg.qr(np.column_stack((present, np.eye(states.shape[1]))))

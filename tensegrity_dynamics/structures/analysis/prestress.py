@@ -2,10 +2,10 @@
 
 With A (f, a) the equilibrium matrix over f free coordinates and a members with a free end, of rank r:
     self-stress states  s = a - r,    mechanisms  k = f - r - (rigid motions that the fixed nodes allow),
-so that s - k = a - (f - rigid) (Maxwell and Calladine): the counts of the geometry, all members tight. A tendon without
-tension holds nothing, so that the mechanisms of the present state are counted without the slack ones. A self-stress
-stiffens a mechanism u against second-order stretch by u' (D kron I) u, with D the stress matrix of its force densities
-(Pellegrino and Calladine, product forces).
+so that s - k = a - (f - rigid) (Maxwell and Calladine): these are the counts of the geometry with all members taut. A
+tendon without tension constrains nothing, so that the mechanisms of the present state are counted without slack
+tendons. A self-stress stiffens a mechanism u against second-order elongation by u' (D kron I) u, with the stress matrix
+D of its force densities (Pellegrino and Calladine, product forces).
 """
 
 from __future__ import annotations
@@ -37,37 +37,43 @@ from .feasible_self_stress import tension_only
 from .finite_mechanisms import FiniteMechanism, find_free_motion
 
 MAX_FREE_COORDINATES = 1500
-"""Free coordinates up to which the analysis, which is dense, is done."""
+"""Largest number of free coordinates for the analysis, which uses dense matrices."""
 
 MAX_FREE_COORDINATES_FOLLOWED = 300
-"""Free coordinates up to which mechanisms are followed, to tell finite ones from infinitesimal ones."""
+"""Largest number of free coordinates for following mechanisms, which distinguishes finite from infinitesimal ones."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrestressAnalysis(ShortRepr):
-    """Result of `analyze_prestress`; arrays over all n nodes and m members, zero where nothing can move.
+    """Result of `analyze_prestress`; arrays over all n nodes and m members, zero for fixed parts.
 
     Attributes:
-        structure: with the rest lengths in force. nodes: (n, 3) m. tensions: (m,) N at these nodes without loads.
-        members: members with a free end. freedoms: free coordinates. rank: of the equilibrium matrix. rigid: motions as
-            one rigid body that the fixed nodes allow (6 where none is fixed). idle: tendons and springs among the
-            members that carry no tension. present_mechanisms: first-order motions that stretch neither a bar nor a
-            tendon under tension, rigid ones left out; what `mechanisms` are where no tendon is slack.
+        structure: structure with the present rest lengths. nodes: (n, 3) m.
+        tensions: (m,) tensions at these nodes without loads [N].
+        members: number of members with a free end. freedoms: number of free coordinates.
+        rank: rank of the equilibrium matrix.
+        rigid: number of rigid body motions that the fixed nodes allow (6 without fixed nodes).
+        idle: number of tendons and springs among the members without tension.
+        present_mechanisms: number of first-order motions without elongation of bars and of tendons under tension,
+            rigid body motions excluded; equal to the number of `mechanisms` if no tendon is slack.
         self_stress: (m, s) orthonormal basis of the self-stress states.
-        mechanisms: (k, n, 3) orthonormal first-order motions without stretch of any member, rigid ones left out,
-            softest first: the mechanisms if all tendons were tight.
-        mechanism_stiffness: (k,) N/m that the present tensions give each of them; above zero is stiffened.
-        free_motion: a finite mechanism that was followed, or None. followed: it was looked for, or there can be none
-            because the shape is stable; False for unstable shapes of more than 300 free coordinates.
-        eigenvalues: tangent stiffness [N/m], ascending, rigid motions left out; where tendons are at the edge of slack,
-            the first is the least stiffness over all directions, each with the edge tendons that it stretches.
-        stable: all eigenvalues are above zero. softest_direction: (n, 3), unit norm.
-        softest_motion: the same in words.
-        feasible: some self-stress pulls in every tendon. feasible_stress: (m,) N, at least 1 N in each, or None.
-        clash: names of members that no self-stress can make pull together.
+        mechanisms: (k, n, 3) orthonormal first-order motions without elongation of any member, rigid body motions
+            excluded, softest first: the mechanisms with all tendons taut.
+        mechanism_stiffness: (k,) stiffness of each of them due to the present tensions [N/m]; positive if stiffened.
+        free_motion: a finite mechanism that was followed, or None.
+        followed: whether it was searched, or cannot exist because the shape is stable; False for unstable shapes with
+            more than 300 free coordinates.
+        eigenvalues: eigenvalues of the tangent stiffness [N/m], ascending, rigid body motions excluded. With tendons at
+            the transition to slack, the first one is the least stiffness over all directions, each with the tendons
+            that it elongates.
+        stable: whether all eigenvalues are positive. softest_direction: (n, 3), unit norm.
+        softest_motion: text on this motion.
+        feasible: whether a self-stress has tension in every tendon.
+        feasible_stress: (m,) tensions of this self-stress [N], at least 1 N in each tendon, or None.
+        clash: names of members that no self-stress can tension simultaneously.
         slack: names of tendons and springs without tension.
-        bar_factor: longer bars by this factor are the first that prestress a structure without forces; else None.
-        prestressed: verdict. reason: why or why not, and what to do.
+        bar_factor: least elongation factor of all bars that prestresses a structure without forces; else None.
+        prestressed: result. reason: reason for the result, and a remedy.
     """
 
     structure: Structure
@@ -99,17 +105,17 @@ class PrestressAnalysis(ShortRepr):
 
     @property
     def self_stress_count(self) -> int:
-        """s."""
+        """Number of self-stress states s."""
         return self.self_stress.shape[1]
 
     @property
     def mechanism_count(self) -> int:
-        """k: infinitesimal and finite mechanisms, rigid motions left out."""
+        """Number k of infinitesimal and finite mechanisms, without rigid body motions."""
         return self.mechanisms.shape[0]
 
     @property
     def finite_count(self) -> int:
-        """Independent free motions where the free motion led; 0 where every mechanism is infinitesimal."""
+        """Number of independent free motions at the end of the free motion; 0 if all mechanisms are infinitesimal."""
         return 0 if self.free_motion is None else self.free_motion.dimension
 
     @property
@@ -119,11 +125,11 @@ class PrestressAnalysis(ShortRepr):
 
     @property
     def verdict(self) -> str:
-        """The verdict in words: prestressed or not prestressed, and the reason."""
+        """Result as text: prestressed or not prestressed, and the reason."""
         return f"{'prestressed' if self.prestressed else 'not prestressed'}: {self.reason}"
 
     def rows(self) -> list[tuple[str, str]]:
-        """The analysis as a table for people."""
+        """Table of the analysis for users."""
         stiffened = int(np.count_nonzero(self.mechanism_stiffness > no_stiffness(self.structure)))
         count = self.mechanism_count
         rows = [
@@ -163,7 +169,7 @@ class PrestressAnalysis(ShortRepr):
         return f"{self.present_mechanisms}, as {slack} nothing (if all were tight: {words})"
 
     def figures(self) -> dict[str, Any]:
-        """The analysis as plain numbers and texts, for JSON."""
+        """Data of the analysis as plain numbers and texts, for JSON."""
         names, nodes = self.structure.member_names, self.structure.node_names
         return {
             "verdict": self.verdict,
@@ -200,16 +206,17 @@ def analyze_prestress(
 ) -> PrestressAnalysis:
     """Self-stress, mechanisms and stability of a structure without loads.
 
-    Prestress is the state without loads and weight, so the shape without them is computed first.
+    Prestress refers to the state without loads and weight, so that the shape without them is computed first.
 
     Args:
-        nodes_or_shape: a shape (its rest lengths, and its nodes as a start), or nodes (n, 3) m, which are taken as they
-            are, balanced or not; by default the robot's own lengths and start.
-        tolerance: singular values below this part of the largest count as zero. Nodes with few digits (from
-            print) need a larger one.
+        nodes_or_shape: a shape (its rest lengths, and its nodes as a start), or nodes (n, 3) [m], which are used
+            without changes, in balance or not; by default the rest lengths and the start of the robot.
+        tolerance: singular values below this fraction of the largest one count as zero. Nodes with few digits (from a
+            printed table) need a larger tolerance.
 
     Raises:
-        TensegrityError: no free node, more than 1500 free coordinates, nodes that are not finite or coincide.
+        TensegrityError: there is no free node, there are more than 1500 free coordinates, or nodes are not finite or
+            coincide.
     """
     structure = robot.structure if isinstance(robot, Robot) else robot
     output = robot.outputs[0] if isinstance(robot, Robot) and robot.outputs else None
@@ -220,7 +227,7 @@ def analyze_prestress(
         )
     if isinstance(nodes_or_shape, StructureEquilibrium):
         structure, output = nodes_or_shape.structure, output or nodes_or_shape.output
-    structure = replace(structure, ground=None, loads=None)  # the ground is a load, too
+    structure = replace(structure, ground=None, loads=None)  # the ground also exerts loads
     solver = StructureEquilibriumSolver(structure, output=output)
     nothing = np.zeros(3)
     nodes = solver.start_nodes(nodes_or_shape)
@@ -256,7 +263,7 @@ def _analyse(
     holds = ~structure.unilateral[moving] | (tensions[moving] > force_scale)
     basis = null_space(np.vstack((matrix.T, rigid.T)), tolerance)
     present = basis.shape[1] if holds.all() else null_space(np.vstack((matrix.T[holds], rigid.T)), tolerance).shape[1]
-    # the mechanisms in the order in which the tensions stiffen them
+    # mechanisms in the order of their stiffness due to the tensions
     values, turn = np.linalg.eigh(basis.T @ stress_matrix(structure, tensions / lengths) @ basis)
     basis = basis @ turn
 
@@ -317,9 +324,9 @@ def _analyse(
 
 
 def critical_bar_factor(structure: Structure, nodes: NDArray[np.float64], force_scale: float) -> float | None:
-    """The factor on all bars from which on a structure without forces carries some, or None up to twice the length.
+    """Least factor on all bar lengths with which a structure without forces has tensions, or None up to a factor of 2.
 
-    Followed from these nodes, so that it belongs to this assembly of the structure.
+    It is found by continuation from these nodes, so that it is valid for this assembly of the structure.
     """
     bars, moving = ~structure.unilateral, moving_members(structure)
     if not (bars[moving].any() and structure.unilateral[moving].any()):
@@ -327,7 +334,7 @@ def critical_bar_factor(structure: Structure, nodes: NDArray[np.float64], force_
     solver, nothing = StructureEquilibriumSolver(structure), np.zeros(3)
 
     def force(factor: float, start: NDArray) -> tuple[float, NDArray]:
-        """Largest tension [N] with bars of that factor, and the nodes."""
+        """Largest tension [N] with this factor on the bars, and the nodes."""
         rest = np.where(bars, factor, 1.0) * structure.rest_lengths
         shape = solver.solve(rest, start=start, gravity=nothing)
         return float(np.abs(shape.tensions[moving]).max()), shape.nodes
@@ -349,7 +356,7 @@ def critical_bar_factor(structure: Structure, nodes: NDArray[np.float64], force_
                 high = middle
             else:
                 low, start = middle, shape
-        # the force grows from zero in proportion: extrapolate to where it starts
+        # the force grows linearly from zero: extrapolate to its start
         first, shape = force(high + 1e-4, start)
         second, _ = force(high + 2e-4, shape)
     except NoEquilibriumError:

@@ -1,4 +1,4 @@
-"""Tells from nodes over time whether a structure rests."""
+"""Detection of the rest of a structure from its nodes over time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 
 class RestWatch:
-    """Nothing has moved by more than a limit for a window; a shift as a whole does not count, for friction creeps.
+    """Criterion of rest: no node moves by more than a limit within a time window.
+
+    A translation of the whole structure does not count, because regularised friction creeps.
 
     Args:
-        window: s. limit: m.
+        window: time window [s]. limit: largest motion [m].
     """
 
     def __init__(self, window: float, limit: float) -> None:
@@ -20,7 +22,7 @@ class RestWatch:
         self._seen: deque[tuple[float, NDArray[np.float64]]] = deque()
 
     def rests(self, time: float, nodes: NDArray[np.float64]) -> bool:
-        """Whether nodes (n, 3) m rest at a time [s]; ask at times that increase."""
+        """Whether nodes (n, 3) [m] are at rest at a time [s]; the times of successive calls must increase."""
         self._seen.append((time, nodes - nodes.mean(axis=0)))
         while len(self._seen) > 2 and self._seen[1][0] <= time - self._window + 1e-9:
             self._seen.popleft()

@@ -1,8 +1,9 @@
-"""What a structure stands on: feet, support polygon, margin, and the angle to which it can be tilted over each edge.
+"""Support of a structure: feet, support polygon, stability margin, and tipping angle over each edge.
 
-Looked at along the load, the centre of mass lies within the polygon of the feet while the structure stands. Turned
-about an edge of the polygon as one rigid body it tips when the centre of mass stands above that edge; with the height h
-of the centre of mass above the edge and its distance d from it, both across the edge, that is after atan(d / h).
+Projected along the load, the centre of mass of a standing structure is within the polygon of the feet. Rotated about an
+edge of the polygon as one rigid body, the structure tips when the centre of mass is above this edge. With the height h
+of the centre of mass above the edge and its distance d from it, both perpendicular to the edge, the tipping angle is
+atan(d / h).
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """What a structure stands on.
+    """Support of a structure.
 
     Attributes:
-        feet: names of the nodes that the ground pushes, in the order of the polygon where they have one.
-        forces: (k, 3) N on the feet. carried: N, along the load, of all of them together.
-        edges: pairs of feet, the edges of the support polygon; none where all feet stand on one line.
-        tipping: rad, for each edge, the tilt over it at which the structure tips as one rigid body.
-        margin: m, least distance of the centre of mass from an edge, seen along the load; below zero it is outside.
-        friction: largest friction coefficient that a foot needs.
+        feet: names of the nodes with ground forces, in the order of the support polygon, if there is one.
+        forces: (k, 3) forces on the feet [N]. carried: their sum along the load [N].
+        edges: pairs of feet, the edges of the support polygon; empty if all feet are on one line.
+        tipping: tilt angle over each edge at which the structure tips as one rigid body [rad].
+        margin: least distance of the centre of mass from an edge, projected along the load [m]; negative outside.
+        friction: largest friction coefficient required by a foot.
     """
 
     feet: tuple[str, ...]
@@ -41,7 +42,7 @@ class Support:
     friction: float
 
     def rows(self, sagging: Sequence[float] = ()) -> list[tuple[str, str]]:
-        """The support for people, in a few lines; sagging: rad, `tipping_slope` over each edge."""
+        """Rows of a report; sagging: `tipping_slope` over each edge [rad]."""
         if not self.feet:
             return [("stands on", "nothing: no node touches the ground")]
         pushed = np.linalg.norm(self.forces, axis=1)
@@ -61,7 +62,7 @@ class Support:
         return rows
 
     def figures(self) -> dict[str, Any]:
-        """The support for programs."""
+        """Data of the support for programs."""
         return {
             "feet": list(self.feet),
             "forces_N": dict(zip(self.feet, self.forces.tolist(), strict=True)),
@@ -74,12 +75,12 @@ class Support:
 
 
 def find_support(shape: StructureEquilibrium) -> Support | None:
-    """What an equilibrium stands on; None for a structure without ground."""
+    """Support of an equilibrium; None for a structure without ground."""
     structure, ground = shape.structure, shape.structure.ground
     if ground is None or shape.contacts is None:
         return None
     sizes = np.linalg.norm(shape.contacts, axis=1)
-    # on soft ground every node is pushed a little
+    # on soft ground many nodes have small ground forces
     feet = np.flatnonzero(sizes > 1e-3 * float(sizes.max(initial=0.0)))
     total = shape.contacts.sum(axis=0)
     carried = float(np.linalg.norm(total))
@@ -88,7 +89,7 @@ def find_support(shape: StructureEquilibrium) -> Support | None:
     along = shape.contacts[feet] @ normal
     across = np.linalg.norm(shape.contacts[feet] - along[:, None] * normal, axis=1)
     friction = float(np.max(across / np.maximum(along, 1e-300), initial=0.0)) if ground.hills is None else np.nan
-    # what carries the structure passes through the centre of the load, weight and other forces alike
+    # the resultant ground force passes through the centre of the load (weight and other forces)
     masses = structure.lumped_masses()
     centre = (masses[:, None] * shape.nodes).sum(axis=0) / masses.sum() if masses.any() else shape.nodes.mean(axis=0)
     order = _hull(shape.nodes[feet], up)
@@ -116,7 +117,7 @@ def find_support(shape: StructureEquilibrium) -> Support | None:
 
 
 def tipping_slopes(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> list[float]:
-    """`tipping_slope` [rad] square over each edge of the support; none where there are no edges."""
+    """`tipping_slope` [rad] perpendicular to each edge of the support; empty without edges."""
     support = find_support(shape)
     if support is None or not support.edges:
         return []
@@ -133,7 +134,7 @@ def tipping_slopes(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> 
 
 
 def _hull(points: NDArray[np.float64], up: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Corners of the convex hull of points (k, 3) seen along `up`, in order (monotone chain; Andrew 1979)."""
+    """Corners of the convex hull of points (k, 3) projected along `up`, in order (monotone chain; Andrew 1979)."""
     if len(points) < 3:
         return np.arange(len(points))
     first = np.linalg.svd(up[None, :])[2][1]
@@ -159,16 +160,16 @@ def _hull(points: NDArray[np.float64], up: NDArray[np.float64]) -> NDArray[np.in
 def tipping_slope(
     shape: StructureEquilibrium, downhill: NDArray[np.float64], *, rigid_bars: bool = False, accuracy: float = 2e-4
 ) -> float:
-    """Slope [rad] up to which a structure stands with its own sag, tilted from how it stands now; friction holds it.
+    """Largest slope [rad] on which an elastic structure stands, tilted from its present pose, without sliding.
 
-    Followed in small steps, since the shape yields before the centre of mass stands above an edge.
+    The slope is increased in small steps, because the structure deforms before the centre of mass is above an edge.
 
     Args:
-        shape: an equilibrium on a plane. downhill: (3,) direction in the plane towards which it is tilted.
-        rigid_bars: as for the shape. accuracy: rad.
+        shape: equilibrium on a plane. downhill: (3,) direction in the plane towards which it is tilted.
+        rigid_bars: as for the shape. accuracy: accuracy of the slope [rad].
 
     Raises:
-        TensegrityError: the structure has no plane to stand on, or its load does not press it down.
+        TensegrityError: the ground is not a plane, or the load does not press the structure onto it.
     """
     structure, ground = shape.structure, shape.structure.ground
     if ground is None or ground.hills is not None or structure.fixed.any() or shape.contacts is None:
@@ -188,7 +189,7 @@ def tipping_slope(
         return 0.0
 
     def tilted(angle: float, start: StructureEquilibrium) -> tuple[StructureEquilibrium, float] | None:
-        """The shape and the part of the load on the foot that carries least, or None where it has tipped."""
+        """Shape, and fraction of the load on the foot with the least load; None if the structure has tipped."""
         leaning = (np.cos(angle) * load + np.sin(angle) * across) / masses.sum()
         try:
             found = solver.solve(start=start, gravity=leaning)
@@ -198,7 +199,7 @@ def tipping_slope(
         least = float(np.linalg.norm(found.contacts[feet], axis=1).min() / np.linalg.norm(load))
         return (found, least) if least > 0.0 and found.stable else None
 
-    # the foot that is lifted loses its force nearly evenly: aim a little short of where it has none
+    # the force on the lifted foot decreases nearly linearly: the step ends slightly before it vanishes
     last, at, stride, before = shape, 0.0, np.radians(2.0), 1.0 / len(feet)
     while stride > 0.1 * accuracy and at < 0.5 * np.pi - stride:
         step = tilted(at + stride, last)
@@ -208,6 +209,6 @@ def tipping_slope(
         last, least = step
         at, rate = at + stride, (before - least) / stride
         if rate > 0.0:
-            stride = min(np.radians(2.0), 0.98 * least / rate)  # short, so that it hardly turns on its feet
+            stride = min(np.radians(2.0), 0.98 * least / rate)  # short, so that the feet hardly rotate
         before = least
     return at

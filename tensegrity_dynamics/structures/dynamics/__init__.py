@@ -1,1 +1,1 @@
-"""Dynamics of class-1 networks: point masses joined by rigid or elastic bars, pulled by strings (003, chapter 3)."""
+"""Dynamics of class-1 networks: point masses connected by rigid or elastic bars and by strings (003, chapter 3)."""

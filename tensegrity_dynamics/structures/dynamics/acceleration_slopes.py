@@ -1,14 +1,14 @@
-"""How the accelerations of a structure follow its nodes, velocities and lengths: exact derivatives, sparse, compiled.
+"""Exact derivatives of the accelerations of a structure by its nodes, velocities and lengths: sparse and compiled.
 
-With M a = F + J' t and J a = b (see `dynamics.point_masses`) a change of anything changes
+With M a = F + J' t and J a = b (see `dynamics.point_masses`), the differentials are
 
     M da = dF + dJ' t + J' dt,   J da = db - dJ a
     da = Y - M^-1 J' (J M^-1 J')^-1 (J Y - db + dJ a),   Y = M^-1 (dF + dJ' t)
 
-dF comes from tendons with their dampers (nothing from slack ones), drag and the ground (`contact.ground_slopes`); t,
-the forces of the bars, and (J M^-1 J') are those that `accelerations` has left. Bars couple only the nodes of their
-group, so that the rows of a group are one dense block; a node without bars is a group of its own. The pattern of zeros
-is that of the connections, whatever the state.
+dF consists of tendons with their dampers (zero for slack ones), drag and the ground (`contact.ground_slopes`). t, the
+forces of the bars, and (J M^-1 J') are the results of `accelerations`. Bars couple only the nodes of their group, so
+that the rows of a group are one dense block; a node without bars is a separate group. The sparsity pattern is that of
+the connections, independent of the state.
 
 Columns: free coordinates of the nodes (f), their velocities (f), lengths of chosen members (e: rest lengths, and
 lengths of rigid bars), their rates (e), and their second rates (e, of rigid bars alone).
@@ -47,7 +47,7 @@ follow each other without gaps, `wide` numbers each, so that those of a node are
 
 
 def group_nodes(network: Network) -> tuple[list[list[int]], list[int]]:
-    """Free nodes that bars or masses couple, by group, and where each group's bars begin (one more than groups)."""
+    """Groups of free nodes coupled by bars or masses, and first bar of each group (one entry more than groups)."""
     groups: list[list[int]] = []
     starts, taken = [], set[int]()
     for c, k in enumerate(network.bars.tolist()):
@@ -60,7 +60,7 @@ def group_nodes(network: Network) -> tuple[list[list[int]], list[int]]:
                 groups[-1].append(i)
     others: list[list[int]] = []
     for i in np.flatnonzero(network.position >= 0).tolist():
-        if i not in taken:  # elastic bars couple the masses of their ends, too; a row of masses has all of its group
+        if i not in taken:  # elastic bars also couple masses; a row of masses has its whole group
             others.append(network.inverse_node[network.inverse_first[i] : network.inverse_first[i + 1]].tolist())
             taken |= set(others[-1])
     groups = [sorted(group) for group in groups + others]
@@ -69,7 +69,7 @@ def group_nodes(network: Network) -> tuple[list[list[int]], list[int]]:
 
 
 def make_pattern(network: Network, chosen: Sequence[int]) -> tuple[Pattern, NDArray[np.int64]]:
-    """The pattern, and the column of each of the data; chosen: members whose lengths are columns."""
+    """Sparsity pattern, and the column of each entry; chosen: members whose lengths are columns."""
     position, members = network.position, network.members
     f, e = network.free.size, len(chosen)
     lengths_of = np.full(members.shape[0], -1, dtype=np.int64)
@@ -142,7 +142,7 @@ def _starts(counts: Sequence[int] | NDArray) -> NDArray[np.int64]:
 def make_slopes(
     network: Network, pattern: Pattern, target: NDArray, values: NDArray, state: NDArray, rate: NDArray
 ) -> Slopes:
-    """For `fill_model`; target: where in values each of the row data stands, below zero for nowhere."""
+    """Work arrays for `fill_model`; target: index in values of each entry of the rows, negative for unused entries."""
     f, e, width, bars = pattern.sizes.tolist()
     tallest, wide = 3 * int(np.diff(pattern.group_start).max(initial=0)), _padded(width)
     row_of = np.repeat(np.arange(f), np.diff(pattern.row_start))
@@ -161,13 +161,13 @@ def make_slopes(
 
 @inlined
 def _padded(width):
-    """Columns of a row with those that fill it up, so that loops over them are whole vectors of the processor."""
+    """Number of columns of a row with padding, so that loops over them use full vector registers."""
     return (width + 7) // 8 * 8
 
 
 @inlined_part
 def tension_slopes(network, work, k, stretch, rate):
-    """Change of the tension of member k with its length [N/m] and with the rate of its stretch [N s/m]."""
+    """Derivatives of the tension of member k by its length [N/m] and by its elongation rate [N s/m]."""
     law, stiffness, damping = network.laws[k], network.stiffness[k], network.damping[k]
     if stiffness == 0.0 or (0.0 < law <= HARD and stretch <= 0.0):
         return 0.0, 0.0
@@ -185,7 +185,7 @@ def tension_slopes(network, work, k, stretch, rate):
 
 @inlined_part
 def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths, work, k, node, wide):
-    """Add to the rows of one end (`node`) what the force of spring k on it changes by."""
+    """Add the derivatives of the force of spring k on one end (`node`) to the rows of this node."""
     i, j = network.members[k, 0], network.members[k, 1]
     shrink = 1.0 / work.lengths[k]
     density = work.tensions[k] * shrink
@@ -234,7 +234,7 @@ def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths,
 
 @inlined_part
 def add_bar_slopes(network, pattern, slopes, velocities, work, c, rates_begin, wide):
-    """Add dJ' t of bar c to its ends' rows, and set its row of J Y - db + dJ a, without J Y yet."""
+    """Add dJ' t of bar c to the rows of its ends, and set its row of J Y - db + dJ a, still without J Y."""
     k = network.bars[c]
     i, j, shrink = network.members[k, 0], network.members[k, 1], 1.0 / work.lengths[k]
     density = shrink * work.multipliers[c]
@@ -288,14 +288,14 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rates_begin, w
 
 @inlined_part
 def add_row(target, source, factor):
-    """target (n,) += factor source; of slices, whose indices need no second look."""
+    """target (n,) += factor source; for slices, whose indices need no further check."""
     for at in range(target.shape[0]):
         target[at] += factor * source[at]
 
 
 @inlined_part
 def solve_bars(pattern, slopes, work, g, wide):
-    """Turn the rows of J Y - db + dJ a of a group into multipliers, with the factor in work."""
+    """Solve for the multipliers of a group from its rows of J Y - db + dJ a, with the factor in work."""
     begin, count = pattern.bar_start[g], pattern.bar_start[g + 1] - pattern.bar_start[g]
     for c in range(count):
         row = slopes.rates[c * wide : (c + 1) * wide]
@@ -315,7 +315,7 @@ def solve_bars(pattern, slopes, work, g, wide):
 
 @compiled
 def fill_model(plant):
-    """Accelerations at the state of a `Plant` with `Slopes` as stages, and how they change; False: bars depend."""
+    """Accelerations and their derivatives at the state of a `Plant` with `Slopes` as stages; False: dependent bars."""
     network, work, slopes = plant.network, plant.work, plant.stages
     nodes, velocities, rest_lengths, pattern = plant.nodes, plant.velocities, plant.rest_lengths, slopes.pattern
     independent, _ = accelerations(network, nodes, velocities, rest_lengths, work)
@@ -326,7 +326,7 @@ def fill_model(plant):
 
 @for_compiled_callers
 def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes):
-    """Fill values, state and rate of slopes at the state for which `accelerations` has filled work."""
+    """Fill values, state and rate of slopes at the last state of `accelerations`, whose results are in work."""
     f, block, solved, rates = pattern.sizes[0], slopes.block, slopes.solved, slopes.rates
     for g in range(pattern.bar_start.shape[0] - 1):
         begin = pattern.column_start[g]

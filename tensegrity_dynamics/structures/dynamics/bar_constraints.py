@@ -1,8 +1,8 @@
-"""Rigid bars as constraints: how they couple, and what brings positions and velocities back to them.
+"""Rigid bars as constraints: their coupling, and the projection of positions and velocities.
 
-J has a row of unit vectors for each bar. (J M^-1 J') is block diagonal, a block for each group of bars that share free
-nodes; its factor L D L' keeps that envelope: nothing is to be solved for a bar alone. It is stored dense: meant for up
-to some hundred bars.
+J has a row of unit vectors for each bar. (J M^-1 J') is block diagonal, with a block for each group of bars that share
+free nodes. Its factor L D L' keeps this envelope, so that a separate bar needs no factorisation. It is stored as a
+dense matrix, for up to some hundred bars.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .rod_masses import inverse_mass_matrix
 
 
 def dependent_bars(network, nodes: NDArray) -> tuple[int, ...]:
-    """Members among the rigid bars whose lengths follow from each other at nodes (n, 3) m; empty where none do."""
+    """Rigid bars whose length constraints are dependent at nodes (n, 3) [m]; empty if there are none."""
     rows = np.zeros((network.bars.size, nodes.shape[0], 3))
     root = np.sqrt(np.stack([np.diag(inverse_mass_matrix(network, axis)) for axis in range(3)], axis=1))
     for c, k in enumerate(network.bars):
@@ -44,7 +44,7 @@ def bar_units(network, nodes, units):
 
 @for_compiled_callers
 def couple_by_axis(network, units, matrix):
-    """Fill J M^-1 J' where nodes are held along some axes."""
+    """Fill J M^-1 J' for nodes that are held along some axes."""
     for c in range(network.bars.shape[0]):
         for e in range(network.first[c], c + 1):
             matrix[c, e] = 0.0
@@ -56,7 +56,8 @@ def couple_by_axis(network, units, matrix):
 def couple_bars(network, nodes, work):
     """Unit vectors of the bars at nodes (n, 3) m, and J M^-1 J' filled and factored within its envelope.
 
-    Below its diagonal work.factor has L and work.matrix L D, on it 1 / D. False where bars depend on each other.
+    Below the diagonal, work.factor has L and work.matrix has L D; on the diagonal they have 1 / D. Returns False if
+    bars are dependent.
     """
     units, matrix, factor = work.units, work.matrix, work.factor
     bar_units(network, nodes, units)
@@ -100,7 +101,7 @@ def apply_coupling(network, right, work):
 
 @for_compiled_callers
 def push_by_axis(network, units, multipliers, scale, target):
-    """`push` where nodes are held along some axes."""
+    """`push` for nodes that are held along some axes."""
     for c in range(network.bars.shape[0]):
         for end in range(2):
             node, part = network.members[network.bars[c], end], (1.0 - 2.0 * end) * scale * multipliers[c]
@@ -120,7 +121,7 @@ def push(network, units, multipliers, scale, target):
         i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
         part = scale * multipliers[c]
         x, y, z = part * units[c, 0], part * units[c, 1], part * units[c, 2]
-        # `push_node` for both ends, written out: a call would hand over every array of the network
+        # `push_node` for both ends, inlined: a call would pass every array of the network
         for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
             other, value = network.inverse_node[entry], network.inverse_value[0, entry]
             target[other, 0] += value * x
@@ -135,7 +136,7 @@ def push(network, units, multipliers, scale, target):
 
 @inlined_part
 def settle_rates(network, velocities, work):
-    """`project_velocities` where `couple_bars` has been at the nodes."""
+    """`project_velocities` after `couple_bars` at the nodes."""
     for c in range(network.bars.shape[0]):
         i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
         rate = 0.0
@@ -148,7 +149,7 @@ def settle_rates(network, velocities, work):
 
 @allocation_free
 def project_velocities(network, nodes, velocities, work):
-    """Give the bars in the velocities (n, 3) the rates at which they are driven (most: none), along M^-1 J'."""
+    """Correct the velocities (n, 3) along M^-1 J' so that the bars have their driven rates (zero for most bars)."""
     if not couple_bars(network, nodes, work):
         return False
     settle_rates(network, velocities, work)
@@ -157,10 +158,11 @@ def project_velocities(network, nodes, velocities, work):
 
 @inlined
 def close_bars(network, nodes, total, work):
-    """Move nodes along M^-1 J' (J as `couple_bars` has left it) until every bar has its length.
+    """Move nodes along M^-1 J' (with J from the last `couple_bars`) until every bar has its length.
 
-    A bar of ends d apart that move by s along its old direction u has its length L where |d + s u| = L: a bar alone is
-    closed at once, others nearly so. total (c,) collects the multipliers. Returns the largest relative gap left.
+    If the ends of a bar have the distance vector d and move by s along the old direction u, the bar has its length L
+    for |d + s u| = L. This closes a separate bar in one step, and others nearly so. total (c,) accumulates the
+    multipliers. Returns the largest remaining relative gap.
     """
     units, worst = work.units, 0.0
     for _ in range(30):
@@ -189,7 +191,7 @@ def close_bars(network, nodes, total, work):
 
 @for_compiled_callers
 def settle_bars(network, nodes, velocities, work, totals):
-    """Bars to their lengths and velocities along them out; returns whether they are independent, and the gap left."""
+    """Project positions and velocities onto the bars; returns whether they are independent, and the remaining gap."""
     if not couple_bars(network, nodes, work):
         return False, 0.0
     gap = close_bars(network, nodes, totals, work)

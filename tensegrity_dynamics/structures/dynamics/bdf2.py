@@ -1,17 +1,18 @@
-"""Implicit steps of a network: BDF2, solved by Newton's method, bars at their lengths at the end of every step.
+"""Implicit steps of a network: BDF2 with Newton's method; the bars have their lengths at the end of every step.
 
     v = v^ + g a(x, v),   x = x^ + g v,   |bar| = L,      g = 2 h / 3,   x^ = (4 x_n - x_n-1) / 3,   v^ likewise
 
 (Hairer and Wanner, Solving Ordinary Differential Equations II, chapters V.1 and VII.3.) The first step after a start is
-one of implicit Euler: g = h, x^ = x_n, v^ = v_n; so are a step in which a string goes slack or tight, and the one after
-it, because the extrapolation of x^ and v^ over a jump would gain energy. Each Newton step solves
+an implicit Euler step: g = h, x^ = x_n, v^ = v_n. The same holds for a step in which a string becomes slack or taut,
+and for the following one, because the extrapolation of x^ and v^ over a jump would gain energy. Each Newton step solves
 
     (M + g C + g^2 K) dv + J' m = g F - M (v - v^),   J dv = (L - |bar|) / g
 
-with stiffness K and damping C of the taut strings of this iterate, so that strings which go slack or tight within
-the step are found, and with the geometric stiffness of the bars' forces. It damps: of its amplitude an oscillation of
-angular frequency w loses the part (w h)^4 / 4 in each step while w h is small, a quarter at w h = 2, half at 5 and four
-fifths at 20. Strings that are too stiff for the step to follow come to rest at the stretch that balances.
+with stiffness K and damping C of the taut strings of this iterate, so that strings that become slack or taut within the
+step are detected, and with the geometric stiffness of the bar forces. The method has numerical damping: in each step,
+an oscillation with the angular frequency w loses the fraction (w h)^4 / 4 of its amplitude for small w h, a quarter at
+w h = 2, half at 5 and four fifths at 20. Strings that are too stiff for the step come to rest at their equilibrium
+elongation.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ from .point_masses import (
 from .spools import set_speeds, wind, winding_power
 
 MAX_FULL_NEWTON_STEPS, MAX_NEWTON_STEPS = 12, 40
-"""Newton steps taken in full, and all of them; the later ones are shortened, for solutions that are approached by turns
-from either side of the edge between slack and tight."""
+"""Largest number of full Newton steps, and of all Newton steps. The later ones are shortened, for iterations that
+alternate between both sides of the transition between slack and taut."""
 
 
 @compiled_part
@@ -62,10 +63,10 @@ def add_member(system, position, i, j, unit, along, across):
 
 @compiled
 def add_ground(network, ahead, work, stages):
-    """Add g C + g^2 K of the ground to the system, from what `point_force` left in work.
+    """Add g C + g^2 K of the ground to the system, from the results of `point_force` in work.
 
-    Of friction it takes the secant, its force over the speed, and not what it gains with the normal force: symmetric
-    and never negative, so that Newton's method goes the right way at any speed. That costs steps and no accuracy.
+    For friction the secant (force divided by speed) is used, without the dependence on the normal force. So the matrix
+    is symmetric and not negative, and Newton's method descends at any speed. This costs iterations, but no accuracy.
     """
     for i in range(network.position.shape[0]):
         first, here = network.position[i], work.ground[i]
@@ -82,10 +83,10 @@ def add_ground(network, ahead, work, stages):
 
 @compiled_part
 def fill_system(network, nodes, rest_lengths, ahead, work, stages, exact):
-    """Fill and factor M + g C + g^2 K over the free coordinates, and what the bars need; False where it is singular.
+    """Fill and factor M + g C + g^2 K over the free coordinates, and the bar systems; False if it is singular.
 
-    Lengths and tensions are those in work, unit vectors of the bars likewise. Where `exact` is false compression adds
-    no (negative) geometric stiffness: slower to converge, but always positive definite.
+    Lengths, tensions and unit vectors of the bars are those in work. Without `exact`, compression adds no (negative)
+    geometric stiffness: the convergence is slower, but the matrix is always positive definite.
     """
     system, position, members = stages.system, network.position, network.members
     system[:, :] = 0.0
@@ -123,7 +124,7 @@ def fill_system(network, nodes, rest_lengths, ahead, work, stages, exact):
         density = -stages.bar_forces[c] / work.lengths[k]
         if not exact:
             density = max(0.0, density)
-        # the part along the bar leaves the solution as it is (J dv is given) and keeps the matrix positive definite
+        # the part along the bar does not change the solution (J dv is given); it keeps the matrix positive definite
         add_member(
             system, position, members[k, 0], members[k, 1], work.units[c], 10.0 * largest, ahead * ahead * density
         )
@@ -159,7 +160,7 @@ def along_bar(network, units, c, vector):
 
 @compiled_part
 def newton_direction(network, ahead, work, stages):
-    """Fill stages.solved with dv of the module's equation, and stages.bar_forces with the bars' push [N]."""
+    """Fill stages.solved with dv of the equation of the module, and stages.bar_forces with the bar forces [N]."""
     position, count = network.position, network.bars.shape[0]
     for i in range(position.shape[0]):
         if position[i] >= 0:
@@ -194,7 +195,7 @@ def newton_direction(network, ahead, work, stages):
 
 @compiled_part
 def solve_step(network, rest_lengths, ahead, work, stages):
-    """Bring stages.nodes and stages.velocities from a guess to the end of the step; returns a status."""
+    """Iterate stages.nodes and stages.velocities from an initial guess to the end of the step; returns a status."""
     position, size = network.position, 0.0
     for k in range(network.members.shape[0]):
         size = max(size, rest_lengths[k])
@@ -226,7 +227,7 @@ def solve_step(network, rest_lengths, ahead, work, stages):
 
 @compiled_part
 def predict(network, nodes, velocities, step, has_former, stages):
-    """Fill x^, v^ and the guess of the step's end; returns g."""
+    """Fill x^, v^ and the initial guess for the end of the step; returns g."""
     former = stages.former
     ahead, now, before = step, 1.0, 0.0
     if has_former:
@@ -244,7 +245,7 @@ def predict(network, nodes, velocities, step, has_former, stages):
 
 @compiled_part
 def has_changed(network, work, stages):
-    """Whether a string has gone slack or tight, or a node has touched or left the ground, since the last call."""
+    """Whether a string has become slack or taut, or a node has touched or left the ground, since the last call."""
     changed = False
     if network.ground.shape[0] > 0:
         for i in range(network.position.shape[0]):

@@ -1,14 +1,14 @@
-"""Steps of a network of point masses: Runge-Kutta, RATTLE and an implicit method, compiled.
+"""Integration steps of a network of point masses: Runge-Kutta, RATTLE and an implicit method, compiled.
 
-| name | order | for |
+| name | order | use |
 | --- | --- | --- |
 | rk4 | 4 | short runs and damped motion; bars and velocities projected after every step |
 | rattle | 2, symplectic without damping | long runs without damping: the energy error stays bounded |
 | implicit | 2, L-stable (BDF2) | strings much stiffer than the motion of interest: steps above the shortest period |
 
-A string that goes slack or tight within a step costs order, whatever the method. Every step begins with the tensions
-of its start in `work`, from which the spools take their speeds, and leaves those of its end there, so that one call of
-many steps and many calls of one give the same bits.
+If a string becomes slack or taut within a step, every method loses order. At the start of every step, `work` contains
+the tensions of the start, which determine the spool speeds; at the end it contains those of the end. So one call with
+many steps and many calls with one step give bitwise equal results.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ StageWorkspace = namedtuple(
 
 
 def make_stage_workspace(network: Network, integrator: str) -> StageWorkspace:
-    """Scratch arrays of the integrators, and what they keep between steps.
+    """Scratch arrays of the integrators, and their data between steps.
 
-    `former` (2, n, 3) and `has_former` (1,) are BDF2's state before the last step and whether there is one (0 at a
-    start), `tight` (m + n,) the strings that pull and the nodes that touch the ground; `work` (3,) collects
-    the energy put in by spools, taken out by damping and friction together, and by friction alone [J]; `turning` (8, 3)
-    begins with the angular momentum that is due [N m s].
+    `former` (2, n, 3) is the BDF2 state before the last step, and `has_former` (1,) whether there is one (0 at a
+    start). `tight` (m + n,) marks the taut strings and the nodes that touch the ground. `work` (3,) accumulates the
+    work of the spools, the dissipation of damping and friction together, and that of friction alone [J]. `turning` (8,
+    3) begins with the required angular momentum [N m s].
     """
     n, m, c = network.node_masses.size, network.members.shape[0], network.bars.size
-    f, d = (network.free.size, c) if integrator == "implicit" else (0, 0)  # the explicit ones need no matrices
+    f, d = (network.free.size, c) if integrator == "implicit" else (0, 0)  # explicit methods need no matrices
     return StageWorkspace(
         nodes=np.zeros((n, 3)), velocities=np.zeros((n, 3)), position_sum=np.zeros((n, 3)),
         velocity_sum=np.zeros((n, 3)), rest=np.zeros(m), totals=np.zeros(c),
@@ -67,9 +67,11 @@ def make_stage_workspace(network: Network, integrator: str) -> StageWorkspace:
 
 @for_compiled_callers
 def start_rods(network, spools, nodes, velocities, rest_lengths, step, work, stages):
-    """`set_speeds` where rigid bars are driven: their forces decide, and a new rate is an impulse along the bar.
+    """`set_speeds` for driven rigid bars: the speeds depend on their forces, and a new rate is an impulse along the
+    bar.
 
-    Leaves forces and tensions of the start of the step in work; returns (whether the bars are independent, lost power).
+    Afterwards, work contains forces and tensions of the start of the step. Returns (whether the bars are independent,
+    dissipated power).
     """
     independent, lost = accelerations(network, nodes, velocities, rest_lengths, work)
     if not independent:
@@ -86,7 +88,7 @@ def start_rods(network, spools, nodes, velocities, rest_lengths, step, work, sta
 
 @for_compiled_callers
 def extend_bars(network, rest_lengths):
-    """Lengths of the bars from those of all members, where rods are driven."""
+    """Set the lengths of the bars from those of all members, for driven rods."""
     for c in range(network.bars.shape[0]):
         network.bar_lengths[c] = rest_lengths[network.bars[c]]
 
@@ -164,7 +166,9 @@ def runge_kutta(plant, mode, set_points, step, count):
 
 @for_compiled_callers
 def rub_step(network, velocities, step, work, stages):
-    """What sticks at the end of a step, after all other forces, its heat in stages.work; bars as `couple_bars` left."""
+    """Friction of sticking nodes at the end of a step, after all other forces; its dissipation is added to stages.work.
+
+    The bar coupling is that of the last `couple_bars`."""
     before = kinetic_energy(network, velocities)
     rub(network, velocities, step, work)
     settle_rates(network, velocities, work)
@@ -177,9 +181,9 @@ def rub_step(network, velocities, step, work, stages):
 def rattle(plant, mode, set_points, step, count):
     """Advance in place by `count` steps of velocity Verlet with bars (RATTLE; Andersen 1983).
 
-    Dampers and friction at the end of a step see the velocity there by extrapolation, which keeps the second order.
-    Feet that stick go on with the friction that held them, which is corrected implicitly at the end (`rub`): so
-    friction does not limit the step, and what sticks does not creep by it.
+    Dampers and friction at the end of a step use an extrapolated velocity, which keeps the second order. Sticking feet
+    keep the friction of the last step, which is corrected implicitly at the end (`rub`). So friction does not limit the
+    step, and sticking feet do not creep.
     """
     if not take_set_points(plant, mode, set_points):
         return BAD_SET_POINT
@@ -211,7 +215,7 @@ def rattle(plant, mode, set_points, step, count):
         if drives:
             extend_bars(network, rest_lengths)
         stages.totals[:] = 0.0
-        # forces along the bars at the start of the step bring the bars of its end to their lengths
+        # bar forces at the start of the step give the bars their lengths at its end
         if not close_bars(network, nodes, stages.totals, work) < 1e-10:
             return DIVERGED
         push(network, work.units, stages.totals, 1.0 / step, velocities)

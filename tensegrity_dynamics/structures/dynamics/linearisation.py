@@ -1,4 +1,4 @@
-"""Linear models of structures (003, section 3.5): nodes, velocities and lengths as states, exact A and B, sparse.
+"""Linear models of structures (003, section 3.5): nodes, velocities and lengths as states; exact, sparse A and B.
 
 | inputs | states | A and B for the six-bar of 003 | with its rods driven |
 | --- | --- | --- | --- |
@@ -6,18 +6,18 @@
 | accelerations | the same and the rates | 120 x 120, 120 x 24 | 132 x 132, 132 x 30 |
 | lengths | nodes, velocities; rest lengths are the inputs, their rates count as zero | 72 x 72, 72 x 24 | x 30 |
 
-Rigid bars are constraints of the accelerations: the full A knows of their lengths only that they do not change, which
-shows as two zero eigenvalues for each bar. The model reduced to the motions that the bars allow (six-bar: 60
-coordinates besides lengths) has coordinates that are orthonormal with the masses as metric: its inertia is one.
+Rigid bars are constraints of the accelerations, so that the full A has two zero eigenvalues for each bar. The model
+reduced to the motions that the bars allow (six-bar: 60 coordinates besides lengths) has mass-orthonormal coordinates:
+its inertia matrix is the identity.
 
-The nodes follow the second rate of the length of a rigid bar that is driven, J a = L'' + ..., so that a jump of its
-rate u is a jump of the velocities, S du with S = M^-1 J' (J M^-1 J')^-1. What has no such jumps is w = v - S (u - u0),
-S held at x0; to first order w' = a without L'', so that
+The accelerations depend on the second derivative of the length of a driven rigid bar, J a = L'' + ..., so that a jump
+of its rate u is a jump of the velocities, S du with S = M^-1 J' (J M^-1 J')^-1. The variable w = v - S (u - u0), with S
+at x0, has no jumps. To first order w' = a without L'', so that
 
     p' = w + S (u - u0),   w' = a(p, w + S (u - u0), L, u),   L' = u
 
-is an ordinary model with A as it is and A_v S in B. The velocities of the states are w, `LinearModel.jump` has S.
-Lengths as inputs move nodes and velocities, p by S dL and v by -S d(J v)/dp S dL, in the same way.
+is a standard model with the same A, and with A_v S in B. The velocities of the states are w, `LinearModel.jump` has S.
+In the same way, lengths as inputs displace nodes and velocities: p by S dL and v by -S d(J v)/dp S dL.
 """
 
 from __future__ import annotations
@@ -39,25 +39,28 @@ from .point_masses import Network, make_network, make_workspace
 from .rod_masses import inverse_mass_matrix
 
 INPUTS = ("rates", "accelerations", "lengths")
-"""What drives a linear model: rates of the lengths, their accelerations, or the lengths themselves."""
+"""Inputs of a linear model: rates of the lengths, their accelerations, or the lengths."""
 
 
 class StructureLinearisation:
-    """Linear models of one structure at any state, in arrays that are made once.
+    """Linear models of one structure at any state, in arrays that are allocated once.
 
     Args:
-        structure: what is linearised. driven: names of the members whose lengths are inputs; None for all tendons
-            and springs with a free end. inputs: one of `INPUTS`.
+        structure: structure to linearise.
+        driven: names of the members whose lengths are inputs; None for all tendons and springs with a free end.
+        inputs: one of `INPUTS`.
         rigid_bars, air_damping, rod_mass, stabilisation: as in `Simulation`.
 
     Attributes:
-        matrix, inputs_matrix: A and B (scipy csr). state, rate: x0 and f (n,). jump: see `LinearModel`, None where no
-            rigid bar is driven. As the last `update` left them.
-        state_names, input_names: of the entries.
-        movable: the structure with nodes that are held along some axes free; states are of all axes of these nodes.
+        matrix, inputs_matrix: A and B (scipy csr) of the last `update`. state, rate: x0 and f (n,) of the last
+            `update`.
+        jump: see `LinearModel`, None without driven rigid bars.
+        state_names, input_names: names of the entries.
+        movable: the structure with free nodes in place of nodes held along some axes; the states contain all axes of
+            these nodes.
 
     Raises:
-        TensegrityError: unknown members or inputs, a member twice, or a block `collision`.
+        TensegrityError: a member or input is unknown, a member is repeated, or there is a block `collision`.
     """
 
     def __init__(
@@ -78,7 +81,7 @@ class StructureLinearisation:
                 "linear models know no collisions of rods; leave the block collision: out of the robot file."
             )
         self.structure, self.inputs = structure, inputs
-        # nodes that are held along some axes are free here; the reduction to motions leaves out what is held
+        # nodes held along some axes are free here; the reduction to motions excludes the held coordinates
         rollers = structure.rollers
         self.movable = replace(structure, rollers=np.zeros_like(rollers)) if rollers.any() else structure
         self._network: Network = make_network(
@@ -99,8 +102,8 @@ class StructureLinearisation:
         self._bind()
 
     def _assemble(self, columns: NDArray[np.int64]) -> None:
-        """A and B, and from which of the data their entries come: patterns with places for numbers."""
-        from scipy.sparse import bmat, csr_matrix, identity  # here, so that importing the package stays quick
+        """Create the sparsity patterns of A and B, and the mapping from the data to their entries."""
+        from scipy.sparse import bmat, csr_matrix, identity  # imported here to keep the package import fast
 
         f, e = self._free, self._count
         numbering = np.arange(1.0, columns.size + 1.0)
@@ -130,7 +133,7 @@ class StructureLinearisation:
         self.state, self.rate = np.zeros(self.matrix.shape[0]), np.zeros(self.matrix.shape[0])
 
     def _bind(self) -> None:
-        """Give the compiled side the arrays of this very object; A and B have their numbers in one array."""
+        """Pass the arrays of this object to the compiled functions; A and B share one data array."""
         values = np.concatenate((self.matrix.data, self._at_once.data))
         self.matrix.data, self._at_once.data = np.split(values, [self.matrix.nnz])
         self._plant = make_plant(
@@ -166,11 +169,11 @@ class StructureLinearisation:
 
     @property
     def forces(self) -> NDArray[np.float64]:
-        """(n, 3) N, weight and loads of the nodes."""
+        """(n, 3) weight and loads of the nodes [N]."""
         return np.asarray(self._network.weight + self.structure.loads)
 
     def take_masses(self, network: Network) -> None:
-        """Masses and weight of another network of the same structure, such as one that carries payloads."""
+        """Set masses and weight from another network of the same structure, for example one with payloads."""
         for name in ("node_masses", "inverse_value", "shared", "weight"):
             getattr(self._network, name)[:] = getattr(network, name)
 
@@ -184,14 +187,15 @@ class StructureLinearisation:
     ) -> None:
         """Fill matrix, inputs_matrix and rate at a state.
 
-        Nodes that are held along some axes move freely here; `load` includes what holds them.
+        Nodes held along some axes move freely here; `load` includes their support forces.
 
         Args:
-            nodes, velocities: (n, 3) m and m/s. rest_lengths: (m,) m. rates: (e,) m/s of the driven lengths, zero
-                without. load: (n, 3) N besides forces of members and ground; weight and loads without.
+            nodes, velocities: (n, 3) m and m/s. rest_lengths: (m,) m.
+            rates: (e,) rates of the driven lengths [m/s], zero by default.
+            load: (n, 3) forces in addition to those of members and ground [N]; by default weight and loads.
 
         Raises:
-            TensegrityError: rigid bars depend on each other here.
+            TensegrityError: rigid bars are dependent at this state.
         """
         network, work, f, e = self._network, self.work, self._free, self._count
         self._nodes[:], self._velocities[:], self._rest[:] = nodes, velocities, rest_lengths
@@ -209,7 +213,7 @@ class StructureLinearisation:
             self.state[2 * f : 2 * f + e], self.rate[2 * f : 2 * f + e] = self._rest[self._chosen], speed
             self.state[2 * f + e :] = speed[: self.state.size - 2 * f - e]  # accelerations as inputs: rates are states
         if self._jumps:
-            from scipy.sparse import bmat, csr_matrix  # here, so that importing the package stays quick
+            from scipy.sparse import bmat, csr_matrix  # imported here to keep the package import fast
 
             _, swing, across, by_rate = self._bars_here(velocities)
             moved = across @ by_rate
@@ -229,10 +233,10 @@ class StructureLinearisation:
         *,
         reduced: bool = False,
     ) -> LinearModel:
-        """The linear model at a state, with arrays of its own; arguments and errors as for `update`.
+        """Linear model at a state, with separate arrays; arguments and errors as for `update`.
 
         Args:
-            reduced: to the motions that the rigid bars and supports allow.
+            reduced: whether it is reduced to the motions that the rigid bars and supports allow.
         """
         if not reduced:
             self.structure.check_no_rollers("a full linear model", "take the reduced one")
@@ -253,9 +257,9 @@ class StructureLinearisation:
         return full.reduced(lift, restrict, names)
 
     def reduction(self, velocities: NDArray[np.float64]) -> tuple[Matrix, Matrix, int]:
-        """How the full state follows the reduced one and back, and how many motions the bars allow.
+        """Transformations from the reduced to the full state and back, and number of motions that the bars allow.
 
-        With T the motions, M-orthonormal, J T = 0, and D = d(J v)/dp: dp = T z + S dL, dv = T z' + S (dL' - D dp),
+        With the M-orthonormal motions T, J T = 0, and D = d(J v)/dp: dp = T z + S dL, dv = T z' + S (dL' - D dp),
         S = M^-1 J' (J M^-1 J')^-1; and z = T' M dp, z' = T' M dv, exactly, because T' M S = 0.
         """
         from scipy.linalg import null_space
@@ -296,7 +300,7 @@ class StructureLinearisation:
         return bmat(blocks).tocsr(), bmat(here).tocsr(), count
 
     def _bars_here(self, velocities: NDArray[np.float64]) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-        """J (c, f), D = d(J v)/dp (c, f), S = M^-1 J' (J M^-1 J')^-1 (f, c), and which length each bar has (c, e)."""
+        """J (c, f), D = d(J v)/dp (c, f), S = M^-1 J' (J M^-1 J')^-1 (f, c), and matrix (c, e) from lengths to bars."""
         from scipy.sparse import csr_matrix, lil_matrix
 
         network, work, f = self._network, self.work, self._free
@@ -323,7 +327,7 @@ class StructureLinearisation:
 
 
 def _copied(matrix: Matrix) -> Matrix:
-    """A csr matrix with arrays of its own; scipy's `copy` checks them all again, longer than it takes to fill them."""
+    """Copy of a csr matrix; `copy` of scipy checks the arrays again, which takes longer than filling them."""
     result = matrix.__new__(type(matrix))
     result.__dict__.update(matrix.__dict__)
     result.data, result.indices, result.indptr = matrix.data.copy(), matrix.indices.copy(), matrix.indptr.copy()

@@ -1,29 +1,29 @@
-"""Rods in five coordinates each: centre of mass and two angles (003, section 3.3, corrected).
+"""Rods with five coordinates each: centre of mass and two angles (003, section 3.3, corrected).
 
     u = (cos theta sin phi, sin theta sin phi, cos phi),   n+ = c + p u,   n- = c - r u
     m c'' = F+ + F-,   J sin^2(phi) theta'' = Q_theta - 2 J phi' theta' sin(phi) cos(phi)
     J phi'' = Q_phi + J theta'^2 sin(phi) cos(phi),   Q = (du/d.)' (p F+ - r F-)
 
 (3.1 to 3.11; the forces F at the ends are those of the point-mass model, strings divided by their length.) p and r are
-the distances of the ends from the centre of mass and J is about it: m L^2/12 of a uniform rod, m L^2/4 of two end
-masses, whatever lies between and beside, too. A rod with one fixed end turns about that end. For structures in which
-every free node is on exactly one bar (class 1).
+the distances of the ends from the centre of mass, and J is the inertia about it: m L^2/12 for a uniform rod, m L^2/4
+for two end masses, and any combination of both. A rod with one fixed end rotates about this end. The model is valid for
+structures in which every free node is on exactly one bar (class 1).
 
 A rod whose length L(t) is driven stretches evenly: p = a L, r = (1 - a) L and J = j L^2 with constant a and j, so that
 
     J theta'' = ... - 2 J theta' L'/L,   J phi'' = ... - 2 J phi' L'/L
     t = u'(a F+ - (1 - a) F-) + j L (phi'^2 + theta'^2 sin^2(phi)) - j L''
 
-with t the tension of the rod, what its drive has to hold (a push is negative). Where its rate L' jumps the angles keep
-theirs, and the drive puts in j/2 times the change of L'^2.
+with the tension t of the rod, which its drive has to hold (compression is negative). If its rate L' jumps, the rates of
+the angles are continuous, and the work of the drive is j/2 times the change of L'^2.
 
-At sin(phi) = 0 the equations are singular. `vertical` says what happens there:
+At sin(phi) = 0 the equations are singular. `vertical` selects the method there:
 
-| name | where a rod comes near its polar axis |
+| name | method near the polar axis of a rod |
 | --- | --- |
-| chart | its polar axis is turned to another axis of the world: the same motion in other angles, exact |
-| guard | 003, 3.3.4: the equations take phi for at least 0.08 rad away, theta' for at most 1 rad/s; not exact |
-| none | nothing |
+| chart | another axis of the world becomes the polar axis: the same motion with other angles, exact |
+| guard | 003, 3.3.4: the equations use a phi at least 0.08 rad away, and a theta' of at most 1 rad/s; not exact |
+| none | no special method |
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ from .spools import set_speeds, wind, winding_power
 VERTICAL = ("none", "chart", "guard")
 NONE, CHART, GUARD = range(3)
 GUARD_ANGLE, GUARD_RATE = 0.08, 1.0
-"""rad and rad/s of 003, section 3.3.4."""
+"""Limits of the angle [rad] and of the rate [rad/s] of 003, section 3.3.4."""
 LARGEST_COSINE = 0.9
-"""Of the angle to the polar axis, above which that is changed; the new one is at least 54.7 degrees away."""
+"""Cosine of the angle to the polar axis, above which this axis is changed; the new one is at least 54.7 degrees
+away."""
 
 Rods = namedtuple(
     "Rods",
@@ -62,13 +63,13 @@ about a fixed end; vertical (1,). State: q and rates (r, 5), chart (r,) which ax
 
 
 def make_rods(structure: Structure, vertical: str = "chart", spread: bool = True) -> Rods:
-    """The rods of a class-1 structure, at rest at its nodes.
+    """Rods of a class-1 structure, at rest at its nodes.
 
     Args:
-        vertical: see the module. spread: the bars' own mass is spread along them, else at their ends.
+        vertical: see the module. spread: whether the mass of bars is distributed along them; else it is at their ends.
 
     Raises:
-        TensegrityError: unknown name, or a free node on no bar or on more than one (it is named).
+        TensegrityError: the name is unknown, or a free node is on no bar or on several (the message contains it).
     """
     if vertical not in VERTICAL:
         raise TensegrityError(unknown_name("vertical", vertical, VERTICAL))
@@ -88,7 +89,7 @@ def make_rods(structure: Structure, vertical: str = "chart", spread: bool = True
     ends = np.array(structure.members[bars], dtype=np.int64).reshape(count, 2)
     length = np.array(structure.rest_lengths[bars])
     own_mass = structure.masses[bars] if spread else np.zeros(count)
-    first, second = (lumped[ends[:, e]] - 0.5 * own_mass for e in (0, 1))  # what is at the ends alone
+    first, second = (lumped[ends[:, e]] - 0.5 * own_mass for e in (0, 1))  # masses at the ends only
     mass = first + second + own_mass
     ahead = length * (second + 0.5 * own_mass) / mass
     behind = length - ahead
@@ -96,7 +97,7 @@ def make_rods(structure: Structure, vertical: str = "chart", spread: bool = True
     for end, arm, other in ((0, ahead, behind), (1, behind, ahead)):
         held = fixed[ends[:, end]]
         arm[held], other[held] = 0.0, length[held]
-    # a fixed end carries what is there: its arm is zero
+    # the mass at a fixed end is carried there: its lever arm is zero
     inertia = first * ahead**2 + second * behind**2 + own_mass * (ahead**2 - ahead * behind + behind**2) / 3.0
     zeros = [np.zeros((count, 5)) for _ in range(7)]
     rods = Rods(
@@ -112,7 +113,7 @@ def make_rods(structure: Structure, vertical: str = "chart", spread: bool = True
 
 @allocation_free
 def stretch_rods(rods, rest_lengths, rest_rates):
-    """Give the rods the lengths and rates of their members (m,) m and m/s; returns what of energy that puts in [J]."""
+    """Set lengths [m] and rates [m/s] of the rods from those of the members (m,); returns the supplied energy [J]."""
     gained = 0.0
     for r in range(rods.length.shape[0]):
         length, rate = rest_lengths[rods.member[r]], rest_rates[rods.member[r]]
@@ -126,7 +127,7 @@ def stretch_rods(rods, rest_lengths, rest_rates):
 
 @for_compiled_callers
 def rod_tensions(rods, q, rates, forces, tensions):
-    """Fill the tensions (m,) N of the rods at a constant rate of length, from the forces (n, 3) N at their ends."""
+    """Fill the tensions (m,) [N] of the rods at constant length rates, from the forces (n, 3) [N] at their ends."""
     for r in range(q.shape[0]):
         i, j, chart, share = rods.ends[r, 0], rods.ends[r, 1], rods.chart[r], rods.share[r]
         s_t, c_t, s_p, c_p = np.sin(q[r, 3]), np.cos(q[r, 3]), np.sin(q[r, 4]), np.cos(q[r, 4])
@@ -140,7 +141,7 @@ def rod_tensions(rods, q, rates, forces, tensions):
 
 @allocation_free
 def fill_rod_ends(rods, q, rates, nodes, velocities):
-    """Fill nodes and velocities (n, 3) of the rods' ends from q and rates (r, 5) (3.10)."""
+    """Fill nodes and velocities (n, 3) of the rod ends from q and rates (r, 5) (3.10)."""
     for r in range(q.shape[0]):
         i, j, chart = rods.ends[r, 0], rods.ends[r, 1], rods.chart[r]
         s_t, c_t, s_p, c_p = np.sin(q[r, 3]), np.cos(q[r, 3]), np.sin(q[r, 4]), np.cos(q[r, 4])
@@ -161,20 +162,20 @@ def fill_rod_ends(rods, q, rates, nodes, velocities):
 
 @for_compiled_callers
 def read_angles(rods, r, x, y, z, dx, dy, dz):
-    """Angles and their rates of rod r from its direction and the rate of that, in the axes of its chart."""
+    """Angles and angle rates of rod r from its direction and the rate of its direction, in the axes of its chart."""
     s = np.sqrt(x * x + y * y)
     rods.q[r, 3], rods.q[r, 4] = np.arctan2(y, x), np.arctan2(s, z)
     if s > 0.0:
         rods.rates[r, 3] = (x * dy - y * dx) / (s * s)
         rods.rates[r, 4] = z * (x * dx + y * dy) / s - s * dz
-    else:  # at the pole itself: along the meridian in which it moves
+    else:  # at the pole: along the meridian of its motion
         rods.q[r, 3] = np.arctan2(dy, dx)
         rods.rates[r, 3], rods.rates[r, 4] = 0.0, z * np.sqrt(dx * dx + dy * dy)
 
 
 @allocation_free
 def read_rods(rods, nodes, velocities):
-    """Fill the state of the rods from nodes and velocities (n, 3) that keep their lengths."""
+    """Fill the state of the rods from nodes and velocities (n, 3) that are consistent with the rod lengths."""
     for r in range(rods.q.shape[0]):
         i, j, chart, length = rods.ends[r, 0], rods.ends[r, 1], rods.chart[r], rods.ahead[r] + rods.behind[r]
         for a in range(3):
@@ -190,7 +191,7 @@ def read_rods(rods, nodes, velocities):
 
 @allocation_free
 def change_charts(rods):
-    """Turn the polar axis of every rod that comes near it to the axis that is farthest from the rod."""
+    """Change the polar axis of every rod near this axis to the axis that is farthest from the rod."""
     for r in range(rods.q.shape[0]):
         s_t, c_t, s_p, c_p = np.sin(rods.q[r, 3]), np.cos(rods.q[r, 3]), np.sin(rods.q[r, 4]), np.cos(rods.q[r, 4])
         if not abs(c_p) > LARGEST_COSINE:
@@ -198,7 +199,7 @@ def change_charts(rods):
         d_t, d_p = rods.rates[r, 3], rods.rates[r, 4]
         x, y, z = c_t * s_p, s_t * s_p, c_p
         dx, dy, dz = -y * d_t + c_t * c_p * d_p, x * d_t + s_t * c_p * d_p, -s_p * d_p
-        # of the two other axes the one with the smaller component, in cyclic order
+        # the one of the two other axes with the smaller component, in cyclic order
         if abs(x) <= abs(y):
             rods.chart[r] = (rods.chart[r] + 1) % 3
             read_angles(rods, r, y, z, x, dy, dz, dx)
@@ -226,7 +227,7 @@ def rod_accelerations(rods, q, rates, forces, acceleration):
         z = rods.ahead[r] * forces[i, c] - rods.behind[r] * forces[j, c]
         inertia = rods.inertia[r]
         slowed = 2.0 * rods.rate[r] / rods.length[r]
-        # the moment about the polar axis has sin(phi) as a factor, one of the two below it
+        # the moment about the polar axis has the factor sin(phi), which cancels one of the two in the denominator
         acceleration[r, 3] = ((c_t * y - s_t * x) / inertia - 2.0 * d_p * d_t * c_p) / s_p - slowed * d_t
         acceleration[r, 4] = ((c_t * x + s_t * y) * c_p - z * s_p) / inertia + d_t * d_t * s_p * c_p - slowed * d_p
         for w in range(3):
@@ -244,7 +245,7 @@ def minimal_runge_kutta(plant, mode, set_points, step, count):
     network, spools, nodes, velocities = plant.network, plant.spools, plant.nodes, plant.velocities
     rest_lengths, rods, work, stages = plant.rest_lengths, plant.rods, plant.work, plant.stages
     rubs, drives = network.ground.shape[0] > 0, spools.rods[0] > 0
-    # the equations as printed are left as they are
+    # the printed equations are not changed
     due, turns = stages.turning[0], rods.vertical[0] == CHART and is_free(network)
     work.horizon[FRICTION_STEP] = step if rubs else 0.0
     stages.nodes[:, :] = nodes
@@ -262,7 +263,7 @@ def minimal_runge_kutta(plant, mode, set_points, step, count):
         work.ground[:, MEAN:] = 0.0
         if turns:
             due[0] = due[1] = due[2] = 0.0
-            if drives:  # a new rate is in the velocities from here on
+            if drives:  # the velocities include the new rate from here on
                 fill_rod_ends(rods, rods.q, rods.rates, nodes, velocities)
             add_angular_momentum(network, nodes, velocities, 1.0, due)
         for r in range(rods.q.shape[0]):
@@ -317,10 +318,10 @@ def minimal_runge_kutta(plant, mode, set_points, step, count):
 
 
 def report_uses(rods: Rods, names: Sequence[str]) -> str:
-    """Which rods have come near their polar axis, in one sentence; empty where none has.
+    """Sentence on the rods that came near their polar axis; empty if there are none.
 
     Args:
-        names: of the rods (r,).
+        names: names of the rods (r,).
     """
     parts = []
     for r in map(int, np.flatnonzero(rods.uses.any(axis=1))):

@@ -1,16 +1,16 @@
-"""Angular momentum as a law of its own, for methods that do not keep it by themselves.
+"""Correction of the angular momentum, for integration methods that do not conserve it.
 
-Forces of members, of bars and between rods act along the line of two points and turn nothing. So the angular momentum
-about the origin, H = sum r_i x p_i with p = M v, changes by the torque of all other forces alone: H' = sum r_i x f_i.
-A Runge-Kutta method integrates that equation along with the others, with the same stages, to its own order; without
-torque exactly. H of the nodes that it arrives at is something else, by the method's error and by what bringing bars to
-their lengths turned. The difference is put right by one rotation of all nodes about the centre of mass,
+Forces of members, of bars and between rods act along the line of two points and have no total torque. So the angular
+momentum about the origin, H = sum r_i x p_i with p = M v, changes only by the torque of all other forces:
+H' = sum r_i x f_i. A Runge-Kutta method integrates this equation with the same stages and the same order; without
+torque exactly. H of the resulting nodes differs from this, due to the error of the method and the projection onto the
+bar lengths. The difference is corrected with one rotation of all velocities about the centre of mass,
 
     v_i += w x (r_i - c),   I w = H - sum r_i x p_i,
 
-which changes neither the momentum nor the rates of any length, by the size of the method's error (Hairer, Lubich,
-Wanner: Geometric Numerical Integration, IV.4). Nodes that are held exert torques that nobody counts: for structures
-without any.
+which changes neither the momentum nor the rates of lengths. It is of the size of the error of the method (Hairer,
+Lubich, Wanner: Geometric Numerical Integration, IV.4). Held nodes exert torques that are not included, so that it is
+valid only for structures without held nodes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...numerics.compilation import allocation_free, for_compiled_callers
 
 @allocation_free
 def is_free(network):
-    """Whether no node is held, along no axis."""
+    """Whether no node is held along any axis."""
     if network.inverse_value.shape[0] > 1:
         return False
     for i in range(network.position.shape[0]):
@@ -31,7 +31,7 @@ def is_free(network):
 
 @for_compiled_callers
 def add_torque(nodes, forces, scale, target):
-    """target (3,) += scale times the torque [N m] of forces (n, 3) N about the origin."""
+    """target (3,) += scale times the torque [N m] of forces (n, 3) [N] about the origin."""
     for i in range(nodes.shape[0]):
         x, y, z = nodes[i, 0], nodes[i, 1], nodes[i, 2]
         target[0] += scale * (y * forces[i, 2] - z * forces[i, 1])
@@ -66,7 +66,7 @@ def add_angular_momentum(network, nodes, velocities, scale, target):
 
 @for_compiled_callers
 def restore_angular_momentum(network, nodes, velocities, target, scratch):
-    """Turn all nodes so that the angular momentum is the desired one (3,); scratch (7, 3)."""
+    """Add a rotation to all node velocities so that the angular momentum is the desired one (3,); scratch (7, 3)."""
     miss, turn, ahead, pushed, centre, first, second = (
         scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6]
     )  # fmt: skip
@@ -80,7 +80,7 @@ def restore_angular_momentum(network, nodes, velocities, target, scratch):
             centre[a] += network.node_masses[i] * nodes[i, a]
     for a in range(3):
         centre[a] /= total
-    # second moments: squares, then the products of the two other axes
+    # second moments: squares, then products of the two other axes
     for i in range(nodes.shape[0]):
         for a in range(3):
             b, c = (a + 1) % 3, (a + 2) % 3
@@ -93,7 +93,7 @@ def restore_angular_momentum(network, nodes, velocities, target, scratch):
                 b, c = (a + 1) % 3, (a + 2) % 3
                 first[a] -= network.spread[k] * (nodes[i, a] - nodes[j, a]) ** 2
                 second[a] -= network.spread[k] * (nodes[i, b] - nodes[j, b]) * (nodes[i, c] - nodes[j, c])
-    # conjugate gradients: three steps are exact, also where nothing turns about an axis (a single rod)
+    # conjugate gradients: three steps are exact, also without inertia about one axis (a single rod)
     square = 0.0
     for a in range(3):
         ahead[a] = miss[a]

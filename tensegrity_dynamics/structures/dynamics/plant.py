@@ -1,8 +1,7 @@
-"""One structure in time as one object for the compiled steps, so that a step called from Python costs little more than
-itself.
+"""State of one simulation as one object for the compiled steps, which keeps the call overhead from Python small.
 
-A function over tuples of some sixty arrays looks at each of them in each call, which takes longer than the physics of a
-small robot. A `Plant` hands over one reference.
+A function with tuples of some sixty arrays checks each of them in each call, which takes longer than the physics of a
+small robot. A `Plant` passes a single reference.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from ...numerics.compilation import compiled, compiled_part
 from .point_masses import COMPLETED, DIVERGED
 
 BAD_SET_POINT = 3
-"""Status beside those of `point_masses`: a set point is not finite, nothing was done."""
+"""Status in addition to those of `point_masses`: a set point is not finite, and nothing was changed."""
 NO_SET_POINTS = np.zeros(0)
 
 FIELDS = ("network", "spools", "rods", "nodes", "velocities", "rest_lengths", "work", "stages")
@@ -23,14 +22,14 @@ FIELDS = ("network", "spools", "rods", "nodes", "velocities", "rest_lengths", "w
 
 @structref.register
 class PlantType(types.StructRef):
-    """The compiled side of `Plant`."""
+    """Compiled type of `Plant`."""
 
     def preprocess_fields(self, fields):
         return tuple((name, types.unliteral(kind)) for name, kind in fields)
 
 
 class Plant(structref.StructRefProxy):
-    """References to the arrays of one simulation; `rods` is an empty tuple where there are no minimal coordinates."""
+    """References to the arrays of one simulation; `rods` is an empty tuple without minimal coordinates."""
 
 
 structref.define_proxy(Plant, PlantType, list(FIELDS))
@@ -43,7 +42,7 @@ def make_plant(network, spools, rods, nodes, velocities, rest_lengths, work, sta
 
 @compiled_part
 def take_set_points(plant, mode, set_points):
-    """Set points of all actuators, or none; False where one is not finite."""
+    """Set the set points of all actuators, if given; False if one is not finite."""
     spools = plant.spools
     for a in range(set_points.shape[0]):
         if not np.isfinite(set_points[a]):
@@ -57,7 +56,7 @@ def take_set_points(plant, mode, set_points):
 
 @compiled_part
 def checked_end(nodes):
-    """The status of steps that came to their end: whether that is finite."""
+    """Status of completed steps: whether the final nodes are finite."""
     for i in range(nodes.shape[0]):
         for a in range(3):
             if not np.isfinite(nodes[i, a]):

@@ -2,15 +2,15 @@
 
     M a = F + J' t,   J a = -|w|^2 / l
 
-F holds strings with damping, weight, applied forces and drag; J the unit vectors of the bars, t their (compressive)
-forces and w the part of the ends' relative velocity square to the bar; M is that of `rod_masses`. Multiplied with the
-bar length this is 003, 3.26 to 3.37; instead of the printed stabilisation (whose sign is wrong in 3.37) positions and
-velocities are projected after every step, so that no drift is left to stabilise. With gains k_s and k_d it is 3.36 as
-printed, for bars that move too (L' their rate):
+F consists of strings with damping, weight, applied forces and drag. J contains the unit vectors of the bars, t their
+(compressive) forces, and w is the relative velocity of the ends perpendicular to the bar. M is that of `rod_masses`.
+Multiplied by the bar length, these are equations 3.26 to 3.37 of 003. Instead of the printed stabilisation (whose sign
+is wrong in 3.37), positions and velocities are projected after every step, so that no drift remains. With the gains k_s
+and k_d it is 3.36 as printed, also for driven bars (with the length rate L'):
 
     J a = (L'^2 - |v|^2 - k_s G / 2 - k_d G' / 2) / l,   G = l^2 - L^2,   G' = 2 (l u v - L L')
 
-(J M^-1 J') is block diagonal, a block for each group of bars that share free nodes; its Cholesky factor keeps that
+(J M^-1 J') is block diagonal, with a block for each group of bars that share free nodes; its Cholesky factor keeps this
 envelope.
 """
 
@@ -30,8 +30,8 @@ from .bar_constraints import apply_coupling, couple_bars, push
 from .rod_masses import add_inverse_mass, coupling_weights, inverse_masses, push_node, split_masses
 
 COMPLETED, DEPENDENT_BARS, DIVERGED = 0, 1, 2
-"""How a compiled run of steps ended: all steps taken; rigid bars whose lengths follow from each other; numbers that are
-not finite, or bars that cannot be closed."""
+"""Status of a compiled run of steps: all steps completed; dependent rigid bars; numbers that are not finite, or bars
+that cannot be closed."""
 
 Network = namedtuple(
     "Network",
@@ -39,26 +39,27 @@ Network = namedtuple(
     "bar_lengths first shared gains free position ground "
     "collisions",
 )
-"""A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints
-of `bar_lengths` (c,) m, which driven ones change, `first` the start of each bar's block; masses as `rod_masses` makes
-them; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air; `gains` (3,): above zero where the
-bars are held by k_s and k_d, these two; `ground` as `flatten` makes it, `collisions` as `flatten_collision`; `position`
-(n,) the first of each node's free coordinates, below zero where it is fixed; with rollers its sign alone counts."""
+"""Structure for the compiled steps. Members with nonzero stiffness are springs. `bars` are constraints with the lengths
+`bar_lengths` (c,) [m], which driven ones change; `first` is the start of the block of each bar. Masses are those of
+`rod_masses`. `load` (n, 3) [N] is weight and applied forces, `drag` (n,) [N s/m] the air drag. `gains` (3,): positive
+if the bars are stabilised with k_s and k_d, then these two gains. `ground` is the result of `flatten`, `collisions`
+that of `flatten_collision`. `position` (n,) is the index of the first free coordinate of each node, negative for fixed
+nodes; with rollers only its sign is used."""
 
 Workspace = namedtuple(
     "Workspace",
     "forces acceleration units matrix factor right multipliers lengths tensions rest_rates catching horizon ground",
 )
-"""Scratch arrays, what was last evaluated, and: rest_rates (m,) m/s of the spools; catching (m,) where the horizon
-limits a damper; horizon (3,): see `spring_forces` [s], power of friction [W], and the step [s] of an explicit
-integrator, zero elsewhere; ground (n, 18): of every node the force of the ground on it, `away` and `out` of
-`point_force`, and of an explicit integrator the friction [N] that it goes on with (`held_friction`) and its mean over
-the step. Few arrays, because compiled functions hand over every one of them."""
+"""Scratch arrays, last evaluated quantities, and: rest_rates (m,) [m/s] of the spools; catching (m,): whether the
+horizon limits a damper; horizon (3,): horizon of `spring_forces` [s], power of friction [W], and step of an explicit
+integrator [s], zero for others; ground (n, 18): for every node the ground force, `away` and `out` of `point_force`, and
+for an explicit integrator the held friction [N] (`held_friction`) and its mean over the step. The number of arrays is
+small, because compiled functions pass on every one of them."""
 HORIZON, FRICTION_POWER, FRICTION_STEP = 0, 1, 2
 CONTACT, AWAY, TOUCH, HELD, MEAN, ROW = 0, 3, 6, 12, 15, 18
 NORMAL_FORCE, DAMPER_POWER, RUB_POWER, LAW_SLOPE, DAMPER, RUB = 6, 7, 8, 9, 10, 11
 SLIPS = 0.5
-"""Part of its sliding speed that friction takes from a node in a step, below which it is a force like any other."""
+"""Fraction of the sliding speed that friction removes from a node in a step; below it friction is a normal force."""
 
 
 def make_network(
@@ -69,15 +70,15 @@ def make_network(
     rod_mass: str = "spread",
     stabilisation: tuple[float, float] | None = None,
 ) -> Network:
-    """The network of a structure.
+    """Network of a structure.
 
     Args:
-        rigid_bars: bars are constraints, else springs. air_damping: N s/m on every free node.
-        rod_mass: where the mass of bars is, "spread" along them or at their "ends".
-        stabilisation: k_s [1/s^2] and k_d [1/s] of 003, 3.36, instead of projection.
+        rigid_bars: whether bars are constraints; else they are springs. air_damping: drag of every free node [N s/m].
+        rod_mass: mass distribution of bars, "spread" along them or at their "ends".
+        stabilisation: k_s [1/s^2] and k_d [1/s] of 003, 3.36, in place of projection.
 
     Raises:
-        TensegrityError: a free node has no mass (it is named), or too many rods hang together.
+        TensegrityError: a free node has no mass (the message contains it), or too many rods are connected.
     """
     masses, spread = split_masses(structure, rod_mass)
     inverse = inverse_masses(structure, masses, spread)
@@ -109,7 +110,7 @@ def _collisions(structure: Structure) -> NDArray[np.float64]:
 
 
 def _grouped(rows: NDArray, structure: Structure) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Bars ordered by groups that share free nodes, and where each bar's group starts."""
+    """Bars ordered by groups that share free nodes, and the start of the group of each bar."""
     group = {int(k): int(k) for k in rows}
 
     def root(k: int) -> int:
@@ -147,9 +148,9 @@ def make_workspace(network: Network) -> Workspace:
 
 @allocation_free
 def spring_forces(network, nodes, velocities, rest_lengths, work):
-    """Fill work.forces (n, 3) N: load, drag and strings; lengths and tensions of all members (bars: zero tension).
+    """Fill work.forces (n, 3) [N] with load, drag and strings; also lengths and tensions of all members (bars: zero).
 
-    Damping acts on the rate of stretch: length rate less work.rest_rates, what the spool gives out.
+    Damping acts on the elongation rate: length rate minus work.rest_rates, the rate of the spool.
 
     Returns the power [W] that damping takes out. A slack string carries nothing, and the sum of elasticity and damping
     of a string is cut at zero: a damper never pushes. The force of a damper jumps where a string goes tight; with a
@@ -193,7 +194,7 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
                 part = 1.0
                 if law < 0.0:
                     part = slope / network.stiffness[k]
-                elif law > HARD:  # grows with the tension until the coils are open
+                elif law > HARD:  # increases with the tension until the coils are open
                     part = min(1.0, tension / (network.stiffness[k] * (law - HARD)))
                 damped = tension + network.damping[k] * part * rate
             if law != 0.0 and damped < 0.0:
@@ -216,9 +217,9 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
 
 @inlined_part
 def ground_forces(network, nodes, velocities, work):
-    """Add to work.forces what the ground exerts on the nodes that may move; fill work.ground and the power of friction.
+    """Add the ground forces on the free nodes to work.forces; fill work.ground and the power of friction.
 
-    Returns the power [W] that its dampers and friction take out.
+    Returns the power [W] dissipated by damping and friction of the ground.
     """
     lost, rubbed = 0.0, 0.0
     step = work.horizon[FRICTION_STEP]
@@ -251,7 +252,7 @@ def ground_forces(network, nodes, velocities, work):
 
 @inlined_part
 def mobility(network, i):
-    """1/kg, what a node yields to a force on it alone; its bars not counted, which let it yield less."""
+    """Mobility of a node [1/kg]: acceleration per force on this node alone, without its bars, which would reduce it."""
     value = 0.0
     for a in range(network.inverse_value.shape[0]):
         value = max(value, network.inverse_value[a, network.inverse_first[i]])
@@ -260,10 +261,11 @@ def mobility(network, i):
 
 @inlined_part
 def held_friction(network, i, velocity, step, here):
-    """Bring here[HELD:MEAN] up to date, the friction that acts within steps of an explicit method; its power [W].
+    """Update here[HELD:MEAN], the friction within steps of an explicit method; returns its power [W].
 
-    On a node that slips it is the law's. One that sticks, or nearly, would need steps far shorter than any other force:
-    it keeps the friction that held it in the last step, within the cone, until `rub` says what holds it at the end.
+    For a slipping node it is that of the friction law. A (nearly) sticking node would need much shorter steps than
+    other forces: it keeps the friction of the last step, within the friction cone, until `rub` computes the friction at
+    the end of the step.
     """
     away = here[AWAY:TOUCH]
     square = away[0] * away[0] + away[1] * away[1] + away[2] * away[2]
@@ -289,7 +291,7 @@ def held_friction(network, i, velocity, step, here):
 
 @inlined_part
 def add_friction(work, stages, step, weight):
-    """A part of the step's mean friction, and of its heat."""
+    """Add a weighted contribution to the mean friction of the step, and to its dissipation."""
     stages.work[2] += weight * step * work.horizon[FRICTION_POWER]
     for i in range(work.ground.shape[0]):
         for a in range(3):
@@ -298,10 +300,11 @@ def add_friction(work, stages, step, weight):
 
 @inlined_part
 def rub(network, velocities, step, work):
-    """Friction at the end of a step on each node that sticks, implicitly, in place of its mean that acted in the step.
+    """Implicit friction on each sticking node at the end of a step, in place of the mean friction during the step.
 
-    The law at the speed that it leaves, for the whole step: stable for any step, and at rest exact, so that what sticks
-    creeps by the law's own speed and no faster. `work.ground` holds the forces at the end of the step.
+    It is the friction law at the resulting speed, applied for the whole step: stable for any step, and exact at rest,
+    so that sticking nodes creep at the speed of the law and no faster. `work.ground` contains the forces at the end of
+    the step.
     """
     mu, slow, viscous = network.ground[FRICTION], network.ground[SPEED], network.ground[VISCOUS]
     for i in range(velocities.shape[0]):
@@ -325,8 +328,8 @@ def rub(network, velocities, step, work):
         before = np.sqrt(before)
         if not before > 0.0:
             continue
-        # s (1 + ahead (e + mu N / sqrt(s^2 + v0^2))) = before: rising and bent downwards, so that Newton's method from
-        # zero comes nearer from below
+        # s (1 + ahead (e + mu N / sqrt(s^2 + v0^2))) = before: increasing and concave, so that Newton's method from
+        # zero converges from below
         after = 0.0
         for _ in range(60):
             root = np.sqrt(after * after + slow * slow)
@@ -338,14 +341,14 @@ def rub(network, velocities, step, work):
         part = min(max(after, 0.0), before) / before
         for a in range(3):
             here[HELD + a] = (part - 1.0) * mean[a] / ahead
-            # what is left of its velocity less what it has
+            # resulting velocity minus present velocity
             mean[a] = (part * mean[a] - velocity[a] + along * away[a]) * step / ahead
         push_node(network, i, mean[0], mean[1], mean[2], velocities)
 
 
 @for_compiled_callers
 def is_damped(network):
-    """Whether forces depend on velocities."""
+    """Whether any force depends on velocities."""
     if network.ground.shape[0] > 0 and network.ground[DAMPING] > 0.0:
         return True
     if network.collisions.shape[0] > 0 and network.collisions[0, 1] > 0.0:
@@ -361,9 +364,9 @@ def is_damped(network):
 
 @allocation_free
 def accelerations(network, nodes, velocities, rest_lengths, work):
-    """Fill work.acceleration (n, 3) m/s^2 and work.tensions with those of all members, bars included.
+    """Fill work.acceleration (n, 3) [m/s^2] and work.tensions [N] of all members, including bars.
 
-    Returns (independent, lost power): whether the bars were independent of each other.
+    Returns whether the bars are independent, and the dissipated power [W].
     """
     lost = spring_forces(network, nodes, velocities, rest_lengths, work)
     for i in range(nodes.shape[0]):

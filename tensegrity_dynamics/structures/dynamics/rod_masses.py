@@ -1,11 +1,11 @@
-"""The masses of nodes and rods: a rod's own mass is spread along it, also where its motion is that of its two ends.
+"""Masses of nodes and rods: the mass of a rod is distributed along it, with the motion given by its two ends.
 
     T = 1/2 sum m_i v_i^2 - 1/2 sum_k (m_k / 6) |v_i - v_j|^2
 
-with m_i the mass of node i and half of every member that ends there. For a rod of mass m with a and b at its ends that
-is the block [[m/3 + a, m/6], [m/6, m/3 + b]], whose inverse is [[m/3 + b, -m/6], [-m/6, m/3 + a]] / determinant. The
-rod keeps its length, so that the block is exact: J = m L^2/12 of a uniform rod, m L^2/4 where all of it is at the ends
-(003, section 3.4). Rods that share a free node are inverted together.
+with m_i the mass of node i plus half of every member that ends there. For a rod of mass m with the masses a and b at
+its ends, this is the block [[m/3 + a, m/6], [m/6, m/3 + b]], with the inverse [[m/3 + b, -m/6], [-m/6, m/3 + a]] /
+determinant. The rod keeps its length, so that the block is exact: J = m L^2/12 for a uniform rod, m L^2/4 if the whole
+mass is at the ends (003, section 3.4). Rods that share a free node are inverted together.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ..structure import Structure
 
 ROD_MASSES = ("spread", "ends")
 MAX_GROUP = 400
-"""Free nodes joined by rods up to which their masses are inverted together, densely."""
+"""Largest number of free nodes connected by rods, whose masses are inverted together as a dense matrix."""
 
 
 def split_masses(structure: Structure, rod_mass: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Masses at the nodes (n,) kg and what every member takes off, (m,) m_k / 6 kg.
+    """Masses at the nodes (n,) [kg] and correction of every member, (m,) m_k / 6 [kg].
 
     Raises:
-        TensegrityError: unknown name, or a free node has no mass (it is named).
+        TensegrityError: the name is unknown, or a free node has no mass (the message contains it).
     """
     if rod_mass not in ROD_MASSES:
         raise TensegrityError(unknown_name("rod_mass", rod_mass, ROD_MASSES))
@@ -47,13 +47,13 @@ def split_masses(structure: Structure, rod_mass: str) -> tuple[NDArray[np.float6
 def inverse_masses(
     structure: Structure, masses: NDArray[np.float64], spread: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """The inverse of the mass matrix over the free nodes by rows: where each begins (n + 1,), nodes and values [1/kg].
+    """Inverse of the mass matrix over the free nodes by rows: start of each row (n + 1,), nodes and values [1/kg].
 
-    A row begins with its own node; rows of fixed nodes are empty. Values are (1, e), the same along every axis, or
-    (3, e) by axis where nodes are held along some axes: a held coordinate has no inverse mass.
+    A row begins with its own node; rows of fixed nodes are empty. The values are (1, e), equal along all axes, or (3,
+    e) by axis if nodes are held along some axes: the inverse mass of a held coordinate is zero.
 
     Raises:
-        TensegrityError: more rods hang together than are inverted densely.
+        TensegrityError: too many rods are connected for a dense inverse.
     """
     count = masses.size
     own = np.array(masses)
@@ -73,7 +73,7 @@ def inverse_masses(
             continue
         done[begin] = True
         group = [begin]
-        for node in group:  # grows while it is walked through
+        for node in group:  # the group grows during the loop
             for rod in partners[node]:
                 for other in map(int, structure.members[rod]):
                     if not done[other]:
@@ -109,7 +109,7 @@ def inverse_masses(
 
 
 def _inverse(block: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The inverse of one group's masses (g, g), symmetric; of a node and of a rod as it is written down."""
+    """Symmetric inverse of the masses of one group (g, g); for a single node or rod by the closed form."""
     if len(block) == 1:
         return np.array([[1.0 / block[0, 0]]])
     if len(block) == 2:
@@ -120,7 +120,7 @@ def _inverse(block: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def inverse_mass_matrix(network, axis: int = 0) -> NDArray[np.float64]:
-    """The inverse masses of a network along an axis as one matrix (n, n) 1/kg; zero at nodes that are held."""
+    """Inverse masses of a network along an axis as one matrix (n, n) [1/kg]; zero at held nodes."""
     count = network.node_masses.size
     values = network.inverse_value[axis % len(network.inverse_value)]
     matrix = np.zeros((count, count))
@@ -136,9 +136,9 @@ def coupling_weights(
     first: NDArray[np.int64],
     inverse: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
 ) -> NDArray[np.float64]:
-    """(1, c, c) 1/kg: what J M^-1 J' of the bars has before the cosines between them, within each bar's block.
+    """(1, c, c) coefficients [1/kg] of J M^-1 J' of the bars, to be multiplied by the cosines between bars of a block.
 
-    (3, c, c), before the products of their direction cosines, where inverse masses depend on the axis.
+    If the inverse masses depend on the axis, (3, c, c), to be multiplied by the products of the direction cosines.
     """
     begins, nodes, by_axis = inverse
     weights = np.zeros((len(by_axis), bars.size, bars.size))
@@ -156,7 +156,7 @@ def coupling_weights(
 
 @for_compiled_callers
 def add_inverse_mass_by_axis(network, forces, scale, target):
-    """`add_inverse_mass` where nodes are held along some axes."""
+    """`add_inverse_mass` for nodes that are held along some axes."""
     for i in range(target.shape[0]):
         for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
             other = network.inverse_node[entry]
@@ -179,7 +179,7 @@ def add_inverse_mass(network, forces, scale, target):
 
 @inlined_part
 def push_node(network, i, x, y, z, target):
-    """target (n, 3) += M^-1 of an impulse at node i, where inverse masses are the same along every axis."""
+    """target (n, 3) += M^-1 times an impulse at node i, for inverse masses that are equal along all axes."""
     for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
         other, part = network.inverse_node[entry], network.inverse_value[0, entry]
         target[other, 0] += part * x
@@ -189,7 +189,7 @@ def push_node(network, i, x, y, z, target):
 
 @allocation_free
 def kinetic_energy(network, velocities):
-    """J."""
+    """Kinetic energy [J]."""
     energy = 0.0
     for i in range(velocities.shape[0]):
         if network.position[i] >= 0:

@@ -1,10 +1,10 @@
-"""Spools: how rest lengths follow commands, within the limits of rate, position and effort.
+"""Spools: motion of rest lengths towards commands, within the limits of rate, position and effort.
 
-A spool is driven by a servo that holds by itself: it moves at no more than its rate, stops winding in while its
-tendon's tension is above the effort limit, and never leaves its position limits. A position that moves on by itself
-(`impedance.MovingPosition`) does so until the next command comes; where it is behind, after a gap, all spools catch up
-along a straight line, no faster than a part of their rates. Rods of variable length are driven in the same way: their
-length is what a spool calls rest length, and where they push with more than their effort they do not extend.
+A spool is driven by a self-locking servo: it moves at most at its rate, stops winding while the tension of its tendon
+is above the effort limit, and never leaves its position limits. An extrapolated position (`impedance.MovingPosition`)
+moves until the next command. If it lags behind after a gap, all spools catch up along a straight line, at most at a
+fraction of their rates. Rods of variable length are driven in the same way: their length corresponds to the rest
+length, and they do not extend while their compression is above the effort limit.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from ...simulation_interface import POSITION, VELOCITY
 from ..structure import Structure
 
 TENSION_TIME = 0.05
-"""Time constant [s] with which a spool in effort mode approaches the tension asked for."""
+"""Time constant [s] with which a spool in effort mode approaches the commanded tension."""
 
 Spools = namedtuple("Spools", "member low high rate effort stiffness mode target speed going age lead rods")
-"""Arrays over the actuators; mode, target and speed (m/s, of the present step) are state, and so are, of targets that
-move on, their rate, the age of the command and s for which it moves on (0: it stays). rods (1,): how many of them drive
-rigid bars."""
+"""Arrays over the actuators. State: mode, target and speed [m/s, of the present step]; for extrapolated targets their
+rate, the age of the command and the extrapolation time [s] (0: constant). rods (1,): number of driven rigid bars."""
 
 
 def make_spools(structure: Structure, actuators: Sequence[Actuator], rigid: Sequence[int] = ()) -> Spools:
@@ -34,7 +33,7 @@ def make_spools(structure: Structure, actuators: Sequence[Actuator], rigid: Sequ
     member = np.array([structure.member(each.drives) for each in actuators], dtype=np.int64)
     stiffness = np.array(structure.stiffness[member], dtype=np.float64)
     for a in np.flatnonzero(np.isin(member, rigid)):
-        # a rod works against what meets at its ends
+        # a rod acts against the members at its ends
         meets = np.isin(structure.members, structure.members[member[a]]).any(axis=1) & structure.unilateral
         stiffness[a] = max(float(structure.stiffness[meets].sum()), 1e-9)
     return Spools(
@@ -57,7 +56,7 @@ CATCH_UP = impedance.CATCH_UP
 
 @for_compiled_callers
 def catching_up(spools, rest_lengths, step):
-    """Move the targets that move on by themselves by `step` s; returns the part of what they are behind that counts."""
+    """Advance the extrapolated targets by `step` [s]; returns the fraction of their lag that is removed in the step."""
     slowest = step
     for a in range(spools.member.shape[0]):
         if spools.mode[a] == POSITION and spools.lead[a] > 0.0:
@@ -70,7 +69,7 @@ def catching_up(spools, rest_lengths, step):
 
 @for_compiled_callers
 def moving_target(spools, a, step):
-    """Where the target of a spool [m] is now, and how far it has come by itself in the last `step` s."""
+    """Present target of a spool [m], and its extrapolated displacement in the last `step` [s]."""
     age, lead, going = spools.age[a], spools.lead[a], spools.going[a]
     ahead = travelled(age, lead)
     target = min(max(spools.target[a] + going * ahead, spools.low[a]), spools.high[a])
@@ -79,9 +78,9 @@ def moving_target(spools, a, step):
 
 @allocation_free
 def set_speeds(spools, rest_lengths, tensions, step, rest_rates):
-    """Fill spools.speed and rest_rates (m,) m/s for the next `step` s, from the tensions (m,) N at its start.
+    """Fill spools.speed and rest_rates (m,) [m/s] for the next `step` [s], from the tensions (m,) [N] at its start.
 
-    Returns whether a rate has changed: what dampers carry changes with it.
+    Returns whether a rate has changed, because damping forces change with it.
     """
     changed = False
     share = catching_up(spools, rest_lengths, step)
@@ -99,7 +98,7 @@ def set_speeds(spools, rest_lengths, tensions, step, rest_rates):
         speed = min(max(speed, -spools.rate[a]), spools.rate[a])
         if (speed < 0.0 and tensions[k] > spools.effort[a]) or (speed > 0.0 and -tensions[k] > spools.effort[a]):
             speed = 0.0
-        # the limits hold, but a tendon that starts outside may come back
+        # the limits apply, but a tendon that starts outside can return
         if speed < 0.0:
             speed = max(speed, min(0.0, (spools.low[a] - rest_lengths[k]) / step))
         else:
@@ -112,14 +111,14 @@ def set_speeds(spools, rest_lengths, tensions, step, rest_rates):
 
 @allocation_free
 def wind(spools, rest_lengths, time):
-    """Move the rest lengths on by `time` s at the present speeds."""
+    """Advance the rest lengths by `time` [s] at the present speeds."""
     for a in range(spools.member.shape[0]):
         rest_lengths[spools.member[a]] += spools.speed[a] * time
 
 
 @allocation_free
 def winding_power(spools, tensions):
-    """Power [W] that the spools put into the structure: tension times the rate at which they take tendon in."""
+    """Power [W] of the spools on the structure: tension times winding rate."""
     power = 0.0
     for a in range(spools.member.shape[0]):
         power -= tensions[spools.member[a]] * spools.speed[a]

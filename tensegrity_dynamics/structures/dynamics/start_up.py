@@ -1,12 +1,13 @@
-"""Start-up: from rough nodes and a desired pretension to a state at rest, by the motion itself (003, section 3.6.3).
+"""Start-up: simulation of the motion from rough nodes and a desired pretension to rest (003, section 3.6.3).
 
-Every tendon and spring begins at its length of the start, without tension, and its rest length moves to
+Every tendon and spring starts at its initial length, without tension, and its rest length moves to
 
     d = length at the start - T0 / K
 
-along a ramp, so that no large force appears at once. Velocities are set to zero whenever the kinetic energy peaks
-("kinetic energy damping"), which takes out what dampers would take long to. Tensions at the end are not T0: the
-structure moves as it tightens. `equilibrium_solver` finds the same rest without the motion, and usually sooner.
+along a ramp, so that no large force appears suddenly. Velocities are set to zero whenever the kinetic energy has a peak
+("kinetic energy damping"), which is faster than dissipation by dampers. The final tensions differ from T0, because the
+structure moves while it is tightened. `equilibrium_solver` finds the same equilibrium without simulation, and usually
+faster.
 """
 
 from __future__ import annotations
@@ -29,17 +30,19 @@ from .structure_simulator import StructureSimulator
 
 STEPS_PER_CALL = 2000
 STICKING = 1e-6
-"""Part of the ground's regularisation speed at which feet creep on a slope meanwhile, where nothing else rests."""
+"""Factor on the regularisation speed of the ground during start-up, so that feet on a slope creep slowly enough to
+count as resting."""
 
 
 @dataclass(frozen=True, eq=False)
 class StartUp:
-    """A structure at rest, and what it took.
+    """Structure at rest after the start-up.
 
     Attributes:
         nodes: (n, 3) m. rest_lengths, lengths: (m,) m. tensions: (m,) N, negative in compression.
-        residual: N, largest out-of-balance force that is left. slack: tendons and springs without tension, by name.
-        steps: of `time_step` s. peaks: of kinetic energy at which velocities were set to zero.
+        residual: largest remaining out-of-balance force [N]. slack: names of tendons and springs without tension.
+        steps: number of steps. time_step: step [s]. peaks: number of kinetic energy peaks at which velocities were set
+            to zero.
     """
 
     nodes: NDArray[np.float64]
@@ -55,11 +58,13 @@ class StartUp:
 
 @compiled
 def start_up_steps(plant, step, goal, pace, zeroes, holds, tolerance, count, state):
-    """Up to `count` steps in place; returns (status, steps done, whether it is at rest).
+    """Make up to `count` steps in place; returns (status, number of steps, whether it is at rest).
 
-    goal (m,) m: rest lengths to come to, by at most pace (m,) m in each step. zeroes: velocities at peaks of kinetic
-    energy. holds: friction that holds a foot counts as a force at rest, too. state (3,): kinetic energy of the last
-    step [J], peaks, residual of the last look [N].
+    Args:
+        goal: (m,) final rest lengths [m]. pace: (m,) largest change in each step [m].
+        zeroes: whether velocities are set to zero at peaks of the kinetic energy.
+        holds: whether static friction of feet is included in the force balance.
+        state: (3,) kinetic energy of the last step [J], number of peaks, last evaluated residual [N].
     """
     network, work, no_set_points = plant.network, plant.work, state[:0]
     nodes, velocities, rest_lengths = plant.nodes, plant.velocities, plant.rest_lengths
@@ -109,19 +114,21 @@ def start_up(
     """Tighten a structure from rough nodes until it is at rest.
 
     Args:
-        structure: with rigid bars; its gravity and ground act.
-        pretension: T0 [N] of every tendon and spring; by default the structure's own rest lengths are what is wound to.
-        start: (n, 3) m, by default the structure's nodes; bars are brought to their lengths.
-        ramp: s in which rest lengths are wound; zero sets them at once; by default twenty shortest periods.
-        zero_velocities: set velocities to zero at peaks of kinetic energy; else only its dampers bring it to rest.
-        tolerance: N of out-of-balance force; by default 1e-9 of the stiffest tendon's stiffness times its length.
-        maximum_steps: then NoEquilibriumError. time_step: s, by default a twentieth of the shortest period.
-        progress: called now and then with the steps done and the out-of-balance force [N].
+        structure: structure; bars are rigid, its gravity and ground act.
+        pretension: T0 of every tendon and spring [N]; by default the final rest lengths are those of the structure.
+        start: (n, 3) start nodes [m], by default those of the structure; bars are brought to their lengths.
+        ramp: duration of the change of the rest lengths [s]; zero sets them at once; by default twenty shortest
+            periods.
+        zero_velocities: whether velocities are set to zero at peaks of the kinetic energy; else only dampers dissipate.
+        tolerance: out-of-balance force [N]; by default 1e-9 of the stiffness of the stiffest tendon times its length.
+        maximum_steps: number of steps after which NoEquilibriumError is raised.
+        time_step: step [s], by default a twentieth of the shortest period.
+        progress: function called at intervals with the number of steps and the out-of-balance force [N].
 
     Raises:
-        TensegrityError: a pretension that would need a rest length of zero or below (the member is named), a slope
-            that its friction does not hold it on, an option out of its range, or steps that are too long.
-            NoEquilibriumError: not at rest in time.
+        TensegrityError: a pretension would need a rest length that is not positive (the message contains the member),
+            friction does not hold the structure on its slope, an option is out of range, or steps are too long.
+        NoEquilibriumError: the structure is not at rest after the last step.
     """
     for what, value in (("ramp", ramp), ("tolerance", tolerance), ("pretension", pretension)):
         if value is not None and not (np.isfinite(value) and value >= 0.0):
@@ -135,7 +142,7 @@ def start_up(
         )
     holds = False
     if ground is not None and ground.friction > 0.0 and (ground.slope != 0.0 or ground.hills is not None):
-        # on level ground feet slide until nothing pushes them
+        # on level ground feet slide until no force acts on them
         structure = replace(structure, ground=replace(ground, friction_speed=STICKING * ground.friction_speed))
         holds = True
     simulator = StructureSimulator(
@@ -160,7 +167,7 @@ def start_up(
         strongest = structure.stiffness[pulls] * lengths[pulls]
         heaviest = 1e-3 * np.linalg.norm(
             structure.steady_forces(), axis=1
-        )  # where nothing pulls, weights say the scale
+        )  # without tensions, the weights give the scale
         tolerance = 1e-9 * float(max(strongest.max(initial=1e-9), heaviest.max(initial=0.0)))
     simulator.set_rest_lengths(np.where(pulls, lengths, goal))
     pace = np.abs(goal - simulator.state.rest_lengths) / max(duration / step, 1.0)

@@ -1,4 +1,4 @@
-"""A structure in time: point masses, spools and an integrator behind the face that `Simulation` uses."""
+"""Simulator of a structure: point masses, spools and an integrator with the interface that `Simulation` uses."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ INTEGRATORS = {"rk4": runge_kutta, "rattle": rattle, "implicit": bdf2}
 MODELS = ("point_masses", "minimal")
 
 MAX_DENSE_COORDINATES, MAX_IMPLICIT_COORDINATES = 300, 1500
-"""Free coordinates up to which periods come from dense matrices, and up to which the implicit method steps."""
+"""Largest number of free coordinates for computing periods with dense matrices, and for the implicit method."""
 
 LOST = 1e50
-"""m, where a node is that no motion has brought there."""
+"""Coordinate [m] above which a node counts as diverged."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StructureState(ShortRepr):
-    """Where a structure is and how it moves.
+    """State of a structure.
 
     Attributes:
-        time: s. nodes, velocities: (n, 3) m and m/s. rest_lengths: (m,) m.
+        time: time [s]. nodes, velocities: (n, 3) m and m/s. rest_lengths: (m,) m.
     """
 
     time: float
@@ -79,32 +79,32 @@ class StructureState(ShortRepr):
 
     @property
     def configuration(self) -> NDArray[np.float64]:
-        """The nodes."""
+        """Node positions (n, 3) [m]."""
         return self.nodes
 
     @property
     def velocity(self) -> NDArray[np.float64]:
-        """Their velocities."""
+        """Node velocities (n, 3) [m/s]."""
         return self.velocities
 
 
 STABLE_PART = {"rk4": np.sqrt(8.0) / (2.0 * np.pi), "rattle": 1.0 / np.pi}
-"""Of the period of an undamped vibration, the longest step with which an explicit method does not make it grow."""
+"""Longest stable step of explicit methods, relative to the period of an undamped vibration."""
 
 
 class StructureSimulator(Simulator):
-    """The structure of a robot, simulated. See `Simulation` for the arguments, and:
+    """Simulator of the structure of a robot. See `Simulation` for the arguments, and:
 
     Args:
         model: "point_masses" (`point_masses`), or "minimal" for class-1 structures (`minimal_rods`).
-        vertical: what the minimal model does where a rod comes near its polar axis: "chart", "guard" or "none".
-        rod_mass: where the mass of bars is, "spread" along them or at their "ends" (003, section 3.4).
-        stabilisation: k_s [1/s^2] and k_d [1/s] of 003, 3.36, instead of projection; both negative they are 3.37 as
-            printed, which blows up.
+        vertical: method of the minimal model near the polar axis of a rod: "chart", "guard" or "none".
+        rod_mass: mass distribution of bars, "spread" along them or at their "ends" (003, section 3.4).
+        stabilisation: k_s [1/s^2] and k_d [1/s] of 003, 3.36, in place of projection; if both are negative, this is
+            3.37 as printed, which is unstable.
     """
 
     step_limit: str = ""
-    """What the default step follows from."""
+    """Text on the origin of the default step."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class StructureSimulator(Simulator):
         self.reset()
 
     def _bind(self) -> None:
-        """Give the compiled side, and readers, the arrays of this simulation."""
+        """Pass the arrays of this simulation to the compiled functions and to the readers."""
         self._plant = make_plant(
             self._network, self._spools, self.rods or (), self._nodes, self._velocities, self._rest, self._work,
             self._stages,
@@ -200,7 +200,7 @@ class StructureSimulator(Simulator):
             view.setflags(write=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and other processes: without what refers to the arrays of this very object."""
+        """State for copies and other processes, without references to the arrays of this object."""
         own = ("_plant", "_views", "_linearisations")
         return {name: value for name, value in self.__dict__.items() if name not in own}
 
@@ -208,7 +208,7 @@ class StructureSimulator(Simulator):
         self.__dict__.update(state, _linearisations={})
         self._bind()
 
-    # -- the face of `Simulator` ------------------------------------------------------------------------------------
+    # -- interface of `Simulator` -----------------------------------------------------------------------------------
 
     @property
     def state(self) -> StructureState:
@@ -219,7 +219,8 @@ class StructureSimulator(Simulator):
         return self._steps * self.time_step
 
     def set_state(self, configuration: ArrayLike, velocity: ArrayLike | None = None) -> None:
-        """Move the nodes to (n, 3) m; rigid bars are brought to their lengths, supports and rest lengths stay."""
+        """Set the nodes (n, 3) [m]; rigid bars are brought to their lengths, supports and rest lengths are
+        unchanged."""
         nodes = np.array(configuration, dtype=np.float64)
         if nodes.shape != self._nodes.shape or not np.isfinite(nodes).all():
             raise TensegrityError(f"nodes must be finite with shape {self._nodes.shape}.")
@@ -229,7 +230,7 @@ class StructureSimulator(Simulator):
         self.set_motion(np.zeros_like(nodes) if velocity is None else velocity)
 
     def set_motion(self, velocity: ArrayLike) -> None:
-        """Give the nodes velocities (n, 3) m/s; what would stretch a rigid bar is taken out."""
+        """Set the node velocities (n, 3) [m/s]; components that would stretch a rigid bar are removed."""
         array = np.array(velocity, dtype=np.float64)
         if array.shape != self._nodes.shape or not np.isfinite(array).all():
             raise TensegrityError(f"velocities must be finite with shape {self._nodes.shape}.")
@@ -240,7 +241,11 @@ class StructureSimulator(Simulator):
         self._forget()
 
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
-        """Steady forces from now on, beside the weight: by node name (3,) N, all as (n, 3) N, or None for none."""
+        """Apply constant forces in addition to the weight until the next call.
+
+        Args:
+            forces: by node name (3,) [N], for all nodes (n, 3) [N], or None for none.
+        """
         applied = self.structure.force_array(forces)
         self._applied[:] = self.structure.loads + applied
         self._network.load[:] = self._network.weight + self._applied
@@ -255,7 +260,8 @@ class StructureSimulator(Simulator):
     def attach(
         self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None
     ) -> None:
-        """Hang a mass [kg] on a node, or move the one of that name there; a node has no frame, so the rest is zero."""
+        """Attach a mass [kg] to a node, or move the payload of this name to it; nodes have no frame: `at` and `inertia`
+        are zero."""
         if not (is_finite_number(mass) and mass >= 0.0):
             raise TensegrityError(f"payload {name}: mass is {mass!r}; give a finite number of kg, not below zero.")
         if np.any(number_array(at, f"payload {name}: its position in m")):
@@ -266,7 +272,7 @@ class StructureSimulator(Simulator):
         self._carry({**self._payloads, name: (node, float(mass))})
 
     def detach(self, name: str) -> None:
-        """Take away a payload that was attached; those of the robot file are masses of its nodes."""
+        """Remove an attached payload; payloads of the robot file are node masses and cannot be removed."""
         if name not in self._payloads:
             raise TensegrityError(unknown_name("attached payload", name, self._payloads))
         self._carry({key: each for key, each in self._payloads.items() if key != name})
@@ -281,7 +287,7 @@ class StructureSimulator(Simulator):
         self._weigh(masses, self._gravity)
 
     def _weigh(self, masses: NDArray[np.float64], gravity: NDArray[np.float64]) -> None:
-        """Other masses (n,) or another gravity; what that brings of energy counts as work of forces."""
+        """Set masses (n,) [kg] and gravity; the change of energy counts as work of forces."""
         before = self.energy().total
         self._masses, self._gravity = masses, gravity
         network = self._network
@@ -331,14 +337,14 @@ class StructureSimulator(Simulator):
         self._run(POSITION, NO_SET_POINTS, steps)
 
     def set_rest_lengths(self, rest_lengths: ArrayLike) -> None:
-        """Rest lengths of all members (m,) m from now on, at once; spools hold them."""
+        """Set the rest lengths of all members (m,) [m] at once; spools hold them."""
         self._rest[:] = self.structure.rest_length_array(np.asarray(rest_lengths, dtype=np.float64))
         self._network.bar_lengths[:] = self._rest[self._network.bars]
         self._forget()
         self.hold()
 
     def run_start_up(self, steps: Any, *arguments: Any) -> tuple[int, bool]:
-        """`start_up_steps`, which brings other steps than an integrator's; returns steps done and whether at rest."""
+        """Run `start_up_steps` in place of the integrator; returns the number of steps and whether it is at rest."""
         status, done, at_rest = steps(self._plant, self.time_step, *arguments)
         self._steps += done
         if status != COMPLETED:
@@ -361,7 +367,7 @@ class StructureSimulator(Simulator):
         self._steps += steps
 
     def _raise(self, status: int) -> NoReturn:
-        # beyond bounds, or not finite: what diverged makes bars look dependent, too
+        # out of bounds or not finite: in diverged states, bars can also appear to be dependent
         near = (np.abs(self._nodes) < LOST).all() and (np.abs(self._stages.nodes) < LOST).all()
         if status == DEPENDENT_BARS and near:
             raise self._dependence()
@@ -372,7 +378,7 @@ class StructureSimulator(Simulator):
         )
 
     def _contacts(self) -> dict[str, NDArray[np.float64]]:
-        """(3,) N by node that touches the ground, as `accelerations` left them."""
+        """(3,) ground forces [N] by node that touches the ground, from the last `accelerations`."""
         if self.structure.ground is None:
             return {}
         touched = np.flatnonzero(self._work.ground[:, NORMAL_FORCE] > 0.0)
@@ -422,7 +428,7 @@ class StructureSimulator(Simulator):
         )  # fmt: skip
 
     def linearise(self, inputs: str = "", *, reduced: bool = False) -> LinearModel:
-        """At the present nodes, velocities and rest lengths, with the rates at which spools wound last."""
+        """Linear model at the present nodes, velocities and rest lengths, with the last rates of the spools."""
         kind = inputs or "rates"
         if kind not in self._linearisations:
             self._linearisations[kind] = StructureLinearisation(
@@ -459,7 +465,7 @@ class StructureSimulator(Simulator):
 
     @property
     def note(self) -> str:
-        """Steps that no explicit method bears, rods near the axis where minimal coordinates are singular, crossings."""
+        """Note on too long explicit steps, rods near singular axes of minimal coordinates, and crossing members."""
         notes = [] if self.rods is None else [report_uses(self.rods, self._rod_names)]
         longest = STABLE_PART.get(self.integrator, np.inf) * self.shortest_period
         if self.time_step > longest:
@@ -473,7 +479,7 @@ class StructureSimulator(Simulator):
         return "; ".join(each for each in notes if each)
 
     def _forget(self) -> None:
-        """The next step is a first one."""
+        """Mark the next step as the first one after a start."""
         self._stages.has_former[:], self._stages.bar_forces[:] = 0, 0.0
         self._work.ground[:, HELD:] = 0.0
         if self.rods is not None:
@@ -505,7 +511,7 @@ class StructureSimulator(Simulator):
         return nodes, np.array(rest)
 
     def _close(self, nodes: NDArray) -> None:
-        """Bars to their lengths, by least change, so that any rough start can be simulated."""
+        """Bring bars to their lengths with the least change, so that any rough start can be simulated."""
         network, work = self._network, self._work
         for _ in range(100):
             if not couple_bars(network, nodes, work):
@@ -515,7 +521,7 @@ class StructureSimulator(Simulator):
         raise TensegrityError("the bars cannot reach their lengths from the start; start nearer.")
 
     def _dependence(self, nodes: NDArray | None = None) -> PartError:
-        """Which rigid bars depend on each other, and what to do."""
+        """Error on dependent rigid bars, with a remedy."""
         rows = dependent_bars(self._network, self._nodes if nodes is None else nodes)
         names = [self.structure.member_names[k] for k in rows]
         return PartError(
@@ -526,7 +532,8 @@ class StructureSimulator(Simulator):
         )
 
     def _default_step(self) -> float:
-        """A twentieth of the shortest period, shorter where damping is faster; friction never limits a step."""
+        """Default step [s]: a twentieth of the shortest period, less for fast damping; friction never limits the
+        step."""
         network, ground = self._network, self.structure.ground
         step = self.shortest_period / 20.0
         rates = [("the damping", self._largest(network.damping, np.zeros(network.damping.size)))]
@@ -542,18 +549,18 @@ class StructureSimulator(Simulator):
         return max(step, IMPLICIT_STEP) if self.integrator == "implicit" else step
 
     def _shortest_period(self) -> float:
-        """s, from the stiffness at the start without the rigid bars' constraints (which only slow motions down)."""
+        """Shortest period [s] from the stiffness at the start without rigid bar constraints, which only increase it."""
         network, count = self._network, self.structure.members.shape[0]
         lengths, tensions = np.zeros(count), np.zeros(count)
         member_tensions(self._nodes, network.members, network.stiffness, self._rest, network.laws, lengths, tensions)
-        # a string that is slack now may be tight later, a node in the air on the ground: count them in any case
+        # slack strings can become taut later, and nodes in the air can touch the ground: both are always included
         ground = 0.0 if self.structure.ground is None else self.structure.ground.stiffness
         largest = self._largest(network.stiffness, tensions, ground)
         self.step_limit = "the stiffest member"
         if largest > 0.0 and ground > 0.0 and self._largest(network.stiffness, tensions) < 0.7 * largest:
             self.step_limit = "the ground's stiffness"
         if network.collisions.size:
-            # two rods that press each other with all that each of them has to give
+            # two rods in contact, each with its largest inverse mass
             pressed = 2.0 * network.collisions[0, 0] * _largest_inverse_mass(network)
             if pressed > largest:
                 self.step_limit = "the stiffness of collisions"
@@ -586,7 +593,7 @@ class StructureSimulator(Simulator):
         return float(np.linalg.eigvalsh(root.T @ matrix @ root)[-1])
 
     def _largest_sparse(self, stiffness: NDArray, tensions: NDArray, lengths: NDArray) -> float:
-        """The same, a per mille too large rather than too small, for large structures."""
+        """As `_largest`, for large structures; the result is rather 0.1 % too large than too small."""
         from scipy.sparse import coo_matrix, diags, identity, kron
         from scipy.sparse.linalg import eigsh
 
@@ -621,7 +628,7 @@ class StructureSimulator(Simulator):
         return 1.001 * float(largest[0][0])
 
     def _mass_matrix_sparse(self) -> Any:
-        """(n, n) kg."""
+        """(n, n) mass matrix [kg]."""
         from scipy.sparse import coo_matrix, diags
 
         network, count = self._network, self._network.node_masses.size
@@ -633,7 +640,7 @@ class StructureSimulator(Simulator):
 
 
 def _check_stabilisation(gains: tuple[float, float], integrator: str, model: str) -> None:
-    """Raises TensegrityError: not two finite numbers, or nothing to stabilise."""
+    """Raise TensegrityError if the gains are not two finite numbers, or there is nothing to stabilise."""
     if np.shape(gains) != (2,) or not np.isfinite(gains).all():
         raise TensegrityError(f"stabilisation is {gains!r}; give two finite numbers, k_s in 1/s^2 and k_d in 1/s.")
     if integrator != "rk4" or model != "point_masses":
@@ -643,7 +650,7 @@ def _check_stabilisation(gains: tuple[float, float], integrator: str, model: str
 
 
 def _largest_inverse_mass(network: Any) -> float:
-    """1/kg: what the lightest motion of the rods has at most (Gershgorin)."""
+    """Upper bound of the largest inverse mass of a motion of the rods [1/kg] (Gershgorin)."""
     if not network.inverse_value.size:
         return 0.0
     rows = network.inverse_first[:-1][np.diff(network.inverse_first) > 0]

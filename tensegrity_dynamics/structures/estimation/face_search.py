@@ -1,7 +1,7 @@
-"""Where a shape may have rolled to: over the edges of its face onto the next one, and on from there.
+"""Search for the faces to which a shape can have rolled: over the edges of its face to the next one, and so on.
 
-The shape is taken as rigid while it tips, and its feet on the edge as held by friction, so that each tip is a turn
-about that edge by the angle between the two faces. What the shape does while a cable is let out comes afterwards.
+During a tip, the shape is assumed to be rigid, and the feet on the edge to be held by friction, so that each tip is a
+rotation about this edge by the angle between both faces. Deformations due to released cables are handled later.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from ...numerics.types import Array
 from ..analysis.footing import FootingReader
 
 PARTS = 4
-"""Of each tip, at which the elevations of rods are reported."""
+"""Number of parts of each tip, at whose ends the elevations of rods are reported."""
 
 
 @dataclass(frozen=True, eq=False)
 class TipSequence:
-    """Tips one after the other.
+    """Sequence of tips.
 
     Attributes:
-        faces: that it stands on, the first one included, as ascending node indices. nodes: (n, 3) m at the end.
-        passed: (s, k) rad, elevations of the rods on the way, start and end included.
+        faces: faces on which the shape stands, including the first one, as ascending node indices.
+        nodes: (n, 3) nodes at the end [m].
+        passed: (s, k) elevations of the rods along the path [rad], including start and end.
     """
 
     faces: tuple[tuple[int, ...], ...]
@@ -34,15 +35,15 @@ class TipSequence:
 
     @property
     def tips(self) -> int:
-        """How many edges it goes over."""
+        """Number of tipped edges."""
         return len(self.faces) - 1
 
 
 def tip_sequences(reader: FootingReader, nodes: Array, ends: NDArray[np.int64], most: int) -> list[TipSequence]:
-    """All sequences of at most so many tips that stand on no face twice, the shortest first.
+    """All sequences of at most `most` tips without repeated faces, the shortest first.
 
     Args:
-        nodes: (n, 3) m, at rest on a face. ends: (k, 2) of the rods that are looked at.
+        nodes: (n, 3) nodes at rest on a face [m]. ends: (k, 2) end nodes of the evaluated rods.
 
     Raises:
         TensegrityError: all nodes lie in one plane.

@@ -1,4 +1,4 @@
-"""What IMUs on rods have said: refused by name where it makes no sense, kept while it is fresh."""
+"""Readings of IMUs on rods: validation, rejection of invalid readings, and storage of recent ones."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from ...numerics.types import Array
 from ..imu import Imu, elevation
 
 PATIENCE = 0.5
-"""s for which a reading counts, or three times what its rate takes."""
+"""Least validity time of a reading [s]; three periods of the IMU if these are longer."""
 SIZE = 0.2
-"""Part by which a reading may be longer or shorter than gravity; beyond, the rod is being shaken."""
+"""Largest relative difference between the norm of a reading and gravity; above it the rod is accelerated."""
 WINDOW, STILL = 0.5, 0.01
-"""s, and rad by which the means of its halves may differ, beside their noise, where readings count as still."""
+"""Criterion of rest: time window [s], and largest difference between the means of its halves [rad], plus noise."""
 
 
 class ImuReadings:
     """Readings of the IMUs of one structure.
 
     Args:
-        imus: of the structure. gravity: m/s^2, its size.
+        imus: IMUs of the structure. gravity: magnitude of gravity [m/s^2].
 
     Attributes:
-        names: of the rods. noise: (k,) rad. refused: how many readings. why: of the last one that was.
+        names: names of the rods. noise: (k,) noise [rad]. refused: number of rejected readings.
+        why: reason of the last rejection.
     """
 
     def __init__(self, imus: Sequence[Imu], gravity: float) -> None:
@@ -38,18 +39,18 @@ class ImuReadings:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all of them; what was refused stays counted."""
+        """Delete all readings; the number of rejected readings is kept."""
         self._values = np.full(len(self.names), np.nan)
         self.stamps = np.full(len(self.names), -np.inf)
         self._recent: deque[tuple[float, Array]] = deque()
         self._now = -np.inf
 
     def take(self, rod: str, reading: ArrayLike, stamp: float) -> None:
-        """The specific force (3,) m/s^2 of a rod at rest, in its axes (z along it), at a time [s].
+        """Add a reading: specific force (3,) [m/s^2] of a rod at rest, in its axes (z along the rod), at a time [s].
 
         Raises:
-            CommandRefused: unknown rod, not three finite numbers, not as long as gravity, or stale. The rod counts as
-                unknown then, until its next reading.
+            CommandRefused: the rod is unknown, or the reading is not finite, does not have the magnitude of gravity, or
+                is outdated. Then the rod has no reading until its next one.
         """
         try:
             row = self._row(rod, stamp)
@@ -82,9 +83,9 @@ class ImuReadings:
         return elevation(reading)
 
     def at(self, now: float) -> Array:
-        """(k,) rad, elevations of the rods at a time [s]; NaN without a reading that is fresh."""
+        """(k,) elevations of the rods at a time [s], in rad; NaN without a recent reading."""
         self._now = now
-        early = self.stamps - now > np.maximum(self._patience, 2.0)  # of another clock: what comes next counts again
+        early = self.stamps - now > np.maximum(self._patience, 2.0)  # stamps of another clock: accept the next readings
         self.stamps[early] = -np.inf
         fresh = np.abs(now - self.stamps) <= self._patience
         values = np.where(fresh, self._values, np.nan)
@@ -96,11 +97,11 @@ class ImuReadings:
         return values
 
     def stale(self, now: float) -> tuple[str, ...]:
-        """Rods without a fresh reading at a time [s]."""
+        """Rods without a recent reading at a time [s]."""
         return tuple(name for name, value in zip(self.names, self.at(now), strict=True) if not np.isfinite(value))
 
     def still(self) -> Array | None:
-        """(k,) rad, the mean over the last `WINDOW` if nothing has moved in it, else None."""
+        """(k,) mean elevations over the last `WINDOW` [rad] if the rods were at rest, else None."""
         if len(self._recent) < 3 or self._recent[-1][0] - self._recent[0][0] < WINDOW - 1e-9:
             return None
         values = np.array([each for _, each in self._recent])

@@ -1,4 +1,4 @@
-"""Equilibria of a structure over time, from the rest lengths of its tendons."""
+"""Quasi-static estimation of a structure from the rest lengths of its tendons."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ class StructureEstimate(Estimate):
 
     @property
     def nodes(self) -> NDArray[np.float64]:
-        """(n, 3) m."""
+        """(n, 3) node positions [m]."""
         return self.configuration
 
     @property
     def velocities(self) -> NDArray[np.float64]:
-        """(n, 3) m/s."""
+        """(n, 3) node velocities [m/s]."""
         return self.velocity
 
 
 class StructureEstimator(QuasiStaticEstimator):
-    """Quasi-static estimator: every reading of the spools is solved for its equilibrium, from the last one.
+    """Quasi-static estimator: for every reading of the spools, the equilibrium is computed from the last one.
 
     Args:
-        robot: a pin-jointed robot.
-        rigid_bars: bars keep their length, as in simulation.
+        robot: robot with a pin-jointed structure.
+        rigid_bars: whether bars have constant length, as in simulation.
 
     Raises:
-        NoEquilibriumError: the robot has no equilibrium at its own lengths.
+        NoEquilibriumError: the robot has no equilibrium at the rest lengths of its file.
     """
 
     last: StructureEstimate
@@ -61,11 +61,11 @@ class StructureEstimator(QuasiStaticEstimator):
         self.last = self._estimate(-np.inf, self._home, np.zeros_like(self._home.nodes))
 
     def solve(self, positions: Mapping[str, float], method: str = "newton") -> StructureEstimate:
-        """The equilibrium for rest lengths [m] by actuator or tendon; the others keep the file's.
+        """Equilibrium for rest lengths by actuator or tendon [m]; the others have the rest lengths of the file.
 
         Raises:
-            TensegrityError: a name or the method is unknown, or a length is none. NoEquilibriumError: there is no
-            equilibrium.
+            TensegrityError: a name or the method is unknown, or a length is invalid.
+            NoEquilibriumError: there is no equilibrium.
         """
         check_readings(positions)
         rigid = self._rigid and method == METHODS[0]
@@ -86,7 +86,7 @@ class StructureEstimator(QuasiStaticEstimator):
         return np.asarray(equilibrium.nodes - last.nodes)
 
     def _solve_from(self, lengths: NDArray[np.float64], last: StructureEquilibrium) -> StructureEquilibrium:
-        """The equilibrium for rest lengths (m,) m after the last one. Raises NoEquilibriumError."""
+        """Equilibrium for rest lengths (m,) [m], starting from the last one. Raises NoEquilibriumError."""
         return self._solver.solve(lengths, start=last)
 
     def _estimate(

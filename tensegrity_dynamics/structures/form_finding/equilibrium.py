@@ -1,4 +1,4 @@
-"""An equilibrium of a structure, with the figures that tell how far to trust it."""
+"""Equilibrium of a structure, with stability and error estimate."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class StructureEquilibrium(ShortRepr):
     """Equilibrium of a structure: nodes, tensions, stability and error estimate.
 
     Attributes:
-        structure: the structure with the rest lengths that this shape belongs to.
+        structure: structure with the rest lengths of this equilibrium.
         nodes: (n, 3) m.
         lengths, tensions: (m,) m and N; negative tension is compression.
         residual: largest component of the out-of-balance force on a free node [N].
-        iterations: steps of the method (of the last try).
-        converged: the residual is below the tolerance asked for.
-        stable: the energy has a strict minimum here, apart from motions as one rigid body that cost nothing and, on
-            ground, with the feet held where they stand.
-        softest: lowest eigenvalue of the tangent stiffness [N/m]; with rigid bars, over the motions they allow.
-        softest_direction: (n, 3), unit norm, the motion it belongs to.
+        iterations: number of steps of the method (of the last attempt).
+        converged: whether the residual is below the required tolerance.
+        stable: whether the energy has a strict minimum here, apart from rigid body motions without stiffness, and on a
+            ground with the feet fixed.
+        softest: lowest eigenvalue of the tangent stiffness [N/m]; with rigid bars, over the motions that they allow.
+        softest_direction: (n, 3) motion of this eigenvalue, unit norm.
         position_error: estimate of the distance to the true equilibrium [m]: one and a half
-            times the norm of the out-of-balance force over the softest stiffness (the half for its change up to
-            there); infinite where the equilibrium is not stable.
+            times the norm of the out-of-balance force divided by the lowest stiffness (the half accounts for the change
+            of the stiffness); infinite for an unstable equilibrium.
         method: "newton", "relaxation" or "kinetic".
-        output: the frame that `pose` reports, or None.
-        contacts: (n, 3) N that the ground exerts on each node; None for a structure without ground.
+        output: frame of `pose`, or None.
+        contacts: (n, 3) ground forces on the nodes [N]; None for a structure without ground.
     """
 
     structure: Structure
@@ -55,7 +55,7 @@ class StructureEquilibrium(ShortRepr):
 
     @property
     def rest_lengths(self) -> NDArray[np.float64]:
-        """(m,) m."""
+        """(m,) rest lengths [m]."""
         return self.structure.rest_lengths
 
     @cached_property
@@ -67,7 +67,7 @@ class StructureEquilibrium(ShortRepr):
 
     @property
     def slack(self) -> tuple[str, ...]:
-        """Names of tendons and springs that carry no tension; those between two fixed nodes do not count."""
+        """Names of tendons and springs without tension; those between two fixed nodes are not included."""
         between_fixed = self.structure.fixed[self.structure.members].all(axis=1)
         loose = self.structure.unilateral & (self.tensions <= 0.0) & ~between_fixed
         return tuple(name for name, is_loose in zip(self.structure.member_names, loose, strict=True) if is_loose)

@@ -1,4 +1,4 @@
-"""Equilibria of one structure, one after the other, in arrays that are made once."""
+"""Solver for equilibria of one structure, with work arrays that are allocated once."""
 
 from __future__ import annotations
 
@@ -33,25 +33,26 @@ from .sparse_newton import SparseMinimiser, SparseResult
 from .standing import StandingSolver
 
 MAX_ASSESSED_NODES = 1500
-"""Nodes up to which tendons at the edge of slack and free bodies are looked at (densely)."""
+"""Largest number of nodes for the dense analysis of tendons at the transition to slack and of free bodies."""
 MAX_DENSE_COORDINATES = 300
-"""Free coordinates up to which the dense solver is used."""
+"""Largest number of free coordinates for the dense solver."""
 
 
 class StructureEquilibriumSolver:
     """Solver of equilibria of one structure: Newton's method in a trust region, with warm starts.
 
     Args:
-        structure: what is solved; its rest lengths are the default ones.
-        rigid_bars: bars keep exactly their rest length, their tensions are what holds them; else they are elastic.
-        output: frame that the shapes report.
-        tolerance: N on the largest out-of-balance component; by default 1e-13 of the largest stiffness times rest
-            length, or what rounding leaves where that is more (coordinates far from the origin, large forces).
-        maximum_iterations: of the trust region; by default 500 and ten for every free node.
+        structure: structure to solve; its rest lengths are the default ones.
+        rigid_bars: whether bars keep exactly their rest length, with tensions as constraint forces; else they are
+            elastic.
+        output: frame reported by the equilibria.
+        tolerance: largest out-of-balance component [N]; by default 1e-13 of the largest stiffness times rest length, or
+            the rounding error if it is larger (coordinates far from the origin, large forces).
+        maximum_iterations: iterations of the trust region; by default 500 plus ten for every free node.
 
     Raises:
-        TensegrityError: every node is fixed, a number is out of range, or rigid bars in a structure with more than
-            `MAX_DENSE_COORDINATES` free coordinates.
+        TensegrityError: every node is fixed, a number is out of range, or the bars are rigid in a structure with more
+            than `MAX_DENSE_COORDINATES` free coordinates.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class StructureEquilibriumSolver:
         count = min(structure.free.size, MAX_DENSE_COORDINATES)
         self._work = make_workspace(len(structure.node_names), len(structure.member_names), count)
         self._basis = np.zeros((MAX_LANCZOS_STEPS + 1, count))
-        # above that nothing asks for rigid bars, and their dense arrays would outgrow any memory
+        # above this size rigid bars are not supported, and their dense arrays would be too large
         elastic = structure.unilateral if self._sparse is None else np.ones(len(structure.kinds), dtype=np.bool_)
         self._bars = make_rigid_bars(structure.members, elastic, structure.fixed, count)
         self._rigid: RigidSolver | None = None
@@ -104,7 +105,7 @@ class StructureEquilibriumSolver:
         if structure.ground is not None:
             most = () if maximum_iterations is None else (maximum_iterations,)
             self._standing = StandingSolver(structure, rigid_bars, self.tolerance, self._reach, *most)
-        self._own_lengths = np.array(structure.rest_lengths)  # writable like all others: one compiled version serves
+        self._own_lengths = np.array(structure.rest_lengths)  # writable like all others: one compiled version
 
     def solve(
         self,
@@ -114,15 +115,18 @@ class StructureEquilibriumSolver:
         *,
         gravity: ArrayLike | None = None,
     ) -> StructureEquilibrium:
-        """The equilibrium for rest lengths near a start (the structure's own nodes, nodes (n, 3) m, or an equilibrium).
+        """Equilibrium for rest lengths near a start (by default the nodes of the structure).
 
         Args:
-            rest_lengths: (m,) m or some by member name; forces: (n, 3) N or some by node name, weight not included;
-            gravity: (3,) m/s^2 instead of the structure's own.
+            rest_lengths: (m,) [m], or some by member name.
+            forces: (n, 3) external forces without weight [N], or some by node name.
+            start: nodes (n, 3) [m] or an equilibrium.
+            gravity: (3,) gravity in place of that of the structure [m/s^2].
 
         Raises:
-            NoEquilibriumError: there is none, or none was reached. TensegrityError: unknown names, input that is not a
-            finite number, nodes of one member at the same position, rigid bars that depend on each other.
+            NoEquilibriumError: there is no equilibrium, or it was not reached.
+            TensegrityError: a name is unknown, an input is not finite, nodes of one member have the same position, or
+                rigid bars are dependent.
         """
         structure = self.structure
         rest = self._own_lengths
@@ -149,7 +153,7 @@ class StructureEquilibriumSolver:
     def assess(
         self, nodes: NDArray, rest_lengths: NDArray, forces: NDArray, iterations: int, method: str
     ) -> StructureEquilibrium:
-        """Balance and stability at nodes (n, 3) m of any method, as they are; forces (n, 3) N include the weight."""
+        """Force balance and stability at given nodes (n, 3) [m] of any method; forces (n, 3) [N] include the weight."""
         nodes, rest = np.array(nodes), np.array(rest_lengths)
         self._neutral = self._is_neutral(forces)
         if self._sparse is not None:
@@ -161,14 +165,14 @@ class StructureEquilibriumSolver:
         return replace(shape, method=method, converged=bool(residual <= self.tolerance))
 
     def total_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None, gravity: ArrayLike | None) -> NDArray:
-        """(n, 3) N: external forces, the structure's own loads and weight."""
+        """(n, 3) total forces [N]: external forces, loads of the structure, and weight."""
         total = self._weights if gravity is None else _weights(self.structure, gravity)
         if forces is None:
             return total
         return total + self.structure.force_array(forces)
 
     def start_nodes(self, start: ArrayLike | StructureEquilibrium | None) -> NDArray[np.float64]:
-        """(n, 3) m: a copy of the start with the fixed nodes where they belong."""
+        """(n, 3) copy of the start nodes [m] with the fixed nodes at their positions."""
         structure = self.structure
         source = structure.nodes if start is None else start.nodes if isinstance(start, StructureEquilibrium) else start
         nodes = number_array(source, "nodes of a start in m")
@@ -183,7 +187,7 @@ class StructureEquilibriumSolver:
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _is_neutral(self, forces: NDArray) -> bool:
-        """Whether motions as one rigid body cost nothing: fewer than three fixed nodes and no force at all."""
+        """Whether rigid body motions have no stiffness: fewer than three fixed nodes and no forces."""
         return int(np.count_nonzero(self.structure.fixed)) < 3 and not forces.ravel()[self.structure.free].any()
 
     def _check(self, status: int, iterations: int, residual: float, nodes: NDArray) -> None:
@@ -224,8 +228,8 @@ class StructureEquilibriumSolver:
     ) -> StructureEquilibrium:  # fmt: skip
         structure, work = self.structure, self._work
         if rest is not self._own_lengths:
-            # the rest lengths were checked before; building the whole structure again would cost more than
-            # solving it
+            # the rest lengths were checked before; creating the whole structure again would take longer than the
+            # solution
             structure = copy.copy(structure)
             rest.setflags(write=False)
             object.__setattr__(structure, "rest_lengths", rest)
@@ -234,7 +238,7 @@ class StructureEquilibriumSolver:
         along = np.zeros(nodes.size)
         along[structure.free] = direction
         balance = work.forces.ravel()[structure.free]
-        # half as much again, because the stiffness changes up to the equilibrium
+        # factor 1.5, because the stiffness changes on the way to the equilibrium
         error = 1.5 * float(np.linalg.norm(balance)) / softest if stable else np.inf
         return StructureEquilibrium(
             structure, nodes, work.lengths.copy(), work.tensions.copy(), float(residual), int(iterations), True, stable,
@@ -244,7 +248,7 @@ class StructureEquilibriumSolver:
     def _assess(
         self, nodes: NDArray, rest: NDArray, structure: Structure, stable: bool, softest: float, direction: NDArray
     ) -> tuple[bool, float, NDArray[np.float64]]:
-        """Stability where the plain eigenvalues do not decide: tendons at the edge of slack, and free bodies."""
+        """Stability in cases not decided by eigenvalues: tendons at the transition to slack, and free bodies."""
         work = self._work
         edge = edge_members(structure, work.lengths, rest)
         neutral = self._neutral and not stable

@@ -1,8 +1,8 @@
-"""Components of a structure without a fixed node, and the balance of the forces on them.
+"""Components of a structure without fixed nodes, and the balance of the forces on them.
 
-Far away every member is taut, so the energy of a part that hangs on a fixed node grows with the square of the distance:
-it has a least value, an equilibrium, whatever the forces. A part without fixed nodes has one exactly if the forces on
-it add up to zero. The same holds for each axis by itself where nodes are held along some axes.
+At large distances every member is taut, so that the energy of a component connected to a fixed node increases with the
+square of the distance: it has a minimum, an equilibrium, for any forces. A component without fixed nodes has an
+equilibrium exactly if the forces on it are in balance. If nodes are held along some axes, the same holds for each axis.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..structure import AXES, Structure
 
 @compiled
 def floating_parts(members, fixed, part):
-    """Fill part (n,) with one node of the part that each node belongs to, or -1 where a fixed node holds it."""
+    """Fill part (n,) with a representative node of the component of each node, or -1 if it contains a fixed node."""
     for i in range(part.shape[0]):
         part[i] = i
     for k in range(members.shape[0]):
@@ -40,11 +40,11 @@ def floating_parts(members, fixed, part):
 
 
 class FloatingComponent:
-    """The floating components of one structure."""
+    """Floating components of one structure."""
 
     def __init__(self, structure: Structure) -> None:
         self._names = structure.node_names
-        # nodes of the parts that float, the parts, and along which axes
+        # nodes of the floating components, their components, and axes
         self._floating: list[tuple[NDArray[np.int64], NDArray[np.int64], slice]] = []
         along = [(structure.fixed, slice(0, 3))]
         if structure.rollers.any():
@@ -57,7 +57,7 @@ class FloatingComponent:
                 self._floating.append((nodes, part[nodes], axes))
 
     def check(self, forces: NDArray[np.float64], tolerance: float) -> None:
-        """Raise NoEquilibriumError where the forces (n, 3) N on a part that floats do not cancel."""
+        """Raise NoEquilibriumError if the forces (n, 3) [N] on a floating component are not in balance."""
         for nodes, parts, axes in self._floating:
             self._check(forces, tolerance, nodes, parts, axes)
 

@@ -1,9 +1,9 @@
 """Matrices of a pin-jointed network: equilibrium, compatibility, force densities, rigid motions.
 
-With n_k the unit vector of member k, its tension t_k pulls on node i with t_k (n_j - n_i) / l_k. Over the free
-coordinates the pulls of all members are -A t, where A (f, a) is the equilibrium matrix of the a members that have a
-free end, and A' maps motions of the nodes to changes of length. Written with force densities q_k = t_k / l_k the
-same pulls are -(D kron I) x, where D = C' diag(q) C is the stress matrix (C: 001, table 1).
+The tension t_k of member k exerts the force t_k (n_j - n_i) / l_k on node i. Over the free coordinates, the forces of
+all members are -A t, where A (f, a) is the equilibrium matrix of the a members with a free end, and A' maps node
+motions to changes of length. With force densities q_k = t_k / l_k, the same forces are -(D kron I) x, where D = C'
+diag(q) C is the stress matrix (C: 001, table 1).
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from ..structure import Structure
 
 
 def moving_members(structure: Structure) -> NDArray[np.int64]:
-    """(a,) indices of the members that have at least one free end; the others cannot change their length."""
+    """(a,) indices of the members with at least one free end; the others cannot change their length."""
     return np.flatnonzero(~structure.fixed[structure.members].all(axis=1))
 
 
 def member_directions(structure: Structure, nodes: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
-    """Unit vectors (m, 3) from each member's second node to its first, and lengths (m,) m."""
+    """Unit vectors (m, 3) from the second to the first node of each member, and lengths (m,) [m]."""
     along = nodes[structure.members[:, 0]] - nodes[structure.members[:, 1]]
     lengths = np.linalg.norm(along, axis=1)
     return along / np.where(lengths > 0.0, lengths, 1.0)[:, None], lengths
 
 
 def equilibrium_matrix(structure: Structure, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A (f, a): A t is the external force that tensions t of the moving members balance, over the free coordinates.
+    """A (f, a): A t is the external force on the free coordinates in balance with the tensions t of the moving members.
 
     A' maps motions of the free coordinates [m] to changes of length [m], to first order.
     """
@@ -46,8 +46,8 @@ def equilibrium_matrix(structure: Structure, nodes: NDArray[np.float64]) -> NDAr
 def stress_matrix(structure: Structure, densities: NDArray[np.float64]) -> NDArray[np.float64]:
     """D kron I (f, f) N/m over the free coordinates for force densities (m,) N/m.
 
-    Half its quadratic form is the work that the tensions do on a motion, to second order beyond the first-order
-    changes of length; on a mechanism this is all the stiffness there is (product forces of Pellegrino and Calladine).
+    Half of its quadratic form is the second-order work of the tensions on a motion, in addition to the first-order
+    changes of length. For a mechanism this is the whole stiffness (product forces of Pellegrino and Calladine).
     """
     connectivity = structure.connectivity()
     matrix = np.kron(connectivity.T @ (densities[:, None] * connectivity), np.eye(3))
@@ -55,7 +55,7 @@ def stress_matrix(structure: Structure, densities: NDArray[np.float64]) -> NDArr
 
 
 def rigid_motions(structure: Structure, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(f, r) orthonormal basis of the motions as one rigid body that the supports allow; r is 6 without any."""
+    """(f, r) orthonormal basis of the rigid body motions that the supports allow; r is 6 without supports."""
     centred = nodes - nodes.mean(axis=0)
     size = max(float(np.abs(centred).max()), 1e-300)
     motions = np.zeros((nodes.size, 6))
@@ -72,7 +72,7 @@ def rigid_motions(structure: Structure, nodes: NDArray[np.float64]) -> NDArray[n
 
 
 def null_space(matrix: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
-    """Orthonormal columns that the matrix maps to zero, up to `tolerance` times its largest singular value."""
+    """Orthonormal basis of the null space, with a tolerance relative to the largest singular value."""
     if not matrix.shape[0] or not matrix.shape[1]:
         return np.eye(matrix.shape[1])
     _, values, rows = np.linalg.svd(matrix, full_matrices=matrix.shape[0] < matrix.shape[1])

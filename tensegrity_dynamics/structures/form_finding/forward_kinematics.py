@@ -1,4 +1,4 @@
-"""Forward kinematics of a structure: its equilibrium for rest lengths (TFK; 001, chapter 5)."""
+"""Forward kinematics of a structure: equilibrium for given rest lengths (TFK; 001, chapter 5)."""
 
 from __future__ import annotations
 
@@ -35,26 +35,27 @@ def forward_kinematics(
     """Forward kinematics: the stable equilibrium near a start, for given rest lengths and forces.
 
     Args:
-        robot: a robot or a bare structure.
-        rest_lengths: by member name [m] (or by actuator name), or all as (m,); the others keep their own.
-        forces: external forces without weight, by node name (3,) N, or all as (n, 3).
-        start: nodes (n, 3) m or a former shape; by default the structure's own nodes.
+        robot: robot or structure.
+        rest_lengths: by member or actuator name [m], or all as (m,); the others are those of the structure.
+        forces: external forces without weight, by node name (3,) [N], or all as (n, 3).
+        start: nodes (n, 3) [m] or a previous equilibrium; by default the nodes of the structure.
         method: "newton" (trust region, always ends at a minimum), "relaxation" (001, Algorithm 1 corrected) or
             "kinetic" (kinetic-energy damping).
-        rigid_bars: bars keep exactly their rest length ("newton" only).
-        tolerance: largest out-of-balance component allowed [N]; by default 1e-13 of the largest stiffness times rest
-            length for "newton" (or what rounding leaves, far from the origin or under large forces) and 1e-10 of it
-            for the others.
-        gravity: (3,) m/s^2 instead of the structure's own.
-        options: of the method: maximum_iterations, and for example delta and epsilon of "relaxation".
+        rigid_bars: whether bars keep exactly their rest length ("newton" only).
+        tolerance: largest allowed out-of-balance component [N]; by default 1e-13 of the largest stiffness times rest
+            length for "newton" (or the rounding error, far from the origin or with large forces) and 1e-10 of it for
+            the other methods.
+        gravity: (3,) gravity in place of that of the structure [m/s^2].
+        options: options of the method: maximum_iterations, and for example delta and epsilon of "relaxation".
 
     Returns:
-        Shape. `stable` is False and `softest` zero where a motion without stiffness remains.
+        Equilibrium. `stable` is False and `softest` is zero if a motion without stiffness remains.
 
     Raises:
-        NoEquilibriumError: there is no equilibrium (a part without fixed nodes is pushed away), or it was not reached.
-        TensegrityError: unknown names or options, shapes that disagree, numbers that are not finite, coincident nodes,
-            rigid bars that depend on each other.
+        NoEquilibriumError: there is no equilibrium (a component without fixed nodes is not in balance), or it was not
+            reached.
+        TensegrityError: a name or option is unknown, shapes do not match, a number is not finite, nodes coincide, or
+            rigid bars are dependent.
     """
     if isinstance(robot, Robot) and robot.kind != Structure.kind:
         raise TensegrityError(
@@ -88,7 +89,7 @@ def _relaxed(
     _check_options(options, tuple(signature(run).parameters)[4:], method)
     natural = 1e-10 * float(np.max(structure.stiffness * structure.rest_lengths, initial=1e-300))
     limit = natural if tolerance is None else float(tolerance)
-    # balance, stability and softest direction are assessed alike for every method
+    # balance, stability and softest direction are evaluated in the same way for all methods
     assessor = StructureEquilibriumSolver(structure, output=output, tolerance=limit)
     structure = structure.with_rest_lengths(rest_lengths)
     nodes = assessor.start_nodes(start)

@@ -1,11 +1,11 @@
-"""Equilibrium by kinetic-energy damping: undamped motion that is stopped wherever its kinetic energy peaks.
+"""Equilibrium by kinetic-energy damping: undamped motion that is stopped at every peak of its kinetic energy.
 
     v <- v + R / m,   x <- x + v   (unit time step; Zhang, Maurin and Motro, cited in 001, section 5.3)
 
-The kinetic energy is largest where the total energy is least, so the nodes are put back to the peak, where the
-velocity is reset to zero. Each node's fictitious mass is half the stiffness that meets at it: by Gershgorin's theorem
-no motion, at any position, is then faster than the time step can follow. A cycle from rest to rest is accepted only if
-the total energy has not grown; else it is repeated from its start with a shorter step.
+The kinetic energy is largest where the potential energy is least. So the nodes are moved back to the peak, and the
+velocity is set to zero there. The fictitious mass of each node is half the sum of the stiffnesses at this node: by
+Gershgorin's theorem, no motion at any position is then too fast for the time step. A cycle from rest to rest is
+accepted only if the total energy has not increased; else it is repeated from its start with a shorter step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .viscous_relaxation import (
 
 @compiled
 def work_energy(nodes, members, stiffness, rest_lengths, laws, external):
-    """Elastic energy less the work of the external forces [J]."""
+    """Elastic energy minus the work of the external forces [J]."""
     energy = stored_energy(nodes, members, stiffness, rest_lengths, laws)
     for i in range(nodes.shape[0]):
         for axis in range(3):
@@ -44,11 +44,11 @@ def kinetic_steps(
     nodes, velocities, beginning, state, members, stiffness, rest_lengths, laws, supports, external, lengths,
     tensions, forces, masses, tolerance, norm, steps, energies,
 ):  # fmt: skip
-    """Up to `steps` iterations in place; returns (status, iterations done, size of the last residual).
+    """Make up to `steps` iterations in place; returns (status, number of iterations, size of the last residual).
 
-    beginning (n, 3) is where the running cycle started from rest. state (5,) is time step, kinetic energy, total energy
-    at the beginning, cycles accepted, and the size of the energies, which sets what rounding may add. energies (c,)
-    takes the total energy after each of the first c accepted cycles.
+    beginning (n, 3) are the nodes at the start of the present cycle. state (5,) is time step, kinetic energy, total
+    energy at the beginning, number of accepted cycles, and magnitude of the energies, which defines their rounding
+    error. energies (c,) is filled with the total energy after each of the first c accepted cycles.
     """
     residual = np.inf
     for iteration in range(steps + 1):
@@ -60,7 +60,7 @@ def kinetic_steps(
         if iteration == steps:
             break
         step, last = state[0], state[1]
-        share = 0.5 if last == 0.0 else 1.0  # from rest, the first half step only
+        share = 0.5 if last == 0.0 else 1.0  # from rest: only the first half step
         kinetic = 0.0
         for i in range(nodes.shape[0]):
             for axis in range(3):
@@ -74,8 +74,8 @@ def kinetic_steps(
                 for axis in range(3):
                     nodes[i, axis] += step * velocities[i, axis]
             continue
-        # The peak lies between the last two half steps: one step and a half before the position that the new velocity
-        # would lead to, half a step back from here.
+        # The peak lies between the last two half steps: half a step before the present position, one and a half steps
+        # before the next one.
         for i in range(nodes.shape[0]):
             for axis in range(3):
                 if supports[i, axis]:
@@ -108,22 +108,23 @@ def relax_kinetic(
     masses: ArrayLike | None = None,
     energies: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float64], int, float]:
-    """Nodes (n, 3) m at rest, the iterations this took, and the size of the last residual [N].
+    """Equilibrium by kinetic damping: nodes (n, 3) [m], number of iterations, and size of the last residual [N].
 
     Args:
-        structure: with the rest lengths to use.
-        forces: (n, 3) N, all external forces with the weight.
-        start: (n, 3) m.
-        tolerance: N, see `norm`.
-        maximum_iterations: then NoEquilibriumError says which residual is left.
+        structure: structure with the rest lengths to use.
+        forces: (n, 3) all external forces including the weight [N].
+        start: (n, 3) start nodes [m].
+        tolerance: tolerance of the residual [N], see `norm`.
+        maximum_iterations: number of iterations after which NoEquilibriumError is raised, with the remaining residual.
         norm: "component" (largest component of the force on a node), "node" or "total".
-        masses: (n,) kg for a time step of 1 s, above zero; by default half the stiffness at each node. Lighter ones
-            move faster until cycles are rejected for growing energy.
+        masses: (n,) masses for a time step of 1 s [kg], above zero; by default half the stiffness at each node. Smaller
+            masses are faster, until cycles are rejected because of increasing energy.
         energies: (c,) filled with the total energy [J] after the first c cycles, the rest with NaN.
 
     Raises:
-        NoEquilibriumError: not there in time. TensegrityError: an option out of its range, or two nodes of one member
-        at the same position, or a ground.
+        NoEquilibriumError: the tolerance was not reached.
+        TensegrityError: an option is out of range, two nodes of one member have the same position, or there is a
+            ground.
     """
     check_settings(structure, "kinetic", norm, tolerance, maximum_iterations)
     nodes, external = np.array(start, dtype=np.float64), np.array(forces, dtype=np.float64)
@@ -154,9 +155,9 @@ def relax_kinetic(
 
 
 def fictitious_masses(structure: Structure) -> NDArray[np.float64]:
-    """(n,) kg for a time step of 1 s: half the sum of the stiffnesses [N/m] that meet at each node."""
+    """(n,) fictitious masses for a time step of 1 s [kg]: half the sum of the stiffnesses [N/m] at each node."""
     total = np.zeros(len(structure.node_names))
     for end in (0, 1):
         np.add.at(total, structure.members[:, end], structure.stiffness)
-    # a node that no member holds still needs some mass to fall with
+    # a node without members also needs a mass
     return 0.5 * np.where(total > 0.0, total, max(float(total.max(initial=0.0)), 1e-300))

@@ -1,8 +1,9 @@
-"""Equilibrium as a minimum of the total energy: a trust region on the exact tangent stiffness, compiled.
+"""Equilibrium as a minimum of the total energy: trust region method with the exact tangent stiffness, compiled.
 
-Each step solves (K + s) dx = r with r the out-of-balance force and s >= 0 the multiplier of a trust region: it grows
-where the energy falls short of the quadratic model or K + s is not positive definite, and shrinks to Newton's method
-where the model is good. At an equilibrium that is no minimum the step follows the direction of negative stiffness.
+Each step solves (K + s) dx = r with the out-of-balance force r and the multiplier s >= 0 of a trust region. s increases
+if the energy decreases less than in the quadratic model or if K + s is not positive definite, and decreases towards
+Newton's method if the model is good. At an equilibrium that is not a minimum, the step follows the direction of
+negative stiffness.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from ..energy import add_member_forces, member_tensions, stored_energy, tangent_
 
 BALANCED, STUCK, COINCIDENT = 0, 1, 2
 MIN_CAPPED_STEPS = 20
-"""Steps at full length in a row after which the trust region grows (a chain that falls, a large load)."""
+"""Number of successive steps of full length after which the trust region grows (falling chain, large load)."""
 TOLERANCE_ROUNDING = 4.4e-16
-"""Twice the spacing of doubles: times stiffness times coordinates, what rounding leaves of a balance of forces."""
+"""Twice the machine precision; times stiffness times coordinates, it is the rounding error of the force balance."""
 
 Problem = namedtuple("Problem", "members stiffness laws position free")
 """Connectivity of a structure: members (m, 2), stiffness and laws (m,), rows by coordinate (n, 3), free (f,)."""
@@ -64,7 +65,7 @@ def total_energy(nodes, problem, rest_lengths, forces):
 
 @compiled_part
 def fill_stiffness(nodes, problem, rest_lengths, work):
-    """Fill the tangent stiffness for the lengths and tensions that stand in work."""
+    """Fill the tangent stiffness for the lengths and tensions in work."""
     tangent_stiffness(
         nodes, problem.members, problem.stiffness, problem.laws, work.lengths, work.tensions, rest_lengths,
         problem.position, work.matrix,
@@ -73,7 +74,7 @@ def fill_stiffness(nodes, problem, rest_lengths, work):
 
 @compiled
 def rounding_floor(nodes, forces, scale):
-    """Out-of-balance force [N] that rounding leaves where the stiffest node has `scale` N/m."""
+    """Rounding error of the out-of-balance force [N], if the stiffest node has the stiffness `scale` [N/m]."""
     farthest, strongest = 0.0, 0.0
     for i in range(nodes.shape[0]):
         for a in range(3):
@@ -84,7 +85,7 @@ def rounding_floor(nodes, forces, scale):
 
 @compiled
 def has_collapsed_bar(nodes, members, laws, rest_lengths):
-    """Whether a bar has no length left, and with it no direction; slack tendons need none."""
+    """Whether a bar has zero length and so no direction; slack tendons need no direction."""
     for k in range(members.shape[0]):
         if laws[k] == 0.0:
             i, j = members[k, 0], members[k, 1]
@@ -98,7 +99,7 @@ def has_collapsed_bar(nodes, members, laws, rest_lengths):
 
 @compiled_part
 def soft_shift(work, scale):
-    """Shift that makes K + shift safely positive definite, from the least eigenvalue; its direction in work.direction.
+    """Shift that makes K + shift positive definite, from the least eigenvalue, whose direction is in work.direction.
 
     Returns (shift, least eigenvalue).
     """
@@ -113,10 +114,13 @@ def soft_shift(work, scale):
 def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_iterations, work):
     """Move nodes (n, 3) in place to a minimum of the total energy.
 
-    tolerance N on the largest residual component; reach m, the largest change of a coordinate in one step (it grows
-    after `MIN_CAPPED_STEPS` of that length). Returns (status, iterations, largest residual). The status is BALANCED,
-    too, where rounding leaves more than the tolerance (the caller compares), and where the stiffness is only
-    semi-definite, a motion without stiffness (the caller looks at the eigenvalues).
+    Args:
+        tolerance: largest residual component [N]. reach: largest change of a coordinate in one step [m]; it grows after
+            `MIN_CAPPED_STEPS` of this length.
+
+    Returns:
+        (status, iterations, largest residual). The status is also BALANCED if the rounding error exceeds the tolerance
+        (the caller compares), and if the stiffness is only semi-definite (the caller checks the eigenvalues).
     """
     count = problem.free.shape[0]
     worst = out_of_balance(nodes, problem, rest_lengths, forces, work)
@@ -126,7 +130,7 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
             return COINCIDENT, 0, worst
     trial = work.trial.ravel()
     for i in range(count):
-        work.direction[i] = np.cos(1.0 + 1.7 * i)  # no symmetry, and the same every time
+        work.direction[i] = np.cos(1.0 + 1.7 * i)  # not symmetric, and reproducible
     shift, escapes, stride, full, before = 0.0, 0, reach, 0, np.inf
     for iteration in range(maximum_iterations + 1):
         fill_stiffness(nodes, problem, rest_lengths, work)
@@ -158,7 +162,7 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
                 used = max(1e-5 * scale, 4.0 * used)
                 definite = cholesky_shifted(work.matrix, used, work.factor)
             cholesky_apply(work.factor, work.residual, work.step)
-        # the trust region: never further than reach at once, and shorter where the model fails
+        # trust region: never farther than reach in one step, and shorter if the model fails
         accepted, capped = False, False
         for _ in range(60):
             longest = 0.0
@@ -188,7 +192,7 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
             ):
                 accepted = True
                 break
-            if escaping:  # the opposite direction, and nearer: a tendon that goes taut makes the two differ
+            if escaping:  # the opposite direction, and shorter: they differ if a tendon becomes taut
                 for i in range(count):
                     work.step[i] *= -0.5
                 continue

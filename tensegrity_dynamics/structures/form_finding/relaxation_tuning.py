@@ -1,8 +1,9 @@
-"""Tuning of relaxation: delta and epsilon by simplex search for the fewest iterations (001, section 5.3, table 7).
+"""Tuning of relaxation: simplex search of delta and epsilon for the fewest iterations (001, section 5.3, table 7).
 
-The search moves in log(delta) and log(epsilon / (2 - epsilon)), so that every point is a pair that can be tried. Pairs
-that are unstable at the equilibrium, run out of iterations or end at another equilibrium cost more than any other; what
-they cost grows with delta epsilon lambda_max / (4 - 2 epsilon), which leads the simplex back to stable pairs.
+The search variables are log(delta) and log(epsilon / (2 - epsilon)), so that every point is a valid pair. Pairs that
+are unstable at the equilibrium, exceed the largest number of iterations or end at another equilibrium have a higher
+cost than all others. Their cost increases with delta epsilon lambda_max / (4 - 2 epsilon), which leads the simplex back
+to stable pairs.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ class Tuning:
     """Result of the tuner.
 
     Attributes:
-        delta: m/N. epsilon: between 0 and 2. iterations: what relaxation takes with them.
-        margin: delta epsilon lambda_max / (4 - 2 epsilon) at the equilibrium; below 1 is stable.
-        threshold: N. evaluations: relaxations that the search ran.
+        delta: m/N. epsilon: between 0 and 2. iterations: number of iterations with these values.
+        margin: delta epsilon lambda_max / (4 - 2 epsilon) at the equilibrium; stable below 1.
+        threshold: tolerance [N]. evaluations: number of relaxations of the search.
     """
 
     delta: float
@@ -45,18 +46,18 @@ def tune_relaxation(
     maximum_iterations: int = 50_000,
     maximum_evaluations: int = 200,
 ) -> Tuning:
-    """The pair (delta, epsilon) with which relaxation reaches the threshold soonest.
+    """Pair (delta, epsilon) with which relaxation reaches the threshold in the fewest iterations.
 
     Args:
-        threshold: N, largest component of force that may be left. A pair is tuned for the structure's own nodes.
-        pairs: further (delta, epsilon) to search from, besides the default one and a swinging one.
-        maximum_iterations: a pair that takes more counts as failed.
-        maximum_evaluations: relaxations per pair searched from.
+        threshold: largest remaining force component [N]. The pair is tuned for the start nodes of the structure.
+        pairs: additional start pairs (delta, epsilon) of the search, besides the default and an underdamped pair.
+        maximum_iterations: number of iterations above which a pair counts as failed.
+        maximum_evaluations: number of relaxations per start pair.
 
     Raises:
-        NoEquilibriumError: no pair that was tried reaches the threshold, or there is no equilibrium to reach.
+        NoEquilibriumError: no tested pair reaches the threshold, or there is no equilibrium.
     """
-    from scipy.optimize import minimize  # here, so that importing the package stays quick
+    from scipy.optimize import minimize  # imported here to keep the package import fast
 
     structure = robot.structure if isinstance(robot, Robot) else robot
     for delta, epsilon in pairs:
@@ -80,10 +81,10 @@ def tune_relaxation(
         return iterations if float(np.abs(nodes - goal).max()) <= near else None
 
     def cost(point: NDArray[np.float64]) -> float:
-        # far outside, the numbers would overflow before the pair is refused
+        # far outside, the numbers would overflow before the pair is rejected
         delta, epsilon = _pair(np.clip(point, -40.0, 40.0))
         margin = delta / stable_delta(epsilon, largest)
-        # an unstable pair may run into the threshold by luck, from this start only: it is not tried
+        # an unstable pair can reach the threshold by chance from this start only: it is not tested
         iterations = count(delta, epsilon) if margin < 1.0 else None
         if iterations is None:
             return float(np.log(maximum_iterations) + 1.0 + np.log1p(margin))

@@ -1,8 +1,9 @@
 """Equilibria with rigid bars from any start: the method of multipliers, finished by Newton's method with multipliers.
 
-Elastic bars whose rest lengths are shifted by -t / K, with t their tension of the round before, come closer to their
-length in every round, and each round ends at a minimum of the energy: so does their limit. What the bars' stiffness is
-makes no difference to the result; soft bars are taken as stiff as the stiffest member, which makes the rounds few.
+The rest lengths of elastic bars are shifted by -t / K, with their tension t of the previous iteration. So the bars
+approach their lengths in every iteration, and each iteration ends at a minimum of the energy, as does the limit. The
+stiffness of the bars has no effect on the result; soft bars get the stiffness of the stiffest member, which needs fewer
+iterations.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class RigidResult(NamedTuple):
 
 
 class RigidSolver:
-    """Rigid-bar shapes of one structure, in the scratch arrays of its `StructureEquilibriumSolver`."""
+    """Equilibria of one structure with rigid bars, in the scratch arrays of its `StructureEquilibriumSolver`."""
 
     def __init__(
         self, structure: Structure, problem: Problem, arrays: Rigid, work: Workspace, basis: NDArray, tolerance: float
@@ -57,7 +58,7 @@ class RigidSolver:
         reach: float,
         maximum_iterations: int,
     ) -> RigidResult:
-        """From nodes (n, 3) and, for a warm start, the member tensions (m,) of an equilibrium nearby."""
+        """Solve from nodes (n, 3) and, for a warm start, the member tensions (m,) of a nearby equilibrium."""
         problem, rigid, work = self.problem, self.arrays, self.work
         newton = (problem, rest, forces, self.tolerance, 0.2 * reach, 25, rigid, work, 0.0)
         taken = 0
@@ -79,7 +80,7 @@ class RigidSolver:
             if status != BALANCED:
                 if not tensions.any():
                     return RigidResult(status, nodes, taken, residual)
-                break  # tensions that grow from round to round: the bars do not fit
+                break  # tensions grow in every iteration: the bar lengths are not feasible
             tensions = work.tensions[rigid.bars].copy()
             rigid.tensions[:] = tensions
             trial = nodes.copy()
@@ -99,7 +100,7 @@ class RigidSolver:
         return RigidResult(BALANCED, nodes, iterations, residual, softest, work.direction.copy(), stable)
 
     def _last_resort(self, nodes: NDArray, rest: NDArray, forces: NDArray, iterations: int) -> RigidResult:
-        """The last system was singular: a motion without stiffness, bars that depend on each other, or no shape."""
+        """Result for a singular last system: a motion without stiffness, dependent bars, or no equilibrium."""
         structure, problem, rigid, work = self.structure, self.problem, self.arrays, self.work
         scale = float(np.max(problem.stiffness))
         trial, tensions = nodes.copy(), rigid.tensions.copy()
@@ -141,7 +142,7 @@ class RigidSolver:
             free_positions(structure.supports), matrix,
         )  # fmt: skip
         allowed = np.linalg.svd(normals)[2][rigid.bars.size :].T
-        if not allowed.shape[1]:  # the bars alone hold every node
+        if not allowed.shape[1]:  # the bars alone constrain every node
             return RigidResult(
                 BALANCED, nodes, iterations, residual, np.inf, np.zeros(structure.free.size), True, residual <= floor
             )
@@ -154,7 +155,7 @@ class RigidSolver:
 
 
 def bar_directions(nodes: NDArray, structure: Structure, bars: NDArray[np.int64]) -> NDArray[np.float64]:
-    """A (c, f): change of each bar's length per motion of the free coordinates."""
+    """A (c, f): derivative of the length of each bar with respect to the free coordinates."""
     normals = np.zeros((bars.size, nodes.size))
     for row, (i, j) in enumerate(structure.members[bars]):
         along = (nodes[i] - nodes[j]) / np.linalg.norm(nodes[i] - nodes[j])
@@ -164,7 +165,7 @@ def bar_directions(nodes: NDArray, structure: Structure, bars: NDArray[np.int64]
 
 
 def dependence(normals: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """(c,) how much each row takes part in the linear dependences between the rows, or None where there is none."""
+    """(c,) participation of each row in linear dependences between the rows, or None if they are independent."""
     left, values, _ = np.linalg.svd(normals, full_matrices=True)
     rank = int(np.count_nonzero(values > 1e-7 * values[0]))
     return None if rank == normals.shape[0] else np.linalg.norm(left[:, rank:], axis=1)

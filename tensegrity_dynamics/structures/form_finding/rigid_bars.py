@@ -1,10 +1,11 @@
-"""Equilibrium with bars that keep exactly their rest length: Newton's method on nodes and bar tensions.
+"""Equilibrium with bars of exactly constant length: Newton's method on nodes and bar tensions.
 
     K_t dx + A' dt = r,   A dx = -(l - d)
 
-A holds the unit vectors of the bars, K_t the tangent stiffness of tendons and the geometric stiffness of the bars.
-Adding the bars' elastic stiffness to both sides leaves the solution alone and makes the upper block the ordinary
-tangent stiffness, positive definite at a stable shape, so that Cholesky and a small Schur complement solve it.
+A contains the unit vectors of the bars, K_t the tangent stiffness of tendons and the geometric stiffness of the bars.
+The elastic stiffness of the bars is added to both sides. This does not change the solution, and the upper block becomes
+the ordinary tangent stiffness, which is positive definite at a stable shape. So the system is solved with a Cholesky
+factor and a small Schur complement.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Rigid = namedtuple("Rigid", "bars normals solved schur schur_factor gap change t
 
 
 def make_rigid_bars(members: np.ndarray, unilateral: np.ndarray, fixed: np.ndarray, free_count: int) -> Rigid:
-    """Arrays for the bars that are not between two fixed nodes."""
+    """Arrays for the bars with at least one free end."""
     bars = np.flatnonzero(~unilateral & ~(fixed[members[:, 0]] & fixed[members[:, 1]])).astype(np.int64)
     c = bars.size
     return Rigid(
@@ -34,7 +35,7 @@ def make_rigid_bars(members: np.ndarray, unilateral: np.ndarray, fixed: np.ndarr
 
 @compiled
 def rigid_residual(nodes, problem, rest_lengths, forces, rigid, work):
-    """Fill residual, gaps and tensions with the bars at rigid.tensions; returns (largest residual, largest gap)."""
+    """Fill residual, gaps and tensions for the bar tensions rigid.tensions; returns (largest residual, largest gap)."""
     member_tensions(nodes, problem.members, problem.stiffness, rest_lengths, problem.laws, work.lengths, work.tensions)
     widest = 0.0
     for c in range(rigid.bars.shape[0]):
@@ -54,7 +55,7 @@ def rigid_residual(nodes, problem, rest_lengths, forces, rigid, work):
 
 @compiled_part
 def factor_rigid(nodes, problem, rest_lengths, rigid, work, shift):
-    """Factor the system at the state in work, plus shift [N/m]; False where it is not that of a stable shape."""
+    """Factor the system at the state in work, plus shift [N/m]; False if it is not that of a stable shape."""
     fill_stiffness(nodes, problem, rest_lengths, work)
     if not cholesky_shifted(work.matrix, shift, work.factor):
         return False
@@ -105,9 +106,9 @@ def solve_rigid(problem, rigid, work, gap_weight):
 def newton_rigid(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_iterations, rigid, work, shift):
     """Newton's method from nodes and rigid.tensions, in place.
 
-    Returns (converged, iterations, largest residual); it has not converged where it does not lead to a stable
-    equilibrium with closed bars. Where rounding leaves more than the tolerance it goes as far as rounding allows. A
-    shift [N/m] of the stiffness closes the bars of shapes with motions without stiffness, too.
+    Returns (converged, iterations, largest residual). Converged means a stable equilibrium with closed bars. If the
+    rounding error exceeds the tolerance, the iteration ends at the rounding error. A shift [N/m] of the stiffness also
+    closes the bars of shapes with motions without stiffness.
     """
     worst, widest = rigid_residual(nodes, problem, rest_lengths, forces, rigid, work)
     flat = nodes.ravel()

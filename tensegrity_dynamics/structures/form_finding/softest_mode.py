@@ -1,7 +1,7 @@
-"""The softest mode of an equilibrium: least eigenvalue of the tangent stiffness by Lanczos steps on its inverse.
+"""Softest mode of an equilibrium: least eigenvalue of the tangent stiffness by Lanczos steps on its inverse.
 
-The factors of the last Newton step are at hand, so that one application of the inverse costs two triangular solves;
-a full eigenvalue decomposition would cost more than the equilibrium itself.
+The factors of the last Newton step are available, so that one application of the inverse costs two triangular solves. A
+full eigenvalue decomposition would cost more than the equilibrium.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def apply_inverse(vector, out, problem, rigid, work, is_rigid):
 
 @compiled
 def softest_mode(problem, rigid, work, is_rigid, basis):
-    """Least stiffness [N/m] and whether it has converged; its direction, of length one, stands in work.direction.
+    """Least stiffness [N/m] and whether it has converged; its direction, of unit length, is in work.direction.
 
     basis (MAX_LANCZOS_STEPS + 1, f) is scratch. work.factor must hold the factors of the stiffness (with rigid bars,
     those of `factor_rigid`).
     """
     count = work.direction.shape[0]
     for i in range(count):
-        work.direction[i] = np.cos(1.0 + 1.7 * i)  # no symmetry, and the same every time
+        work.direction[i] = np.cos(1.0 + 1.7 * i)  # not symmetric, and reproducible
     apply_inverse(work.direction, basis[0], problem, rigid, work, is_rigid)
     normalise(basis[0])
     limit = min(MAX_LANCZOS_STEPS, count)
@@ -49,7 +49,7 @@ def softest_mode(problem, rigid, work, is_rigid, basis):
     for j in range(limit):
         apply_inverse(basis[j], basis[j + 1], problem, rigid, work, is_rigid)
         alpha[j] = dot(basis[j], basis[j + 1])
-        for _ in range(2):  # orthogonal to all before, twice: rounding otherwise brings back the earlier directions
+        for _ in range(2):  # orthogonalised twice: rounding errors would otherwise bring back previous directions
             for k in range(j + 1):
                 part = dot(basis[k], basis[j + 1])
                 for i in range(count):
@@ -78,13 +78,13 @@ def softest_mode(problem, rigid, work, is_rigid, basis):
             total += weights[k] * basis[k, i]
         work.direction[i] = total
     normalise(work.direction)
-    # the eigenvalue's own error is the square of the residual's
+    # the error of the eigenvalue is the square of the error of the residual
     return 1.0 / value, value > 0.0 and (error <= 1e-4 * value or used == count)
 
 
 @compiled
 def softest_elastic(nodes, problem, rest_lengths, rigid, work, basis):
-    """Fill and factor the stiffness at nodes, then `softest_mode`; not settled where it is not positive definite."""
+    """Fill and factor the stiffness at nodes, then `softest_mode`; not converged if it is not positive definite."""
     fill_stiffness(nodes, problem, rest_lengths, work)
     if not cholesky_shifted(work.matrix, 0.0, work.factor):
         return 0.0, False

@@ -1,8 +1,9 @@
-"""The trust region of `newton` for large structures: sparse tangent stiffness, factored without pivoting.
+"""Trust region method of `newton` for large structures: sparse tangent stiffness, factored without pivoting.
 
-Without pivoting one factorisation also tells whether the matrix is positive definite. The pattern is laid out once;
-each step only refills its values. Up to `MIN_KEPT` coordinates SuperLU factors from anew each time (the signs of U's
-diagonal are those of the eigenvalues); above, `SparseCholesky` keeps what follows from the pattern.
+Without pivoting, a factorisation also determines whether the matrix is positive definite. The sparsity pattern is
+computed once; each step only fills its values. Up to `MIN_KEPT` coordinates, SuperLU computes each factorisation anew
+(the signs of the diagonal of U are those of the eigenvalues). Above, `SparseCholesky` reuses the symbolic
+factorisation.
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ from ..tension_law import tension_law
 from .newton import BALANCED, COINCIDENT, MIN_CAPPED_STEPS, STUCK, Problem, has_collapsed_bar, rounding_floor
 
 MOST_VECTORS, MOST_SOLUTIONS = 30, 300
-"""Of one run for the softest motion, and of all of them."""
+"""Largest number of Lanczos vectors of one run for the softest motion, and of solutions of all runs."""
 CLOSE, MOST_CORRECTIONS = 0.1, 5
-"""Part of the residual that a step may leave for the next one to be sought with the same factors, and by how many
-corrections of conjugate gradients; a factorisation takes as long as ten of them, more in large structures."""
+"""Largest remaining fraction of the residual after a step, up to which the next step uses the same factors, and largest
+number of conjugate gradient corrections for it. A factorisation takes as long as ten corrections, more in large
+structures."""
 LESS = 0.03
-"""Part of the shift that is tried after a step that the model foresaw."""
+"""Factor on the shift after a step that agrees with the quadratic model."""
 MIN_KEPT = 3000
-"""Free coordinates from which on it pays to load what keeps the pattern's factorisation."""
+"""Number of free coordinates above which `SparseCholesky` is used, because its loading time pays off."""
 ROUND, MOST_ROUNDS = 10, 10
-"""Steps along gradients between two looks at whether the stiffness is positive definite by now, and how many looks."""
+"""Number of gradient steps between two checks whether the stiffness is positive definite, and number of checks."""
 
 
 @compiled
 def fill_values(nodes, members, stiffness, laws, lengths, tensions, rest_lengths, slots, values):
-    """Add every member's blocks to values; slots (m, 36) say where, -1 for held coordinates."""
+    """Add the blocks of every member to values at the indices slots (m, 36), -1 for held coordinates."""
     values[:] = 0.0
     unit = np.empty(3)
     for k in range(members.shape[0]):
@@ -59,10 +61,11 @@ def fill_values(nodes, members, stiffness, laws, lengths, tensions, rest_lengths
 def _layout(
     problem: Problem,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Where entries of the tangent stiffness stand: by columns (f + 1,) and (e,), both triangles and the diagonal.
+    """Sparsity pattern of the tangent stiffness by columns (f + 1,) and (e,), both triangles and the diagonal.
 
-    Then (m, 36), where each member's blocks go, -1 for held coordinates; and (f,), where the diagonal is. Found by
-    pairs of nodes, whose blocks are dense: sorting all entries one by one takes nine times as many keys.
+    Further results are the indices (m, 36) of the blocks of each member, -1 for held coordinates, and the indices (f,)
+    of the diagonal. The pattern is found from pairs of nodes, whose blocks are dense: sorting of single entries would
+    need nine times as many keys.
     """
     position, size = problem.position, problem.free.size
     count = len(position)
@@ -106,10 +109,10 @@ class SparseResult:
 
 
 class SparseMinimiser:
-    """Trust region on the total energy of one large structure."""
+    """Trust region method for the total energy of one large structure."""
 
     def __init__(self, structure: Structure, problem: Problem, reach: float) -> None:
-        import scipy.sparse as sparse  # here, so that importing the package stays quick
+        import scipy.sparse as sparse  # imported here to keep the package import fast
 
         self.problem, self.reach = problem, reach
         starts, rows, self._slots, self._diagonal = _layout(problem)
@@ -184,7 +187,7 @@ class SparseMinimiser:
                 ):
                     accepted = True
                     break
-                if escaping:  # the opposite direction, and nearer
+                if escaping:  # the opposite direction, and shorter
                     step = -0.5 * step
                     continue
                 stride, full = self.reach, 0
@@ -204,14 +207,14 @@ class SparseMinimiser:
             residual = self._residual(nodes, rest, forces)
             fallen = float(np.max(np.abs(residual))) / worst if worst > 0.0 else 1.0
             if ratio > 0.75:
-                # a shift in proportion to what is out of balance keeps Newton's order of convergence
+                # a shift proportional to the out-of-balance force keeps the convergence order of Newton's method
                 shift = min(LESS, fallen) * shift if shift > 1e-9 * scale else 0.0
             elif ratio < 0.25:
                 shift = max(1e-6 * scale, 4.0 * shift)
         return self._result(status, iteration, residual, factor, scale, least, direction)
 
     def assess(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> SparseResult:
-        """Balance and softest motion at nodes (n, 3) as they are."""
+        """Force balance and softest motion at given nodes (n, 3)."""
         residual = self._residual(nodes, rest, forces)
         self._refill(nodes, rest)
         scale = float(np.max(self._values[self._diagonal], initial=1e-12))
@@ -222,11 +225,12 @@ class SparseMinimiser:
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _relax(self, nodes: NDArray, rest: NDArray, forces: NDArray, residual: NDArray):
-        """Move nodes in place down the energy until the stiffness is positive definite: what is left, and its factors.
+        """Decrease the energy in place until the stiffness is positive definite; returns the residual and its factors.
 
-        Conjugate gradients (Polak and Ribiere). A start far from a shape is wrong mostly from node to node, which a few
-        dozen steps mend; a factorisation with a shift that makes up for it costs as much. No member's block is stiffer
-        than its K, so that half a step of residual over the sum of them at each node always loses energy.
+        It uses conjugate gradients (Polak and Ribiere). The errors of a start far from equilibrium are mostly local
+        between nodes, and a few dozen steps remove them; a factorisation with a sufficient shift would cost as much. No
+        block of a member is stiffer than its K, so that half of the step residual / (sum of K at each node) always
+        decreases the energy.
         """
         problem, free = self.problem, self.problem.free
         energy, trial = self._energy(nodes, rest, forces), nodes.copy()
@@ -289,11 +293,11 @@ class SparseMinimiser:
         self._matrix.data[:] = self._values
 
     def _factor(self, shift: float):
-        """Factors of K + shift, or None where it is not positive definite; the ones before are gone."""
+        """Factors of K + shift, or None if it is not positive definite; the previous factors become invalid."""
         if self._kept is not None:
             least = 1e-15 * float(np.max(self._values))
             return self._kept if self._kept.factor(self._values, shift, least) else None
-        from scipy.sparse.linalg import splu  # here, so that importing the package stays quick
+        from scipy.sparse.linalg import splu  # imported here to keep the package import fast
 
         shifted = self._matrix.copy()
         shifted.data[self._diagonal] += shift
@@ -304,7 +308,8 @@ class SparseMinimiser:
         return factor if np.all(factor.U.diagonal() > 1e-15 * np.max(self._values)) else None
 
     def _corrected(self, factor, shift: float, residual: NDArray, fallen: float) -> NDArray | None:
-        """(K + shift)^-1 residual by conjugate gradients with the factors of a step before; None where they are far."""
+        """(K + shift)^-1 residual by conjugate gradients with the factors of a previous step; None if they differ too
+        much."""
         step, left = np.zeros(residual.size), residual.copy()
         goal = min(0.01, fallen) * np.sqrt(_inner(left, left))
         direction, before = np.zeros(residual.size), np.inf
@@ -335,7 +340,7 @@ class SparseMinimiser:
         self, status: int, iterations: int, residual: NDArray, factor, scale: float, least: float = 0.0,
         direction: NDArray | None = None,
     ) -> SparseResult:  # fmt: skip
-        """Softest motion from the factors at a minimum; elsewhere the least one that was seen."""
+        """Result with the softest motion from the factors at a minimum; elsewhere with the least known stiffness."""
         softest, stable = least, False
         if status == BALANCED and factor is not None:
             softest, direction = _inverse_iteration(factor, residual.size)
@@ -351,8 +356,8 @@ class SparseMinimiser:
 def _inverse_iteration(factor, size: int) -> tuple[float, NDArray[np.float64]]:
     """Least eigenvalue and its direction from the factors of a positive definite matrix.
 
-    Lanczos on the inverse, begun anew from the best direction where it does not end within `MOST_VECTORS`: where soft
-    motions lie close together it needs far fewer solutions than powers of the inverse, as many at most.
+    The Lanczos method is applied to the inverse. If it does not converge within `MOST_VECTORS`, it is restarted from
+    the best direction. For close eigenvalues, it needs far fewer solutions than inverse iteration, and never more.
     """
     vector, last, value = np.cos(1.0 + 1.7 * np.arange(size)), 0.0, 0.0
     for _ in range(MOST_SOLUTIONS // MOST_VECTORS):
@@ -361,7 +366,7 @@ def _inverse_iteration(factor, size: int) -> tuple[float, NDArray[np.float64]]:
         basis[0] = vector / np.sqrt(_inner(vector, vector))
         for k in range(most):
             solved = factor.solve(basis[k])
-            for j in range(k + 1):  # in full, and as they come: bits depend on no library
+            for j in range(k + 1):  # full and sequential, so that results are bitwise independent of libraries
                 part = _inner(solved, basis[j])
                 across[j, k] = across[k, j] = part
                 solved = solved - part * basis[j]
@@ -380,5 +385,5 @@ def _inverse_iteration(factor, size: int) -> tuple[float, NDArray[np.float64]]:
 
 
 def _inner(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Inner product of long vectors without a library, whose threads cost more processor time than the sums."""
+    """Inner product of long vectors without a library, whose threads would need more processor time than the sums."""
     return float(np.sum(first * second))

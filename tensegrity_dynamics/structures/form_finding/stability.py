@@ -1,7 +1,8 @@
-"""Stability of an equilibrium: a strict minimum of the energy, apart from motions as one rigid body that cost nothing.
+"""Stability of an equilibrium: strict minimum of the energy, apart from rigid body motions without stiffness.
 
-A tendon at exactly its rest length resists only one direction, and rounding decides whether it counts as taut. Such
-tendons count with what they resist in the direction that is looked at: the weakest direction decides (`one_sided`).
+A tendon at exactly its rest length resists only in one direction, and rounding errors determine whether it is taut. The
+stiffness of such tendons depends on the direction of the motion: the least stiffness over all directions determines the
+stability (`one_sided`).
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from ..structure import Structure
 from .force_density import equilibrium_matrix, moving_members, null_space, rigid_motions
 
 TOLERANCE_FORCE = 1e-8
-"""Tensions below this part of the largest stiffness times rest length count as none."""
+"""Tension relative to the largest stiffness times rest length, below which it counts as zero."""
 
 
 def no_force(structure: Structure) -> float:
-    """Tension [N] below which a member counts as carrying none."""
+    """Tension [N] below which a member counts as having no tension."""
     return TOLERANCE_FORCE * float(np.max(structure.stiffness * structure.rest_lengths))
 
 
 def no_stiffness(structure: Structure) -> float:
-    """Stiffness [N/m] below which rounding decides."""
+    """Stiffness [N/m] below which values are rounding errors."""
     return 1e-9 * float(structure.stiffness.max())
 
 
 def stiffness_without_slack(
     structure: Structure, nodes: NDArray[np.float64], lengths: NDArray[np.float64], tensions: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(f, f) N/m, the tangent stiffness to which tendons without tension add nothing."""
+    """(f, f) tangent stiffness [N/m] without contribution of tendons without tension."""
     count = structure.free.size
     matrix = np.zeros((count, count))
     slack = structure.unilateral & (tensions <= no_force(structure))
@@ -45,7 +46,7 @@ def stiffness_without_slack(
 def stiffness_spectrum(
     structure: Structure, nodes: NDArray[np.float64], lengths: NDArray[np.float64], tensions: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Eigenvalues (e,) [N/m], ascending, and directions (f, e) of the tangent stiffness, without rigid motions.
+    """Eigenvalues (e,) [N/m], ascending, and directions (f, e) of the tangent stiffness, without rigid body motions.
 
     Args:
         nodes, lengths, tensions: (n, 3) m, (m,) m and (m,) N; every length above zero.
@@ -62,9 +63,9 @@ def stiffness_spectrum(
 def edge_members(
     structure: Structure, lengths: NDArray[np.float64], rest_lengths: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Tendons and springs at the edge between slack and tight: the force that their stretch would make is none.
+    """Tendons and springs at the transition between slack and taut: the force of their elongation is negligible.
 
-    The soft-plus law has no such edge.
+    The soft-plus law has no such transition.
     """
     if structure.smoothness > 0.0:
         return np.zeros(0, dtype=np.int64)
@@ -82,12 +83,12 @@ def stiffness_at_the_edge(
     without: NDArray[np.float64],
     ground: NDArray[np.float64] | None = None,
 ) -> tuple[float, NDArray[np.float64]]:
-    """Least stiffness [N/m] over all directions, one-sided ones among them, and the direction (f,).
+    """Least stiffness [N/m] over all directions, including one-sided ones, and its direction (f,).
 
     Args:
-        edge: from `edge_members`; their tensions count as zero.
-        without: (f, k) orthonormal motions that are left out, such as those as one rigid body.
-        ground: (f, f) N/m, stiffness of what the nodes stand on, or None.
+        edge: result of `edge_members`; their tensions count as zero.
+        without: (f, k) orthonormal motions that are excluded, such as rigid body motions.
+        ground: (f, f) stiffness of the ground contacts [N/m], or None.
     """
     matrix = stiffness_without_slack(structure, nodes, lengths, tensions)
     if ground is not None:

@@ -1,15 +1,17 @@
-"""How a structure stands on its ground: equilibrium with one-sided normal forces, friction holding.
+"""Equilibrium of a structure standing on its ground, with unilateral normal forces and static friction.
 
-A structure that no node is fixed of slides and turns on its ground until friction holds it, so that its position is its
-own history; what is determined is its shape and what its feet carry. All feet together carry the load, which the
-normal forces N_i alone cannot where the ground is not square to it. Friction adds what each foot lacks of the load's
-direction: foot i pushes with N_i w_i, where w_i points against the load and has the size 1 along the normal. On a plane
-that is the same part of N_i at every foot, to which regularised friction creeps. It holds while each foot's force lies
-within its cone of friction. Where nodes are fixed, or nothing weighs, the feet push along their normals only.
+A structure without fixed nodes slides and turns on its ground until friction holds it, so that its position depends on
+its history. The equilibrium determines only its shape and its ground forces. All feet together carry the load, which is
+not possible with the normal forces N_i alone if the ground is not perpendicular to the load. Friction is assumed such
+that the force at each foot is opposite to the load: the ground force at foot i is N_i w_i, where w_i is opposite to the
+load and has a component of 1 along the normal. On a plane, friction is the same fraction of N_i at every foot; this is
+the limit of creep with regularised friction. It is valid if each ground force is within its friction cone. If nodes are
+fixed, or without load, the ground forces are along the normals only.
 
-The residual F(x) = members + load + sum N_i w_i is no gradient on a slope. It is followed like an overdamped motion,
-(s + J) dx = F with s falling like the residual (pseudo-transient continuation; Kelley and Keyes 1998), which ends at
-no unstable shape, and finished by Newton's method; motions that cost nothing stay as small as can be.
+On a slope, the residual F(x) = members + load + sum N_i w_i is not a gradient. It is followed like an overdamped
+motion, (s + J) dx = F with s proportional to the residual (pseudo-transient continuation; Kelley and Keyes 1998), which
+does not end at unstable shapes, and finished with Newton's method. Motions without stiffness are kept as small as
+possible.
 """
 
 from __future__ import annotations
@@ -28,19 +30,19 @@ from .rigid_bar_solver import bar_directions
 from .stability import edge_members, no_stiffness, stiffness_at_the_edge
 
 MAX_COORDINATES = 900
-"""Free coordinates up to which a standing structure is solved; the systems are dense."""
+"""Largest number of free coordinates of a standing structure; the systems are dense."""
 MAX_STEPS, MAX_NEWTON_STEPS = 3000, 60
 
 
 @dataclass(frozen=True, eq=False)
 class StandingShape:
-    """A structure that stands, or floats where nothing presses it down.
+    """Equilibrium of a structure that stands on the ground, or floats without load.
 
     Attributes:
         nodes: (n, 3) m. lengths, tensions: (m,) m and N. out_of_balance: (n, 3) N, zero at fixed nodes.
-        contacts: (n, 3) N, what the ground exerts on each node. residual: N, the largest component out of balance.
-        iterations: steps taken. stable: strict minimum apart from motions that friction or nothing holds.
-        softest: N/m, least stiffness with the feet held where they stand. direction: (f,) of it.
+        contacts: (n, 3) ground forces on the nodes [N]. residual: largest out-of-balance component [N].
+        iterations: number of steps. stable: strict minimum, apart from motions without stiffness or held by friction.
+        softest: least stiffness with fixed feet [N/m]. direction: (f,) its direction.
     """
 
     nodes: NDArray[np.float64]
@@ -57,7 +59,7 @@ class StandingShape:
 
 @dataclass(eq=False)
 class _State:
-    """Everything that one evaluation gives: forces, stiffness and contacts at nodes."""
+    """Result of one evaluation: forces, stiffness and contacts at given nodes."""
 
     lengths: NDArray[np.float64]
     tensions: NDArray[np.float64]
@@ -74,11 +76,12 @@ class _State:
 
 
 class StandingSolver:
-    """Standing shapes of one structure with ground, one after the other.
+    """Solver for standing equilibria of one structure with ground.
 
     Args:
-        structure: with a ground. rigid_bars: bars keep exactly their rest length. tolerance: N. reach: m, the length
-            that its steps are measured by. most: steps on the way to rest.
+        structure: structure with a ground. rigid_bars: whether bars keep exactly their rest length.
+        tolerance: tolerance of the residual [N]. reach: reference length of the steps [m]. most: largest number of
+            steps.
 
     Raises:
         TensegrityError: more than `MAX_COORDINATES` free coordinates.
@@ -100,10 +103,10 @@ class StandingSolver:
         self._may_slide = not structure.fixed.any()
 
     def solve(self, nodes: NDArray[np.float64], rest: NDArray[np.float64], load: NDArray[np.float64]) -> StandingShape:
-        """From nodes (n, 3) m, for rest lengths (m,) m and load (n, 3) N, weight included.
+        """Solve from nodes (n, 3) [m], for rest lengths (m,) [m] and load (n, 3) [N] including the weight.
 
         Raises:
-            NoEquilibriumError: it slides, is lifted off, tips without end, or was not reached.
+            NoEquilibriumError: the structure slides, is lifted off, tips over, or the solution was not reached.
         """
         structure, free = self.structure, self.structure.free
         nodes = np.array(nodes)
@@ -127,7 +130,7 @@ class StandingSolver:
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _against(self, total: NDArray) -> NDArray[np.float64]:
-        """(3,) unit vector against the load, or zero where feet push along their normals."""
+        """(3,) unit vector opposite to the load, or zero if the ground forces are along the normals."""
         size = float(np.linalg.norm(total))
         if not self._may_slide or not size > self.tolerance:
             return np.zeros(3)
@@ -167,14 +170,14 @@ class StandingSolver:
             push, slope, _ = normal_law(self._flat, state.depth[i])
             state.push[i], state.slope[i] = push, slope
             square, along = float(away @ away), float(toward @ away)
-            # where the ground turns away from the load (the far side of a hill) a foot pushes along its normal
+            # on ground that is too steep relative to the load (side of a hill), the force is along the normal
             state.toward[i] = square / along * toward if along > 0.05 * np.sqrt(square) else away
             state.contacts[i] = push * state.toward[i]
         state.forces += state.contacts
         return state
 
     def _jacobian(self, nodes: NDArray, rest: NDArray, state: _State) -> NDArray[np.float64]:
-        """J (f, f) N/m: minus the derivative of the residual, the bars' own stiffness left out where they are rigid."""
+        """J (f, f) [N/m]: negative derivative of the residual, without the elastic stiffness of rigid bars."""
         structure = self.structure
         matrix = np.zeros((structure.free.size, structure.free.size))
         stiffness = np.array(structure.stiffness)
@@ -189,7 +192,7 @@ class StandingSolver:
         return matrix
 
     def _settle(self, nodes: NDArray, rest: NDArray, load: NDArray, toward: NDArray) -> tuple[_State, int]:
-        """Elastic bars, from anywhere, nodes moved in place, until Newton's method can take over."""
+        """Move nodes in place with elastic bars, from any start, until Newton's method converges."""
         bars, self._bars = self._bars, np.zeros(0, dtype=np.int64)
         try:
             return self._follow(nodes, rest, load, toward)
@@ -228,7 +231,7 @@ class StandingSolver:
             now = after.worst(free)
             shift = min(max(shift * min(max(now / max(worst, 1e-300), 0.2), 5.0), 1e-9 * scale), scale)
             if part < 1.0 and now >= worst:
-                shift = max(0.5 * shift, 1e-9 * scale)  # the distance is long: the steps are capped by their length
+                shift = max(0.5 * shift, 1e-9 * scale)  # long distance: the steps are limited by their length
             state, worst = after, now
         raise NoEquilibriumError(
             f"no standing shape was found in {self._most} steps: {worst:.3g} N are left. It may roll or fall; "
@@ -236,7 +239,7 @@ class StandingSolver:
         )
 
     def _without_diving(self, nodes: NDArray, move: NDArray, part: float, state: _State, sink: float) -> float:
-        """The part of a move after which no node that is above the ground now is far below it."""
+        """Largest fraction of a move after which no node that is now above the ground is far below it."""
         moved = np.zeros_like(nodes)
         moved.ravel()[self.structure.free] = move
         down = -np.einsum("ij,ij->i", moved, state.away)
@@ -247,7 +250,7 @@ class StandingSolver:
     def _newton(
         self, nodes: NDArray, rest: NDArray, load: NDArray, toward: NDArray, tensions: NDArray
     ) -> tuple[_State, int]:
-        """Newton's method on nodes (in place) and tensions of rigid bars; of motions that cost nothing the least."""
+        """Newton's method on nodes (in place) and tensions of rigid bars; least norm for motions without stiffness."""
         structure, free, flat, count = self.structure, self.structure.free, nodes.ravel(), self._bars.size
         tensions = np.array(tensions)
         best = np.inf
@@ -268,7 +271,7 @@ class StandingSolver:
                 normals = bar_directions(nodes, structure, self._bars)
                 jacobian = np.block([[jacobian, normals.T], [normals, np.zeros((count, count))]])
             right = np.concatenate((state.forces.ravel()[free], -gaps))
-            # rows of forces and of lengths in one measure, so that what counts as zero is the same for both
+            # rows of forces and of lengths with the same scale, so that the threshold of zero is the same for both
             measure = np.concatenate((np.ones(free.size), np.full(count, float(np.abs(jacobian).max()))))
             scaled = jacobian * measure[:, None] * measure[None, :]
             move = measure * np.linalg.lstsq(scaled, measure * right, rcond=1e-12)[0]
@@ -324,9 +327,10 @@ class StandingSolver:
 
 
 def ground_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(f, f) N/m that the ground adds to the tangent stiffness at nodes (n, 3): feet pressed in, held by friction.
+    """(f, f) contribution of the ground to the tangent stiffness [N/m] at nodes (n, 3), with static friction at the
+    feet.
 
-    A foot that friction holds is as stiff along the ground as into it; without friction it slides freely.
+    With friction, the tangential stiffness of a foot equals its normal stiffness; without friction it slides freely.
     """
     matrix = np.zeros((structure.free.size, structure.free.size))
     if structure.ground is None:
@@ -343,10 +347,10 @@ def ground_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> NDArra
 
 
 def feet(push: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Nodes that a structure stands on, by the force on each (n,) N: those that carry more than a millionth of it."""
+    """Feet of a structure from the normal force on each node (n,) [N]: more than a millionth of the largest force."""
     return np.flatnonzero(push > 1e-6 * float(push.max(initial=0.0)))
 
 
 def _off_the_plane(structure: Structure, normal: NDArray) -> NDArray[np.float64]:
-    """(n', f): change of the distance from a plane of each free node, over the free coordinates."""
+    """(n', f): derivative of the distance of each free node from a plane, over the free coordinates."""
     return np.kron(np.eye(structure.free.size // 3), normal)

@@ -1,13 +1,14 @@
-"""Equilibrium by damped relaxation: 001, Algorithm 1, with its misprints corrected.
+"""Equilibrium by damped relaxation: 001, Algorithm 1, with corrected misprints.
 
     v <- (1 - epsilon) v + epsilon R,   x <- x + delta v,   until max |R| <= tolerance
 
-R is the out-of-balance force with the weight in it, v starts at zero, supports hold, and a tendon that is
-shorter than its rest length carries nothing. Around an equilibrium with stiffness eigenvalues lambda the iteration
-is stable exactly if 0 < epsilon < 2 and delta epsilon lambda_max < 4 - 2 epsilon.
+R is the out-of-balance force including the weight, v starts at zero, supports are fixed, and a tendon that is shorter
+than its rest length has no tension. Near an equilibrium with the stiffness eigenvalues lambda, the iteration is stable
+exactly if 0 < epsilon < 2 and delta epsilon lambda_max < 4 - 2 epsilon.
 
-A member stiffens its ends by at most K in any direction, wherever the nodes are. The largest eigenvalue of C' K C over
-the free nodes therefore bounds lambda_max for every position, taut or slack; the default delta is taken from it.
+The stiffness of a member at its ends is at most K in any direction, for all positions of the nodes. Therefore the
+largest eigenvalue of C' K C over the free nodes is a bound of lambda_max for every position, taut or slack. The default
+delta is computed from it.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from ..energy import add_member_forces, free_positions, member_tensions, tangent
 from ..structure import Structure
 
 NORMS = ("component", "node", "total")
-"""What is compared with the tolerance: the largest force component, the largest force on a node, or the norm of all."""
+"""Quantity compared with the tolerance: largest force component, largest force on a node, or norm of all forces."""
 
 DEFAULT_EPSILON = 0.05
 SAFETY_FACTOR = 0.5
-"""The default delta is this part of the largest one that is stable."""
+"""Default delta relative to the largest stable one."""
 
 RELAXED, EXHAUSTED, DIVERGED, COINCIDENT = 0, 1, 2, 3
-MEMBER_STEPS_PER_CALL = 50_000_000  # a few tenths of a second, so that Ctrl-C is heard in between
+MEMBER_STEPS_PER_CALL = 50_000_000  # a few tenths of a second, so that Ctrl-C can interrupt
 
 
 @compiled_part
@@ -44,7 +45,7 @@ def out_of_balance_norm(forces, supports, norm):
                 continue
             value = forces[i, axis]
             node += value * value
-            # written so that a value which is no number is kept
+            # this form keeps NaN values
             if norm == 0 and not abs(value) <= worst:
                 worst = abs(value)
         if norm == 1 and not np.sqrt(node) <= worst:
@@ -55,7 +56,7 @@ def out_of_balance_norm(forces, supports, norm):
 
 @compiled
 def balance(nodes, members, stiffness, rest_lengths, laws, external, lengths, tensions, forces):
-    """Fill lengths, tensions and the out-of-balance forces (n, 3) N; False where a member's ends coincide."""
+    """Fill lengths, tensions and out-of-balance forces (n, 3) [N]; False if the ends of a member coincide."""
     member_tensions(nodes, members, stiffness, rest_lengths, laws, lengths, tensions)
     for k in range(lengths.shape[0]):
         if lengths[k] == 0.0:
@@ -70,7 +71,7 @@ def relax_steps(
     nodes, velocities, members, stiffness, rest_lengths, laws, supports, external, lengths, tensions, forces,
     delta, epsilon, tolerance, norm, ceiling, steps,
 ):  # fmt: skip
-    """Up to `steps` iterations in place; returns (status, iterations done, size of the last residual)."""
+    """Make up to `steps` iterations in place; returns (status, number of iterations, size of the last residual)."""
     residual = np.inf
     for iteration in range(steps + 1):
         if not balance(nodes, members, stiffness, rest_lengths, laws, external, lengths, tensions, forces):
@@ -92,7 +93,7 @@ def relax_steps(
 
 
 def check_settings(structure: Structure, method: str, norm: str, tolerance: float, maximum_iterations: int) -> None:
-    """Raise TensegrityError for a setting out of its range, or a ground: only forces of members move nodes here."""
+    """Raise TensegrityError for a setting out of range, or for a ground, which these methods do not support."""
     if structure.ground is not None and structure.free.size:
         raise TensegrityError(
             f"method {method!r} knows no ground, and the structure has one: nodes would sink through it. Use method "
@@ -110,7 +111,7 @@ def iterate(
     structure: Structure, nodes: NDArray[np.float64], maximum_iterations: int,
     advance: Callable[[int], tuple[int, int, float]],
 ) -> tuple[int, int, float]:  # fmt: skip
-    """Call `advance(steps)` as long as it is EXHAUSTED; returns status, iterations done and the last residual [N]."""
+    """Call `advance(steps)` while its status is EXHAUSTED; returns status, number of iterations and residual [N]."""
     done, residual, status = 0, np.inf, EXHAUSTED
     while done < maximum_iterations and status == EXHAUSTED:
         longest = max(1000, MEMBER_STEPS_PER_CALL // max(len(structure.member_names), 1))
@@ -132,22 +133,23 @@ def relax(
     maximum_iterations: int = 3_000_000,
     norm: str = "component",
 ) -> tuple[NDArray[np.float64], int, float]:
-    """Nodes (n, 3) m at rest, the iterations this took, and the size of the last residual [N].
+    """Equilibrium by relaxation: nodes (n, 3) [m], number of iterations, and size of the last residual [N].
 
     Args:
-        structure: with the rest lengths to use.
-        forces: (n, 3) N, all external forces with the weight.
-        start: (n, 3) m.
-        tolerance: N, see `norm`.
-        delta: m/N, how far a node moves per force; by default half of what is stable for any position.
-        epsilon: how much of the velocity is new in each iteration, between 0 and 2; small values swing for long, values
-            near 1 creep along soft motions.
-        maximum_iterations: then NoEquilibriumError says which residual is left.
+        structure: structure with the rest lengths to use.
+        forces: (n, 3) all external forces including the weight [N].
+        start: (n, 3) start nodes [m].
+        tolerance: tolerance of the residual [N], see `norm`.
+        delta: displacement of a node per force [m/N]; by default half of the limit that is stable for any position.
+        epsilon: fraction of the velocity that is replaced in each iteration, between 0 and 2; small values oscillate
+            for a long time, values near 1 converge slowly along soft motions.
+        maximum_iterations: number of iterations after which NoEquilibriumError is raised, with the remaining residual.
         norm: "component" (largest component of the force on a node), "node" or "total".
 
     Raises:
-        NoEquilibriumError: diverged, or not there in time; names the stable limit.
-        TensegrityError: an option out of its range, two nodes of one member at the same position, or a ground.
+        NoEquilibriumError: the iteration diverged or did not converge; the message contains the stability limit.
+        TensegrityError: an option is out of range, two nodes of one member have the same position, or there is a
+            ground.
     """
     check_settings(structure, "relaxation", norm, tolerance, maximum_iterations)
     epsilon = DEFAULT_EPSILON if epsilon is None else float(epsilon)
@@ -175,18 +177,18 @@ def relax(
 
 
 def stable_delta(epsilon: float, largest_stiffness: float) -> float:
-    """The delta [m/N] from which on the iteration is unstable for this epsilon and largest stiffness [N/m]."""
+    """Limit of delta [m/N] above which the iteration is unstable for this epsilon and largest stiffness [N/m]."""
     return (4.0 - 2.0 * epsilon) / (epsilon * largest_stiffness)
 
 
 def stiffness_bound(structure: Structure) -> float:
-    """Bound on the largest eigenvalue of the tangent stiffness [N/m] that holds at every position of the nodes."""
+    """Upper bound of the largest eigenvalue of the tangent stiffness [N/m] for all positions of the nodes."""
     free = np.flatnonzero(~structure.fixed)
     diagonal = np.zeros(len(structure.node_names))
     for end in (0, 1):
         np.add.at(diagonal, structure.members[:, end], structure.stiffness)
     held = np.where(structure.fixed, 0.0, diagonal)
-    # no eigenvalue of such a matrix lies above the largest sum over the two ends of a member
+    # the eigenvalues of such a matrix are at most the largest sum over the two ends of a member
     ends = structure.members[~structure.fixed[structure.members].all(axis=1)]
     bound = float(np.max(held[ends].sum(axis=1), initial=0.0))
     if 0 < free.size <= 200:
@@ -217,7 +219,7 @@ def largest_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> float
 
 
 def coincident(structure: Structure, nodes: NDArray[np.float64]) -> TensegrityError:
-    """The error for a member whose ends are at the same position."""
+    """Error for a member whose ends have the same position."""
     apart = np.linalg.norm(nodes[structure.members[:, 0]] - nodes[structure.members[:, 1]], axis=1)
     k = int(np.argmin(apart))
     i, j = structure.members[k]
@@ -231,7 +233,7 @@ def _failure(
     structure: Structure, start: ArrayLike, status: int, done: int, residual: float, tolerance: float,
     delta: float, epsilon: float,
 ) -> NoEquilibriumError:  # fmt: skip
-    # at the start, because a run that diverged has left the positions where the stiffness means anything
+    # at the start, because the stiffness is meaningless at the positions of a diverged run
     stiffness = max(largest_stiffness(structure, np.array(start, dtype=np.float64)), 1e-300)
     limit, sure = stable_delta(epsilon, stiffness), stable_delta(epsilon, stiffness_bound(structure))
     what = f"relaxation with delta {delta:.4g} m/N and epsilon {epsilon:.4g}"

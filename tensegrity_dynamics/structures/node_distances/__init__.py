@@ -1,1 +1,1 @@
-"""Node distances: structures in the coordinates delta_ij = r_i - r_j of document 004, the paper's and sparse ones."""
+"""Structures in the node distance coordinates delta_ij = r_i - r_j of document 004, in the dense and a sparse form."""

@@ -1,8 +1,8 @@
-"""What distances of nodes must satisfy: L^T delta = 0 (004, 4.2), in two bases of the left null space of D.
+"""Constraints of node distances: L^T delta = 0 (004, 4.2), with two bases of the left null space of D.
 
-The document takes an orthonormal basis, which is dense. Any basis will do (Theorem 2): around every cycle of the graph
-of pairs the distances add up to nothing, so that a column per cycle, of whole numbers -1, 0 and 1, is one. Pairs beside
-a spanning tree close a cycle each, p - n + 1 of them.
+The document uses an orthonormal basis, which is dense. Any basis is valid (Theorem 2): around every cycle of the graph
+of pairs, the sum of the distances is zero, so that one column per cycle with the entries -1, 0 and 1 is a basis. Each
+pair outside a spanning tree closes a cycle; these are p - n + 1 cycles.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .pairs import Pairs
 
 
 def cycle_matrix(pairs: Pairs) -> sparse.csr_array:
-    """(p, c) whole numbers, the cycle of each pair beside a spanning tree; L is this times the 3 x 3 identity.
+    """(p, c) integers, the cycle of each pair outside a spanning tree; L is this matrix times the 3 x 3 identity.
 
     Raises:
-        TensegrityError: the pairs do not hold all nodes together.
+        TensegrityError: the pairs do not connect all nodes.
     """
     pairs.check_connected()
     _, parent, row, sign = pairs._tree
@@ -46,7 +46,7 @@ def cycle_matrix(pairs: Pairs) -> sparse.csr_array:
 
 
 def _climb(node: int, other: int, parent: NDArray, depth: NDArray, row: NDArray, sign: NDArray) -> list:
-    """Pairs from a node up to its nearest common ancestor with another one, each with its sign."""
+    """Pairs from a node to its nearest common ancestor with another node, each with its sign."""
     passed = []
     while node != other:
         if depth[node] >= depth[other]:
@@ -58,5 +58,5 @@ def _climb(node: int, other: int, parent: NDArray, depth: NDArray, row: NDArray,
 
 
 def orthonormal_basis(pairs: Pairs) -> NDArray[np.float64]:
-    """(p, c) orthonormal basis of the same space, dense, as the document has it; times the 3 x 3 identity it is L."""
+    """(p, c) dense orthonormal basis of the same space, as in the document; L is this times the 3 x 3 identity."""
     return np.asarray(null_space(pairs.incidence.toarray().T))

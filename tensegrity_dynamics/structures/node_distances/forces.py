@@ -1,10 +1,10 @@
-"""Elastic forces of pairs and their derivatives: each depends on its own distance and rest length alone.
+"""Elastic forces of pairs and their derivatives: each force depends only on its distance and rest length.
 
     f_ij = -mu (|delta| - rho) u,  u = delta / |delta|                      (3.7, with its missing minus sign)
     df/d delta = -mu ((1 - rho / |delta|) I + rho / |delta| u u^T)          (5.9)
     df/d rho = mu u                                                         (5.10)
 
-The document has no rule for slack cables; here what pulls only gives nothing, force and derivatives, while it is
+The document does not treat slack cables. Here, force and derivatives of a unilateral member are zero while it is
 shorter than its rest length. At its rest length it counts as slack.
 """
 
@@ -22,10 +22,11 @@ from .pairs import Pairs
 
 @dataclass(frozen=True, eq=False)
 class PairElasticity:
-    """The members of a structure on pairs.
+    """Elastic members of a structure on pairs of nodes.
 
     Attributes:
-        pairs: of nodes. rows: (m,) the pair of each member. stiffness: (m,) N/m, mu. pulls_only: (m,) bool.
+        pairs: pairs of nodes. rows: (m,) pair of each member. stiffness: (m,) mu [N/m].
+        pulls_only: (m,) bool, whether a member carries tension only.
     """
 
     pairs: Pairs
@@ -34,26 +35,26 @@ class PairElasticity:
     pulls_only: NDArray[np.bool_]
 
     def lengths(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(m,) m of the members."""
+        """(m,) lengths of the members [m]."""
         return np.asarray(np.linalg.norm(distances[self.rows], axis=1))
 
     def tensions(self, distances: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(m,) N for delta (p, 3) and rest lengths (m,)."""
+        """(m,) tensions [N] for delta (p, 3) and rest lengths (m,)."""
         pull = self.stiffness * (self.lengths(distances) - rest)
         return np.where(self.pulls_only, np.maximum(pull, 0.0), pull)
 
     def forces(self, distances: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(p, 3) N, f of the pairs."""
+        """(p, 3) forces f of the pairs [N]."""
         own = distances[self.rows]
         pulls = self.tensions(distances, rest) / np.linalg.norm(own, axis=1)
         return self._onto_pairs(-pulls[:, None] * own)
 
     def energy(self, distances: NDArray[np.float64], rest: NDArray[np.float64]) -> float:
-        """J, elastic."""
+        """Elastic energy [J]."""
         return float(0.5 * np.sum(self.tensions(distances, rest) ** 2 / self.stiffness))
 
     def jacobian(self, distances: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(p, 3, 3) N/m: the blocks on the diagonal of df/d delta; all others are zero."""
+        """(p, 3, 3) diagonal blocks of df/d delta [N/m]; all other blocks are zero."""
         own, lengths = distances[self.rows], self.lengths(distances)
         unit = own / lengths[:, None]
         part = (rest / lengths)[:, None, None]
@@ -61,7 +62,7 @@ class PairElasticity:
         return self._onto_pairs(-(self.stiffness * self._tight(lengths, rest))[:, None, None] * blocks)
 
     def control_jacobian(self, distances: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(m, 3) N/m: the column of df/d rho of each member, on its own pair."""
+        """(m, 3) column of df/d rho of each member, for its pair [N/m]."""
         own, lengths = distances[self.rows], self.lengths(distances)
         return np.asarray((self.stiffness * self._tight(lengths, rest) / lengths)[:, None] * own)
 
@@ -75,10 +76,10 @@ class PairElasticity:
 
 
 def make_elasticity(structure: Structure, pairs: Pairs) -> PairElasticity:
-    """The members of a structure on pairs.
+    """Elastic members of a structure on pairs of nodes.
 
     Raises:
-        TensegrityError: a member joins nodes that are no pair.
+        TensegrityError: the nodes of a member are not a pair.
     """
     row_of = {tuple(sorted(pair)): row for row, pair in enumerate(pairs.ends.tolist())}
     rows = []

@@ -1,12 +1,12 @@
-"""Inertia in node distances: H_delta, its constrained inverse H*, and how the latter is applied without being formed.
+"""Inertia in node distances: H_delta, its constrained inverse H*, and the application of H* without forming it.
 
-With all pairs the kinetic energy about the centre of mass is that of masses m_i m_j / M at the distances (4.1):
+With all pairs, the kinetic energy about the centre of mass is that of the masses m_i m_j / M at the distances (4.1):
 
     H_delta = diag(m_i m_j / M),   H* = D H^-1 D^T   (Theorem 3)
 
-H* is no pseudo-inverse of H_delta: it is N (N^T H_delta N)^-1 N^T with the columns of N spanning those of D, the
-inverse on the distances that positions can make. For fewer pairs no diagonal H_delta exists, but H* is the same
-formula, and all that motion needs: forces of pairs are gathered on nodes, divided by masses, and differenced.
+H* is not a pseudo-inverse of H_delta: it is N (N^T H_delta N)^-1 N^T, where N spans the columns of D; this is the
+inverse on the set of feasible distances. For fewer pairs there is no diagonal H_delta, but H* has the same formula and
+is sufficient for the motion: forces of pairs are summed at the nodes, divided by the masses, and differenced.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .pairs import Pairs
 
 
 def pair_masses(pairs: Pairs, masses: ArrayLike) -> NDArray[np.float64]:
-    """(p,) kg: the diagonal of H_delta, m_i m_j / M, for all pairs.
+    """(p,) diagonal of H_delta, m_i m_j / M [kg], for all pairs.
 
     Raises:
-        TensegrityError: some pairs are missing; then there is no diagonal one.
+        TensegrityError: some pairs are missing; then there is no diagonal H_delta.
     """
     weights = checked_masses(masses)
     n = weights.size
@@ -37,12 +37,12 @@ def pair_masses(pairs: Pairs, masses: ArrayLike) -> NDArray[np.float64]:
 def apply_inverse(
     pairs: Pairs, inverse_masses: NDArray[np.float64], forces: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(p, 3) accelerations H* f of forces (p, 3) N on the pairs, in a time that grows like their number."""
+    """(p, 3) accelerations H* f for forces (p, 3) [N] on the pairs, with linear cost in the number of pairs."""
     return pairs.distances(inverse_masses[:, None] * pairs.gathered(forces))
 
 
 def inverse_matrix(pairs: Pairs, masses: ArrayLike, *, dense: bool = False) -> sparse.csr_array | NDArray[np.float64]:
-    """(p, p) H* over pairs, times the 3 x 3 identity the document's; formed, for comparison."""
+    """(p, p) matrix H* over pairs, for comparison; H* of the document is this times the 3 x 3 identity."""
     weights = checked_masses(masses)
     if dense:
         incidence = pairs.incidence.toarray()
@@ -51,7 +51,7 @@ def inverse_matrix(pairs: Pairs, masses: ArrayLike, *, dense: bool = False) -> s
 
 
 def checked_masses(masses: ArrayLike) -> NDArray[np.float64]:
-    """(n,) kg. Raises TensegrityError where one is not above zero."""
+    """(n,) masses [kg]. Raises TensegrityError if one is not positive."""
     weights = np.asarray(masses, dtype=np.float64)
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights > 0.0)))
     if bad.size:

@@ -1,7 +1,7 @@
 """Motion of a free structure in node distances (004, sections 3, 4 and 7), elastic bars and cables as in the document.
 
-Two methods for the accelerations: the linear system of (7.1) with multipliers for the constraints, and H* (Theorem 3).
-The node positions' own equations stand beside them for comparison. Weight moves the centre of mass alone.
+There are two methods for the accelerations: the linear system of (7.1) with multipliers for the constraints, and H*
+(Theorem 3). The equations in node positions are included for comparison. The weight acts on the centre of mass only.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ METHODS = ("applied", "multipliers")
 
 @dataclass(frozen=True, eq=False)
 class DistanceMotion:
-    """A motion.
+    """Simulated motion.
 
     Attributes:
-        times: (k,) s. distances: (k, p, 3) m. centre: (k, 3) m. nodes: (k, n, 3) m, recovered from both.
-        evaluations: of the accelerations.
+        times: (k,) s. distances: (k, p, 3) m. centre: (k, 3) m. nodes: (k, n, 3) m, computed from both.
+        evaluations: number of evaluations of the accelerations.
     """
 
     times: NDArray[np.float64]
@@ -41,17 +41,18 @@ class DistanceMotion:
 
 
 class NodeDistanceModel:
-    """A structure in node distances.
+    """Structure in node distances.
 
     Args:
-        structure: free, all of its nodes with a mass, without ground; dampers of members are left out, as in the
-            document. pairs: that are its coordinates; `connected_pairs` by default.
+        structure: free structure without ground, with a mass at every node; dampers of members are neglected, as in the
+            document.
+        pairs: pairs that are its coordinates; `connected_pairs` by default.
 
     Attributes:
-        pairs: of nodes. masses: (n,) kg. elasticity: see `PairElasticity`.
+        pairs: pairs of nodes. masses: (n,) kg. elasticity: see `PairElasticity`.
 
     Raises:
-        TensegrityError: a node is fixed or has no mass, there is a ground, or the pairs do not hold it together.
+        TensegrityError: a node is fixed or has no mass, there is a ground, or the pairs do not connect all nodes.
     """
 
     def __init__(self, structure: Structure, pairs: Pairs | None = None) -> None:
@@ -80,11 +81,11 @@ class NodeDistanceModel:
         self._basis: NDArray[np.float64] | None = None
 
     def accelerations(self, distances: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(p, 3) m/s^2 by H* applied: O(p)."""
+        """(p, 3) accelerations [m/s^2] by application of H*, with the cost O(p)."""
         return apply_inverse(self.pairs, self._inverse_masses, self.elasticity.forces(distances, rest))
 
     def use_basis(self, basis: NDArray[np.float64]) -> None:
-        """Take any basis (p, c) of the constraints for the multipliers, sparse or orthonormal."""
+        """Set the basis (p, c) of the constraints for the multipliers, sparse or orthonormal."""
         count, size = basis.shape[1], len(self.pairs)
         system = np.zeros((size + count, size + count))
         system[:size, :size] = np.diag(pair_masses(self.pairs, self.masses))
@@ -94,7 +95,9 @@ class NodeDistanceModel:
     def accelerations_by_multipliers(
         self, distances: NDArray[np.float64], rest: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """(p, 3) m/s^2 by (7.1), right side [f; f_e; 0]; all pairs only. Its centre of mass stands apart."""
+        """(p, 3) accelerations [m/s^2] by (7.1), right-hand side [f; f_e; 0]; for all pairs only.
+
+        The motion of the centre of mass is separate."""
         if self._basis is None:
             self.use_basis(orthonormal_basis(self.pairs))
         forces = self.elasticity.forces(distances, rest)
@@ -103,11 +106,11 @@ class NodeDistanceModel:
         return np.asarray(lu_solve(self._factors, right)[: len(self.pairs)])
 
     def centre(self, nodes: ArrayLike) -> NDArray[np.float64]:
-        """(3,) centre of mass of nodes, or of their velocities."""
+        """(3,) centre of mass of nodes, or its velocity for node velocities."""
         return np.asarray(self.masses @ np.asarray(nodes) / self.masses.sum())
 
     def energy(self, distances: NDArray[np.float64], rates: NDArray[np.float64], rest: NDArray[np.float64]) -> float:
-        """J, elastic and kinetic about the centre of mass, for delta and its rates (p, 3)."""
+        """Elastic energy plus kinetic energy about the centre of mass [J], for delta and its rates (p, 3)."""
         velocities = self.pairs.positions(rates, np.zeros(3), self.masses)
         kinetic = 0.5 * float(np.sum(self.masses[:, None] * velocities**2))
         return kinetic + self.elasticity.energy(distances, rest)
@@ -123,14 +126,15 @@ class NodeDistanceModel:
         tolerance: float = 1e-12,
         points: int = 50,
     ) -> DistanceMotion:
-        """The motion from nodes and velocities (n, 3), by a Runge-Kutta scheme of variable step (DOP853).
+        """Simulate the motion from nodes and velocities (n, 3) with a variable step Runge-Kutta method (DOP853).
 
         Args:
-            duration: s. method: one of `METHODS`. rest: (m,) m, the structure's own by default.
-            tolerance: relative, of the scheme. points: times that are kept.
+            duration: duration [s]. method: one of `METHODS`. rest: (m,) rest lengths [m], by default those of the
+                structure.
+            tolerance: relative tolerance of the integration. points: number of stored times.
 
         Raises:
-            TensegrityError: unknown method, or the scheme gives up.
+            TensegrityError: the method is unknown, or the integration fails.
         """
         if method not in METHODS:
             raise TensegrityError(unknown_name("method", method, METHODS))
@@ -155,7 +159,7 @@ class NodeDistanceModel:
         tolerance: float = 1e-12,
         points: int = 50,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Times (k,) and nodes (k, n, 3) by (2.4), in node positions, with forces of the members between nodes."""
+        """Times (k,) and nodes (k, n, 3) by (2.4) in node positions, with the forces of the members."""
         structure, lengths = self.structure, self.structure.rest_lengths
         first, second = structure.members[:, 0], structure.members[:, 1]
 
@@ -179,7 +183,7 @@ def _integrated(
     accelerate: Callable[[NDArray[np.float64]], NDArray[np.float64]], start: NDArray[np.float64],
     rates: NDArray[np.float64], duration: float, tolerance: float, points: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:  # fmt: skip
-    """Times, states (k, ..., 3) and how often accelerations were asked for."""
+    """Times, states (k, ..., 3) and number of evaluations of the accelerations."""
     shape, size = start.shape, start.size
 
     def slope(_: float, state: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Pairs of nodes, their distance vectors delta_ij = r_i - r_j (004, 3.1), and positions from them.
 
-The document takes all n (n - 1) / 2 pairs. Members join few of them; `connected_pairs` keeps only those, which is
-enough as long as they hold all nodes together.
+The document uses all n (n - 1) / 2 pairs. Members connect only few of them; `connected_pairs` contains only these
+pairs, which is sufficient if they connect all nodes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ...errors import TensegrityError, unknown_name
 from ..structure import Structure
 
 ORDERS = ("uvec321", "uvec123")
-"""Section 3 of 004: pairs by their first node and the components of a pair side by side, or pairs by their second node
-and first all first components."""
+"""Orders of section 3 of 004: pairs sorted by their first node, with adjacent components of a pair; or pairs sorted by
+their second node, with all first components first."""
 MAX_DENSE_NODES = 60
-"""Nodes up to which all pairs and dense matrices of them are made."""
+"""Largest number of nodes for all pairs and their dense matrices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +29,10 @@ class Pairs:
     """Pairs of the nodes 0 to count - 1.
 
     Attributes:
-        count: of the nodes. ends: (p, 2) indices i and j of delta_ij, each pair once.
+        count: number of nodes. ends: (p, 2) indices i and j of delta_ij, each pair once.
 
     Raises:
-        TensegrityError: a pair that is none, or twice there.
+        TensegrityError: a pair is invalid or repeated.
     """
 
     count: int
@@ -54,7 +54,7 @@ class Pairs:
 
     @cached_property
     def incidence(self) -> sparse.csr_array:
-        """(p, n) whole numbers: +1 at i, -1 at j. D of (3.3) is this times the 3 x 3 identity."""
+        """(p, n) incidence matrix: +1 at i, -1 at j. D of (3.3) is this times the 3 x 3 identity."""
         rows = np.arange(len(self))
         values = np.concatenate((np.ones(len(self)), -np.ones(len(self))))
         where = (np.concatenate((rows, rows)), np.concatenate((self.ends[:, 0], self.ends[:, 1])))
@@ -65,19 +65,19 @@ class Pairs:
         return sparse.csr_array(self.incidence.T)
 
     def distances(self, nodes: ArrayLike) -> NDArray[np.float64]:
-        """(p, 3) delta for nodes (n, 3); also for velocities."""
+        """(p, 3) delta for nodes (n, 3), or rates of delta for velocities."""
         array = np.asarray(nodes, dtype=np.float64)
         return np.asarray(array[self.ends[:, 0]] - array[self.ends[:, 1]])
 
     def gathered(self, forces: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n, 3) on the nodes of forces (p, 3) on the pairs: g = D^T f (4.6)."""
+        """(n, 3) forces on the nodes from forces (p, 3) on the pairs: g = D^T f (4.6)."""
         return np.asarray(self._transposed @ forces)
 
     def positions(self, distances: ArrayLike, centre: ArrayLike, masses: ArrayLike) -> NDArray[np.float64]:
         """(n, 3) nodes from delta (p, 3) and the centre of mass (3,): the inverse of (3.6), along a spanning tree.
 
         Raises:
-            TensegrityError: the pairs do not hold all nodes together.
+            TensegrityError: the pairs do not connect all nodes.
         """
         delta, weights = np.asarray(distances, dtype=np.float64), np.asarray(masses, dtype=np.float64)
         order, parent, row, sign = self._tree
@@ -89,7 +89,7 @@ class Pairs:
 
     @cached_property
     def _tree(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-        """Nodes in breadth-first order, parent of each, the row of the pair to it, and the sign of that pair."""
+        """Nodes in breadth-first order, parent of each node, row of the pair to the parent, and sign of this pair."""
         self.check_connected()
         n, rows = self.count, np.arange(len(self))
         numbered = sparse.csr_array((rows + 1, (self.ends[:, 0], self.ends[:, 1])), shape=(n, n))
@@ -108,7 +108,7 @@ class Pairs:
         return np.sort(row[row >= 0])
 
     def check_connected(self) -> None:
-        """Raise TensegrityError where the pairs do not hold all nodes together."""
+        """Raise TensegrityError if the pairs do not connect all nodes."""
         graph = sparse.csr_array(abs(self.incidence).T @ abs(self.incidence))
         parts, label = connected_components(graph, directed=False)
         if parts > 1:
@@ -126,7 +126,7 @@ class Pairs:
         return sparse.csr_array(matrix[self.vector_order(order)])
 
     def vector_order(self, order: str) -> NDArray[np.int64]:
-        """(3 p,) where each number of the vector stands in the flattened delta (p, 3)."""
+        """(3 p,) index of each entry of the vector in the flattened delta (p, 3)."""
         if order not in ORDERS:
             raise TensegrityError(unknown_name("order of node distances", order, ORDERS))
         i, j = self.ends.min(axis=1), self.ends.max(axis=1)
@@ -138,10 +138,10 @@ class Pairs:
 
 
 def all_pairs(count: int) -> Pairs:
-    """All pairs i < j of so many nodes, as in the document.
+    """All pairs i < j of `count` nodes, as in the document.
 
     Raises:
-        TensegrityError: more nodes than dense matrices of all pairs bear.
+        TensegrityError: there are too many nodes for dense matrices of all pairs.
     """
     if count > MAX_DENSE_NODES:
         raise TensegrityError(
@@ -152,7 +152,7 @@ def all_pairs(count: int) -> Pairs:
 
 
 def connected_pairs(structure: Structure) -> Pairs:
-    """The pairs that members join, in the order of their first member; i < j."""
+    """Pairs connected by members, in the order of their first member; i < j."""
     ends = np.sort(structure.members, axis=1)
     _, first = np.unique(ends, axis=0, return_index=True)
     return Pairs(len(structure.node_names), ends[np.sort(first)])

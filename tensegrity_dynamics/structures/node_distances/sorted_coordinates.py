@@ -1,12 +1,12 @@
-"""Linear models in control-sorted node distances (004, section 6): what changes along a trajectory is block-diagonal.
+"""Linear models in control-sorted node distances (004, section 6), whose time-varying parts are block-diagonal.
 
-Pairs that an actuator drives come first, so that with deviations d of delta and u of the driven rest lengths
+Pairs driven by an actuator come first, so that with deviations d of delta and u of the driven rest lengths
 
     d'' = H* (A d + B u + c)      or      H_delta d'' = A d + B u + c + L lambda,  L^T d = 0        (6.3)
 
-where H*, H_delta and L are constant. Along a trajectory one block of 3 x 3 numbers of A for every pair with a member
-and one of 3 x 1 of B for every actuator are kept for a time point. B is as tall as three times its width: of full
-column rank while its cables are tight, but not invertible.
+where H*, H_delta and L are constant. For each time point of a trajectory, one 3 x 3 block of A for every pair with a
+member and one 3 x 1 block of B for every actuator are stored. B has three times as many rows as columns: it has full
+column rank while its cables are taut, but it is not invertible.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .pairs import Pairs
 
 @dataclass(frozen=True, eq=False)
 class PointOfLine:
-    """A linear model at one time point.
+    """Linear model at one time point.
 
     Attributes:
-        stiffness: (e, 3, 3) N/m, blocks of A for the pairs that a member joins. control: (a, 3) N/m, blocks of B.
-        force: (e, 3) N, c of the same pairs.
+        stiffness: (e, 3, 3) blocks of A for the pairs with a member [N/m]. control: (a, 3) blocks of B [N/m].
+        force: (e, 3) c of the same pairs [N].
     """
 
     stiffness: NDArray[np.float64]
@@ -37,7 +37,7 @@ class PointOfLine:
 
     @property
     def numbers(self) -> int:
-        """How many numbers A and B take, a block of A being symmetric."""
+        """Number of stored values of A and B, with symmetric blocks of A."""
         return 6 * len(self.stiffness) + 3 * len(self.control)
 
 
@@ -45,14 +45,14 @@ class SortedCoordinates:
     """Control-sorted coordinates of a model.
 
     Args:
-        model: of a structure. driven: (a,) indices of the members whose rest lengths are commanded.
+        model: model of a structure. driven: (a,) indices of the members with commanded rest lengths.
 
     Attributes:
-        order: (p,) rows of the model's pairs in sorted order. pairs: in that order. joined: (e,) rows of these pairs
-            that a member joins.
+        order: (p,) rows of the pairs of the model in sorted order. pairs: pairs in this order.
+        joined: (e,) rows of these pairs with a member.
 
     Raises:
-        TensegrityError: two driven members on one pair, or a member that is none.
+        TensegrityError: two driven members are on one pair, or a member does not exist.
     """
 
     def __init__(self, model: NodeDistanceModel, driven: ArrayLike) -> None:
@@ -71,7 +71,7 @@ class SortedCoordinates:
         self.joined = np.flatnonzero(has_member)
 
     def linearise(self, nodes: ArrayLike, rest: NDArray[np.float64]) -> PointOfLine:
-        """What changes along a trajectory, at nodes (n, 3) m and rest lengths (m,) m."""
+        """Time-varying part of the linear model at nodes (n, 3) [m] and rest lengths (m,) [m]."""
         delta, elasticity = self.model.pairs.distances(nodes), self.model.elasticity
         kept = self.order[self.joined]
         return PointOfLine(
@@ -82,7 +82,7 @@ class SortedCoordinates:
     def accelerations(
         self, point: PointOfLine, deviation: NDArray[np.float64], control: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """(p, 3) m/s^2 of sorted deviations (p, 3) m and changes (a,) m of the driven rest lengths."""
+        """(p, 3) accelerations [m/s^2] for sorted deviations (p, 3) [m] and changes (a,) of driven rest lengths [m]."""
         forces = np.zeros((len(self.pairs), 3))
         forces[self.joined] = point.force + np.einsum("kij,kj->ki", point.stiffness, deviation[self.joined])
         forces[: len(self.driven)] += point.control * control[:, None]
@@ -90,5 +90,5 @@ class SortedCoordinates:
 
 
 def parameters_of_positions(nodes: int, inputs: int) -> dict[str, int]:
-    """Numbers to keep for a time point in node positions: as the document counts them, and dense matrices A and B."""
+    """Number of values per time point in node positions: as counted in the document, and for dense A and B."""
     return {"document": nodes * (nodes + inputs), "dense": 9 * nodes * nodes + 3 * nodes * inputs}
