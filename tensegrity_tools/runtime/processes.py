@@ -116,8 +116,7 @@ def _begin_node() -> None:
 
 
 def usual_domain(shared: bool = False) -> dict[str, str]:
-    """ROS domain 0 on this computer only, i.e. the domain of other terminals, `ros2` and RViz, unless the user chose
-    one.
+    """ROS domain 0 on this computer only (as for other terminals, `ros2` and RViz), unless the user has chosen one.
 
     If another process holds domain 0 by this function, the result is `own_domain`, unless the domain may be `shared` (a
     robot in a namespace).
