@@ -1,4 +1,4 @@
-"""The `tensegrity` command, the processes that it starts, the browser view, experiments."""
+"""The `tensegrity` command, the processes that it starts, the browser view, and the experiments."""
 
 from __future__ import annotations
 

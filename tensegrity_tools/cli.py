@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from .dependency_errors import what_is_missing
 from .start_up import end_at_once
 
-# Name, module under commands/ and function of every command: one more command is one more line.
+# Name, module in commands/ and function of every command; a new command needs one new line.
 COMMANDS = {
     "new": ("new", "new"),
     "check": ("check", "check"),
@@ -42,15 +42,15 @@ COMMANDS = {
 }
 
 DISK_REFUSES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-"""Errors of the disk, such as where a function that was compiled is to be kept."""
+"""Error numbers of a disk that is full or read-only, such as during storage of compiled functions."""
 ENDED_AT_ONCE = ("compile",)
-"""Commands that a signal may end anywhere: exceptions are lost within LLVM and come out as others, and what is compiled
-is stored in whole files."""
+"""Commands that a signal may end at any point. Exceptions inside LLVM are lost or converted to others, and compiled
+functions are stored only in complete files."""
 STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": "markdown", "pretty_exceptions_enable": False}
 
 
 class LazyGroup(TyperGroup):
-    """Loads the module of a command when the command is asked for."""
+    """Command group that imports the module of a command only when it is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -69,8 +69,8 @@ class LazyGroup(TyperGroup):
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if name in ("goal", "push", "payload"):
-            settings["ignore_unknown_options"] = True  # so that -0.01 is a number
-        if isinstance(action, typer.Typer):  # commands of its own
+            settings["ignore_unknown_options"] = True  # so that -0.01 is parsed as a number
+        if isinstance(action, typer.Typer):  # has subcommands
             group = typer.main.get_group(action)
             group.name = name
             group.context_settings.update(settings)
@@ -104,7 +104,7 @@ def describe(
 
 
 def app(arguments: Sequence[str] | None = None) -> None:
-    """Run the command with the given arguments, or those of the process; errors are plain text and exit status 1."""
+    """Run the command with the given arguments, or those of the process; errors give plain text and exit status 1."""
     from tensegrity_dynamics.errors import TensegrityError
 
     try:

@@ -1,4 +1,4 @@
-"""What to do where a Python module is missing, in one sentence."""
+"""Error texts for missing Python modules, with the remedy in one sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AGAIN = "install the project anew ('make setup', or 'pip install .')"
 
 
 def what_is_missing(error: ModuleNotFoundError) -> str:
-    """What is missing and how to get it."""
+    """Name of the missing module and how to install it."""
     name = (error.name or "").split(".")[0]
     if name == "tensegrity":
         return (

@@ -1,4 +1,4 @@
-"""Numbers and motions in words, for people."""
+"""Readable texts for numbers and motions."""
 
 from __future__ import annotations
 

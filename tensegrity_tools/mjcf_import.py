@@ -1,9 +1,10 @@
-"""A robot file from a model of MuJoCo (MJCF, or URDF that it reads): bodies, joints, sites, tendons, ground, motors.
+"""Import of a MuJoCo model (MJCF, or a URDF that MuJoCo reads) to a robot file: bodies, joints, sites, tendons, ground,
+motors.
 
-MuJoCo itself compiles the model (defaults, includes, frames, inertia of geoms), and what it holds then is written down.
-A body with several joints becomes a chain of bodies without mass. The frame of a body stands at the anchor of its
-joint, with the axes that it has there; a reference position (`ref`) turns the joint's frame back, so that coordinates
-keep their numbers. What a robot file cannot say, or says otherwise, is listed.
+MuJoCo compiles the model (defaults, includes, frames, inertia of geoms), and the compiled model is converted. A body
+with several joints becomes a chain of bodies without mass. The frame of a body is at the anchor of its joint, with the
+axes of the joint. A reference position (`ref`) rotates the joint frame back, so that coordinates keep their values.
+Properties that a robot file cannot represent, or represents differently, are listed.
 """
 
 from __future__ import annotations
@@ -28,37 +29,37 @@ GEOM_NAMES = {
     PLANE: "plane", HFIELD: "hfield", CAPSULE: "capsule", ELLIPSOID: "ellipsoid", MESH: "mesh",
 }  # fmt: skip
 SUBJECT = re.compile(r"(tendon|joint|actuator|equality) ([A-Za-z0-9_-]+)")
-"""What a sentence is about, where it is about one element."""
+"""Pattern for the element that a sentence of the list refers to, if it refers to one."""
 TAGS = {
     "tendon": "spatial|fixed", "joint": "joint|freejoint", "equality": "connect|weld|joint|tendon|flex",
     "actuator": "general|motor|position|velocity|intvelocity|damper|cylinder|muscle|adhesion|plugin|dcmotor",
 }  # fmt: skip
-"""Elements in which MJCF states them."""
+"""MJCF elements of each kind."""
 LONGEST_STRETCH = 0.2
-"""Strain at the start up to which robot files take a cable."""
+"""Largest initial strain of a cable in a robot file [-]."""
 OFF_PLANE = 1e-4
-"""Part of a straight piece by which it may leave the plane of its pulley."""
+"""Largest offset of the two neighbours of a cylinder along its axis, relative to their distance [-]."""
 CABLE_RADIUS = 5e-4
-"""m, of cables, which MuJoCo's tendons do not have: E is chosen so that E A is theirs."""
+"""Radius of cables [m]. MuJoCo tendons have no radius; E is chosen such that E A has their value."""
 INEXTENSIBLE = 1e5
-"""N/m of tendons that have no stiffness there, because only a force pulls them."""
+"""Stiffness of tendons without stiffness in MuJoCo, where only a force pulls them [N/m]."""
 SLIDER_MASS = 1e-4
-"""kg, of what pulls a tendon by a force."""
+"""Mass of the slider that pulls a tendon by a force [kg]."""
 FIRST_HIDDEN = 3
-"""Group of geoms from which on MuJoCo does not draw them; models keep what only collides there."""
+"""First group of geoms that MuJoCo does not draw; models use these groups for collision geometry."""
 DEEPEST = 1e-3
-"""m, by which a part may start under the ground."""
+"""Largest initial depth of a part below the ground [m]."""
 SINKING = 1e-3
-"""m, by which the weight sinks into the ground, whose law is not MuJoCo's."""
+"""Depth to which the weight sinks into the ground [m]; the contact law differs from that of MuJoCo."""
 RATE = 20.0
-"""rad/s or m/s, the largest rate of motors, which have none there."""
+"""Largest rate of motors [rad/s or m/s]; MuJoCo motors have no rate limit."""
 
 
 def robot_from_mjcf(path: Path, name: str) -> Export:
-    """The robot file of a model, and sentences on what it does not say as the model does.
+    """Robot file of a model, and sentences on the differences from the model.
 
     Raises:
-        TensegrityError: MuJoCo is missing or cannot read the file, or nothing of it moves.
+        TensegrityError: MuJoCo is missing or cannot read the file, or the model has no moving part.
     """
     try:
         import mujoco  # an extra
@@ -96,7 +97,7 @@ class _Reader:
         self._of_joint: dict[int, dict[str, Any]] = {}
 
     def named(self, kind: str, index: int, what: str) -> str:
-        """A name that robot files take, of an object of the model; every name is used once."""
+        """Unique name of a model object that is valid in robot files."""
         given = self._mujoco.mj_id2name(self.model, getattr(self._kinds, f"mjOBJ_{kind}"), index) or f"{what}_{index}"
         base = re.sub(r"[^A-Za-z0-9_-]", "_", given)[:56]
         base = base if re.match(r"[A-Za-z_]", base) else f"_{base}"
@@ -114,7 +115,7 @@ class _Reader:
             self.differences.append(sentence)
 
     def line_of(self, what: str, name: str) -> str:
-        """ " (line 12)" of the element with this name, nothing where the model's own file does not have it."""
+        """Text " (line 12)" for the element with this name; empty if the main file of the model does not contain it."""
         given = re.escape(self._given.get(name, name))
         found = re.search(rf"<(?:{TAGS[what]})\b[^<>]*\bname\s*=\s*[\"']{given}[\"']", self._source_text)
         return "" if found is None else f" (line {self._source_text.count(chr(10), 0, found.start()) + 1})"
@@ -152,7 +153,7 @@ class _Reader:
             last = joint == numbers[-1]
             kind = int(model.jnt_type[joint])
             anchor = np.array(model.jnt_pos[joint]) if kind in (HINGE, BALL) else offset
-            # the frame of the first joint stands on the parent, of the others on the body before, in its axes
+            # the frame of the first joint is relative to the parent, the others to the previous body in the chain
             origin = position + axes @ anchor if joint == first else anchor - offset
             turned = axes if joint == first else np.eye(3)
             carried = name if last else self.fresh(f"{name}_{self._joint_names[joint]}")
@@ -164,7 +165,7 @@ class _Reader:
         self.bodies[name] = self.mass_and_shapes(body, offset)
 
     def fresh(self, name: str) -> str:
-        """A name like this that is not taken."""
+        """Similar name that is not in use."""
         base, number = name[:58], 2
         while name in self._taken:
             name, number = f"{base}_{number}", number + 1
@@ -220,7 +221,7 @@ class _Reader:
         weight = 1.0 / max(float(model.dof_invweight0[dof]), 1e-12)
         low, high = (float(each) for each in model.jnt_range[joint])
         made["limits"] = [low, high]
-        # deep in the limit, where its force is that of a spring and a damper (constraint space has A = 1 / weight)
+        # far inside the limit, where the force is that of a spring and a damper (constraint space has A = 1 / weight)
         most = min(max(float(model.jnt_solimp[joint][1]), 1e-4), 0.9999)
         firm = weight * most / (1.0 - most)
         if constant > 0.0:
@@ -252,7 +253,7 @@ class _Reader:
         return made
 
     def mesh(self, geom: int, offset: NDArray[np.float64]) -> dict[str, Any]:
-        """How a mesh looks, in a file of triangles of its own: as MuJoCo compiled it, scaled, from whatever source."""
+        """Visual mesh as a separate file of triangles, scaled and compiled by MuJoCo from any source format."""
         model, number = self.model, int(self.model.geom_dataid[geom])
         given = self._mujoco.mj_id2name(model, self._kinds.mjOBJ_MESH, number) or "mesh"
         file = f"{self.name}_meshes/{re.sub(r'[^A-Za-z0-9_-]', '_', given)[:56]}_{number}.stl"
@@ -266,7 +267,7 @@ class _Reader:
         return {"file": file, "frame": _frame(at, matrix_from_quaternion(model.geom_quat[geom]))}
 
     def shape(self, geom: int, offset: NDArray[np.float64]) -> dict[str, Any]:
-        """What is drawn of a geom; nothing where there is no such shape."""
+        """Visual shape of a geom; empty if robot files have no such shape."""
         model = self.model
         kind, size = int(model.geom_type[geom]), np.array(model.geom_size[geom])
         frame = _frame(np.array(model.geom_pos[geom]) - offset, matrix_from_quaternion(model.geom_quat[geom]))
@@ -311,7 +312,7 @@ class _Reader:
         return np.array(model.site_pos[site]), matrix_from_quaternion(model.site_quat[site])
 
     def add_motors(self) -> dict[int, int]:
-        """Actuators of joints; returns by tendon the actuator that pulls it."""
+        """Add the actuators of joints; returns the actuators that pull tendons, by tendon."""
         model, kinds = self.model, self._mujoco.mjtTrn
         of_tendons: dict[int, int] = {}
         for number in range(len(model.actuator_trntype)):
@@ -410,7 +411,7 @@ class _Reader:
         self.say(f"tendons are cables of radius {CABLE_RADIUS:g} m whose E A is their stiffness times rest length.")
 
     def pulley(self, name: str, tendon: int, wrap: int, geom: int) -> dict[str, Any]:
-        """A cylinder that a tendon wraps round, on the side where it runs at the start."""
+        """Pulley for a cylinder around which a tendon wraps, on the side of its initial route."""
         model = self.model
         body = int(model.geom_bodyid[geom])
         axes = matrix_from_quaternion(model.geom_quat[geom])
@@ -421,7 +422,7 @@ class _Reader:
         before, after = (self.wrap_position(data, k) for k in (wrap - 1, wrap + 1))
         side_site = int(model.wrap_prm[wrap])
         inside = np.array(data.site_xpos[side_site]) if side_site >= 0 else 0.5 * (before + after)
-        # the cable passes the axis on the side of that site
+        # the cable passes the axis on the side of the side site
         arm = inside - centre
         side = 1 if float(np.cross(arm, after - before) @ axis) > 0.0 else -1
         self.say(f"tendon {name}: a cylinder is a pulley without friction, in whose plane the cable must lie.")
@@ -431,7 +432,7 @@ class _Reader:
         }  # fmt: skip
 
     def beside_the_plane(self, wraps: range) -> str:
-        """What to say where a cylinder's neighbours are not in one plane square to its axis; else nothing."""
+        """Sentence if the neighbours of a cylinder are not in one plane normal to its axis; else empty."""
         data = self._mujoco.MjData(self.model)
         self._mujoco.mj_forward(self.model, data)
         for k in wraps:
@@ -454,7 +455,8 @@ class _Reader:
         return np.array(data.site_xpos[target] if is_site else data.geom_xpos[target])
 
     def add_puller(self, name: str, route: list[dict[str, Any]], motor: int, length: float) -> float:
-        """A slider behind the first point of a tendon that a motor pulls; returns the length of the tendon with it."""
+        """Add a slider behind the first point of a motor-driven tendon; returns the length of the tendon including
+        it."""
         start = dict(route[0])
         slider, joint = self.fresh(f"{name}_slider"), self.fresh(f"{name}_pull")
         reach = max(0.5 * length, 1e-3)
@@ -508,7 +510,7 @@ class _Reader:
                  "do not collide.")  # fmt: skip
 
     def depth_at_start(self, geom: int, kind: int, size: NDArray[np.float64], plane: int) -> float:
-        """m by which a geom starts under a plane, as far as robot files do not take it."""
+        """Initial depth of a geom below a plane [m], if it is larger than robot files allow; else 0."""
         data = self._mujoco.MjData(self.model)
         self._mujoco.mj_kinematics(self.model, data)
         normal = np.array(data.geom_xmat[plane]).reshape(3, 3)[:, 2]
@@ -541,7 +543,7 @@ class _Reader:
         })  # fmt: skip
 
     def add_outputs(self) -> None:
-        """The last site on a body that moves, or else the last body."""
+        """Add the output: the last site on a moving body, or else the last body."""
         model = self.model
         sites = [k for k in range(model.nsite) if int(model.site_bodyid[k]) > 0]
         if sites:
@@ -577,7 +579,7 @@ class _Reader:
 
 
 def _frame(origin: NDArray[np.float64], axes: NDArray[np.float64]) -> dict[str, Any]:
-    """The block of a frame; without what is zero."""
+    """Block of a frame, without zero fields."""
     made: dict[str, Any] = {}
     if np.any(origin):
         made["at"] = np.asarray(origin).tolist()
@@ -588,7 +590,7 @@ def _frame(origin: NDArray[np.float64], axes: NDArray[np.float64]) -> dict[str, 
 
 
 def _flow(value: Any) -> str:
-    """A value as YAML on one line, numbers to the last bit."""
+    """Value as YAML on one line; numbers with full precision."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {_flow(each)}" for name, each in value.items()) + "}"
     if isinstance(value, list):

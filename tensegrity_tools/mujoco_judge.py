@@ -1,9 +1,10 @@
-"""MuJoCo as a judge: equilibrium and frequencies of an exported model by its own kinematics, masses and forces.
+"""Verification by MuJoCo: equilibrium and frequencies of an exported model by MuJoCo's kinematics, masses and forces.
 
-Its soft equalities and contact solver play no part: loops are held exactly, by Newton's method on forces and gaps.
-A motion that nothing brings back (a tendon net that is slack, a robot that slides on its ground) has no equilibrium of
-its own: the search starts away from the exported shape in all directions but these, takes no step along them, and of
-the continuum that it comes to the shape nearest to the exported one counts.
+Its soft equality constraints and contact solver are not used: loops are closed exactly, by Newton's method on forces
+and gaps.
+A motion without restoring force (a slack tendon net, a robot that slides on its ground) has no unique equilibrium: the
+search starts at a distance from the exported shape in all other directions, takes no steps along these motions, and
+selects from the continuum of equilibria the shape nearest to the exported one.
 """
 
 from __future__ import annotations
@@ -21,21 +22,23 @@ from tensegrity_dynamics.errors import TensegrityError
 Array = NDArray[np.float64]
 
 STEP = 1e-6
-"""m or rad, of differences."""
+"""Step of finite differences [m or rad]."""
 LOOSE = 1e-9
-"""Of the largest stiffness: what is less brings nothing back."""
+"""Smallest stiffness that counts as a restoring force, relative to the largest stiffness [-]."""
 LONGEST = 0.02
-"""m or rad, of a step of Newton's method."""
+"""Largest step of Newton's method [m or rad]."""
 
 
 @dataclass
 class Judgement:
-    """An equilibrium as MuJoCo sees it.
+    """Equilibrium of a model by MuJoCo.
 
     Attributes:
-        qpos: its coordinates. positions: m, origins of the bodies there by name. left: N or N m, the largest force
-            left; gap: m or rad, the largest of loops. exported: N or N m, the largest force in the exported shape.
-        frequencies: rad/s, without damping, lowest first; loose motions are zeros. loose: how many there are.
+        qpos: coordinates. positions: origins of the bodies by name [m].
+        left: largest residual force [N or N m]. gap: largest gap of a loop [m or rad].
+        exported: largest residual force in the exported shape [N or N m].
+        frequencies: undamped angular frequencies in ascending order [rad/s]; zero for motions without restoring force.
+        loose: number of these motions.
     """
 
     qpos: Array
@@ -48,7 +51,7 @@ class Judgement:
 
 
 class Judge:
-    """One model; joints called `held` stay where they are exported.
+    """MuJoCo model; joints named in `held` keep their exported positions.
 
     Raises:
         TensegrityError: MuJoCo is missing.
@@ -69,7 +72,7 @@ class Judge:
         self.held_q = np.array([joint.qposadr[0] for joint in joints], dtype=int)
 
     def evaluate(self, qpos: Array) -> tuple[Array, Array, Array]:
-        """Forces (nv,), rows that hold (c, nv) and their gaps (c,) at rest."""
+        """Forces (nv,), constraint Jacobian (c, nv) and constraint gaps (c,) at rest."""
         mujoco, model, data = self._mujoco, self.model, self.data
         data.qpos[:], data.qvel[:] = qpos, 0.0
         mujoco.mj_forward(model, data)
@@ -86,7 +89,7 @@ class Judge:
         return result
 
     def stiffness(self, qpos: Array, multipliers: Array) -> Array:
-        """(nv, nv), slope of forces and of what loops exert, by differences."""
+        """(nv, nv) stiffness of the forces including constraint forces, by finite differences."""
         matrix = np.zeros((self.model.nv, self.model.nv))
         for k in range(self.model.nv):
             sides = []
@@ -97,13 +100,13 @@ class Judge:
         return matrix
 
     def forces_left(self, qpos: Array) -> tuple[Array, Array, Array, Array]:
-        """What loops cannot bear of the forces (nv,), multipliers (c,), rows (c, nv), gaps (c,)."""
+        """Residual forces that constraints cannot balance (nv,), multipliers (c,), Jacobian (c, nv), gaps (c,)."""
         force, rows, gaps = self.evaluate(qpos)
         multipliers = -np.linalg.lstsq(rows.T, force, rcond=1e-10)[0] if rows.size else np.zeros(0)
         return force + rows.T @ multipliers, multipliers, rows, gaps
 
     def judge(self, away: float = 1e-3) -> Judgement:
-        """The equilibrium found from a start `away` (m, rad) from the exported shape, along what is brought back."""
+        """Equilibrium, found from a start at a distance `away` [m, rad] from the exported shape along stiff motions."""
         qpos = self.start
         left, multipliers, rows, gaps = self.forces_left(qpos)
         exported = float(np.abs(left).max(initial=0.0))
@@ -138,7 +141,7 @@ class Judge:
         )  # fmt: skip
 
     def _settled(self, qpos: Array) -> Array:
-        """Newton's method on forces and gaps, without steps along loose motions."""
+        """Newton's method on forces and gaps, without steps along motions without restoring force."""
         for _ in range(50):
             left, multipliers, rows, gaps = self.forces_left(qpos)
             if max(np.abs(left).max(initial=0.0), np.abs(gaps).max(initial=0.0)) < 1e-10:
@@ -154,7 +157,8 @@ class Judge:
         return qpos
 
     def accelerations(self, effort: dict[str, float]) -> dict[str, float]:
-        """Of joints of one coordinate, by name, from rest in the exported shape under efforts by joint."""
+        """Accelerations of joints with one coordinate by name, from rest in the exported shape, for efforts by
+        joint."""
         force, rows, _ = self.evaluate(self.start)
         for name, value in effort.items():
             force[self.model.joint(name).dofadr[0]] += value
@@ -167,7 +171,7 @@ class Judge:
 
 
 def _stiff_motions(matrix: Array, rows: Array) -> tuple[Array, Array]:
-    """Orthonormal motions that rows leave free (nv, k): those with a stiffness, and those without."""
+    """Orthonormal motions (nv, k) that satisfy the constraints: those with a stiffness, and those without."""
     free = null_space(rows, rcond=1e-9) if rows.size else np.eye(matrix.shape[0])
     if not free.shape[1]:
         return free, free

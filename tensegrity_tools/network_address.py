@@ -1,4 +1,4 @@
-"""Whether this machine can listen on an address, asked before anything is started."""
+"""Check, before a start, whether this computer can listen on an address."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 
 def check_address(host: str) -> None:
-    """Raise TensegrityError where this machine cannot listen on an address."""
+    """Raise TensegrityError if this computer cannot listen on an address."""
     try:
         kind, _, _, _, where = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
         with socket.socket(kind, socket.SOCK_STREAM) as probe:

@@ -1,4 +1,4 @@
-"""How commands print: tables for people, JSON for programs."""
+"""Output of commands: tables for users, JSON for programs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from rich.table import Table
 
 from tensegrity_dynamics.saved_file import save_file
 
-if TYPE_CHECKING:  # `--help` shall not load the library
+if TYPE_CHECKING:  # `--help` must not import the library
     from matplotlib.figure import Figure
 
     from tensegrity_dynamics.robots.report import Report
 
 console = Console()
 progress = Console(stderr=True)
-"""For what is not a result, so that standard output can be read by programs."""
+"""Console for all output except results, so that programs can read standard output."""
 
 
 def plain(value: Any) -> Any:
-    """Anything as JSON can hold it; numbers that are not finite become null."""
+    """Value converted to JSON types; numbers that are not finite become null."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -43,28 +43,28 @@ def plain(value: Any) -> Any:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document to standard output."""
     print(json.dumps(plain(value), indent=2))
 
 
 def write_json(value: Any, path: Path) -> None:
-    """One JSON document in a file. Raises TensegrityError where it cannot be written."""
+    """Write one JSON document to a file. Raises TensegrityError if this is impossible."""
     save_file(path, json.dumps(plain(value)))
 
 
 def save_picture(figure: Figure, path: Path, dpi: int | Literal["figure"] = "figure") -> None:
-    """A figure in the format that the name of its file says. Raises TensegrityError where it cannot be written."""
+    """Save a figure in the format of its file extension. Raises TensegrityError if it cannot be written."""
     drawn = io.BytesIO()
     figure.savefig(drawn, format=path.suffix[1:].lower(), dpi=dpi)
     save_file(path, drawn.getvalue())
 
 
 LONGEST_FIGURE = 64
-"""Numbers of one figure, such as a matrix; what is longer is a series over time or over a sweep."""
+"""Largest count of numbers in one result, such as a matrix; longer lists are series over time or over a sweep."""
 
 
 def without_series(value: Any) -> Any:
-    """The same figures without series: lists of more than `LONGEST_FIGURE` numbers are left out of their mappings."""
+    """Copy of results without series: lists of more than `LONGEST_FIGURE` numbers are removed from their mappings."""
     if isinstance(value, Mapping):
         return {name: without_series(item) for name, item in value.items() if not _is_series(item)}
     if isinstance(value, (list, tuple)):
@@ -76,7 +76,7 @@ def _is_series(value: Any) -> bool:
     if isinstance(value, (list, tuple, np.ndarray)):
         try:
             numbers = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):  # rows of a table, or rows of different lengths
+        except (TypeError, ValueError):  # rows of a table, or of different lengths
             return (
                 len(value) > 0
                 and all(isinstance(each, (list, tuple, np.ndarray)) for each in value)
@@ -87,7 +87,7 @@ def _is_series(value: Any) -> bool:
 
 
 def print_report(report: Report) -> None:
-    """A report for people: heading, tables and sentences with a blank line between them, notes or the verdict."""
+    """Print a report: heading, tables and sentences separated by blank lines, notes or the conclusion."""
     if report.heading is not None:
         bold, words = report.heading
         console.print(f"[bold]{escape(bold)}[/bold]  {escape(words)}\n", highlight=False)
@@ -107,9 +107,9 @@ def print_report(report: Report) -> None:
 
 
 def print_table(made: Table) -> None:
-    """Print a table; where it is wider than the terminal or an 80-column pipe its lines go on, and no digit is cut.
+    """Print a table; if it is wider than the terminal or an 80-column pipe, its lines continue, and no digit is cut.
 
-    Its title has the whole width, however narrow the table is.
+    The title uses the whole width, even if the table is narrower.
     """
     if made.title:
         console.print(made.title, style="bold", highlight=False, markup=False)
@@ -127,14 +127,14 @@ def print_table(made: Table) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> Table:
-    """A table; columns of numbers, and those listed in `right`, stand to the right."""
+    """Table; columns of numbers, and those listed in `right`, are right-aligned."""
     result = Table(
         title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False,
         padding=(0, 2, 0, 0), show_header=any(columns),
     )  # fmt: skip
     for i, name in enumerate(columns):
         numbers = bool(rows) and all(isinstance(row[i], (int, float)) for row in rows)
-        # names, types and figures stay in one line, what remains of the width is for the sentences
+        # names, types and numbers are not wrapped; the remaining width is for sentences
         plain_words = bool(rows) and all(len(str(row[i])) <= 32 or " " not in str(row[i]) for row in rows)
         result.add_column(
             name, justify="right" if numbers or i in right else "left", overflow="fold", no_wrap=plain_words
@@ -145,10 +145,11 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], rig
 
 
 def panels(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, Any]:
-    """A figure of matplotlib and its axes, which no display needs and nothing keeps alive.
+    """Matplotlib figure and its axes, without a display and without a global reference.
 
     Args:
-        options: `figsize` [inch] and `layout` (constrained) of `Figure`; the rest is for `Figure.subplots`.
+        options: `figsize` [inch] and `layout` (default: constrained) of `Figure`; all others are passed to
+            `Figure.subplots`.
     """
     from matplotlib.figure import Figure
 
@@ -157,7 +158,7 @@ def panels(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, Any]:
 
 
 def number(value: Any) -> str:
-    """A number for people."""
+    """Number as readable text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, np.integer)):

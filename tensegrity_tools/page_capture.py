@@ -1,4 +1,4 @@
-"""Pictures and videos of what a page shows, made by the browser itself (`page_capture.js`)."""
+"""Images and videos of the content of a page, made in the browser (`page_capture.js`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from importlib import resources
 
 SCRIPT = (resources.files(__package__) / "page_capture.js").read_text(encoding="utf-8")
-"""Defines `addCapture(element, findCanvas, nameOf, begun)`, which adds the two buttons to an element."""
+"""Script that defines `addCapture(element, findCanvas, nameOf, begun)`, which adds the two buttons to an element."""
 
 STYLE = """<style>
 #capture { position: fixed; bottom: 8px; left: 8px; z-index: 5; display: flex; gap: 6px; }
@@ -22,7 +22,7 @@ STYLE = """<style>
 
 
 def view_addition(name: str) -> str:
-    """What pages of the browser view get at their end: the two buttons, whose files begin with `name`."""
+    """HTML that is added to the end of pages of the browser view: two buttons, whose files have the prefix `name`."""
     text = json.dumps(name).replace("<", "\\u003c")
     return f"""{STYLE}<script>(() => {{
 {SCRIPT}

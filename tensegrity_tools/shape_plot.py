@@ -1,4 +1,4 @@
-"""A picture of one shape of a robot, drawn from its Picture."""
+"""Image of one shape of a robot, drawn from its `Picture`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .output import save_picture
 
 
 def draw_shape(robot: Robot, configuration: NDArray[np.float64], tensions: NDArray[np.float64], path: Path) -> None:
-    """Write a picture of a robot: solids as axes or edges, tendons coloured by tension, slack ones dashed.
+    """Write an image of a robot: solids as axes or edges, tendons coloured by tension, slack tendons dashed.
 
     Args:
-        configuration: as its Picture takes it. tensions: (m,) N. path: .png, .svg or .pdf.
+        configuration: configuration as for `Picture`. tensions: (m,) [N]. path: .png, .svg or .pdf file.
     """
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
@@ -60,12 +60,12 @@ def draw_shape(robot: Robot, configuration: NDArray[np.float64], tensions: NDArr
     for name, middle in zip("xyz", 0.5 * (low + high), strict=True):
         getattr(axes, f"set_{name}lim")(middle - half, middle + half)
         getattr(axes, f"set_{name}label")(f"{name} [m]")
-    axes.locator_params(nbins=5)  # labels of two axes meet in a corner
+    axes.locator_params(nbins=5)  # labels of two axes overlap in a corner
     if finite.size:
         shades = ListedColormap(tension_colours(np.linspace(0.0, scale, 64), scale) / 255.0)
         scaled = ScalarMappable(Normalize(0.0, scale), shades)
         figure.colorbar(scaled, ax=axes, label="tension [N]", shrink=0.6, pad=0.1)
-    axes.set_box_aspect(None, zoom=0.88)  # else the last label is cut off
+    axes.set_box_aspect(None, zoom=0.88)  # otherwise the last label is cut off
     title = f"{robot.name}: tensions {finite.min():.3g} to {finite.max():.3g} N"
     axes.set_title(title if finite.size else robot.name)
     save_picture(figure, path, dpi=130)

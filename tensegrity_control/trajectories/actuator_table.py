@@ -1,4 +1,5 @@
-"""A motion of actuators as the waypoints of a trajectory message, without loss: what lies between them is the same."""
+"""Conversion of actuator motions to waypoints of a trajectory message without loss: interpolation between the waypoints
+reproduces the motion."""
 
 from __future__ import annotations
 
@@ -19,8 +20,10 @@ class ActuatorTable:
     """Waypoints of actuators.
 
     Attributes:
-        names: (k,) of actuators. times: (w,) s from the start. positions: (w, k) m or rad. velocities, accelerations:
-            the same, or None.
+        names: (k,) actuator names.
+        times: (w,) time from the start [s].
+        positions: (w, k) [m or rad].
+        velocities, accelerations: (w, k) first and second time derivatives of the positions, or None.
     """
 
     names: tuple[str, ...]
@@ -30,12 +33,12 @@ class ActuatorTable:
     accelerations: Array | None = None
 
     def moved(self, offset: Array) -> ActuatorTable:
-        """The same motion with every actuator (k,) m or rad further."""
+        """Copy of the motion with an offset (k,) added to all positions [m or rad]."""
         return ActuatorTable(self.names, self.times, self.positions + offset, self.velocities, self.accelerations)
 
 
 def table_of(motion: NamedTrajectory) -> ActuatorTable:
-    """The waypoints of a motion from a file. Raises TensegrityError: it is none of plain coordinates."""
+    """Waypoints of a motion from a file. Raises TensegrityError for an orientation or a pose."""
     spline = motion.trajectory
     if not isinstance(spline, PiecewisePolynomial):
         raise TensegrityError("a motion of actuators has a kind of plain coordinates: cubic Hermite or quintic.")
@@ -46,7 +49,10 @@ def table_of(motion: NamedTrajectory) -> ActuatorTable:
 
 
 def table_between(names: tuple[str, ...], first: Array, last: Array, rates: Array) -> ActuatorTable:
-    """Straight from (k,) positions to others with least jerk, at half of the rate limits (k,) per second."""
+    """Minimum-jerk motion on a straight line between two positions (k,) [m or rad].
+
+    The largest rate is half of the rate limits (k,) [m/s or rad/s], and the duration at least 0.1 s.
+    """
     peak = 1.875
     duration = max(2.0 * peak * float(np.max(np.abs(last - first) / rates)), 0.1)
     spline = minimum_jerk(0.0, duration, first, last)

@@ -1,10 +1,10 @@
-"""Motions that start at once from the present motion of the reference: one quintic to rest at a goal, within limits.
+"""Online motions: one quintic polynomial from the present state of the reference to rest at a goal, within limits.
 
-    y(t): present value, rate and acceleration at its begin, rest at the goal at its end
+    y(t): present value, rate and acceleration at the start, rest at the goal at the end
 
-Every goal of a stream starts a new motion from the present point of the last one, so that the reference is C2 for any
-sequence of goals. The duration is the shortest one of a geometric series with which rate and acceleration keep their
-limits.
+Every goal of a stream starts a new motion from the present state of the previous one, so that the reference is C2 for
+any sequence of goals. The duration is the shortest one of a geometric series for which rate and acceleration stay
+within their limits.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from .quintic import QUINTIC
 from .splines import PiecewisePolynomial
 
 SAMPLES = 24
-"""Number of times of a motion at which its limits are checked."""
+"""Number of sample times per motion at which the limits are checked."""
 GROWTH, STEPS = 1.08, 120
-"""Series of durations, relative to the shortest possible one; up to about ten thousand times as long."""
+"""Ratio of successive durations of the series, and their number. The series starts at a lower bound of the duration and
+ends at about ten thousand times this bound."""
 
 
 @compiled_part
@@ -53,7 +54,7 @@ def largest_rates(start, goal, duration, table):
 
 @compiled
 def shortest_duration(start, goal, rate_limit, acceleration_limit, least, table):
-    """s, shortest duration of the series that keeps the limits, or else the one with the smallest violation."""
+    """Shortest duration [s] of the series within the limits; if there is none, the one with the smallest violation."""
     distance, speed, bend = 0.0, 0.0, 0.0
     for k in range(goal.shape[0]):
         distance += (goal[k] - start[0, k]) ** 2
@@ -76,14 +77,14 @@ def shortest_duration(start, goal, rate_limit, acceleration_limit, least, table)
 
 
 class OnlineMotion(PiecewisePolynomial):
-    """Motion to a goal, see the module; its times count from its begin.
+    """Motion to a goal, see the module docstring; time zero is the start of the motion.
 
     Args:
-        start: (3, k) value, rate and acceleration.
-        goal: (k,).
-        rate, acceleration: limits of their norms.
-        duration: s; longer if the limits require it.
-        least: s, smallest duration.
+        start: (3, k) value, rate and acceleration at the start.
+        goal: (k,) value at the end.
+        rate, acceleration: upper limits of the norms of rate and acceleration.
+        duration: requested duration [s], extended if the limits require it; None: the shortest duration.
+        least: smallest duration [s].
 
     Attributes:
         asked_too_short: whether `duration` was extended.

@@ -1,12 +1,12 @@
-"""Orientations that change smoothly with time: unit quaternions through waypoints, C2.
+"""Orientation trajectories: C2 splines of unit quaternions through waypoints.
 
-On each piece the frame turns from its first waypoint by a rotation vector r(t) in world axes, a quintic in time:
+On each piece the frame rotates from its first waypoint by a rotation vector r(t) in world axes, a quintic polynomial:
 
     R = exp(r) R_i    w = J r'    dw/dt = J r'' + J' r'
 
-`scipy.spatial.transform.RotationSpline` knows these maps for rotation vectors in the axes of the body. Of the inverse
-rotations R' = R_i' exp(-r) they are those of the world with the opposite sign, so that its evaluation serves here; its
-own cubic through the waypoints, which does not begin at rest, yields to the quintic.
+`scipy.spatial.transform.RotationSpline` implements these maps for rotation vectors in body axes. Applied to the inverse
+rotations R' = R_i' exp(-r), it returns the values in world axes with the opposite sign, so its evaluation is reused
+here. Its own cubic interpolation, which does not start at rest, is replaced by the quintic polynomial.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ from .quintic import Points, least_jerk, open_rows, quintic_polynomial
 from .splines import Array, checked_factor, checked_query, checked_rows, checked_times
 
 LARGEST_TURN = np.pi - 1e-3
-"""rad between two neighbouring waypoints; half a turn has no single axis."""
+"""Largest rotation between two neighbouring waypoints [rad]; the axis of half a turn is not unique."""
 SAMPLES_PER_PIECE = 33
-"""Where the largest angular velocity is looked for before it is refined."""
+"""Number of samples per piece in the search for the largest derivative, before refinement."""
 
 
 class OrientationSpline:
     """C2 spline of unit quaternions (w, x, y, z) through waypoints; angular velocity and acceleration in world axes.
 
-    The value is the quaternion, derivative 1 the angular velocity [rad/s], derivative 2 its rate [rad/s^2]. Signs of
-    the quaternions are those that make them continuous. Between two waypoints, from rest to rest, the axis is fixed and
-    the angle has the least jerk.
+    The value is the quaternion, derivative 1 the angular velocity [rad/s], derivative 2 the angular acceleration
+    [rad/s^2]. The signs of the quaternions make them continuous. Between two waypoints, from rest to rest, the axis is
+    constant and the angle is a minimum-jerk motion.
 
     Args:
         times: (s + 1,) s, increasing.
         quaternions: (s + 1, 4), each normalised; neighbours less than half a turn apart.
-        velocities: (s + 1, 3) rad/s at the waypoints, accelerations: (s + 1, 3) rad/s^2; where open (see
-            `QuinticSpline`) those of the least jerk of the turns laid end to end.
+        velocities: (s + 1, 3) angular velocities at the waypoints [rad/s].
+        accelerations: (s + 1, 3) angular accelerations [rad/s^2]. Open rows of both (see `QuinticSpline`) minimise the
+            jerk of the cumulative sum of the rotation vectors between waypoints.
 
     Raises:
         TensegrityError: wrong shapes, NaN, a zero quaternion, times that do not increase, neighbours half a turn apart.
@@ -82,11 +83,12 @@ class OrientationSpline:
 
     @property
     def knots(self) -> Array:
-        """(s + 1,) s."""
+        """(s + 1,) times of the waypoints [s]."""
         return np.asarray(self._vectors.x)
 
     def value(self, t: ArrayLike, derivative: int = 0) -> Array:
-        """Quaternions (k, 4), angular velocities or accelerations (k, 3) for derivative 0, 1, 2; one row for one time.
+        """Quaternions (k, 4), angular velocities or accelerations (k, 3) for derivative 0, 1, 2; one row for a scalar
+        time.
 
         Raises:
             TensegrityError: a time is NaN, or the derivative is above two.
@@ -115,8 +117,8 @@ class OrientationSpline:
         before = np.concatenate((sizes[:1], sizes[:-1]))
         after = np.concatenate((sizes[1:], sizes[-1:]))
         for i in np.flatnonzero((sizes >= before) & (sizes >= after) & (sizes > 0.8 * best)):
-            low, high = times[max(i - 2, 0)], times[min(i + 2, times.size - 1)]  # knots stand twice
-            for _ in range(4):  # a peak between neighbours, narrowed down sixteenfold each time
+            low, high = times[max(i - 2, 0)], times[min(i + 2, times.size - 1)]  # knots occur twice
+            for _ in range(4):  # each pass narrows the interval of a peak to 1/16
                 grid = low + (high - low) * parts
                 close = np.linalg.norm(self.value(grid, derivative), axis=1)
                 peak = int(np.argmax(close))
@@ -125,7 +127,7 @@ class OrientationSpline:
         return np.array([best])
 
     def stretched(self, factor: float) -> OrientationSpline:
-        """The same path from the same start, `factor` times as slow."""
+        """Same path from the same start time, slowed down by `factor`."""
         checked_factor(factor)
         powers = np.arange(self._vectors.c.shape[0])[::-1, None, None]
         knots = self.start + factor * (self.knots - self.start)
@@ -135,19 +137,19 @@ class OrientationSpline:
 
 
 def _rotations(quaternions: Array) -> Rotation:
-    """From rows w, x, y, z."""
+    """Rotations from rows of quaternions w, x, y, z."""
     return Rotation.from_quat(np.roll(quaternions, -1, axis=1))
 
 
 def _spline(vectors: PPoly, rotations: Rotation) -> RotationSpline:
-    """scipy's evaluation of rotations[i] exp(vectors), for rotation vectors of one's own."""
+    """SciPy spline that evaluates rotations[i] exp(vectors) for the given rotation vectors."""
     spline = object.__new__(RotationSpline)
     spline.times, spline.rotations, spline.interpolator = vectors.x, rotations, vectors
     return spline
 
 
 def _vector_rates(vector: Array, velocity: Array, acceleration: Array) -> tuple[Array, Array]:
-    """Rate and acceleration of the rotation vector (3,) that give an angular velocity and acceleration, world axes."""
+    """Rate and acceleration of a rotation vector (3,) from angular velocity and acceleration, all in world axes."""
 
     def forward(rate: Array, bend: Array) -> tuple[Array, Array]:
         polynomial = PPoly(-np.stack((0.5 * bend, rate, vector))[:, None], [0.0, 1.0])

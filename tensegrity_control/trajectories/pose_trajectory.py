@@ -1,4 +1,4 @@
-"""Motions of the output frame: position and orientation over time, and the waypoints that stand for them."""
+"""Motions of the output frame: position and orientation over time, and their conversion to waypoints."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from .splines import Trajectory
 POSITION = ("x", "y", "z")
 POSE = (*POSITION, "qw", "qx", "qy", "qz")
 MAX_WAYPOINTS = 400
-"""Waypoints that a motion is cut into at most; controllers take up to 500 at once."""
+"""Largest number of waypoints of a converted motion; controllers accept at most 500 at once."""
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 1e-4, 1e-3
-"""m and quaternion units by which a smooth curve through the waypoints may leave the motion."""
+"""Largest deviation of a smooth curve through the waypoints from the motion: position [m], quaternion components
+[-]."""
 
 
 class PoseTrajectory:
-    """Position and orientation side by side: (k, 7) m and w, x, y, z.
+    """Combined position and orientation: values (k, 7), position x, y, z [m] and quaternion w, x, y, z.
 
     Args:
-        position: with three values. orientation: over the same times.
+        position: trajectory with three values. orientation: trajectory over the same time range.
 
     Raises:
-        TensegrityError: the times differ.
+        TensegrityError: start or end times differ.
     """
 
     def __init__(self, position: Trajectory, orientation: OrientationSpline) -> None:
@@ -49,16 +50,19 @@ class PoseTrajectory:
         return self.position.end
 
     def value(self, t: ArrayLike, derivative: int = 0) -> Array:
-        """(k, 7) or (7,); derivatives are (k, 6): of the position, and angular velocity or acceleration."""
+        """Values (k, 7), or (7,) for a scalar time; derivatives (k, 6) or (6,).
+
+        A derivative consists of that of the position, and the angular velocity or acceleration.
+        """
         both = self.position.value(t, derivative), self.orientation.value(t, derivative)
         return np.concatenate(both, axis=-1)
 
     def largest(self, derivative: int) -> Array:
-        """(4,): of x, y, z, and of the norm of the angular velocity or acceleration."""
+        """(4,) largest absolute derivatives of x, y, z, and largest norm of the angular velocity or acceleration."""
         return np.concatenate((self.position.largest(derivative), np.atleast_1d(self.orientation.largest(derivative))))
 
     def stretched(self, factor: float) -> PoseTrajectory:
-        """The same path from the same start, `factor` times as slow."""
+        """Same path from the same start time, slowed down by `factor`."""
         return PoseTrajectory(self.position.stretched(factor), self.orientation.stretched(factor))
 
 
@@ -67,7 +71,7 @@ Waypoint = tuple[float, Array, "Array | None"]
 
 
 def pose_waypoints(names: Sequence[str], motion: Trajectory, knots: Sequence[float]) -> list[Waypoint]:
-    """Waypoints, the first at the start of the motion, so close that a smooth curve through them is the motion.
+    """Waypoints of a motion from its start on, so close that a smooth curve through them reproduces the motion.
 
     Args:
         names: of the values: x, y, z, or x, y, z, qw, qx, qy, qz.
@@ -99,11 +103,11 @@ def pose_waypoints(names: Sequence[str], motion: Trajectory, knots: Sequence[flo
 
 def _deviation(motion: Trajectory, times: Array, values: Array) -> bool:
     """Whether the curve with continuous acceleration through the waypoints stays within the tolerances."""
-    # a cubic may cross the motion in the middle of a piece, not at all three places
+    # three points per piece: a cubic may coincide with the motion in the middle, but not at all three
     between = (times[:-1, None] + np.diff(times)[:, None] * [0.25, 0.5, 0.75]).ravel()
-    ends = ((1, np.zeros(values.shape[1])),) * 2  # a robot begins and ends at rest
+    ends = ((1, np.zeros(values.shape[1])),) * 2  # the robot starts and ends at rest
     off = np.abs(CubicSpline(times, values, bc_type=ends)(between) - motion.value(between))
-    inner = slice(3, -3) if between.size > 6 else slice(None)  # the first and last piece carry the start from rest
+    inner = slice(3, -3) if between.size > 6 else slice(None)  # first and last piece: start from and stop at rest
     if np.any(off[inner, :3] > POSITION_TOLERANCE):
         return False
     return not np.any(off[inner, 3:] > ORIENTATION_TOLERANCE)

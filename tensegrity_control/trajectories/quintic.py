@@ -1,8 +1,8 @@
-"""Quintic motions, point to point and through many points, with the least jerk where nothing else is asked; C2.
+"""Quintic C2 splines through two or more points; derivatives that are not given minimise the jerk.
 
-Each piece is the quintic that has value, rate and acceleration of its two ends. Rates and accelerations that are left
-open minimise the integral of the squared jerk over the whole motion, which makes the spline C4 at points where neither
-is set; from rest to rest between two points that is the minimum-jerk motion 10 u^3 - 15 u^4 + 6 u^5.
+Each piece is the quintic polynomial with the value, rate and acceleration of its two ends. Open rates and accelerations
+minimise the integral of the squared jerk over the whole motion, which makes the spline C4 at knots where neither is
+given. From rest to rest between two points the result is the minimum-jerk motion 10 u^3 - 15 u^4 + 6 u^5.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUINTIC = np.array(
     ]
 )
 """Coefficients of u^k on [0, 1] for P_i, h P'_i, h^2 P''_i, P_i+1, h P'_i+1, h^2 P''_i+1."""
-# Integral of the squared third derivative over u, as a form in the same six.
+# Integral of the squared third derivative over u, as a quadratic form in the same six values.
 _THIRD = QUINTIC[:, 3:] * np.array([6.0, 24.0, 60.0])
 JERK = _THIRD @ np.array([[1.0 / (k + m + 1) for m in range(3)] for k in range(3)]) @ _THIRD.T
 
@@ -43,8 +43,9 @@ class QuinticSpline(PiecewisePolynomial):
     Args:
         times: (s + 1,) s, increasing.
         values: (s + 1, n), or (s + 1,) for one component.
-        rates: as values [1/s]; None, or None in place of single rows, leaves them open. Open ends rest.
-        accelerations: the same [1/s^2].
+        rates: time derivatives in the shape of `values` [1/s]; None for all, or None for single rows, leaves them open.
+            Open rates at the first and last knot are zero.
+        accelerations: second derivatives, likewise [1/s^2].
 
     Raises:
         TensegrityError: wrong shapes, NaN, times that do not increase.
@@ -64,7 +65,7 @@ def minimum_jerk(start: float, end: float, first: ArrayLike, last: ArrayLike) ->
 
 
 def remaining(x: float) -> float:
-    """Part of a minimum-jerk motion that is still to come, from 1 to 0 while its time `x` goes from 0 to 1."""
+    """Remaining fraction of a minimum-jerk motion, from 1 to 0 for relative times `x` from 0 to 1."""
     x = min(max(x, 0.0), 1.0)
     return 1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
 
@@ -75,12 +76,12 @@ def quintic_polynomial(knots: Array, points: Array, rates: Array, accelerations:
 
 
 def least_jerk(knots: Array, points: Array, rates: Array, accelerations: Array) -> tuple[Array, Array]:
-    """Rates and accelerations (s + 1, n) with their NaN rows filled so that the integral of squared jerk is least."""
+    """Rates and accelerations (s + 1, n) whose NaN rows are filled with the minimum of the integral of squared jerk."""
     open_rows = np.stack((np.zeros(knots.size, dtype=bool), np.isnan(rates[:, 0]), np.isnan(accelerations[:, 0])), 1)
     free = np.flatnonzero(open_rows.reshape(-1))
     if free.size == 0:
         return rates, accelerations
-    unit = float(np.mean(np.diff(knots)))  # time in mean pieces keeps the numbers near one
+    unit = float(np.mean(np.diff(knots)))  # time in units of the mean piece, for good conditioning
     h = np.diff(knots) / unit
     conditions = np.stack((points, rates * unit, accelerations * unit**2), axis=1).reshape(3 * knots.size, -1)
     scale = np.stack([h**k for k in (0, 1, 2, 0, 1, 2)], axis=1)
@@ -97,7 +98,7 @@ def least_jerk(knots: Array, points: Array, rates: Array, accelerations: Array) 
 
 
 def open_rows(rows: Points, knots: Array, what: str, shape: tuple[int, ...]) -> Array:
-    """(s + 1, n) with NaN in rows that are left open; the first and the last are zero where they are."""
+    """Rows (s + 1, n) with NaN for open ones; open first and last rows are zero."""
     result = np.full(shape, np.nan)
     if rows is None:
         is_set = np.zeros(shape[0], dtype=bool)

@@ -1,4 +1,4 @@
-"""A trajectory without jumps of acceleration, for machines whose forces cannot jump.
+"""Smoothing of a trajectory to continuous acceleration, for machines whose forces cannot change abruptly.
 
     P_s(t) = integral of K(s) P(t - s w/2) ds over [-1, 1],   K(s) = (1 - s^2)^4 (a - b s^2)
 
@@ -34,7 +34,8 @@ def smoothed(trajectory: PiecewisePolynomial, width: float, times: ArrayLike) ->
     """Value, rate and acceleration of the smoothed trajectory, each (k, n), at times (k,) s.
 
     Args:
-        trajectory: a piecewise cubic. width: s, of the kernel; knots that are nearer to each other blend.
+        trajectory: piecewise cubic polynomial.
+        width: width w of the kernel [s]; the effects of knots with a smaller distance overlap.
 
     Raises:
         TensegrityError: the width is not a time above zero.

@@ -2,11 +2,11 @@
 
 The cubic Hermite spline is 000 (4.1.7), (4.2.2), (4.2.7), with D before M_H ((4.3.2) prints them in the wrong order).
 
-A control loop wants value, rate and acceleration of one instant: `PiecewisePolynomial.sample` has a compiled evaluation
-of its own, 2 us where three calls of `PPoly` take 18 us (`benchmarks/qp_solvers.py`).
+A control loop needs value, rate and acceleration at one time: `PiecewisePolynomial.sample` computes them in compiled
+code in 2 us, compared with 18 us for three calls of `PPoly` (`benchmarks/qp_solvers.py`).
 
-Outside of its range a trajectory rests at its nearer end: the value holds, all derivatives are zero. At a knot the
-derivatives are those of the piece that begins there, at the very end those of the last piece.
+Outside its time range a trajectory rests at the nearer end: the value is constant and all derivatives are zero. At a
+knot the derivatives are those of the piece that begins there; at the end time they are those of the last piece.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tensegrity_dynamics.numerics.compilation import QuickCall, compiled
 from tensegrity_dynamics.numerics.types import Array
 
 LARGEST_FACTOR = 1e15
-"""By which a motion may be slowed down, or by its inverse made quicker."""
+"""Largest factor by which a motion can be slowed down; the smallest factor is its inverse."""
 
 
 class Trajectory(Protocol):
-    """A value over time; see the module for what holds outside of its range."""
+    """Value over time; the module docstring defines it outside the time range."""
 
     @property
     def start(self) -> float:
@@ -37,18 +37,18 @@ class Trajectory(Protocol):
         """Time [s] of the last waypoint."""
 
     def value(self, t: ArrayLike, derivative: int = 0) -> Array:
-        """The derivative at times (k,) s as (k, n), at one time as (n,). Raises TensegrityError for NaN."""
+        """Value or derivative at times (k,) [s] as (k, n), at a scalar time as (n,). Raises TensegrityError for NaN."""
 
     def largest(self, derivative: int) -> Array:
-        """Largest absolute values of a derivative, for `within_limits`."""
+        """Largest absolute values of a derivative, as `within_limits` compares them with limits."""
 
     def stretched(self, factor: float) -> Trajectory:
-        """The same path from the same start, `factor` times as slow."""
+        """Same path from the same start time, slowed down by `factor`."""
 
 
 @compiled
 def sample_polynomial(knots, coefficients, t, out):  # type: ignore[no-untyped-def]
-    """Value and two derivatives at one time into (3, n), from a `PPoly`'s breakpoints and coefficients."""
+    """Write value and two derivatives at one time to `out` (3, n), from breakpoints and coefficients of a `PPoly`."""
     low, high = 0, knots.shape[0] - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -67,15 +67,15 @@ def sample_polynomial(knots, coefficients, t, out):  # type: ignore[no-untyped-d
         out[0, i], out[1, i], out[2, i] = value, inside * rate, inside * 2.0 * acceleration
 
 
-# all polynomials have arrays of the same types; those that are filled for others may be parts of larger ones
+# the arrays of all polynomials have the same types; output arrays of the caller may be parts of larger arrays
 _sample = QuickCall(sample_polynomial)
 
 
 class PiecewisePolynomial:
-    """A polynomial on each piece between knots.
+    """Piecewise polynomial over time.
 
     Args:
-        polynomial: with breakpoints (s + 1,) s that increase and coefficients (degree + 1, s, n).
+        polynomial: with increasing breakpoints (s + 1,) [s] and coefficients (degree + 1, s, n).
 
     Raises:
         TensegrityError: a coefficient is not finite.
@@ -85,20 +85,20 @@ class PiecewisePolynomial:
         if not (np.all(np.isfinite(polynomial.c)) and np.all(np.isfinite(polynomial.x))):
             raise TensegrityError("a coefficient is not finite; give finite values and knots that are not too close.")
         self.polynomial = PPoly(np.ascontiguousarray(polynomial.c), polynomial.x)
-        self._sampled = self.polynomial.x, self.polynomial.c  # asking scipy for them takes longer than the evaluation
+        self._sampled = self.polynomial.x, self.polynomial.c  # access through SciPy is slower than evaluation
         self.size = int(polynomial.c.shape[2])
         self.start, self.end = float(polynomial.x[0]), float(polynomial.x[-1])
 
     @property
     def knots(self) -> Array:
-        """(s + 1,) s, increasing."""
+        """(s + 1,) times of the knots [s], increasing."""
         return np.asarray(self.polynomial.x)
 
     def value(self, t: ArrayLike, derivative: int = 0) -> Array:
-        """The derivative at times (k,) s as (k, n), at one time as (n,).
+        """Value or derivative at times (k,) [s] as (k, n), at a scalar time as (n,).
 
         Raises:
-            TensegrityError: a time is NaN or not a number or vector, or the derivative is no whole number from 0 on.
+            TensegrityError: a time is NaN or not a scalar or vector, or the derivative is not an integer from 0 on.
         """
         times = checked_query(t, derivative)
         values = np.asarray(self.polynomial(np.clip(times, self.start, self.end), int(derivative)))
@@ -107,7 +107,7 @@ class PiecewisePolynomial:
         return values
 
     def sample(self, t: float, out: Array | None = None) -> Array:
-        """(3, n) value, rate and acceleration at one time [s], into `out` where there is one. Raises for NaN."""
+        """(3, n) value, rate and acceleration at one time [s], written to `out` if given. Raises for NaN."""
         if t != t:
             raise TensegrityError("the time is NaN; give a number of seconds.")
         if out is None:
@@ -118,7 +118,7 @@ class PiecewisePolynomial:
         return out
 
     def largest(self, derivative: int) -> Array:
-        """(n,) largest absolute value of each component of a derivative; exact."""
+        """(n,) largest absolute value of each component of a derivative (exact)."""
         rates = self.polynomial.derivative(derivative) if derivative else self.polynomial
         ends = np.concatenate((self.knots[:-1], np.nextafter(self.knots[1:], -np.inf)))
         best = np.max(np.abs(rates(ends)), axis=0)
@@ -129,7 +129,8 @@ class PiecewisePolynomial:
         return np.asarray(best)
 
     def stretched(self, factor: float) -> PiecewisePolynomial:
-        """The same path from the same start, `factor` times as slow. Raises TensegrityError unless it is above zero."""
+        """Same path from the same start time, slowed down by `factor`. Raises TensegrityError unless it is above
+        zero."""
         checked_factor(factor)
         powers = np.arange(self.polynomial.c.shape[0])[::-1, None, None]
         knots = self.start + factor * (self.knots - self.start)
@@ -140,9 +141,9 @@ class HermiteSpline(PiecewisePolynomial):
     """Cubic Hermite spline, C1 through all knots: 000 (4.3.1)-(4.3.3).
 
     Args:
-        times: (s + 1,) s, increasing, at any distances.
+        times: (s + 1,) times of the knots [s], increasing, with any spacing.
         values: (s + 1, n), or (s + 1,) for one component.
-        rates: as values, per second; None for zero, which is rest at every knot.
+        rates: time derivatives in the shape of `values` [1/s]; None: zero, i.e. rest at every knot.
 
     Raises:
         TensegrityError: wrong shapes, NaN, times that do not increase.
@@ -158,7 +159,7 @@ class HermiteSpline(PiecewisePolynomial):
 def uniform_hermite_spline(
     start: float, step: float, values: ArrayLike, rates: ArrayLike | None = None
 ) -> HermiteSpline:
-    """Cubic Hermite spline with knots at equal distances: start, start + step, ... [s]; 000 section 4.1.
+    """Cubic Hermite spline with equally spaced knots start, start + step, ... [s]; 000 section 4.1.
 
     Raises:
         TensegrityError: the step is not above zero, or see `HermiteSpline`.
@@ -169,7 +170,7 @@ def uniform_hermite_spline(
 
 
 def chained(first: PiecewisePolynomial, *others: PiecewisePolynomial, tolerance: float = 1e-9) -> PiecewisePolynomial:
-    """Motions one after the other, each moved in time to begin where the one before it ends, joined C1.
+    """Concatenation of motions, each shifted in time to start at the end of the previous one; C1 at the joints.
 
     Raises:
         TensegrityError: value or rate would jump by more than `tolerance` (relative above one), or sizes differ.
@@ -196,11 +197,11 @@ def chained(first: PiecewisePolynomial, *others: PiecewisePolynomial, tolerance:
 def within_limits(
     trajectory: Trajectory, velocity: ArrayLike | None = None, acceleration: ArrayLike | None = None
 ) -> tuple[Trajectory, float]:
-    """The trajectory slowed down in time so that limits hold, and the factor, which is never below one.
+    """Trajectory slowed down in time to satisfy limits, and the factor, at least 1.
 
     Args:
-        velocity: limit of each value of `Trajectory.largest` [1/s], or one for all; None for no limit.
-        acceleration: the same [1/s^2].
+        velocity: limit for each value of `Trajectory.largest` [1/s], or one for all; None: no limit.
+        acceleration: likewise for the second derivative [1/s^2].
 
     Raises:
         TensegrityError: a limit is not above zero, or has another shape.
@@ -218,7 +219,7 @@ def within_limits(
 
 
 def checked_times(times: ArrayLike) -> Array:
-    """(s + 1,) finite and increasing, at least two. Raises TensegrityError that names the first wrong one."""
+    """(s + 1,) at least two finite, increasing times. Raises TensegrityError that names the first invalid one."""
     try:
         knots = np.array(times, dtype=np.float64)
     except (TypeError, ValueError):
@@ -238,7 +239,7 @@ def checked_times(times: ArrayLike) -> Array:
 
 
 def checked_rows(rows: ArrayLike, knots: Array, what: str, shape: tuple[int, ...] | None = None) -> Array:
-    """(s + 1, n) finite values, one row per time. Raises TensegrityError with both shapes."""
+    """(s + 1, n) finite values, one row per time. Raises TensegrityError that states both shapes."""
     try:
         array = np.array(rows, dtype=np.float64)
     except (TypeError, ValueError):
@@ -255,7 +256,7 @@ def checked_rows(rows: ArrayLike, knots: Array, what: str, shape: tuple[int, ...
 
 
 def checked_query(t: ArrayLike, derivative: int) -> Array:
-    """Times as an array of no or one dimension. Raises TensegrityError for NaN, other shapes, odd derivatives."""
+    """Times as an array of dimension 0 or 1. Raises TensegrityError for NaN, other shapes or invalid derivatives."""
     times = np.asarray(t, dtype=np.float64)
     if times.ndim > 1 or np.any(np.isnan(times)):
         raise TensegrityError("times to evaluate at must be one number or a vector without NaN, in seconds.")
@@ -265,7 +266,7 @@ def checked_query(t: ArrayLike, derivative: int) -> Array:
 
 
 def checked_factor(factor: float) -> None:
-    """Raises TensegrityError unless the factor is above zero, and one whose powers are numbers."""
+    """Raise TensegrityError unless the factor is between 1 / `LARGEST_FACTOR` and `LARGEST_FACTOR`."""
     if not 1.0 / LARGEST_FACTOR <= factor <= LARGEST_FACTOR:
         raise TensegrityError(
             f"a trajectory cannot be stretched by {factor:g}; give a factor from {1.0 / LARGEST_FACTOR:g} to "

@@ -38,8 +38,7 @@ class TimeLaw(ABC):
         """Path parameter s in [0, 1] and its rate [1/s] at a time [s], which is clipped to the duration."""
 
     def remapped(self, before: ArrayLike, after: ArrayLike) -> TimeLaw:
-        """The same law for a path on which points have parameters `after` (k,) instead of `before`, both from 0 to
-        1."""
+        """Same law for a path whose points have parameters `after` (k,) instead of `before`, both from 0 to 1."""
         return self
 
 
@@ -176,7 +175,7 @@ class PathClock:
         if self._settle is not None and time >= self._settle[0]:
             begin, length, before, pace, rest = self._settle
             x, distance, first = (time - begin) / length, rest - before, pace * length
-            # the quintic from that pace to rest, both without acceleration
+            # quintic polynomial from that pace to rest, with zero acceleration at both ends
             cube, fourth, fifth = (
                 10.0 * distance - 6.0 * first,
                 8.0 * first - 15.0 * distance,

@@ -10,7 +10,7 @@
     - ["2 s", "45 deg", 0, 0, 0]
 
 The first column is the time t. A coordinate may have a column of rates (its name with _rate) and of accelerations
-(_acceleration), which stay zero (cubic Hermite) or open (quintic) where left out. An orientation has the columns t, w,
+(_acceleration); without them they are zero (cubic Hermite) or open (quintic). An orientation has the columns t, w,
 x, y, z; its limits are those of the norms of angular velocity and acceleration. A pose has the columns t, x, y, z, qw,
 qx, qy, qz and moves with least jerk, its limits are those of x, y, z and of that norm. Errors name file, line and
 field, what was found and what is allowed.
@@ -44,12 +44,12 @@ QUATERNION = ("w", "x", "y", "z")
 
 @dataclass(frozen=True, eq=False)
 class NamedTrajectory:
-    """A trajectory and what its components are called.
+    """Trajectory with the names of its components.
 
     Attributes:
-        names: (n,) coordinates, such as phi and psi; w, x, y, z for an orientation.
-        trajectory: the motion in SI. knots: s, of its waypoints.
-        stretched: factor by which it was slowed down to keep limits; 1 for none.
+        names: (n,) names of the coordinates, such as phi and psi; w, x, y, z for an orientation.
+        trajectory: motion in SI units. knots: times of its waypoints [s].
+        stretched: factor by which the motion was slowed down to satisfy limits; 1 if it was not.
     """
 
     names: tuple[str, ...]
@@ -68,18 +68,18 @@ def load_trajectory(path: str | Path) -> NamedTrajectory:
 
 
 def parse_trajectory(text: str, source_name: str = "trajectory.yaml") -> NamedTrajectory:
-    """A trajectory from YAML text; errors call it `source_name`. Raises RobotFileError."""
+    """Trajectory from YAML text; errors name it `source_name`. Raises RobotFileError."""
     try:
         source = YamlSource(text, source_name)
-    except RobotFileError as error:  # its words are those of robots
+    except RobotFileError as error:  # its text is written for robot files
         text = str(error).replace("a robot file is a mapping that starts with 'name:'", "a trajectory is a mapping")
         raise RobotFileError(text.replace("robot files", "trajectories").replace("the robot", "it")) from None
-    with np.errstate(all="ignore"):  # what comes of them is refused
+    with np.errstate(all="ignore"):  # non-finite results are rejected later
         return _Reader(source).read()
 
 
 class _Reader:
-    """Turns fields into numbers and words into errors with their lines."""
+    """Conversion of the fields of a file to a trajectory; errors state the line."""
 
     def __init__(self, source: YamlSource) -> None:
         self.source = source
@@ -218,7 +218,7 @@ class _Reader:
         return NamedTrajectory(tuple(kinds), motion, factor, tuple(knots.tolist()))
 
     def _limit(self, name: str, entry: Any, each: list[str], units: BaseUnits) -> Array:
-        """Limits of all values of `Trajectory.largest` in SI: one for all, or a list with one each."""
+        """Limits of all values of `Trajectory.largest` in SI units, from one limit for all or a list with one each."""
         order = LIMITS.index(name) + 1
         cells = entry if isinstance(entry, list) else [entry] * len(each)
         if len(cells) != len(each):
@@ -230,12 +230,12 @@ class _Reader:
 
 
 def _allowed(kind: str) -> tuple[str, ...]:
-    """Endings of the columns of derivatives that a kind takes."""
+    """Suffixes of the derivative columns that a kind accepts."""
     return {"cubic Hermite": ("_rate",), "quintic": ("_rate", "_acceleration")}.get(kind, ())
 
 
 def _quantity_of(column: str, kinds: Mapping[str, str]) -> tuple[str, int]:
-    """Kind of a column's coordinate, and how often it was derived by time."""
+    """Physical quantity of the coordinate of a column, and order of its time derivative."""
     if column == "t":
         return "time", 0
     for end, order in (("_rate", 1), ("_acceleration", 2)):
@@ -245,11 +245,11 @@ def _quantity_of(column: str, kinds: Mapping[str, str]) -> tuple[str, int]:
 
 
 def _to_si(cell: Any, quantity: tuple[str, int], units: BaseUnits) -> float:
-    """A cell in SI. Raises ValueError that says what is needed."""
+    """Value of a cell in SI units. Raises ValueError that states what is needed."""
     kind, order = quantity
     if order == 0:
         return units.to_si(cell, kind)
     if quantity in DERIVED:
         return units.to_si(cell, DERIVED[quantity])
-    # No unit has a name here; plain numbers follow the units of the file.
+    # These derivatives have no named unit; plain numbers use the units of the file.
     return units.to_si(cell, "number") * units.to_si(1.0, kind) / units.to_si(1.0, "time") ** order

@@ -1,4 +1,4 @@
-"""Paths of positions and rotation vectors whose rates are velocities and angular velocities in world axes.
+"""Paths of positions and rotation vectors whose derivatives are linear and angular velocities in world axes.
 
 With R = exp(w) and t = |w|,
 
@@ -19,14 +19,14 @@ from tensegrity_dynamics.numerics.types import Array
 from .splines import PiecewisePolynomial
 
 SMALL = 1e-2
-"""rad below which the coefficients come from their series."""
+"""Angle below which the coefficients are computed by their series [rad]."""
 
 
 class TurningPath(PiecewisePolynomial):
-    """A path of which three components are a rotation vector [rad] in the world.
+    """Path with three components that are a rotation vector in world axes [rad].
 
     Args:
-        path: of the components themselves. turning: (3,) which of them are the rotation vector.
+        path: path of the components. turning: (3,) indices of the components of the rotation vector.
     """
 
     def __init__(self, path: PiecewisePolynomial, turning: NDArray[np.int64]) -> None:
@@ -34,7 +34,7 @@ class TurningPath(PiecewisePolynomial):
         self.turning = np.asarray(turning)
 
     def value(self, t: ArrayLike, derivative: int = 0) -> Array:
-        """As of the path; the first two derivatives are those of `sample`."""
+        """Value or derivative as for the path; derivatives 1 and 2 are those of `sample`."""
         if derivative not in (1, 2):
             return super().value(t, derivative)
         values = super().value(t, derivative)
@@ -45,7 +45,7 @@ class TurningPath(PiecewisePolynomial):
         return rows.reshape(values.shape)
 
     def sample(self, t: float, out: Array | None = None) -> Array:
-        """(3, n) value, velocity and acceleration at one time [s]; of turns angular ones in rad/s and rad/s^2."""
+        """(3, n) value, velocity and acceleration at one time [s]; angular for the rotation vector [rad/s, rad/s^2]."""
         rows = super().sample(t, out)
         k = self.turning
         rows[1, k], rows[2, k] = angular_motion(rows[0, k], rows[1, k], rows[2, k])
@@ -61,7 +61,7 @@ def angular_motion(vector: Array, rate: Array, acceleration: Array) -> tuple[Arr
 
 @compiled
 def fill_angular_motion(rows):  # type: ignore[no-untyped-def]
-    """Turn rate and acceleration of a rotation vector, rows (3, 3), into omega and alpha, in place."""
+    """Replace rate and acceleration of a rotation vector, rows (3, 3), with omega and alpha in place."""
     x, y, z = rows[0]
     square = x * x + y * y + z * z
     t = np.sqrt(square)

@@ -24,7 +24,7 @@ CODINGS = ("unsigned", "signed", "direction bit")
 DIRECTION_BIT = 1 << 10
 """Bit for clockwise in registers coded with a direction bit."""
 UNLIMITED = 1 << 32
-"""Above the largest number that any register holds."""
+"""Upper bound (exclusive) of the numbers of all registers; means no limit."""
 UNITS: Mapping[str, tuple[float, str]] = {
     "one": (1.0, ""),
     "%": (0.01, ""),
@@ -50,9 +50,10 @@ class Register:
         address: of the first byte. size: number of bytes, least significant first.
         factor, offset: value = offset + factor · number.
         coding: "unsigned", "signed" (two's complement) or "direction bit" (bit 10 is the sign, ten bits of magnitude).
-        unit: of the value, or an empty string. eeprom: kept without supply, for a limited number of writes.
-        writable: may be written. low, high: smallest and largest number that may be written.
-        initial: raw factory value, or None where the manual gives none.
+        unit: unit of the value, or an empty string.
+        eeprom: whether the value is kept without supply; the number of writes is limited.
+        writable: whether it may be written. low, high: smallest and largest number that may be written.
+        initial: raw factory value, or None if the manual gives none.
     """
 
     name: str
@@ -118,7 +119,7 @@ class Register:
         return self.encode(value).to_bytes(self.size, "little")
 
     def nearest(self, value: float) -> float:
-        """Value that the register can hold, nearest to the requested one; raises BusError where that is not finite."""
+        """Value of the register nearest to the requested one; raises BusError if the latter is not finite."""
         return self.decode(self.encode_nearest(value))
 
     def encode_nearest(self, value: float) -> int:
@@ -143,7 +144,8 @@ class ServoModel:
         registers: by name, in the order of their addresses.
         error_bits: names of the bits of its error byte (protocol 1) or of `hardware_error` (protocol 2).
         baud_rates: bit/s by raw value of `baud_rate`.
-        counts_turns: it is driven by positions over many turns; else by velocities, with a dead zone of its angle.
+        counts_turns: whether it is driven by positions over several turns; otherwise it is driven by velocities, and
+            its angle sensor has a dead zone.
     """
 
     name: str
@@ -155,7 +157,7 @@ class ServoModel:
     counts_turns: bool
 
     def register(self, name: str) -> Register:
-        """Register by name; raises BusError where this model has none."""
+        """Register by name; raises BusError if this model has none."""
         try:
             return self.registers[name]
         except KeyError:
@@ -229,7 +231,7 @@ MODELS: Mapping[str, ServoModel] = _load()
 
 
 def model_named(name: str) -> ServoModel:
-    """Model by name; raises BusError where it has no control table."""
+    """Model by name; raises BusError if it has no control table."""
     try:
         return MODELS[name]
     except KeyError:
@@ -237,7 +239,7 @@ def model_named(name: str) -> ServoModel:
 
 
 def model_of_number(number: int) -> ServoModel:
-    """Model by model number; raises BusError where it has no control table."""
+    """Model by model number; raises BusError if it has no control table."""
     for model in MODELS.values():
         if model.number == number:
             return model

@@ -31,8 +31,8 @@ class Bus:
     Args:
         port: open or not.
         protocol: 1 or 2.
-        retries: instructions that may be repeated in a cycle; more of them tolerate a worse line, and lengthen the
-            longest cycle.
+        retries: largest number of repeated instructions per cycle. A higher number tolerates a worse line and lengthens
+            the longest cycle.
         fast: protocol 2: read groups by fast sync read, which all servos must support.
 
     Raises:
@@ -76,7 +76,8 @@ class Bus:
     # -- cycles ------------------------------------------------------------------------------------------------------
 
     def begin_cycle(self) -> bool:
-        """Begin a cycle; returns whether the port had to be opened again. Raises BusError when it is gone."""
+        """Begin a cycle; returns whether the port had to be opened again. Raises BusError if it does not exist any
+        more."""
         now = time.monotonic()
         if self._cycle_start is not None:
             self.statistics.elapsed += now - self._cycle_start
@@ -87,7 +88,7 @@ class Bus:
         return self.open()
 
     def end_cycle(self) -> BusReading:
-        """End a cycle: its packet counts, and the ids that appear to be duplicate."""
+        """End a cycle; returns its packet counts and the ids that appear to be duplicate."""
         return BusReading(True, self._packets, self._bad_packets, self._duplicates.end_cycle())
 
     def sync_read(self, ids: Sequence[int], address: int, size: int) -> dict[int, Status]:
@@ -129,7 +130,7 @@ class Bus:
         return None
 
     def sync_write(self, address: int, size: int, values: Mapping[int, bytes]) -> None:
-        """Write `size` bytes from an address on to several servos in one packet, which is not answered."""
+        """Write `size` bytes, starting at an address, to several servos in one packet, which is not answered."""
         if not values:
             return
         try:
@@ -142,7 +143,7 @@ class Bus:
         self._answered.clear()
 
     def write_block(self, servo: int, address: int, data: bytes) -> bool:
-        """Write registers of one servo in a cycle, once; returns whether it has answered that it did."""
+        """Write registers of one servo in a cycle, without retry; returns whether the servo confirmed it."""
         try:
             status = self.protocol.write(servo, address, data)
         except BusError:
@@ -248,7 +249,7 @@ class Bus:
                     self._count_second_answer(status.id)
 
     def _count_second_answer(self, servo: int) -> None:
-        """Count an answer without request; soon after a missing answer it may be that one, late."""
+        """Count an answer without request; shortly after a missing answer it may be that answer, delayed."""
         if self.statistics.cycles - self._overdue.get(servo, -LATE_ANSWER_CYCLES) >= LATE_ANSWER_CYCLES:
             self._duplicates.second_answer(servo)
 
@@ -259,7 +260,7 @@ class Bus:
     # -- single instructions -----------------------------------------------------------------------------------------
 
     def ping(self, servo: int) -> list[Status]:
-        """Ping one id until the time for answers is over; more than one answer means a duplicate id."""
+        """Ping one id and collect answers until the timeout; more than one answer means a duplicate id."""
         self.open()
         size = 0 if self.protocol.number == 1 else 3
         self.port.drain()
@@ -298,7 +299,7 @@ class Bus:
             value: in the unit of the register. verify: read back; False for a register that changes the id or speed.
 
         Raises:
-            BusError: a register or a value that cannot be written, a rejected instruction, no answer, or another value
+            BusError: a register or value that cannot be written, a rejected instruction, no answer, or another value
                 read back.
         """
         if not register.writable:
@@ -323,14 +324,14 @@ class Bus:
         )
 
     def write_if_changed(self, servo: int, register: Register, value: float) -> bool:
-        """Write a register only where it reads another value; returns whether it was written. Raises BusError."""
+        """Write a register only if it reads another value; returns whether it was written. Raises BusError."""
         if self.read_raw(servo, register) == register.encode(value):
             return False
         self.write(servo, register, value)
         return True
 
     def reboot(self, servo: int) -> None:
-        """Reboot one servo of protocol 2, which loses its turns and all registers outside EEPROM.
+        """Reboot one servo of protocol 2, which loses its turn count and all registers outside EEPROM.
 
         Raises:
             BusError: protocol 1, or no answer.

@@ -1,8 +1,8 @@
-"""Packets of both Dynamixel protocols, encoded and checked by `dynamixel_sdk`, with the checks that it leaves out.
+"""Packets of both Dynamixel protocols, encoded and checked by `dynamixel_sdk`, with additional checks.
 
-The library finds packets in the stream and verifies their checksums. It neither compares the length of a status packet
-with the request nor stops at a packet of another servo; both is done here. Every method is one exchange, an instruction
-and its status packets, and waits no longer than the timeout of its port.
+The library finds packets in the byte stream and verifies their checksums. It neither compares the length of a status
+packet with the request nor rejects a packet of another servo; both are done here. Every method is one exchange, i.e. an
+instruction and its status packets, and waits no longer than the timeout of its port.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ INSTRUCTION_ERROR_BITS_1 = {
 STUFFED_HEADER = b"\xff\xff\xfd\xfd"
 """Protocol 2: a header inside a packet after byte stuffing."""
 MAX_PACKETS = 1024
-"""Packets after which an exchange ends, whatever still arrives."""
+"""Largest number of packets of an exchange; later packets are ignored."""
 PING_SLOT_S = 3e-3
-"""s per id in which servos answer a broadcast ping, as in the library of the maker."""
+"""Time slot of one id for its answer to a broadcast ping [s], as in the library of the manufacturer."""
 _PING_SIZE = {1: 0, 2: 3}
 """Bytes of a status packet that answers a ping, by protocol."""
 
@@ -98,13 +98,13 @@ class ServoProtocol:
         return self.receive_status(servo, size)
 
     def write(self, servo: int, address: int, data: bytes) -> Status | PacketError:
-        """Write registers of one servo; by its status return level it may stay silent, which is a TIMEOUT."""
+        """Write registers of one servo; with a low status return level it does not answer, which gives a TIMEOUT."""
         self._check(self._handler.writeTxOnly(self.port, servo, address, len(data), list(data)), "write")
         self._start_timeout(0)
         return self.receive_status(servo, 0)
 
     def sync_read(self, ids: Sequence[int], address: int, size: int) -> tuple[dict[int, Status], set[int], int]:
-        """Read the same block from several servos (protocol 2); see `receive_group` for what is returned."""
+        """Read the same block from several servos (protocol 2); returns the values of `receive_group`."""
         self._send_sync_read(ids, address, size, fast=False)
         return self.receive_group(ids, size)
 
@@ -125,15 +125,16 @@ class ServoProtocol:
         )
 
     def ping(self, servo: int) -> Status | PacketError:
-        """Ping one servo; the first answer."""
+        """Ping one servo; returns the first answer."""
         self._send_instruction(servo, sdk.INST_PING, _PING_SIZE[self.number])
         return self.receive_status(servo, _PING_SIZE[self.number])
 
     def ping_all_answers(self, servo: int) -> tuple[list[Status], bool]:
-        """Ping one id and wait until its time is over.
+        """Ping one id and wait until the timeout.
 
         Returns:
-            All status packets with this id, more than one for a duplicate id, and whether corrupt packets came too.
+            All status packets with this id, more than one for a duplicate id, and whether corrupt packets arrived as
+            well.
         """
         self._send_instruction(servo, sdk.INST_PING, _PING_SIZE[self.number])
         answers: list[Status] = []
@@ -149,10 +150,10 @@ class ServoProtocol:
                 return answers, corrupt
 
     def broadcast_ping(self, highest_id: int) -> set[int] | None:
-        """Ping all servos at once (protocol 2); ids that answer, or None where packets were corrupt.
+        """Ping all servos at once (protocol 2); returns the ids that answer, or None if packets were corrupt.
 
         Args:
-            highest_id: ids above it are not waited for.
+            highest_id: highest id whose answer is waited for.
         """
         self._send_instruction(BROADCAST, sdk.INST_PING, _PING_SIZE[self.number])
         wire_time_ms = 14 * (highest_id + 1) * self.port.tx_time_per_byte
@@ -190,7 +191,7 @@ class ServoProtocol:
         self._start_timeout(answer_size)
 
     def _start_timeout(self, size: int) -> None:
-        """Start to wait for one status packet with `size` parameters."""
+        """Start the timeout for one status packet with `size` parameters."""
         self.port.setPacketTimeout(size + (6 if self.number == 1 else 11))
 
     def _check(self, result: int, what: str) -> None:
@@ -208,7 +209,7 @@ class ServoProtocol:
         if self.number == 1:
             packet, result = self._one.rxPacket(self.port)
             if result == sdk.COMM_SUCCESS and bytes(packet) == self.port.sent_last:
-                # an adapter that echoes: in this protocol an instruction has the form of a status packet
+                # echo of the adapter: in this protocol an instruction has the form of a status packet
                 packet, result = self._one.rxPacket(self.port)
             if result == sdk.COMM_SUCCESS:
                 length = packet[3]
@@ -240,7 +241,7 @@ class ServoProtocol:
         return error
 
     def receive_group(self, ids: Iterable[int], size: int) -> tuple[dict[int, Status], set[int], int]:
-        """Status packets of a group, each with `size` bytes of parameters, until all have come or time is over.
+        """Status packets of a group, each with `size` bytes of parameters, until all have arrived or the timeout.
 
         Returns:
             Status packets by id, ids that answered twice, number of corrupt packets.
@@ -292,7 +293,7 @@ class ServoProtocol:
         return INSTRUCTION_ERRORS.get(number, f"error {number}") if number else None
 
     def decode(self, data: bytes) -> list[Status]:
-        """Valid packets in bytes that nobody has read."""
+        """Valid packets in bytes that were left unread."""
         if len(data) < (6 if self.number == 1 else 11):
             return []
         port, self.port = self.port, _UnreadBytes(data)
@@ -308,7 +309,7 @@ class ServoProtocol:
 
 
 class _UnreadBytes(SerialPort):
-    """Received bytes in place of a port."""
+    """Port substitute that supplies bytes received before."""
 
     # ruff: noqa: N802 (names of the library)
 

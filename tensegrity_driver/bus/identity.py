@@ -1,4 +1,4 @@
-"""Identity of a servo bus: which adapter, which servos; a calibration is valid for one identity only."""
+"""Identity of a servo bus: its adapter and its servos; a calibration is valid for one identity only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 EMULATED_ADAPTER = "emulated"
 """Adapter name of buses behind pseudo-terminals, which have no serial number."""
 PSEUDO_TERMINALS = "/dev/pts/"
-"""Folder of pseudo-terminals: a port that leads there is emulated."""
+"""Folder of pseudo-terminals: a port whose path resolves to this folder is emulated."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,4 @@
-"""Which programs hold a serial port, as the system reports: its list of locks, and the files that processes have
-open."""
+"""Programs that hold a serial port, from the lock list of the system and the open files of processes."""
 
 from __future__ import annotations
 
@@ -9,9 +8,10 @@ from pathlib import Path
 
 
 def port_holders(path: str) -> list[str]:
-    """Programs other than this one that hold a port, such as "python -m tensegrity_driver (process 123)".
+    """Other programs that hold a port, such as "python -m tensegrity_driver (process 123)".
 
-    Those who lock it first; what other users have open is not shown to everybody. Empty where nothing is known.
+    Programs that lock the port come first. The open files of other users may be hidden; the list is then incomplete or
+    empty.
     """
     device = os.path.realpath(path)
     pids = [*_lockers(device), *_openers(device)]
@@ -30,7 +30,7 @@ def _lockers(device: str) -> list[int]:
         if len(row) > 5 and "->" not in row and row[5].rpartition(":")[2] == str(inode):
             with contextlib.suppress(ValueError):
                 pid = int(row[4])
-                if device in _files(pid):  # an inode of another file system may have the same number
+                if device in _files(pid):  # other file systems may use the same inode number
                     found.append(pid)
     return found
 
@@ -43,7 +43,7 @@ def _openers(device: str) -> list[int]:
 
 def _files(pid: int) -> set[str]:
     files: set[str] = set()
-    with contextlib.suppress(OSError):  # it has ended, or belongs to another user
+    with contextlib.suppress(OSError):  # the process has ended, or belongs to another user
         for each in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
                 files.add(os.readlink(f"/proc/{pid}/fd/{each}"))

@@ -1,8 +1,9 @@
-"""The potentiometer board at a serial port of its own, read once per bus cycle.
+"""Potentiometer board at a separate serial port, read once per bus cycle.
 
 The board answers one request at a time (see `potentiometer_protocol`), and its answer repeats the sequence number of
 the request. Answers that are late, damaged or of another length are counted and discarded, so that a value always
-belongs to the last request. Request and answer are two steps, so that the servos are read while the board sends.
+belongs to the last request. Sending the request and reading the answer are separate steps, so that the servos are read
+while the board sends.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ ANSWER_BYTES = 7
 CHANNEL_BYTES = 6
 """Bytes of a state answer per channel."""
 SERVO_BYTES = 14
-"""Bytes of the answer about a servo beyond those of a state answer without channels."""
+"""Additional bytes of a servo answer, compared with a state answer without channels."""
 
 
 @dataclass
 class BoardStatistics:
-    """Counts so far: requests, accepted answers, answers to older requests, discarded bytes, port losses."""
+    """Counts since the start: requests, accepted answers, answers to older requests, discarded bytes, port losses."""
 
     asked: int = 0
     answered: int = 0
@@ -52,14 +53,14 @@ class BoardStatistics:
 
 
 class PotentiometerBoard:
-    """The board on the side of the host.
+    """Host side of the communication with the board.
 
     Args:
-        port: of the board, open or not.
+        port: serial port of the board, open or not.
         channels: number of its potentiometers; answers with another number are discarded.
 
     Attributes:
-        problem: error of the last request, or None. refusal: reason of the board to refuse it, or None.
+        problem: error of the last request, or None. refusal: reason why the board refused it, or None.
     """
 
     def __init__(self, port: SerialPort, channels: int) -> None:
@@ -81,16 +82,16 @@ class PotentiometerBoard:
         self._pending = False
 
     def request(self) -> bool:
-        """Request the state; returns whether that could be sent, else see `problem`. Opens a lost port again."""
+        """Request the state; returns whether the request was sent; if not, see `problem`. Opens a lost port again."""
         return self._send(BoardRequest(STATE, self._next_sequence()), CHANNEL_BYTES * self.channels)
 
     def collect(self) -> BoardState | None:
-        """Answer to the last request, or None where no valid one arrived in time."""
+        """Answer to the last request, or None if no valid answer arrived in time."""
         answer = self._receive(STATE)
         return None if answer is None else answer.state
 
     def read(self) -> BoardState | None:
-        """Request the state and wait for it; None where no valid answer arrived in time."""
+        """Request the state and wait for it; None if no valid answer arrived in time."""
         return self.collect() if self.request() else None
 
     def move_to(self, positions: Sequence[int]) -> None:
@@ -104,11 +105,11 @@ class PotentiometerBoard:
         self._ask(BoardRequest(POSITIONS, self._next_sequence(), tuple(positions)), 0, "positions")
 
     def set_up(self, setup: ChannelSetup) -> None:
-        """Tell a board that drives which servo winds a channel, and its limits; raises BusError, see `move_to`."""
+        """Send servo and limits of one channel to a board that drives servos; raises BusError, see `move_to`."""
         self._ask(BoardRequest(SETUP, self._next_sequence(), setup=setup), 0, f"setting of channel {setup.channel}")
 
     def drive(self, action: BoardAction, channel: int = ALL_CHANNELS) -> None:
-        """Let a board that drives arm, stop or release its servos (or release that of one channel; all others stop).
+        """Arm, stop or release the servos of a board that drives servos. A release of one channel stops all others.
 
         Raises:
             BusError: see `move_to`.
@@ -117,7 +118,7 @@ class PotentiometerBoard:
         self._ask(request, 0, f"request to {action.name.lower()}")
 
     def servo(self, channel: int) -> BoardServo:
-        """State of a board that drives, and of the servo of one channel; raises BusError, see `move_to`."""
+        """State of a board that drives servos, and of the servo of one channel; raises BusError, see `move_to`."""
         request = BoardRequest(SERVO, self._next_sequence(), channel=channel)
         answer = self._ask(request, SERVO_BYTES, f"question about channel {channel}")
         assert answer.servo is not None

@@ -8,7 +8,8 @@ checksum are defined here:
     host   FF B0 02 sequence n·u16 crc                      desired positions, one per channel
     board  FF B1 02 sequence crc                            confirmation
 
-A board that drives the servos itself (see `firmware/`) knows three more, and refuses what it cannot do:
+A board that drives the servos itself (see `firmware/`) accepts three more requests, and refuses those that it cannot
+execute:
 
     host   FF B0 03 sequence channel id sense low·u16 high·u16 speed·u16 torque·u16 crc       set a channel up
     host   FF B0 04 sequence action channel crc             release (one, or 255 all), arm or stop
@@ -36,40 +37,40 @@ from tensegrity_dynamics.errors import BusError
 STATE, POSITIONS = 1, 2
 """Flags of the requests: read the state, move to new positions."""
 SETUP, DRIVE, SERVO, REFUSED = 3, 4, 5, 0x7F
-"""Flags of a board that drives: set a channel up, release or arm or stop, read one servo; and of a refusal."""
+"""Additional flags of a board that drives servos: set up a channel; release, arm or stop; read one servo; refusal."""
 ALL_CHANNELS = 255
-"""Channel number that stands for all."""
+"""Channel number that means all channels."""
 HOST, BOARD = b"\xff\xb0", b"\xff\xb1"
 """First bytes of requests and of answers."""
 RADIANS_PER_COUNT = 10.0 * 2.0 * math.pi / 4096.0
-"""rad of a ten-turn potentiometer for one count of its 12-bit converter."""
+"""Rotation of a ten-turn potentiometer per count of its 12-bit converter [rad]."""
 VELOCITY_ZERO = 32768
-"""Number that stands for velocity zero, since the numbers are unsigned."""
+"""Number that represents velocity zero, since the numbers are unsigned."""
 MAX_CHANNELS = 255
 """Largest value of the channel count, one byte."""
 
 
 class BoardAction(IntEnum):
-    """What a DRIVE request asks for: torque off, follow positions from where the spools stand, speed zero."""
+    """Action of a DRIVE request: torque off; follow positions, starting at the present ones; speed zero."""
 
     RELEASE, ARM, STOP = range(3)
 
 
 class BoardMode(IntEnum):
-    """What a board that drives does."""
+    """Operating mode of a board that drives servos."""
 
     IDLE, ARMING, ARMED, STOPPED, RELEASING = range(5)
 
 
 class BoardReason(IntEnum):
-    """Why a board stopped its servos, or refused a request."""
+    """Reason why a board stopped its servos, or refused a request."""
 
     NONE, HOST_SILENT, REQUESTED, SERVO_SILENT, SERVO_MODEL, SERVO_REFUSES, TORQUE_LOST, SENSOR_BROKEN, LIMIT = range(9)
     NOT_ARMED, NOT_SET_UP, BAD_NUMBERS, IN_USE = range(9, 13)
 
     @property
     def text(self) -> str:
-        """Words for people."""
+        """Reason as text."""
         return REASONS[self]
 
 
@@ -88,7 +89,7 @@ REASONS = {
     BoardReason.BAD_NUMBERS: "a number is out of range or used twice",
     BoardReason.IN_USE: "the board drives its servos",
 }
-"""Words for the reasons."""
+"""Texts of the reasons."""
 
 
 def _crc_table() -> tuple[int, ...]:
@@ -130,12 +131,13 @@ class BoardState:
 
 @dataclass(frozen=True)
 class ChannelSetup:
-    """Servo of one channel of a board that drives.
+    """Servo of one channel of a board that drives servos.
 
     Attributes:
-        channel: of the potentiometer. id: of the servo, an AX-12A.
-        sense: whether the counts grow in the positive direction of the servo.
-        low, high: limits of the spool [counts]. speed, torque: greatest raw speed and raw torque limit of the servo.
+        channel: channel of the potentiometer. id: id of the servo, an AX-12A.
+        sense: whether the counts increase in the positive direction of the servo.
+        low, high: limits of the spool [counts].
+        speed, torque: largest raw speed and raw torque limit of the servo.
     """
 
     channel: int
@@ -149,12 +151,13 @@ class ChannelSetup:
 
 @dataclass(frozen=True)
 class BoardServo:
-    """State of a board that drives and of one of its servos.
+    """State of a board that drives servos, and of one of its servos.
 
     Attributes:
-        mode: of the board. reason: why it stopped. where: channel that made it stop, or 255.
-        channel: of the servo. misses: questions in a row that it left open. errors: its error bits. torque: it is on.
-        model: its number. position, load: raw. voltage: 0.1 V. temperature: degrees Celsius.
+        mode: mode of the board. reason: reason of the last stop. where: channel that caused it, or 255.
+        channel: channel of the servo. misses: number of successive requests that the servo has not answered.
+        errors: error bits of the servo. torque: whether its torque is on. model: its model number.
+        position, load: raw values. voltage: in units of 0.1 V. temperature: degrees Celsius.
     """
 
     mode: BoardMode
@@ -182,12 +185,12 @@ class BoardRequest:
     number: int = 0
     """Action of DRIVE."""
     channel: int = ALL_CHANNELS
-    """Channel of SERVO, and of DRIVE where it releases one alone."""
+    """Channel of SERVO, and of a DRIVE that releases a single channel."""
 
 
 @dataclass(frozen=True)
 class BoardAnswer:
-    """Answer of the board: its state to STATE, that of a servo to SERVO, a refusal, else a confirmation."""
+    """Answer of the board: its state to STATE, the state of a servo to SERVO, a refusal, or a confirmation."""
 
     flag: int
     sequence: int
@@ -241,7 +244,7 @@ def encode_answer(answer: BoardAnswer) -> bytes:
 
 
 class RequestReader:
-    """Finds requests in a stream of bytes, on the side of the board.
+    """Parser of requests in a byte stream, on the board side.
 
     Args:
         channels: number of positions in a move request.
@@ -256,7 +259,7 @@ class RequestReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[BoardRequest]:
-        """Requests that these bytes complete."""
+        """Requests that are complete with these bytes."""
         self._buffer += data
         requests: list[BoardRequest] = []
         for message in _split(self, HOST, self._length):
@@ -285,7 +288,7 @@ class RequestReader:
 
 
 class AnswerReader:
-    """Finds answers in a stream of bytes, on the side of the host; see `RequestReader`."""
+    """Parser of answers in a byte stream, on the host side; see `RequestReader`."""
 
     def __init__(self) -> None:
         self.skipped = 0
@@ -344,18 +347,18 @@ def _split(
         if length and crc16(message[:-2]) == int.from_bytes(message[-2:], "little"):
             messages.append(message)
             del buffer[:length]
-        else:  # only the first byte is certainly wrong: a message may begin right after it
+        else:  # a message may begin after the first byte
             reader.skipped += 1
             del buffer[:1]
 
 
 def _reason(number: int) -> BoardReason:
-    """A reason, BAD_NUMBERS for one that this version does not know."""
+    """Reason of a number; BAD_NUMBERS for an unknown number."""
     return BoardReason(number) if number in REASONS else BoardReason.BAD_NUMBERS
 
 
 def _servo(contents: bytes) -> BoardServo | None:
-    """State of a servo, or None for a mode that this version does not know."""
+    """State of a servo, or None for an unknown mode."""
     mode, reason, where, channel, misses, errors, torque, *numbers = _SERVO.unpack(contents)
     if mode > max(BoardMode):
         return None

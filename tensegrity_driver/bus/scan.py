@@ -1,7 +1,7 @@
 """Scan of a port for servos: every speed, both protocols, every id; nothing is written.
 
 In protocol 2 all servos answer one broadcast ping, each id in its own time slot; in protocol 1 every id is pinged. Two
-servos with one id give two answers to one ping, or damaged ones where they collide; a bad plug damages answers, too.
+servos with the same id send two answers to one ping, or damaged ones if they collide; a bad plug damages answers, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .dynamixel_protocol import PacketError, ServoProtocol, Status
 from .serial_port import SerialPort
 
 BAUD_RATES = (1_000_000, 57_600, 115_200, 2_000_000, 3_000_000, 4_000_000, 500_000, 9_600)
-"""bit/s, the factory settings of AX-12A and X series first."""
+"""Speeds of the scan [bit/s]; the factory settings of AX-12A and X series come first."""
 IDS = range(253)
 MODEL_NUMBER = Register("model_number", 0, 2, writable=False)
 """Register at the same address in all control tables."""
@@ -25,12 +25,12 @@ MODEL_NUMBER = Register("model_number", 0, 2, writable=False)
 
 @dataclass(frozen=True)
 class FoundServo:
-    """One id that answers.
+    """Servo id that answers.
 
     Attributes:
         id, protocol, baud_rate: needed to reach it.
-        number: model number, or None where it could not be read.
-        answers: valid answers to one ping. damaged: damaged ones came, too.
+        number: model number, or None if it could not be read.
+        answers: number of valid answers to one ping. damaged: whether damaged answers arrived as well.
     """
 
     id: int
@@ -42,7 +42,7 @@ class FoundServo:
 
     @property
     def model(self) -> str | None:
-        """Name of the model, or None without control table."""
+        """Name of the model, or None if it has no control table."""
         return next((model.name for model in MODELS.values() if model.number == self.number), None)
 
     @property
@@ -59,7 +59,7 @@ def scan(
     ids: Iterable[int] = IDS,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[FoundServo, ...]:
-    """All servos that answer; the speed of the port is restored afterwards.
+    """Find all servos that answer; the speed of the port is restored afterwards.
 
     Args:
         port: open or not.
@@ -95,7 +95,7 @@ def scan(
 
 
 def _answering_ids(protocol: ServoProtocol, ids: Sequence[int]) -> Sequence[int]:
-    """Ids that answer a broadcast ping; all requested ids where answers were damaged."""
+    """Ids that answer a broadcast ping; all requested ids if answers were damaged."""
     answering = protocol.broadcast_ping(max(ids, default=0))
     return ids if answering is None else sorted(answering.intersection(ids))
 
@@ -107,7 +107,7 @@ def _ping_and_identify(protocol: ServoProtocol, servo: int, baud_rate: int) -> F
     for _ in range(MAX_TRIES):
         status = protocol.read(servo, MODEL_NUMBER.address, MODEL_NUMBER.size)
         if isinstance(status, Status) or damaged or len(answers) != 1:
-            break  # several servos under one id disturb each other's answers every time
+            break  # servos with the same id always disturb each other
     if not answers and isinstance(status, PacketError):
         return None  # noise instead of an answer
     number = None

@@ -1,8 +1,8 @@
-"""A serial port for `dynamixel_sdk` that blocks in poll(2), uses a monotonic clock and raises BusError alone.
+"""Serial port for `dynamixel_sdk` that blocks in poll(2), uses a monotonic clock and raises only BusError.
 
-The port of the library spins, takes the time from a clock that may jump, and passes on every error of the system. This
-one has the same methods (with their names) and waits until the bytes have arrived or the time for a packet is over.
-Bytes that arrived in time but were read late are valid; bytes that are unread when the next packet goes out are kept in
+The port of the library waits in a busy loop, uses a clock that may jump, and does not convert errors of the system.
+This class has the same methods (with their names) and waits until the bytes have arrived or the timeout of the packet.
+Bytes that arrived in time but were read late are valid; bytes that are unread when the next packet is sent are kept in
 `leftover`, as they indicate a second servo with the same id.
 """
 
@@ -28,17 +28,17 @@ from .usb_adapter import DEFAULT_LATENCY_S, UsbAdapter, find_usb_adapter
 BITS_PER_BYTE = 10
 """Start bit, eight bits, stop bit."""
 MARGIN_S = 2e-3
-"""s that a packet may take beyond wire time and adapter latency."""
+"""Additional timeout of a packet beyond wire time and adapter latency [s]."""
 READ_BYTES = 4096
 WRITE_TIMEOUT_S = 1.0
-"""s after which a port that accepts no bytes counts as lost."""
+"""Time after which a port that accepts no bytes counts as lost [s]."""
 HANG_UP_EVENTS = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 def check_port(path: str) -> None:
-    """Raise BusError where a path is no serial port that this user may open; it is not opened.
+    """Raise BusError unless a path is a serial port that this user may open; it is not opened.
 
-    A port that another program holds passes: only to open it shows that.
+    A port that another program holds is accepted, since this becomes visible only when the port is opened.
     """
     try:
         is_device = stat.S_ISCHR(os.stat(path).st_mode)
@@ -54,16 +54,17 @@ def check_port(path: str) -> None:
 
 
 class SerialPort(PortHandler):
-    """Port with exclusive access, which may be closed and opened again.
+    """Serial port with exclusive access, which may be closed and opened again.
 
     Args:
-        path: such as /dev/ttyUSB0, or a pseudo-terminal.
-        baud_rate: bit/s.
-        patience: s to wait for a packet beyond its time on the wire; None: by the latency timer of the USB adapter.
+        path: path such as /dev/ttyUSB0, or of a pseudo-terminal.
+        baud_rate: speed [bit/s].
+        patience: time to wait for a packet beyond its wire time [s]; None: determined by the latency timer of the USB
+            adapter.
 
     Attributes:
         device: resolved path when the port was opened. adapter: USB adapter behind it.
-        leftover: bytes that were unread when the last packet went out. sent_last: that packet.
+        leftover: bytes that were unread when the last packet was sent. sent_last: that packet.
     """
 
     def __init__(self, path: str, baud_rate: int = 1_000_000, *, patience: float | None = None) -> None:
@@ -108,7 +109,7 @@ class SerialPort(PortHandler):
             return
         try:
             self._serial = serial.Serial(self.port_name, self.baudrate, timeout=0, exclusive=True)
-            fcntl.ioctl(self._serial.fileno(), termios.TIOCEXCL)  # flock keeps out only programs that ask for it
+            fcntl.ioctl(self._serial.fileno(), termios.TIOCEXCL)  # flock excludes only programs that use it
         except (OSError, ValueError, termios.error) as problem:  # SerialException is an OSError
             if self._serial is not None:
                 self._serial.close()
@@ -138,17 +139,17 @@ class SerialPort(PortHandler):
         self._buffer.clear()
         if port is not None:
             try:
-                # a terminal that somebody else keeps open, such as an emulator, would stay closed to all others
+                # a terminal that another process keeps open, such as an emulator, would refuse all other programs
                 fcntl.ioctl(port.fileno(), termios.TIOCNXCL)
             except (OSError, termios.error):
                 pass
             try:
                 port.close()
-            except OSError:  # the device has gone: nothing is left to be closed
+            except OSError:  # the device does not exist any more
                 pass
 
     def set_baud_rate(self, baud_rate: int) -> None:
-        """Change the speed [bit/s]; raises BusError where the port does not support it."""
+        """Change the speed [bit/s]; raises BusError if the port does not support it."""
         self.baudrate = baud_rate
         self._set_byte_time()
         if self._serial is None:
@@ -184,7 +185,7 @@ class SerialPort(PortHandler):
     # -- bytes -------------------------------------------------------------------------------------------------------
 
     def writePort(self, packet: list[int] | bytes) -> int:
-        """Send all bytes; returns their number. Raises BusError when the port is gone."""
+        """Send all bytes; returns their number. Raises BusError if the port is lost."""
         file = self._ready()
         data = self.sent_last = bytes(packet)
         sent = 0
@@ -210,7 +211,7 @@ class SerialPort(PortHandler):
         return sent
 
     def readPort(self, length: int) -> bytes:
-        """Up to `length` bytes; waits until they have arrived or the time for the packet is over."""
+        """Up to `length` bytes; waits until they have arrived or the timeout of the packet."""
         buffer = self._buffer
         if length <= 0:
             return b""
@@ -227,11 +228,11 @@ class SerialPort(PortHandler):
         return data
 
     def grace(self) -> float:
-        """Time [s] for a last look once the time for a packet is over; ports of emulated servos need some."""
+        """Time of a last read after the timeout of a packet [s]; above zero for ports of emulated servos."""
         return 0.0
 
     def _receive(self, seconds: float) -> None:
-        """Wait for bytes and append them to the buffer; raises BusError when the port is gone."""
+        """Wait for bytes and append them to the buffer; raises BusError if the port is lost."""
         events = self._poll.poll(1e3 * seconds)
         if not events:
             return
@@ -247,17 +248,17 @@ class SerialPort(PortHandler):
             raise self._lost("the device hung up")
 
     def clearPort(self) -> None:
-        """Move unread bytes to `leftover`; called before every packet that goes out."""
+        """Move unread bytes to `leftover`; called before every packet is sent."""
         self._ready()
         self._receive(0.0)
         self.leftover = bytes(self._buffer)
         self._buffer.clear()
 
     def drain(self, quiet: float | None = None) -> None:
-        """Discard bytes until the line is quiet, so that a late answer is not taken for the next one.
+        """Discard bytes until the line is quiet, so that a late answer is not confused with the next one.
 
         Args:
-            quiet: s without a byte that end it; None: the longest gap within one packet.
+            quiet: time without a byte after which it ends [s]; None: the longest gap within one packet.
         """
         quiet = MARGIN_S + 20.0 * self._byte_time if quiet is None else quiet
         end = time.monotonic() + self._patience + quiet
@@ -281,7 +282,7 @@ class SerialPort(PortHandler):
         self._last_look = False
 
     def isPacketTimeout(self) -> bool:
-        """Whether the timeout is over and all bytes that arrived in time have been read."""
+        """Whether the timeout has passed and all bytes that arrived in time have been read."""
         return self._last_look and not self._buffer and time.monotonic() >= self._deadline
 
     def getBytesAvailable(self) -> int:

@@ -1,8 +1,8 @@
 """Statistics of a bus: packet counts and latencies since it was opened, and detection of duplicate ids.
 
-Two servos with one id answer at the same time. If their bytes collide, answers of this id are damaged while those of
-all others are valid; if one answers a little later, two packets follow one request. Both are counted over a window of
-cycles, since a single disturbance looks the same. A bad plug at one servo can look like a duplicate id, too.
+Two servos with the same id answer at the same time. If their bytes collide, answers of this id are damaged while those
+of all others are valid; if one answers slightly later, two packets follow one request. Both are counted over a window
+of cycles, since a single disturbance has the same effect. A bad plug at one servo can also look like a duplicate id.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ WINDOW_CYCLES = 25
 SECOND_ANSWERS = 2
 """Second answers within the window that mark an id as duplicate."""
 MIN_ANSWERS = 10
-"""Answers of an id within the window below which its share of damaged ones is not judged."""
+"""Smallest number of answers of an id within the window for an evaluation of its share of damaged ones."""
 DAMAGED_SHARE = 0.5
-"""Share of damaged answers that marks an id as duplicate, if the others have at most `OTHERS_DAMAGED_SHARE`."""
-OTHERS_DAMAGED_SHARE = 0.1  # of their answers
+"""Share of damaged answers that marks an id as duplicate, if that of the others is at most `OTHERS_DAMAGED_SHARE`."""
+OTHERS_DAMAGED_SHARE = 0.1  # share of their answers
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class BusReading:
     """State of the bus in one cycle.
 
     Attributes:
-        alive: the port is open.
+        alive: whether the port is open.
         packets, bad_packets: status packets expected in this cycle, and those missing, damaged or late.
         duplicate_ids: ids with which more than one servo answers.
     """
@@ -39,14 +39,16 @@ class BusReading:
 
 @dataclass
 class BusStatistics:
-    """Counts since the bus was made.
+    """Counts since the bus object was created.
 
     Attributes:
-        cycles: so far. packets: status packets expected. missing, damaged: those that did not arrive, or not intact.
-        retries: instructions repeated. recovered: packets that came then. port_losses, reopenings: of the port.
+        cycles: number of cycles. packets: expected status packets.
+        missing, damaged: status packets that did not arrive, or not intact.
+        retries: repeated instructions. recovered: packets that arrived after a repetition.
+        port_losses, reopenings: number of times that the port was lost, and opened again.
         alerts: status packets with an error of the servo, by id. exchanges: instructions with a valid answer.
-        latency_sum, latency_worst: from the instruction to the last byte of the answer [s].
-        elapsed: from the beginning of the first cycle to that of the last one [s].
+        latency_sum, latency_worst: sum and maximum of the time from instruction to last byte of the answer [s].
+        elapsed: time from the start of the first cycle to the start of the last one [s].
     """
 
     cycles: int = 0
@@ -82,7 +84,7 @@ class BusStatistics:
 
 
 class DuplicateIdDetector:
-    """Detects ids with which more than one servo answers, by counts over the last `WINDOW_CYCLES` cycles."""
+    """Detection of ids with which more than one servo answers, by counts over the last `WINDOW_CYCLES` cycles."""
 
     def __init__(self) -> None:
         self._past: deque[tuple[list[int], Counter[int], Counter[int]]] = deque(maxlen=WINDOW_CYCLES)
@@ -94,7 +96,7 @@ class DuplicateIdDetector:
         self._damaged: Counter[int] = Counter()
         self._second: Counter[int] = Counter()
         self.answered = self._answers.append
-        """Count a valid answer of a servo; bound directly to the list, as it is called for every packet."""
+        """Count a valid answer of a servo; bound directly to the list for speed, as it is called for every packet."""
 
     def damaged(self, servo: int) -> None:
         """Count a damaged answer of a servo that was read alone."""

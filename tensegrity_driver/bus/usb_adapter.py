@@ -1,7 +1,7 @@
 """USB adapter behind a serial port: its serial number and its latency timer, as the Linux kernel reports them.
 
-An adapter collects bytes for the time of its latency timer before it passes them on; with the usual 16 ms every
-exchange on the bus takes that much longer. The serial number identifies the bus for which a calibration was made.
+An adapter collects bytes for the time of its latency timer before it forwards them; with the usual 16 ms every exchange
+on the bus takes that much longer. The serial number identifies the bus for which a calibration was made.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT_LATENCY_S = 16e-3
-"""Factory setting of the latency timer of common adapters; assumed where the system reports none."""
+"""Factory setting of the latency timer of common adapters [s]; assumed if the system reports none."""
 SYSTEM = Path("/sys")
 MAX_LEVELS = 6
-"""Folders between a serial device and its USB device, at most."""
+"""Largest number of folder levels between a serial device and its USB device."""
 
 
 @dataclass(frozen=True)
 class UsbAdapter:
-    """One adapter; None for what the system does not report, such as for a pseudo-terminal.
+    """USB adapter; attributes that the system does not report are None, such as for a pseudo-terminal.
 
     Attributes:
-        serial_number: of the maker. latency_timer: s. latency_file: file that sets it, in ms.
+        serial_number: serial number of the manufacturer. latency_timer: s.
+        latency_file: file that sets the latency timer [ms].
     """
 
     serial_number: str | None = None
@@ -30,7 +31,7 @@ class UsbAdapter:
 
 
 def find_usb_adapter(port: str, system: Path = SYSTEM) -> UsbAdapter:
-    """Adapter behind a port such as /dev/ttyUSB0, or a symbolic link to it.
+    """Adapter of a port such as /dev/ttyUSB0, or of a symbolic link to it.
 
     Args:
         port: path. system: root of sysfs.

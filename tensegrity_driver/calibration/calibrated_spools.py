@@ -1,10 +1,10 @@
-"""Spools of a robot from its servo block and its calibration, with the position loop of each.
+"""Spools of a robot, made from its servo block and its calibration, and their position loops.
 
 A spool without calibration has the slope of its radius,
 
     length = −direction · radius · turned angle,   one count of a ten-turn potentiometer = 10 · 2π / 4096
 
-and intercept zero: changes of length are right, lengths are not. It serves homing and calibration.
+and intercept zero: its changes of length are valid, its lengths are not. It is used for homing and calibration.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from .calibration_file import AGAIN, RobotCalibration
 from .line_fit import CalibrationCheck, CalibrationError, calibrate_spool
 
 LARGEST_SLOPE_RATIO = 2.0
-"""Between a calibrated slope and that of the spool's radius, either way; calibrating warns above 1.25."""
+"""Largest ratio between a calibrated slope and the slope by the spool radius, or its inverse. Calibration warns above
+1.25."""
 READINGS = {"potentiometer": (0.0, 4095.0), "encoder": (-MULTI_TURN_LIMIT_RAD, MULTI_TURN_LIMIT_RAD)}
-"""Least and largest reading that a sensor has [counts, rad]."""
+"""Smallest and largest reading of a sensor [counts, rad]."""
 
 
 def servo_rows(robot: Robot) -> tuple[Mapping[str, Any], ...]:
@@ -39,9 +40,10 @@ def servo_rows(robot: Robot) -> tuple[Mapping[str, Any], ...]:
 
 
 def nominal_lines(servo: Mapping[str, Any], radius: float) -> dict[str, Line]:
-    """Uncalibrated lines of one servo row by sensor: slope by the m wound per rad of the servo, intercept zero.
+    """Uncalibrated lines of one servo row by sensor: slope by the length wound per servo rotation [m/rad], intercept
+    zero.
 
-    Both sensors are taken to count up in the positive direction of the servo.
+    Both sensors are assumed to increase in the positive direction of the servo.
     """
     slope = -float(servo["direction"] or 1) * radius
     lines = {"encoder": Line(slope, 0.0)}
@@ -53,14 +55,15 @@ def nominal_lines(servo: Mapping[str, Any], radius: float) -> dict[str, Line]:
 def fit_spool(
     robot: Robot, spool: Spool, readings: Sequence[float], lengths: Sequence[float], *, resolution: float = 0.0
 ) -> CalibrationCheck:
-    """Line through the measured points of the sensor that measures a spool, compared with its radius.
+    """Line fit to measured points of the position-loop sensor of a spool, compared with the spool radius.
 
     Args:
-        robot: to which the spool belongs.
-        readings: (n,) counts or rad. lengths: (n,) m. resolution: m of the rule.
+        robot: robot of the spool.
+        readings: (n,) sensor readings [counts or rad]. lengths: (n,) rest lengths [m].
+        resolution: resolution of the measured lengths [m].
 
     Raises:
-        CalibrationError: no line, or one that contradicts the wiring; see `calibrate_spool`.
+        CalibrationError: no valid line, or a line that contradicts the wiring; see `calibrate_spool`.
     """
     row = next(each for each in servo_rows(robot) if each["actuator"] == spool.name)
     return calibrate_spool(
@@ -74,14 +77,14 @@ def fit_spool(
 
 
 def check_calibration(robot: Robot, calibration: RobotCalibration) -> None:
-    """Refuse lines that no sensor of the robot can have, such as those of another unit or of a sensor turned round.
+    """Refuse lines that are impossible for the sensors of the robot, such as with wrong units or a reversed sensor.
 
     Args:
-        robot: with servos. calibration: for this robot.
+        robot: robot with servos. calibration: calibration of this robot.
 
     Raises:
-        CalibrationError: a slope differs in sign from that of the spool's radius, or by more than
-            `LARGEST_SLOPE_RATIO`, or no reading of the sensor stands for a length within the limits of its actuator.
+        CalibrationError: a slope differs from the slope by the spool radius in sign or by more than a factor of
+            `LARGEST_SLOPE_RATIO`, or no reading of the sensor gives a length within the limits of its actuator.
     """
     for servo in servo_rows(robot):
         transmission, name = transmission_of(robot, servo), servo["actuator"]
@@ -96,7 +99,7 @@ def check_calibration(robot: Robot, calibration: RobotCalibration) -> None:
                     f"its spool radius ({nominal[sensor].slope:.3g}); {AGAIN}."
                 )
             if sensor == "encoder" and not MOTORS[servo["model"]].counts_turns:
-                continue  # it repeats every turn: its intercept is any of many
+                continue  # it repeats every turn, so its intercept is ambiguous
             low, high = sorted(own.line(each) for each in READINGS[sensor])
             least, most = transmission.winding.position
             if high < least or low > most:
@@ -111,12 +114,12 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
     """Spools by actuator.
 
     Args:
-        robot: with servos.
-        calibration: for this robot and this bus; None for uncalibrated spools, to home and to calibrate.
+        robot: robot with servos.
+        calibration: calibration for this robot and bus; None: uncalibrated spools, for homing and calibration.
 
     Raises:
         TensegrityError: no servos, an unknown model, or a wheel-mode servo without potentiometer.
-        CalibrationError: the sensor that measures was never calibrated.
+        CalibrationError: the sensor of the position loop is not calibrated.
     """
     spools: dict[str, Spool] = {}
     for servo in servo_rows(robot):
@@ -162,7 +165,7 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
 
 
 def _speed_step(model: str) -> float:
-    """rad/s of one unit of the speed limit of position commands; 0 of servos that take none."""
+    """Resolution of the speed limit of position commands [rad/s]; 0 for servos without this limit."""
     register = model_named(model).registers.get("profile_velocity")
     return 0.0 if register is None else register.factor
 
@@ -174,7 +177,7 @@ def _impedance_steps(motor: Motor) -> tuple[float, float] | None:
 
 
 def _no_impedance(robot: Robot, model: str, motor: Motor, transmission: Transmission) -> str:
-    """Why an actuator takes no impedance, or nothing."""
+    """Reason why an actuator accepts no impedance; empty if it does."""
     if transmission.is_tendon:
         return "it winds a tendon, and impedance is for joints and pulleys of mechanisms; command positions"
     if robot.servos.get("position_loop") == "board":
@@ -188,11 +191,13 @@ def _no_impedance(robot: Robot, model: str, motor: Motor, transmission: Transmis
 
 
 def make_loops(spools: Mapping[str, Spool], period: float, gains: Mapping[str, float] | None = None) -> dict[str, Loop]:
-    """Position loop of every spool: positions for multi-turn servos and for boards, velocities for wheel mode.
+    """Position loop of every spool: position commands for multi-turn servos and boards, velocity commands in wheel
+    mode.
 
     Args:
-        spools: by actuator. period: of the bus cycle [s].
-        gains: `proportional` and `integral` of servos in wheel mode, see `FreeRunLoop`; what is not there is usual.
+        spools: spools by actuator. period: period of the bus cycle [s].
+        gains: `proportional` and `integral` of servos in wheel mode, see `FreeRunLoop`; missing gains have their
+            default values.
     """
     return {
         name: PositionLoop(spool, period)

@@ -1,8 +1,8 @@
-"""The calibration file of a robot: saved atomically, loaded only for the robot and the bus that it was made for.
+"""Calibration file of a robot: saved atomically, and loaded only for the robot and bus for which it was made.
 
-A new file is written beside the old one, flushed to the disk and renamed, so that a full disk or a power cut leaves the
-old one; the one before stays as `<file>.previous`. A file carries a format version, a revision that counts up, the
-date, the robot, the bus (serial number of the adapter, ids and models of the servos) and a checksum.
+A new file is written to the same folder, flushed to the disk and renamed, so that a full disk or a power failure keeps
+the old file; the previous version remains as `<file>.previous`. A file contains a format version, an increasing
+revision, the date, the robot, the bus (serial number of the adapter, ids and models of the servos) and a checksum.
 """
 
 from __future__ import annotations
@@ -49,11 +49,13 @@ def _whole(value: Any, least: int = 0) -> int:
 
 @dataclass(frozen=True)
 class SensorCalibration:
-    """The calibrated sensor of one spool.
+    """Calibrated sensor of one spool.
 
     Attributes:
-        sensor: "potentiometer" or "encoder". slope: m per count or rad. intercept: m. intervals: at `confidence`.
-        deviation: of the points [m]. points: number of points used.
+        sensor: "potentiometer" or "encoder".
+        slope: [m per count, or m/rad]. intercept: [m].
+        slope_interval, intercept_interval: confidence intervals (low, high) at the level `confidence`.
+        deviation: standard deviation of the points [m]. points: number of points used.
         outliers: number of points left out. date: ISO 8601.
     """
 
@@ -94,7 +96,7 @@ class SensorCalibration:
 
     @property
     def line(self) -> Line:
-        """The line alone."""
+        """Line without its statistics."""
         return Line(self.slope, self.intercept)
 
     @classmethod
@@ -116,11 +118,12 @@ class SensorCalibration:
 
 @dataclass(frozen=True)
 class RobotCalibration:
-    """All calibrations of one robot on one bus.
+    """Calibration of all sensors of one robot on one bus.
 
     Attributes:
-        robot: its name. hardware: fingerprint of its servo block, see `hardware_fingerprint`. bus: which bus.
-        sensors: by actuator, then by sensor. date: of the last change. revision: counts up with every save.
+        robot: name of the robot. hardware: fingerprint of its servo block, see `hardware_fingerprint`.
+        bus: identity of the bus. sensors: calibrations by actuator, then by sensor.
+        date: date of the last change. revision: number that increases with every save.
     """
 
     robot: str
@@ -131,12 +134,12 @@ class RobotCalibration:
     revision: int = 0
 
     def with_sensor(self, actuator: str, calibration: SensorCalibration) -> RobotCalibration:
-        """A copy with one more sensor, or with one replaced."""
+        """Copy with one sensor added or replaced."""
         of_actuator = {**self.sensors.get(actuator, {}), calibration.sensor: calibration}
         return replace(self, sensors={**self.sensors, actuator: of_actuator}, date=calibration.date)
 
     def line(self, actuator: str, sensor: str) -> Line:
-        """The line of one sensor; raises CalibrationError where it was never calibrated."""
+        """Line of one sensor; raises CalibrationError if it is not calibrated."""
         try:
             return self.sensors[actuator][sensor].line
         except KeyError:
@@ -144,7 +147,7 @@ class RobotCalibration:
 
 
 def hardware_fingerprint(servos: Mapping[str, Any]) -> str:
-    """Hash of what calibrations depend on in a servo block: ids, models, radii, gears, directions, channels."""
+    """Hash of the fields of a servo block that affect calibrations: ids, models, radii, gears, directions, channels."""
     defaults = servos.get("defaults") or {}
     rows = []
     for servo in servos.get("servos") or ():
@@ -164,15 +167,15 @@ def save_calibration(
     *,
     before_it_counts: Callable[[RobotCalibration | None, RobotCalibration], None] | None = None,
 ) -> RobotCalibration:
-    """Replace the calibration in a file; returns it with its new revision. One program at a time, see `file_lock`.
+    """Save a calibration to a file; returns it with its new revision. One program at a time, see `file_lock`.
 
     Args:
-        before_it_counts: called with what is in the file (None: nothing that can be read) and what will be, just
-            before. Where it fails nothing is saved.
+        before_it_counts: function that is called directly before the replacement with the present content of the file
+            (None: nothing readable) and the new one. If it raises, nothing is saved.
 
     Raises:
-        CalibrationError: it could not be written (the old file is as it was), the file has changed since this
-            calibration was loaded, or another program has been saving for long.
+        CalibrationError: the file could not be written (the old file is unchanged), it has changed since this
+            calibration was loaded, or another program holds its lock.
     """
     path = Path(path).resolve()
     try:
@@ -194,7 +197,7 @@ def _replace(
     there: RobotCalibration | None = None
     if path.exists():
         old = _read(path)
-        with contextlib.suppress(CalibrationError):  # a damaged file may be replaced; it stays as .previous
+        with contextlib.suppress(CalibrationError):  # a damaged file may be replaced; it is kept as .previous
             there = _parse(path, old)
         if there is not None and there.revision != calibration.revision:
             raise CalibrationError(
@@ -214,7 +217,7 @@ def load_calibration(path: str | Path, *, robot: str, hardware: str, bus: BusIde
     """Load the calibration of a robot on a bus.
 
     Raises:
-        CalibrationError: no file, a damaged one, one of another format, or of another robot, wiring or bus.
+        CalibrationError: no file, or the file is damaged, has another format, or is for another robot, wiring or bus.
     """
     path = Path(path)
     loaded = _parse(path, _read(path))
@@ -235,7 +238,7 @@ def save_atomically(path: Path, data: bytes) -> None:
     """Write a file atomically.
 
     Raises:
-        CalibrationError: it could not be written; the old file is unchanged.
+        CalibrationError: the file could not be written; the old file is unchanged.
     """
     try:
         replace_file(path, data)
@@ -266,7 +269,7 @@ def _read(path: Path) -> bytes:
 
 
 def _parse(path: Path, data: bytes) -> RobotCalibration:
-    """Calibration from the bytes of a file, after its checksum was verified."""
+    """Calibration from the bytes of a file, after verification of the checksum."""
     mend = f"put {path.name}.previous in its place if it is there, or {AGAIN}"
     try:
         body = json.loads(data.decode("utf-8"))

@@ -1,4 +1,4 @@
-"""A lock beside a file, so that of two programs which change it at once one waits for the other."""
+"""Lock of a file, so that only one of several programs changes it at a time."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 from .line_fit import CalibrationError
 
 PATIENCE_S = 10.0
-"""s to wait for another program that holds the lock; to save takes milliseconds."""
-PAUSE_S = 0.005  # between two tries
+"""Longest wait for a program that holds the lock [s]; saving takes milliseconds."""
+PAUSE_S = 0.005  # between two attempts
 
 
 @contextlib.contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Hold the lock `<path>.lock`, which the system takes back from a program that dies; the empty file stays.
+    """Hold the lock `<path>.lock`; the system releases it if the program ends. The empty lock file remains.
 
     Raises:
-        CalibrationError: the lock cannot be made, or another program has held it for `PATIENCE_S`.
+        CalibrationError: the lock cannot be created, or another program holds it for more than `PATIENCE_S`.
     """
     lock = path.with_name(path.name + ".lock")
     try:

@@ -1,19 +1,19 @@
-"""Homing of a tendon: detection by load or current of the position at which it becomes tight.
+"""Homing of a tendon: detection of the position at which it becomes tight, by load or current.
 
-    look:   the sensor must be healthy and at rest while nothing is commanded
+    look:   check that the sensor is healthy and at rest without a command
     nudge:  pay out until the tendon is slack; the sensor must follow in the right direction
-    wind:   wind in slowly until the tension reaches a threshold, then crawl and confirm that it stays
-    back:   pay out again by a set distance
+    wind:   wind in slowly until the tension reaches a threshold, then crawl (wind very slowly) and confirm it
+    back:   pay out by a given distance
 
 The speeds of winding and crawling are limited so that the tension added before the servo stops is less than half of the
 margin between threshold and ceiling:
 
     speed · period · (lag + 1) · stiffness,  crawl · period · (confirm + lag) · stiffness  <=  (ceiling − threshold) / 2
 
-A servo in wheel mode reports a load only while its velocity command is not zero. The confirmation therefore crawls at
-a velocity at which the load is reported, and the torque limit of every command keeps the tension below the ceiling. Any
-implausible reading ends the homing at rest, with a reason. The reading at the tight position determines the intercept:
-length when tight = intercept + slope · reading (001, section 7.4).
+A servo in wheel mode reports a load only while its velocity command is not zero. The confirmation therefore winds at a
+velocity at which the load is reported, and the torque limit of every command keeps the tension below the ceiling. Any
+implausible reading stops the servo and ends the homing with a reason. The reading at the tight position determines the
+intercept: length when tight = intercept + slope · reading (001, section 7.4).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STOPPING_ERRORS = HARDWARE_ERRORS | {"overload", "overheating", "voltage"}
 
 
 class Phase(Enum):
-    """Phase of a homing, see the module."""
+    """Phase of a homing, see the module docstring."""
 
     LOOK = "look"
     NUDGE = "nudge"
@@ -48,8 +48,9 @@ class TightPosition:
     """Result of a homing.
 
     Attributes:
-        tendon: name. reading: of the sensor when tight [counts or rad]. tension: above friction at that reading [N].
-        friction: of the idling spool [N]. cycles: duration of the homing.
+        tendon: name of the tendon. reading: sensor reading when the tendon becomes tight [counts or rad].
+        tension: tension above friction at that reading [N]. friction: friction of the idling spool [N].
+        cycles: duration of the homing [bus cycles].
     """
 
     tendon: str
@@ -59,7 +60,7 @@ class TightPosition:
     cycles: int
 
     def line(self, line: Line, length: float) -> Line:
-        """Line with the old slope through this reading, at which the tendon has a rest length [m]."""
+        """Line with the same slope, shifted such that this reading gives a rest length [m]."""
         return Line(line.slope, length - line.slope * self.reading)
 
 
@@ -67,16 +68,16 @@ class Homing:
     """Homing of one tendon: one `update` per bus cycle until `phase` is DONE or FAILED.
 
     Args:
-        spool: may be uncalibrated (slope by the radius), as only changes of length are used.
+        spool: spool to home; may be uncalibrated (slope by the radius), as only changes of length are used.
         period: planned period of the bus cycle [s].
-        settings: of the homing; None: the defaults.
+        settings: thresholds and speeds; None: the defaults.
         drive: VELOCITY for servos in wheel mode, POSITION for multi-turn servos.
 
     Attributes:
-        phase: present phase. reason: why it failed, or None. result: of a homing that is done, or None.
+        phase: present phase. reason: reason of a failure, or None. result: result of a completed homing, or None.
 
     Raises:
-        TensegrityError: a threshold above the ceiling.
+        TensegrityError: the threshold is above the ceiling.
     """
 
     def __init__(
@@ -110,12 +111,12 @@ class Homing:
         self.cycles = 0
         self._in_phase = 0
         self._start = math.nan  # length at the start of the phase
-        self._commanded = 0.0  # m since the start of the phase
+        self._commanded = 0.0  # commanded displacement since the start of the phase [m]
         self._goal = math.nan
         self._pulls: list[float] = []
         self._reads: list[float] = []
         self._past: list[tuple[float, float]] = []  # (length, commanded) while winding
-        self._tight_until = 0.0  # m paid out when the nudged tendon last was tight
+        self._tight_until = 0.0  # length paid out when the tendon was last tight [m]
         self._friction: float | None = None
 
     @property
@@ -130,7 +131,7 @@ class Homing:
         """Command of one cycle.
 
         Args:
-            tendon: reading of this cycle, or None. period: since the last cycle [s].
+            tendon: reading of this cycle, or None. period: time since the last cycle [s].
         """
         if self.phase in (Phase.DONE, Phase.FAILED):
             return self._move(0.0, tendon, period)
@@ -227,7 +228,7 @@ class Homing:
         pull = self.spool.pull(tendon.raw)
         running = self._in_phase > settings.lag + 1
         if running and self._friction is None:
-            self._pulls.append(pull)  # of the idling spool, before the nudge is taken in again
+            self._pulls.append(pull)  # pull of the idling spool, before the nudge is wound in
             if len(self._pulls) == settings.look:
                 self._friction = max(0.0, sorted(self._pulls)[settings.look // 2])
         if pull >= self._limit:
@@ -247,7 +248,7 @@ class Homing:
 
     @property
     def _limit(self) -> float:
-        """Pull that counts as tight [N]: threshold plus friction, at most halfway between threshold and ceiling."""
+        """Pull of a tight tendon [N]: threshold plus friction, at most the mean of threshold and ceiling."""
         margin = 0.5 * (self.ceiling - self.settings.threshold)
         return self.settings.threshold + min(self._friction or 0.0, margin)
 
@@ -306,7 +307,7 @@ class Homing:
         return self._move(0.0, tendon, period)
 
     def _move(self, speed: float, tendon: TendonReading | None, period: float) -> DriveCommand:
-        """Command for a speed [m/s], with the motion of at most two planned periods in one cycle."""
+        """Command for a speed [m/s]; the motion in one cycle is at most that of two planned periods."""
         step = speed * (min(period, 2.0 * self.period) if math.isfinite(period) and period > 0.0 else 0.0)
         self._commanded += step
         if self.drive is Drive.VELOCITY:

@@ -1,4 +1,4 @@
-"""How tendons are homed: the `homing` block of a robot file."""
+"""Settings of homing: the `homing` block of a robot file."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ class HomingSettings(SettingsBlock):
     """Thresholds and speeds of homing; times in bus cycles, the rest in SI units.
 
     Args:
-        threshold: N above the friction of the idling spool at which the tendon counts as tight. Raising it needs a
-            more tense tendon and is less easily deceived by friction.
-        ceiling: N that homing never exceeds, above the threshold; None takes half of the actuator's effort.
-        speed: m/s of winding, lowered where a stiff tendon asks for it.
-        nudge: m paid out first. back_off: m paid out at the end.
-        travel: m that may be wound in at most before it is clear that there is no tendon.
-        look: cycles of looking before anything moves. confirm: cycles for which tension must stay.
-        lag: cycles by which a servo may follow its command. silent: cycles without an answer that end the homing.
-        still: m that a sensor may move while nothing is commanded.
+        threshold: tension above the friction of the idling spool at which the tendon counts as tight [N]. A higher
+            value is less sensitive to friction, but tensions the tendon more.
+        ceiling: upper limit of the tension during homing, above the threshold [N]; None: half of the effort of the
+        actuator.
+        speed: speed of winding [m/s], reduced for stiff tendons.
+        nudge: length paid out first [m]. back_off: length paid out at the end [m].
+        travel: largest length wound in before homing fails because no tendon becomes tight [m].
+        look: cycles of observation before any motion. confirm: cycles for which the tension must persist.
+        lag: largest delay of a servo after its command [cycles]. silent: cycles without an answer that end the homing.
+        still: largest motion of a sensor without a command [m].
     """
 
     threshold: PositiveForce = 15.0

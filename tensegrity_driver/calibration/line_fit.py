@@ -2,9 +2,9 @@
 
     length = intercept + slope · reading
 
-Least squares with soft-l1 loss yields a line that outliers do not bend; points off it by more than random error allows
-are reported and left out; ordinary least squares on the rest yields slope, intercept and their confidence intervals
-(Student's t with n − 2 degrees of freedom).
+Least squares with soft-l1 loss yield a line that is robust against outliers. Points with a larger distance from it than
+random errors explain are reported and left out. Ordinary least squares on the remaining points yield slope, intercept
+and their confidence intervals (Student's t with n − 2 degrees of freedom).
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from tensegrity_dynamics.robots.units import LARGEST
 from ..spools.spool import Line
 
 MIN_POINTS = 3
-"""Least number of points of a line with residuals."""
+"""Smallest number of points for a line with residuals."""
 MAX_OUTLIER_SHARE = 1.0 / 3.0
-"""Largest share of outliers; with more of them the line is ambiguous."""
+"""Largest share of outliers; with a larger share the line is ambiguous."""
 SUSPECT_DEVIATIONS = 3.5
-"""Robust standard deviations from the line beyond which a point is tested as an outlier."""
+"""Distance from the line, in robust standard deviations, above which a point is tested as an outlier."""
 FALSE_OUTLIER_PROBABILITY = 0.01
-"""Probability that a set of valid points loses one of them as an outlier, at most."""
+"""Largest probability that one point of a valid set is rejected as an outlier."""
 MAX_STEPS = 200
-"""Of the search for the line with the least loss; each takes a part of the rest."""
+"""Largest number of iterations in the search for the line with the smallest loss."""
 WARNING_UNCERTAINTY, MAX_UNCERTAINTY = 0.02, 0.2
-"""Half width of the interval of the slope, relative to the slope, above which there is a warning, or an error."""
+"""Half width of the confidence interval of the slope, relative to the slope, that causes a warning, or an error."""
 
 
 class CalibrationError(TensegrityError):
-    """A calibration that cannot be made, saved or loaded; the message names it, the reason and the remedy."""
+    """Calibration that cannot be made, saved or loaded; the message states the calibration, the reason and the
+    remedy."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,10 @@ class LineFit:
     """Fitted line y = intercept + slope · x, with its uncertainty.
 
     Attributes:
-        slope, intercept: as fitted. slope_interval, intercept_interval: (low, high) at `confidence`.
-        residuals: (n,) measured minus fitted y, outliers included. outliers: indices of points left out.
-        deviation: standard deviation of the points used. confidence: of the intervals.
+        slope, intercept: parameters of the line.
+        slope_interval, intercept_interval: confidence intervals (low, high) at the level `confidence`.
+        residuals: (n,) measured minus fitted y, including outliers. outliers: indices of points left out.
+        deviation: standard deviation of the points used. confidence: level of the intervals.
     """
 
     slope: float
@@ -60,7 +62,7 @@ class LineFit:
 
     @property
     def line(self) -> Line:
-        """The line alone; raises TensegrityError where the slope is zero."""
+        """Line without its statistics; raises TensegrityError if the slope is zero."""
         return Line(self.slope, self.intercept)
 
 
@@ -75,9 +77,9 @@ def fit_line(
     """Fit a line robustly.
 
     Args:
-        x, y: (n,) at least three points with at least two different x; y carries the error.
-        confidence: of the intervals, between 0 and 1.
-        resolution: of y; smaller deviations count as zero, so that rounded points are not outliers.
+        x, y: (n,) at least three points with at least two different x; only y has errors.
+        confidence: level of the confidence intervals, between 0 and 1.
+        resolution: resolution of y; smaller deviations count as zero, so that rounded points are not outliers.
         what: name of the line in error messages.
 
     Raises:
@@ -121,7 +123,7 @@ def _start(u: NDArray[np.float64], ys: NDArray[np.float64]) -> NDArray[np.float6
 def _soft(
     u: NDArray[np.float64], ys: NDArray[np.float64], line: NDArray[np.float64], floor: float
 ) -> NDArray[np.float64]:
-    """(n,) Residuals of the line with the least soft-l1 loss, by least squares whose weights are its derivatives."""
+    """(n,) residuals of the line with the smallest soft-l1 loss, by iteratively reweighted least squares."""
     off = ys - line[0] - line[1] * u
     scale = _scale(off, floor)
     for _ in range(MAX_STEPS):
@@ -137,7 +139,7 @@ def _soft(
 
 
 def _scale(residuals: NDArray[np.float64], floor: float) -> float:
-    """Standard deviation from the median absolute deviation, for two fitted parameters."""
+    """Standard deviation, estimated from the median absolute deviation, for two fitted parameters."""
     size = residuals.size
     middle = 1.4826 * float(np.median(np.abs(residuals)))
     return max(middle * math.sqrt(size / max(size - 2, 1)), floor)
@@ -145,7 +147,7 @@ def _scale(residuals: NDArray[np.float64], floor: float) -> float:
 
 def _student(probability: float, freedom: int) -> float:
     """Quantile of Student's t distribution."""
-    from scipy.special import stdtrit  # here, and not scipy.stats, which takes longer to import than the whole driver
+    from scipy.special import stdtrit  # local: scipy.stats would take longer to import than the driver
 
     return float(stdtrit(freedom, probability))
 
@@ -153,10 +155,10 @@ def _student(probability: float, freedom: int) -> float:
 def _inliers(
     u: NDArray[np.float64], ys: NDArray[np.float64], away: NDArray[np.float64], limit: float, floor: float
 ) -> NDArray[np.bool_]:
-    """(n,) Mask of points on the line: within `limit`, or inside the prediction interval of those that are."""
+    """(n,) mask of points on the line: within `limit`, or within the prediction interval of the points that are."""
     keep = away <= limit
     if u.size == MIN_POINTS:
-        keep[:] = True  # of three points none can be identified as an outlier
+        keep[:] = True  # with three points no outlier can be identified
     for k in np.argsort(away):
         if keep[k] or keep.sum() < MIN_POINTS:
             continue
@@ -183,7 +185,7 @@ def _report(
     confidence: float,
     floor: float,
 ) -> LineFit:
-    """Least squares on the points to keep, with intervals."""
+    """Least squares on the points of the mask `keep`, with confidence intervals."""
     count = int(keep.sum())
     centre = float(u[keep].mean())
     lever = float(((u[keep] - centre) ** 2).sum())
@@ -192,7 +194,7 @@ def _report(
     residuals = ys - height - slope * (u - centre)
     deviation = math.sqrt(float((residuals[keep] ** 2).sum()) / (count - 2))
     quantile = _student(0.5 + 0.5 * confidence, count - 2)
-    # rounding to the resolution is an error, too, which equal points may hide
+    # rounding to the resolution is an additional error, which equal points do not show
     error = max(deviation, floor / math.sqrt(12.0))
     zero = -middle / spread  # u at x = 0
     slope_half = quantile * error / math.sqrt(lever)
@@ -213,10 +215,10 @@ def _report(
 
 @dataclass(frozen=True)
 class CalibrationCheck:
-    """Fit of a spool that is usable, with warnings.
+    """Usable fit of a spool, with warnings.
 
     Attributes:
-        fit: the line. warnings: one sentence each; empty for a good calibration.
+        fit: fitted line. warnings: one sentence each; empty for a good calibration.
     """
 
     fit: LineFit
@@ -236,14 +238,14 @@ def calibrate_spool(
     """Calibrate the sensor of one spool from measured rest lengths.
 
     Args:
-        name: its actuator, for messages.
-        readings: (n,) counts or rad. lengths: (n,) m, measured with a rule.
+        name: name of the actuator, for messages.
+        readings: (n,) sensor readings [counts or rad]. lengths: (n,) rest lengths, measured with a rule [m].
         expected_slope: slope by spool radius and wiring [m per count or rad], or None.
-        limits: (low, high) of the actuator [m], of which the points should span at least half; None: not checked.
-        resolution: of the rule [m]. confidence: of the intervals.
+        limits: limits (low, high) of the actuator [m]; the points should span at least half of them. None: not checked.
+        resolution: resolution of the rule [m]. confidence: level of the confidence intervals.
 
     Raises:
-        CalibrationError: no line, no slope, an uncertain slope, or one of the wrong sign.
+        CalibrationError: no line, or a slope that is zero, uncertain or of the wrong sign.
     """
     fit = fit_line(readings, lengths, confidence=confidence, resolution=resolution, what=name)
     low, high = fit.slope_interval
@@ -292,8 +294,8 @@ class SteadyReading:
     """Reading of a calibration point: mean over several cycles of a sensor at rest.
 
     Args:
-        name: its actuator, for messages.
-        cycles: number of fresh readings. scatter: largest distance between two of them [counts or rad].
+        name: name of the actuator, for messages.
+        cycles: number of new readings. scatter: largest difference between two of them [counts or rad].
     """
 
     def __init__(self, name: str, *, cycles: int = 25, scatter: float = 3.0) -> None:
@@ -302,13 +304,13 @@ class SteadyReading:
         self._missing = 0
 
     def add(self, reading: float | None, age: int = 0) -> float | None:
-        """Add the reading of one cycle; returns the mean once there are enough, else None.
+        """Add the reading of one cycle; returns the mean when there are enough readings, else None.
 
         Args:
-            reading: counts or rad, or None. age: cycles since it was new.
+            reading: sensor reading [counts or rad], or None. age: cycles since it was measured.
 
         Raises:
-            CalibrationError: the sensor moved, or gave no reading for as many cycles as the mean takes.
+            CalibrationError: the sensor moved, or gave no reading for `cycles` cycles.
         """
         if reading is None or not math.isfinite(reading) or age > 0:
             self._missing += 1

@@ -2,9 +2,9 @@
 
     length = zero-force length + force / rate,   force = mass · g
 
-Lengths carry the measuring error, weights do not, so the line is fitted to the lengths. The coils of a closed spring
-are in contact up to its initial tension; such points lie above the line of the others. They are detected from the
-lightest weight on and left out.
+The lengths have measuring errors, the weights do not, so the line is fitted to the lengths. The coils of a closed
+spring are in contact up to its initial tension; such points lie above the line of the others. They are detected,
+starting with the lightest weight, and left out.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from .line_fit import MIN_POINTS, CalibrationError, LineFit, fit_line
 
 @dataclass(frozen=True)
 class SpringFit:
-    """Spring fitted to lengths under weights.
+    """Fit of a spring to its lengths under weights.
 
     Attributes:
-        rate: N/m, with `rate_interval` (low, high). zero_length: extrapolated to zero force [m], with its interval.
-        initial_tension: force that opens the coils [N]; zero without points in contact.
+        rate: spring rate [N/m]; `rate_interval`: its confidence interval (low, high).
+        zero_length: length extrapolated to zero force [m], with its interval.
+        initial_tension: force that opens the coils [N]; zero if no point has coils in contact.
         in_contact: indices of points with coils in contact. outliers: indices of other points left out.
-        residuals: (n,) m, measured minus fitted length. deviation: m. confidence: of the intervals.
+        residuals: (n,) measured minus fitted length [m]. deviation: standard deviation [m].
+        confidence: level of the confidence intervals.
     """
 
     rate: float
@@ -51,11 +53,12 @@ def spring_from_weights(
     confidence: float = 0.95,
     name: str = "the spring",
 ) -> SpringFit:
-    """Fit a spring from the lengths that it has under weights.
+    """Fit a spring to its lengths under weights.
 
     Args:
-        masses: (n,) kg, hook included. lengths: (n,) m between the eyes.
-        resolution: of the rule [m]. confidence: of the intervals. name: for messages.
+        masses: (n,) masses including the hook [kg]. lengths: (n,) lengths between the eyes [m].
+        resolution: resolution of the rule [m]. confidence: level of the confidence intervals.
+        name: name of the spring in messages.
 
     Raises:
         CalibrationError: too few points in the linear region, or a spring that does not get longer.
@@ -100,7 +103,7 @@ def spring_from_weights(
 
 
 def _contact(forces: np.ndarray, lengths: np.ndarray, resolution: float) -> int:
-    """Number of the lightest points with coils in contact: those clearly above the line of all heavier ones."""
+    """Number of the lightest points with coils in contact, i.e. clearly above the line of all heavier ones."""
     count = 0
     for k in range(1, forces.size - MIN_POINTS + 1):
         heavier: LineFit = fit_line(forces[k:], lengths[k:], resolution=resolution, what="the heavier weights")
@@ -108,7 +111,7 @@ def _contact(forces: np.ndarray, lengths: np.ndarray, resolution: float) -> int:
             continue
         expected = heavier.intercept + heavier.slope * forces[:k]
         spread = math.hypot(max(heavier.deviation, resolution), resolution)
-        # all of them above, and the lightest clearly
+        # all points are above the line, the lightest clearly
         above = lengths[:k] - expected
         if np.all(above > 2.0 * spread) and above[0] > 4.0 * spread:
             count = k

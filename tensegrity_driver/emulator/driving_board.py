@@ -1,7 +1,7 @@
-"""The emulated potentiometer board that closes the position loops itself, as the firmware in `firmware/` does.
+"""Emulated potentiometer board that closes the position loops itself, like the firmware in `firmware/`.
 
-It is written from docs/hardware.md, not from the firmware: both pass the same tests. It speaks to the emulated servos
-in packets, which arrive at once.
+It is written from docs/hardware.md, not from the firmware; both pass the same tests. It communicates with the emulated
+servos by packets, which arrive without delay.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ COUNTS_PER_SPEED = 0.75776
 MAX_MISSES = 5
 SENSOR_RANGE = (20, 4075)
 LIMIT_MARGIN = 32
-"""Counts beyond the limits that stop the board."""
+"""Distance beyond the limits at which the board stops its servos [counts]."""
 POLLS = 3
-"""Servos read in a period; a real board reads about eight, which costs time here."""
+"""Number of servos read per period; a real board reads about eight, which would cost computing time here."""
 AX = MODELS["AX-12A"]
 TABLE_BYTES = 44
 
 
 @dataclass
 class BoardLoop:
-    """One channel: its servo, its set point, and the sum of its loop [counts/s]."""
+    """One channel: its servo, its set point, and the integral part of its loop [counts/s]."""
 
     setup: ChannelSetup
     desired: int = 0
@@ -63,7 +63,7 @@ class BoardLoop:
     releasing: bool = False
 
     def speed(self, counts: int) -> int:
-        """Speed for the servo, positive where the counts grow."""
+        """Speed for the servo, positive in the direction of increasing counts."""
         low, high = self.setup.low, self.setup.high
         error = min(max(self.desired, min(low, counts)), max(high, counts)) - counts
         rate = COUNTS_PER_SPEED * self.setup.speed
@@ -78,10 +78,10 @@ class BoardLoop:
 
 
 class DrivingBoard(PotentiometerBoard):
-    """A board with servos of its own.
+    """Board with servos at its own bus.
 
     Args:
-        potentiometers: by channel. chain: the servos at its own bus. seed: of the noise.
+        potentiometers: potentiometers by channel. chain: servos at its bus. seed: seed of the noise.
     """
 
     def __init__(self, potentiometers: Mapping[int, Potentiometer], chain: ServoChain, seed: int = 0) -> None:
@@ -183,7 +183,7 @@ class DrivingBoard(PotentiometerBoard):
     # -- the servos --------------------------------------------------------------------------------------------------
 
     def run(self, seconds: float) -> None:
-        """Let its time pass [s], with the converters as read last."""
+        """Advance the time of the board by `seconds`, with the last readings of the converters."""
         self._time += seconds
         while self._time >= PERIOD_S - 1e-9:
             self._time -= PERIOD_S

@@ -1,4 +1,4 @@
-"""The emulated potentiometer board: ten-turn potentiometers on the spools, 12-bit converters, and its messages.
+"""Emulated potentiometer board: ten-turn potentiometers on the spools, 12-bit converters, and its messages.
 
 A potentiometer reads `offset + gain · angle`, rounded and limited to 0 to 4095 counts.
 """
@@ -27,11 +27,12 @@ class Potentiometer:
     """One potentiometer on a spool.
 
     Args:
-        offset: counts at angle zero. direction: +1 where it counts up in the positive direction of the servo, else -1.
+        offset: counts at angle zero. direction: +1 if the counts increase in the positive direction of the servo, else
+            -1.
 
     Attributes:
-        broken: counts at a broken wire, or None. frozen: the reading does not change.
-        slip: share of the motion (0 to 1) that it does not follow. noise: standard deviation [counts].
+        broken: counts in the case of a broken wire, or None. frozen: whether the reading does not change.
+        slip: fraction of the motion that the potentiometer does not follow, 0 to 1. noise: standard deviation [counts].
     """
 
     def __init__(self, offset: float, direction: int = 1) -> None:
@@ -64,13 +65,13 @@ class Potentiometer:
 
 
 class PotentiometerBoard:
-    """The board with its potentiometers.
+    """Board with its potentiometers.
 
     Args:
-        potentiometers: by channel. seed: of their noise.
+        potentiometers: potentiometers by channel. seed: seed of their noise.
 
     Attributes:
-        silent: it does not answer. desired: desired positions by channel [counts].
+        silent: whether the board does not answer. desired: desired positions by channel [counts].
     """
 
     def __init__(self, potentiometers: Mapping[int, Potentiometer], seed: int = 0) -> None:
@@ -88,7 +89,7 @@ class PotentiometerBoard:
         """Read all converters.
 
         Args:
-            speeds: of the spools by channel [rad/s]; others are at rest.
+            speeds: speeds of the spools by channel [rad/s]; other spools are at rest.
         """
         for channel, each in self.potentiometers.items():
             self._positions[channel] = each.counts(self._chance)
@@ -110,7 +111,7 @@ class PotentiometerBoard:
         return answers
 
     def run(self, seconds: float) -> None:
-        """Let its time pass [s]; a board that only measures does nothing in it."""
+        """Advance the time of the board by `seconds`; a board that only measures needs no action."""
 
     def end_of_burst(self) -> None:
         """Discard an incomplete message after a pause."""

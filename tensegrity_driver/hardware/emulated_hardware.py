@@ -1,7 +1,7 @@
-"""Emulated servos as hardware: the bytes of real ones over pseudo-terminals, with an exact calibration.
+"""Emulated servos as hardware: the same bytes as real servos over pseudo-terminals, with an exact calibration.
 
-The calibration of emulated spools follows from their geometry. It serves the driver in the same process directly, and
-a driver in another process through a file.
+The calibration of emulated spools follows from their geometry. A driver in the same process receives it directly, a
+driver in another process through a file.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from ..spools.spool import Line
 from .serial_hardware import SerialHardware
 
 FIXED_DATE = "2000-01-01T00:00:00+00:00"
-"""Date of exact calibrations, constant so that one robot always yields the same file."""
+"""Date of exact calibrations, constant so that a robot always yields the same file."""
 PACKET_PATIENCE_S = 0.03
-"""s to wait for the thread of emulated servos in this process before their instructions are executed here."""
+"""Time to wait for the thread of the emulated servos before the port executes their instructions itself [s]."""
 TERMINAL_PATIENCE_S = 0.07
-"""s for bytes to pass a pseudo-terminal, which the kernel may delay on a busy machine."""
+"""Time for bytes to pass a pseudo-terminal [s]; the kernel may delay them on a busy computer."""
 LONGEST_CYCLE_PERIODS = 50.0
-"""Longest bus cycle in planned periods: emulated servos wait, so that a busy machine is no fault."""
+"""Longest bus cycle in planned periods. Emulated servos wait, so a delay on a busy computer is not a fault."""
 
 
 def exact_calibration(robot: Robot, lines: Mapping[str, Mapping[str, Line]], identity: BusIdentity) -> RobotCalibration:
-    """Calibration from exact lines, by actuator, then by sensor; intervals have zero width."""
+    """Calibration from exact lines by actuator and sensor; its confidence intervals have zero width."""
     sensors = {
         name: {
             sensor: SensorCalibration(
@@ -57,11 +57,11 @@ def exact_calibration(robot: Robot, lines: Mapping[str, Mapping[str, Line]], ide
 
 
 class EmulatedPort(SerialPort):
-    """Port to servos of this process: an answer is missing only if the servos have executed all that was sent.
+    """Port to servos emulated in this process: a missing answer counts only after the servos have executed all packets.
 
     Args:
-        path, baud_rate: of the pseudo-terminal.
-        emulated: the robot behind it.
+        path, baud_rate: path and speed of the pseudo-terminal [bit/s].
+        emulated: emulated robot at its other end.
     """
 
     def __init__(self, path: str, baud_rate: int, emulated: EmulatedRobot) -> None:
@@ -69,18 +69,19 @@ class EmulatedPort(SerialPort):
         self._emulated = emulated
 
     def grace(self) -> float:
-        """Execute what was sent, as the thread that does so may not have had its turn; time [s] for the answer."""
+        """Execute packets that the thread of the servos has not executed yet; returns the time for the answer [s]."""
         self._emulated.execute_pending()
         return TERMINAL_PATIENCE_S
 
 
 class EmulatedHardware(SerialHardware):
-    """A robot emulated in this process, behind the pseudo-terminals of its servos and its board.
+    """Robot emulated in this process, at pseudo-terminals for its servos and its board.
 
     Args:
-        robot: a structure with servos.
-        realtime: its time follows the clock, but waits for a driver that stands still, so that a busy machine makes no
-            servo stop by itself; else it passes only by `advance`. make_board: see `EmulatedRobot`.
+        robot: structure with servos.
+        realtime: whether its time follows the clock. The time then still waits for a driver that is delayed, so that no
+            servo stops because of a busy computer. False: the time passes only by `advance`.
+        make_board: see `EmulatedRobot`.
 
     Raises:
         BusError: a robot that cannot be emulated.
@@ -94,7 +95,7 @@ class EmulatedHardware(SerialHardware):
         super().__init__(self.emulated.servo_port, self.emulated.board_port, patience=PACKET_PATIENCE_S)
 
     def make_port(self, path: str, baud_rate: int) -> SerialPort:
-        """One of the ports, not yet open."""
+        """Port of the servos or the board, not yet open."""
         return EmulatedPort(path, baud_rate, self.emulated)
 
     def make_calibration(self, identity: BusIdentity) -> RobotCalibration:
@@ -102,7 +103,7 @@ class EmulatedHardware(SerialHardware):
         return exact_calibration(self.emulated.robot, _lines(self.emulated), identity)
 
     def advance(self, seconds: float) -> None:
-        """Advance the emulated robot, up to the present where it follows the clock; reports what ended it."""
+        """Advance the emulated robot, up to the present if it follows the clock; raises the error that ended it."""
         if self.steps_time:
             self.emulated.advance(seconds)
         else:
@@ -114,10 +115,10 @@ class EmulatedHardware(SerialHardware):
 
 
 def calibrate_emulated(robot: Robot, path: Path) -> RobotCalibration:
-    """Save the calibration that an emulated robot has when it starts, for a driver in another process.
+    """Save the initial calibration of an emulated robot for a driver in another process.
 
     Args:
-        robot: a structure with servos. path: of the file.
+        robot: structure with servos. path: path of the calibration file.
 
     Raises:
         BusError: a robot that cannot be emulated. CalibrationError: the file could not be written.

@@ -18,12 +18,12 @@ from ..servos.motors import MOTORS
 BOARD_MODELS = ("AX-12A",)
 """Servo models that the firmware of the potentiometer board drives."""
 BOARD_CHANNELS = 16
-"""Most channels of the firmware of the potentiometer board."""
+"""Largest number of channels of the firmware of the potentiometer board."""
 Channel = Annotated[int, Field(ge=0, strict=True)]
 
 
 class ServoDefaults(Block):
-    """Fields that servos have in common unless they state their own."""
+    """Default values of the fields of all servos."""
 
     model: Text | None = None
     spool_radius: PositiveLength | None = None
@@ -44,14 +44,15 @@ class ServoBlock(Block):
 
 
 class BoardBlock(Block):
-    """The potentiometer board, on a serial port of its own."""
+    """Potentiometer board at a separate serial port."""
 
     baud_rate: Count = 115_200
     channels: Count | None = None
 
 
 class GainsBlock(Block):
-    """Gains of the position loops of servos in wheel mode; the driver refuses those that its period makes unstable."""
+    """Gains of the position loops of servos in wheel mode; the driver refuses gains that are unstable with its
+    period."""
 
     proportional: Annotated[float, Field(gt=0)] | None = None
     integral: Annotated[float, Field(ge=0)] | None = None
@@ -73,7 +74,7 @@ class HardwareBlock(Block):
 
 
 def read_servos(block: HardwareBlock, actuators: tuple[Actuator, ...], problems: Problems) -> dict[str, Any]:
-    """The block as plain data: servos with their defaults, of safety and homing what the file states."""
+    """Block as plain data: servos completed with the defaults; safety and homing as stated in the file."""
     defaults = block.defaults.model_dump()
     servos = []
     for servo in block.servos:
@@ -94,7 +95,7 @@ def read_servos(block: HardwareBlock, actuators: tuple[Actuator, ...], problems:
 def _check_servos(
     servos: list[dict[str, Any]], channels: int | None, actuators: tuple[Actuator, ...], problems: Problems
 ) -> None:
-    """Names, numbers used twice, channels of the board, and fields that neither a servo nor the defaults state."""
+    """Check names, duplicate numbers, channels of the board, and fields missing in both servo and defaults."""
     names = [actuator.name for actuator in actuators]
     wound = [actuator.name for actuator in actuators if actuator.motion in ("tendon", "prismatic")]
     turned = [actuator.name for actuator in actuators if actuator.motion == "revolute"]
@@ -127,7 +128,7 @@ def _check_servos(
 
 
 def _check_board_drives(servos: list[dict[str, Any]], block: HardwareBlock, problems: Problems) -> None:
-    """A board that closes the position loop speaks protocol 1 to servos in wheel mode, each with a potentiometer."""
+    """Check servos for a board that closes the position loop: protocol 1, wheel mode, each with a potentiometer."""
     for i, servo in enumerate(servos):
         path = ("servos", "servos", i)
         if servo["model"] not in (None, *BOARD_MODELS):

@@ -14,25 +14,25 @@ EMULATED = "emulated"
 def choose_hardware(
     robot: Robot, port: str, board: str | None, *, own_time: bool = False, patience: float | None = None
 ) -> SerialHardware:
-    """Hardware behind a port.
+    """Hardware at a port.
 
     Args:
-        robot: with servos. port, board: serial ports, or EMULATED and None.
-        own_time: the time of the hardware passes only by `advance`; possible with emulated servos alone.
-        patience: s to wait for a packet beyond its time on the wire, of real ports; None: by the latency timer of the
-            USB adapter.
+        robot: robot with servos. port, board: serial ports, or EMULATED and None.
+        own_time: the time of the hardware passes only by `advance`; possible only with emulated servos.
+        patience: time to wait for a packet beyond its wire time [s], for real ports; None: determined by the latency
+            timer of the USB adapter.
 
     Raises:
-        TensegrityError: no port, or own time with real servos. BusError: a robot that cannot be emulated.
+        TensegrityError: no port, or own time with real servos. BusError: the robot cannot be emulated.
     """
     if board and robot.servos.get("position_loop") == "board":
-        port = port or board  # the only one there is
+        port = port or board  # the only port
     if not port:
         raise TensegrityError(
             "no port is given; name the serial port of the servos, such as port:=/dev/ttyUSB0, or port:=emulated."
         )
     if port == EMULATED:
-        from .emulated_hardware import EmulatedHardware  # loads the simulation, which real servos do without
+        from .emulated_hardware import EmulatedHardware  # imports the simulation, which real servos do not need
 
         return EmulatedHardware(robot, realtime=not own_time)
     if own_time:

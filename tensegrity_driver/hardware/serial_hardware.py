@@ -1,4 +1,4 @@
-"""Servos behind a serial port with the potentiometer board behind a second one, or all of them behind the board."""
+"""Servos at a serial port and the potentiometer board at a second one, or all servos at the board."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ class SerialHardware(Hardware):
     """Servos and potentiometer board at serial ports.
 
     Args:
-        port: of the servos, such as /dev/ttyUSB0. board: of the board, or None. Where the board drives the servos
-            (`position_loop: board`), its port is the only one: `board`, or `port` where that is None.
-        patience: s to wait for a packet beyond its time on the wire; None: by the latency timer of the USB adapter.
+        port: port of the servos, such as /dev/ttyUSB0. board: port of the board, or None. If the board drives the
+            servos (`position_loop: board`), its port is the only one: `board`, or `port` if `board` is None.
+        patience: time to wait for a packet beyond its wire time [s]; None: determined by the latency timer of the USB
+            adapter.
     """
 
     def __init__(self, port: str, board: str | None = None, *, patience: float | None = None) -> None:
         self.port, self.board, self.patience = port, board, patience
 
     def check_ports(self, robot: Robot) -> None:
-        """Refuse ports that are none, before anything is started; nothing is opened, so no board begins anew.
+        """Check the ports before anything is started; no port is opened, since opening resets a board.
 
         Raises:
-            BusError: a port is missing, is no serial port or may not be used.
+            BusError: a port is missing, is not a serial port or may not be used.
         """
         if robot.servos.get("position_loop") == "board":
             check_port(self.board or self.port)
@@ -44,10 +45,10 @@ class SerialHardware(Hardware):
             check_port(self.board)
 
     def open_bus(self, robot: Robot, settings: HardwareSettings) -> HardwareLink:
-        """Open the ports and check every servo (a board that drives them checks them itself); nothing moves.
+        """Open the ports and check every servo (a board that drives servos checks them itself); nothing moves.
 
         Raises:
-            BusError: a port, a servo or the board; lists everything that is wrong.
+            BusError: error of a port, a servo or the board; the message lists all errors.
         """
         by_board = robot.servos.get("position_loop") == "board"
         bus = self.make_board(robot, settings) if by_board else self.make_bus(robot, settings)
@@ -60,15 +61,15 @@ class SerialHardware(Hardware):
         return bus
 
     def make_board(self, robot: Robot, settings: HardwareSettings) -> BoardGroup:
-        """The board that drives the servos, not yet open."""
+        """Board that drives the servos, not yet open."""
         port = self.make_port(self.board or self.port, settings.board_baud_rate)
         return BoardGroup(servo_rows(robot), PotentiometerBoard(port, settings.board_channels))
 
     def make_bus(self, robot: Robot, settings: HardwareSettings) -> ServoGroup:
-        """The servo group, not yet open.
+        """Servo group, not yet open.
 
         Raises:
-            BusError: spools measured by potentiometers, and no port for their board.
+            BusError: spools are measured by potentiometers, but no port is given for the board.
         """
         spools = self._check_board(robot)
         board = None
@@ -82,11 +83,11 @@ class SerialHardware(Hardware):
             ceilings={name: spool.command(_at_rest(spool)) for name, spool in spools.items()},
         )
         if board is not None and robot.servos.get("position_loop") == "board":
-            group.identity_port = board.port  # servos at an adapter for a while: their calibration is the board's
+            group.identity_port = board.port  # servos temporarily at an adapter: calibration of the board
         return group
 
     def _check_board(self, robot: Robot) -> dict[str, Spool]:
-        """The spools; raises BusError where potentiometers measure some, and no port of their board is given."""
+        """Spools by actuator; raises BusError if potentiometers measure some, but no port is given for the board."""
         spools = make_spools(robot, None)
         by_board = [name for name, spool in spools.items() if spool.measured_by == "potentiometer"]
         if by_board and self.board is None:
@@ -97,10 +98,10 @@ class SerialHardware(Hardware):
         return spools
 
     def make_port(self, path: str, baud_rate: int) -> SerialPort:
-        """One of the ports, not yet open."""
+        """Port of the servos or the board, not yet open."""
         return SerialPort(path, baud_rate, patience=self.patience)
 
 
 def _at_rest(spool: Spool) -> DriveCommand:
-    """Zero velocity with the rate and effort limits of the actuator."""
+    """Command of zero velocity with the rate and effort limits of the actuator."""
     return DriveCommand(Drive.VELOCITY, 0.0, spool.actuator.rate, spool.actuator.effort)

@@ -1,4 +1,4 @@
-"""Hardware settings of a robot file as the driver uses them: safety, homing, path of the calibration file."""
+"""Hardware settings of a robot file for the driver: safety, homing, path of the calibration file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..calibration.homing_settings import HomingSettings
 from ..safety.settings import SafetySettings
 
 HOME_FOLDER = ".tensegrity"
-"""Folder in the home directory for calibrations of robots whose file names none."""
+"""Folder in the home directory for calibration files, if the robot file names none."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,11 @@ class HardwareSettings:
     """Settings of the hardware except those of single servos.
 
     Attributes:
-        safety: thresholds of the safety layer, with the period of the bus cycle. homing: of tendons.
+        safety: thresholds of the safety layer and period of the bus cycle.
+        homing: settings of the homing of tendons.
         calibration: path of the calibration file.
-        board_baud_rate: of the serial port of the potentiometer board [bit/s].
-        board_channels: number of its channels; 0: no board.
+        board_baud_rate: speed of the serial port of the potentiometer board [bit/s].
+        board_channels: number of channels of the board; 0: no board.
     """
 
     safety: SafetySettings
@@ -35,7 +36,7 @@ class HardwareSettings:
 
 
 def calibration_path(robot: Robot) -> Path:
-    """Path of the calibration file: that of the robot file, relative to it, or one in the home directory."""
+    """Path of the calibration file, as named in the robot file and relative to it, or in the home directory."""
     named = robot.servos.get("calibration")
     if named is None:
         return Path.home() / HOME_FOLDER / f"{robot.name}.calibration.json"
@@ -53,9 +54,9 @@ def hardware_settings(
     """Hardware settings of a robot.
 
     Args:
-        robot: with servos.
-        period: of a bus cycle [s]; None: that of the robot file.
-        overrun: longest cycle in periods before it counts as an overrun; None: that of the robot file.
+        robot: robot with servos.
+        period: period of the bus cycle [s]; None: value of the robot file.
+        overrun: longest cycle, in periods, that does not count as an overrun; None: value of the robot file.
         calibration: path of the calibration file; None: `calibration_path`.
 
     Raises:

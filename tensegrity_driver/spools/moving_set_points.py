@@ -1,8 +1,9 @@
-"""Set points that move on by themselves between commands, by the law of the simulator (`impedance`).
+"""Set points that continue to move between commands, by the law of the simulator (`impedance`).
 
-A position that comes with its rate, and the position of an impedance, move on with that rate for the sender's lead,
-then brake and stand still. Where they are behind what is commanded, after a gap, all of them catch up along a straight
-line, no faster than `CATCH_UP` of their rates, and the feed-forward of an impedance with them.
+A position commanded with its rate, and the position of an impedance, continue with this rate for the lead time of the
+sender, then brake and stop. If they lag the commanded positions after a gap between commands, all set points return to
+them along a straight line, at no more than `CATCH_UP` of their rate limits, together with the feed-forward of an
+impedance.
 """
 
 from __future__ import annotations
@@ -25,23 +26,24 @@ from tensegrity_dynamics.impedance import (
 from .spool import Spool
 
 QUICK, CALM = 0.2, 0.02
-"""Parts of the rate limit: above the first a motion is quick, below the second it has ended. For all servos at once:
-where some go evenly and others in steps, tendons between them slacken."""
+"""Fractions of the rate limit: a motion is quick above the first, until all rates are below the second. This holds for
+all servos together: if some move evenly and others in steps, tendons between them become slack."""
 UNEVEN, CYCLES = 1.8, 25
-"""Times the usual cycle that a longer one takes among the last ones, while which every motion counts as quick that is
-not slow: in steps of uneven length a servo stops, and makes up for it at several times its speed, which shakes the
-robot in motions of a tenth of its rate, too."""
+"""Ratio of the longest to the median cycle above which cycles are uneven, and number of last cycles evaluated. With
+uneven cycles a motion is quick above `CALM`: between steps of uneven length a servo stops and then catches up at
+several times its speed, which shakes the robot even in motions at a tenth of its rate."""
 Moving = MovingPosition | ImpedanceSetPoint
 
 
 @dataclass
 class MovingSetPoint:
-    """One of them.
+    """Set point of one spool.
 
     Attributes:
-        command, speed: position [m] and rate [m/s] as commanded. age: s since then. lead: s for which it moves on.
-        position: present one [m]. rate: of the last step [m/s].
-        impedance: as commanded, or None. feed: force along the length given at present [N].
+        command, speed: commanded position [m] and rate [m/s].
+        age: time since the command [s]. lead: time for which it continues to move [s].
+        position: present position [m]. rate: rate in the last step [m/s].
+        impedance: commanded impedance, or None. feed: present feed-forward force along the length [N].
     """
 
     command: float
@@ -54,40 +56,42 @@ class MovingSetPoint:
     feed: float = 0.0
 
     def ahead(self, time: float) -> float:
-        """m that it goes by itself in the next `time` s."""
+        """Displacement [m] by the commanded rate in the next `time` s."""
         return self.speed * (travelled(self.age + time, self.lead) - travelled(self.age, self.lead))
 
 
 class MovingSetPoints:
-    """Those of all spools.
+    """Moving set points of all spools.
 
     Args:
-        spools: by actuator; may change.
+        spools: spools by actuator; the mapping may change.
 
     Attributes:
-        quick: they are in a quick motion: since one of them moved with more than `QUICK` of its rate (`CALM` while
-            cycles are uneven) until all are slower than `CALM`.
+        quick: whether a quick motion is in progress. It starts when one set point moves faster than `QUICK` of its rate
+            limit (`CALM` while cycles are uneven) and ends when all are slower than `CALM`.
     """
 
     def __init__(self, spools: Mapping[str, Spool]) -> None:
         self._spools = spools
         self.quick = False
-        self._cycles: deque[float] = deque(maxlen=CYCLES)  # s of the last ones
+        self._cycles: deque[float] = deque(maxlen=CYCLES)  # last durations [s]
         self._points: dict[str, MovingSetPoint] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._points
 
     def drop(self, name: str) -> None:
-        """Forget one."""
+        """Remove the set point of one actuator."""
         self._points.pop(name, None)
 
     def take(self, name: str, value: Moving, start: float, feed: float, age: float, period: float) -> None:
-        """A new command.
+        """Accept a new command for one actuator.
 
         Args:
-            value: of the spool. start: where a set point begins that does not move yet [m]. feed: force along the
-                length that its servo gives now [N]. age: s of the command. period: of its sender [s], 0: not known.
+            value: set point of the spool.
+            start: initial position of a set point that is not moving yet [m].
+            feed: present feed-forward force of the servo along the length [N].
+            age: age of the command [s]. period: period of its sender [s]; 0 if unknown.
         """
         lead = lead_of(period, age)
         if isinstance(value, ImpedanceSetPoint):
@@ -100,7 +104,7 @@ class MovingSetPoints:
         self._points[name] = MovingSetPoint(command, speed, age, lead, begin, impedance=impedance, feed=given)
 
     def advance(self, step: float) -> Mapping[str, MovingSetPoint]:
-        """All of them after another `step` s."""
+        """Advance all set points by `step` s and return them by actuator."""
         self._cycles.append(step)
         if step <= 0.0 or not self._points:
             return self._points
@@ -127,7 +131,7 @@ class MovingSetPoints:
 
 
 def impedance_now(point: MovingSetPoint) -> ImpedanceSetPoint | None:
-    """The impedance that holds at present, or None of a plain position."""
+    """Present impedance of a set point, or None for a plain position."""
     if point.impedance is None:
         return None
     return replace(point.impedance, position=point.position, velocity=point.rate, effort=point.feed)

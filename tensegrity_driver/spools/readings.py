@@ -72,7 +72,7 @@ class CommandState:
         contest: which commands conflict, so that none is followed; or None.
         refusals: (actuator, reason) of this cycle; actuator None for the whole command.
         stopped: reason of the latched emergency stop, or None.
-        waits: why incoming commands are ignored until a goal or `hold`, or None.
+        waits: reason why incoming commands are ignored until a goal or `hold`, or None.
     """
 
     source: str | None = None
@@ -111,7 +111,7 @@ class Readings:
         bus: state of the bus.
         command: state of the command gate.
         period: time since the last cycle by a monotonic clock [s].
-        read_time: time from the begin of the cycle to the last answer [s]; the servos were read within it.
+        read_time: time from the start of the cycle to the last answer [s]; the servos were read within it.
         clock_step: time since the last cycle by the clock that stamps commands [s], or None.
     """
 

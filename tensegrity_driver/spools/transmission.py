@@ -1,13 +1,15 @@
-"""What lies between a servo and its actuator: spool or pulley, gear, lead of a screw.
+"""Transmission between a servo and its actuator: spool or pulley, gear, lead of a screw.
 
-The driver thinks of every actuator as a spool that winds: lengths in m, forces in N, so that thresholds of the safety
-layer mean the same for all. A tendon of a structure is one. The joint of a mechanism becomes one by
+The driver treats every actuator as a winding spool with lengths in m and forces in N, so that thresholds of the safety
+layer have the same meaning for all. A tendon of a structure needs no conversion. The joint of a mechanism is converted
+by
 
     length = zero + slope · position,   force = -effort / slope,   slope = -lever
 
-with the radius of its pulley as lever where it winds a cable (then a length is the rest length of the cable in the
-direction in which it leaves the pulley at the start, and can only pull). A joint without cable pushes both ways; its
-lever is 1 for sliding ones, `LEVER` for turning ones. The servo turns `gear` times as fast as pulley, spool or joint.
+If the joint winds a cable, the lever is the radius of its pulley; the length is then the rest length of the cable in
+the direction in which it leaves the pulley at the start, and the actuator can only pull. A joint without cable acts in
+both directions; its lever is 1 for prismatic joints and `LEVER` for revolute joints. The servo rotates `gear` times as
+fast as pulley, spool or joint.
 """
 
 from __future__ import annotations
@@ -22,17 +24,18 @@ from tensegrity_dynamics.robots.actuator import Actuator
 from tensegrity_dynamics.robots.robot import Robot
 
 LEVER = 0.05
-"""Lever [m] at which the motion of a turning joint without cable is looked at; thresholds in m are meant there."""
+"""Lever that converts the motion of a revolute joint without cable to a length [m]; thresholds in m refer to it."""
 
 
 @dataclass(frozen=True)
 class Transmission:
-    """From servo to actuator.
+    """Conversion between a servo and its actuator.
 
     Attributes:
-        driven: actuator as commands and messages mean it. winding: the same as a spool, in m, m/s and N.
-        radius: m wound per rad of the servo. slope: m per unit of position. zero: m wound at position zero.
-        stiffness: of what is wound [N/m], or None. pulls: it can only pull.
+        driven: actuator in the units of commands and messages. winding: same actuator as a spool, in m, m/s and N.
+        radius: length wound per rotation of the servo [m/rad]. slope: length per unit of position [m/m or m/rad].
+        zero: length at position zero [m].
+        stiffness: stiffness of the wound tendon or cable [N/m], or None. pulls: whether it can only pull.
     """
 
     driven: Actuator
@@ -45,31 +48,31 @@ class Transmission:
 
     @property
     def is_tendon(self) -> bool:
-        """Whether commands are lengths and tensions already."""
+        """Whether commands are lengths and tensions, without conversion."""
         return self.driven.motion == "tendon"
 
     def length(self, position: float) -> float:
-        """m of a position [m or rad]."""
+        """Length [m] at a position [m or rad]."""
         return self.zero + self.slope * position
 
     def position(self, length: float) -> float:
-        """Position [m or rad] of a length [m]."""
+        """Position [m or rad] at a length [m]."""
         return (length - self.zero) / self.slope
 
     def rate(self, speed: float) -> float:
-        """Rate of the position [m/s or rad/s] of a speed of winding [m/s]."""
+        """Rate of the position [m/s or rad/s] at a speed of winding [m/s]."""
         return speed / self.slope
 
     def effort(self, force: float) -> float:
-        """Effort [N or N m] of a force that winds in [N]."""
+        """Effort [N or N m] for a winding force [N]."""
         return force if self.is_tendon else -self.slope * force
 
     def force(self, effort: float) -> float:
-        """Force that winds in [N] of an effort [N or N m]."""
+        """Winding force [N] for an effort [N or N m]."""
         return effort if self.is_tendon else -effort / self.slope
 
     def set_point(self, value: Any, index: int) -> Any:
-        """A set point as the spool takes it: m, m/s or N by `index` (0, 1, 2), or an impedance."""
+        """Set point in units of the spool: m, m/s or N for `index` 0, 1, 2, or an impedance."""
         if self.is_tendon:
             return value
         if isinstance(value, ImpedanceSetPoint):
@@ -87,7 +90,7 @@ def transmission_of(robot: Robot, row: Mapping[str, Any]) -> Transmission:
     """Transmission of one row of the servo block.
 
     Raises:
-        TensegrityError: a radius that is missing, or one beside the pulley of the mechanism.
+        TensegrityError: the spool radius is missing, or given although the mechanism defines it.
     """
     actuator, model = robot.actuator(row["actuator"]), robot.model
     stated, gear = row.get("spool_radius"), float(row.get("gear") or 1.0)

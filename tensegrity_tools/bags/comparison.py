@@ -1,7 +1,7 @@
-"""Where two bags differ: errors of every numeric field of every topic that both have, over the robot's time.
+"""Comparison of two bags: errors of all numeric fields of all common topics over the robot's time.
 
-Messages with equal stamps are compared with each other. Where the stamps of the two runs have nothing to do with each
-other (two runs of hardware), both begin at zero, and the first one is interpolated at the times of the second.
+Messages with equal stamps are compared with each other. If the stamps of the two runs are unrelated (two runs with
+hardware), both are shifted to start at zero, and the first run is interpolated at the times of the second.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .decoding import RUN_FIELDS, leaves, stamp_of
 from .reader import Bag
 
 SHARED_STAMPS = 0.5
-"""Part of the stamps of the shorter run that the other one must have, so that equal stamps belong together."""
+"""Smallest fraction of common stamps, relative to the shorter run, for a comparison by equal stamps."""
 UNCOMPARED = ("/rosout", PARAMETERS, "/diagnostics", "/clock")
 
 
 @dataclass
 class Series:
-    """Numbers of one topic over time.
+    """Numeric fields of one topic over time.
 
     Attributes:
-        stamps: (n,) ns, increasing. fields: (n, k) values of each field with all its parts, such as the three
-            coordinates of `output_pose.position`.
+        stamps: (n,) increasing stamps [ns]. fields: (n, k) values of each field with all its components, such as the
+            three coordinates of `output_pose.position`.
     """
 
     stamps: NDArray[np.int64]
@@ -42,12 +42,13 @@ class Series:
 
 @dataclass(frozen=True)
 class FieldError:
-    """How one field of a topic differs.
+    """Differences of one field of a topic.
 
     Attributes:
-        topic, field: where. times: (n,) s. errors: (n,) largest difference of any part, for orientations the angle
-            [rad]; NaN where a value is there in one bag alone.
-        missing: messages that only one of the bags has.
+        topic, field: names. times: (n,) times [s].
+        errors: (n,) largest difference of any component, for orientations the angle [rad]; NaN if only one bag has a
+            value.
+        missing: number of messages that only one of the bags has.
     """
 
     topic: str
@@ -58,12 +59,12 @@ class FieldError:
 
     @property
     def largest(self) -> float:
-        """Of all times; infinite where a value is there in one bag alone."""
+        """Largest error; infinite if only one bag has a value."""
         return float(np.max(np.where(np.isnan(self.errors), np.inf, self.errors))) if len(self.errors) else 0.0
 
     @property
     def mean_square(self) -> float:
-        """Root of the mean square over what is there in both."""
+        """Root mean square of the errors for which both bags have a value."""
         there = self.errors[np.isfinite(self.errors)]
         return float(np.sqrt(np.mean(there**2))) if len(there) else 0.0
 
@@ -75,7 +76,7 @@ class FieldError:
 
 @dataclass
 class Comparison:
-    """All fields of all shared topics, and the topics that only one of the bags has."""
+    """Errors of all fields of all common topics, and the topics that only one of the bags has."""
 
     errors: list[FieldError] = field(default_factory=list)
     only_first: list[str] = field(default_factory=list)
@@ -84,10 +85,10 @@ class Comparison:
 
 
 def read_series(bag: Bag, topic: str) -> dict[str, Series]:
-    """Numbers of a topic by frame, since several sensors may share a topic; one without a name where frames have none.
+    """Numeric fields of a topic by frame, since several sensors may share a topic; "" without frame names.
 
-    Messages without a time of their own take that of the bag; of equal stamps in a frame the last counts. Fields whose
-    number of parts changes on the way are left out.
+    Messages without a stamp use the time of the bag; for equal stamps in a frame the last message counts. Fields with a
+    varying number of components are left out.
     """
     decode, passed = bag.decoder(topic), RUN_FIELDS.get(bag.topics[topic].type, frozenset())
     frames: dict[str, dict[int, dict[str, list[float]]]] = {}
@@ -100,7 +101,7 @@ def read_series(bag: Bag, topic: str) -> dict[str, Series]:
 
 
 def _series(rows: dict[int, dict[str, list[float]]]) -> Series:
-    """From the numbers by stamp, one or more."""
+    """Series from the numbers by stamp, at least one."""
     stamps = np.array(sorted(rows), dtype=np.int64)
     fields = {}
     for name, values in rows[int(stamps[0])].items():
@@ -111,7 +112,7 @@ def _series(rows: dict[int, dict[str, list[float]]]) -> Series:
 
 
 def _numbers(message: Any, passed: frozenset[str]) -> dict[str, list[float]]:
-    """Numbers by the field that they belong to: x, y and z of a vector together, and all items of a list."""
+    """Numbers by field: x, y and z of a vector together, and all items of a list."""
     found: dict[str, list[float]] = {}
     for path, value in leaves(message):
         if path in passed or path.startswith("header.") or path[:1].isupper():
@@ -128,10 +129,10 @@ def _numbers(message: Any, passed: frozenset[str]) -> dict[str, list[float]]:
 
 
 def compare_bags(first: Bag, second: Bag) -> Comparison:
-    """Compare everything that both have.
+    """Compare all common topics.
 
     Raises:
-        TensegrityError: they share no topic, or the numbers of their states belong to different names.
+        TensegrityError: there is no common topic, or the numbers of the states belong to different names.
     """
     result = Comparison()
     contents = [read_contents(each) for each in (first, second)]
@@ -152,7 +153,7 @@ def compare_bags(first: Bag, second: Bag) -> Comparison:
             result.only_second.append(name)
             continue
         ones, twos = read_series(first, a[name]), read_series(second, b[name])
-        if len(ones) == len(twos) == 1:  # the same thing, whatever its frame is called
+        if len(ones) == len(twos) == 1:  # same sensor, even if the frame names differ
             pairs = {name: (*ones.values(), *twos.values())}
         else:
             pairs = {f"{name} ({frame})": (ones[frame], twos[frame]) for frame in ones if frame in twos}
@@ -166,7 +167,7 @@ def compare_bags(first: Bag, second: Bag) -> Comparison:
 
 
 def _topics(bag: Bag, contents: Contents) -> dict[str, str]:
-    """Full names by names without the robot's namespace."""
+    """Full topic names by names without the robot's namespace."""
     return {
         name.removeprefix(contents.namespace): name for name, topic in bag.topics.items()
         if topic.count and name not in UNCOMPARED
@@ -199,12 +200,12 @@ def _compare(topic: str, one: Series, two: Series) -> tuple[list[FieldError], bo
                 topic, name, (1e-9 * (stamps - stamps[:1])).astype(np.float64), _distance(name, left, right), missing
             )
         )
-    described = len(one.stamps) == len(two.stamps) == 1  # what is said once, at whatever time
+    described = len(one.stamps) == len(two.stamps) == 1  # published once, at any time
     return sorted(errors, key=lambda each: each.field), not (exact or described)
 
 
 def _distance(name: str, left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n,) largest difference; equal infinities and values that are missing in both do not differ."""
+    """(n,) largest difference; equal infinities and values missing in both are equal."""
     if not left.shape[1]:
         return np.zeros(len(left))
     if name.endswith("orientation") and left.shape[1] % 4 == 0:
@@ -218,7 +219,11 @@ def _distance(name: str, left: NDArray[np.float64], right: NDArray[np.float64]) 
 
 
 def plot_comparison(comparison: Comparison, path: Path, names: Sequence[str]) -> None:
-    """Errors over time, one field of one line in a picture per topic (.png, .svg, .pdf); names: of the two bags."""
+    """Plot the errors over time to a file (.png, .svg, .pdf): one panel per topic, one line per field.
+
+    Args:
+        names: names of the two bags.
+    """
     from matplotlib.figure import Figure
 
     topics = list(dict.fromkeys(each.topic for each in comparison.errors if each.largest > 0.0))

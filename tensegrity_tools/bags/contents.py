@@ -1,4 +1,4 @@
-"""What a bag knows of its robot: the robot file, the parameters of the nodes, and where its topics are."""
+"""Data of a bag about its robot: the robot file, the parameters of the nodes, and the namespace of its topics."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from .reader import Bag
 ROBOT_FILE = "robot_file"
 """Topic (std_msgs/String, latched) with the text of the robot file."""
 ROBOT_LAYOUT = "robot_layout"
-"""Topic (tensegrity/RobotLayout, latched) with the names that the numbers of states belong to."""
+"""Topic (tensegrity/RobotLayout, latched) with the names of the numbers in states."""
 PARAMETERS = "/parameter_events"
 JOINT_STATES = "sensor_msgs/msg/JointState"
 VALUES = (
     None, "bool_value", "integer_value", "double_value", "string_value", "byte_array_value", "bool_array_value",
     "integer_array_value", "double_array_value", "string_array_value",
 )  # fmt: skip
-"""Field of a rcl_interfaces/ParameterValue by its type."""
+"""Field name of a rcl_interfaces/ParameterValue by its type."""
 
 
 @dataclass
 class Contents:
-    """What was recorded about a run.
+    """Recorded data about a run.
 
     Attributes:
-        namespace: of the robot's topics, "" or "/name". robot_text: of the robot file, "" where it is not in the bag.
-        layout: hash of the names that its states have, "" where it was recorded without.
-        parameters: of each node by its full name, as they were at the start.
+        namespace: namespace of the robot's topics, "" or "/name".
+        robot_text: text of the robot file, "" if the bag does not contain it.
+        layout: hash of the names of its states, "" if it was not recorded.
+        parameters: initial parameters of each node by its full name.
     """
 
     namespace: str = ""
@@ -44,7 +45,7 @@ class Contents:
 
     @property
     def robot_path(self) -> Path | None:
-        """Where the robot file was, if it still is there: files that it names are beside it."""
+        """Path of the robot file if it still exists; files that it names are relative to it."""
         for parameters in self.parameters.values():
             path = Path(str(parameters.get("robot", "")))
             if path.suffix in (".yaml", ".yml") and path.is_file():
@@ -52,12 +53,12 @@ class Contents:
         return None
 
     def of_node(self, name: str) -> dict[str, Any] | None:
-        """Parameters of one of the robot's nodes; None where it did not run or was not asked."""
+        """Parameters of one node of the robot; None if it did not run or they were not recorded."""
         return self.parameters.get(f"{self.namespace}/{name}")
 
 
 def read_contents(bag: Bag) -> Contents:
-    """What the bag knows. Raises TensegrityError: it holds joint_states of several robots."""
+    """Data of a bag about its robot. Raises TensegrityError if it contains joint_states of several robots."""
     found = [name for name in bag.of_type(JOINT_STATES) if name.split("/")[-1] == "joint_states"]
     if len(found) > 1:
         raise TensegrityError(f"{bag.path} holds several robots: {', '.join(sorted(found))}; take one of them.")
@@ -79,6 +80,6 @@ def read_contents(bag: Bag) -> Contents:
 
 
 def parameter_value(value: Any) -> Any:
-    """What a rcl_interfaces/ParameterValue holds; None where it is not set."""
+    """Value of a rcl_interfaces/ParameterValue; None if it is not set."""
     kind = VALUES[value.type] if 0 <= value.type < len(VALUES) else None
     return None if kind is None else getattr(value, kind)

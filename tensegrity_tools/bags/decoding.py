@@ -1,4 +1,4 @@
-"""From serialised messages to numbers: fields by path, comparison of two messages, time of the header."""
+"""Decoding of serialised messages: fields by path, comparison of two messages, time of the header."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from .message_types import Definition
 
 RUN_FIELDS = {"tensegrity/msg/ActuatorCommand": frozenset({"session"})}
-"""Fields that tell one run from another and nothing of the robot; two messages are equal whatever they hold."""
+"""Fields that identify a run and contain no data of the robot; comparisons ignore them."""
 
 
 def type_store(*definitions: Definition) -> Any:
-    """A store of rosbags with these types."""
+    """Type store of rosbags with these types."""
     store = get_typestore(Stores.EMPTY)
     types: dict[str, Any] = {}
     for each in definitions:
@@ -25,9 +25,9 @@ def type_store(*definitions: Definition) -> Any:
 
 
 def without_surplus(definition: Definition, data: bytes) -> bytes:
-    """A serialised message without what may follow it.
+    """Serialised message without surplus bytes at its end.
 
-    `rclpy.serialization` gives buffers that are sometimes longer than the message, with whatever the memory held.
+    `rclpy.serialization` sometimes returns buffers that are longer than the message; the surplus is undefined.
     """
     store = type_store(definition)
     kind = store.get_msgdef(definition.name)
@@ -36,7 +36,7 @@ def without_surplus(definition: Definition, data: bytes) -> bytes:
 
 
 def stamp_of(message: Any) -> int | None:
-    """Time [ns] of a decoded message's header, or of its clock; None where it has none."""
+    """Time [ns] of the header or clock of a decoded message; None if it has neither."""
     stamp = getattr(getattr(message, "header", None), "stamp", None)
     if stamp is None:
         stamp = getattr(message, "clock", None) or getattr(message, "stamp", None)
@@ -46,7 +46,7 @@ def stamp_of(message: Any) -> int | None:
 
 
 def leaves(message: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, value) of every field of a decoded message; sequences of numbers stay arrays, others go by index."""
+    """(path, value) of every field of a decoded message; numeric sequences stay arrays, others are split by index."""
     for name in message.__dataclass_fields__:
         if name == "__msgtype__":
             continue
@@ -61,7 +61,7 @@ def leaves(message: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two field values are equal bit for bit; NaN equals NaN, and 0 is not -0."""
+    """Whether two field values are equal bit for bit; NaN equals NaN, and 0 differs from -0."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         first, second = np.asarray(a), np.asarray(b)
         return first.shape == second.shape and first.dtype == second.dtype and first.tobytes() == second.tobytes()
@@ -71,7 +71,8 @@ def same(a: Any, b: Any) -> bool:
 
 
 def first_difference(a: Any, b: Any) -> tuple[str, Any, Any] | None:
-    """(path, value, value) of the first field in which two decoded messages of one type differ; None where in none."""
+    """(path, value, value) of the first field in which two decoded messages of one type differ; None if all are
+    equal."""
     passed = RUN_FIELDS.get(a.__msgtype__, frozenset())
     first = [each for each in leaves(a) if each[0] not in passed]
     second = [each for each in leaves(b) if each[0] not in passed]
@@ -90,7 +91,7 @@ def first_difference(a: Any, b: Any) -> tuple[str, Any, Any] | None:
 
 
 def largest_difference(a: Any, b: Any) -> float:
-    """Largest difference of numbers in the same field of two messages; infinite where anything else differs."""
+    """Largest difference of numbers in the same field of two messages; infinite if other data differ."""
     passed = RUN_FIELDS.get(a.__msgtype__, frozenset())
     largest = 0.0
     first, second = dict(leaves(a)), dict(leaves(b))

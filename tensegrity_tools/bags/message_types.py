@@ -1,10 +1,10 @@
-"""Definitions of message types, from the interface files that are installed (.msg, .action) and their RIHS hashes.
+"""Definitions of message types from the installed interface files (.msg, .action), and their RIHS hashes.
 
-A bag keeps the definition of every type in it: the text of the type, then that of every type inside, each after a
-line of "=" and one "MSG: package/Name" (the concatenated form of rosbag2). Types of actions have no file of their own;
-what travels on the feedback topic is made from the .action file as rosidl makes it.
+A bag contains the definition of each of its types: the text of the type, then those of all nested types, each after a
+line of "=" and a line "MSG: package/Name" (the concatenated form of rosbag2). Types of actions have no separate file;
+the definition of the feedback message is generated from the .action file in the same way as by rosidl.
 
-The hash (REP 2016, "RIHS01") is that of the compiled type, read from the .json file that rosidl installs beside it.
+The hash (REP 2016, "RIHS01") is that of the compiled type, read from the .json file that rosidl installs with it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Definition:
     """One message type.
 
     Attributes:
-        name: such as "sensor_msgs/msg/JointState". text: its definition with that of every type inside.
+        name: such as "sensor_msgs/msg/JointState". text: its definition with those of all nested types.
         digest: its hash, "RIHS01_...".
     """
 
@@ -42,7 +42,7 @@ class Definition:
 
 
 class MessageTypes:
-    """The types of the interface packages that are installed below the folders of AMENT_PREFIX_PATH."""
+    """Types of the interface packages that are installed in the folders of AMENT_PREFIX_PATH."""
 
     def __init__(self) -> None:
         prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
@@ -50,7 +50,7 @@ class MessageTypes:
         self._definitions: dict[str, Definition] = {}
 
     def __getitem__(self, name: str) -> Definition:
-        """The definition of a type such as "std_msgs/msg/Header". Raises TensegrityError where it is not installed."""
+        """Definition of a type such as "std_msgs/msg/Header". Raises TensegrityError if it is not installed."""
         if name not in self._definitions:
             own = self._own_text(name)
             parts, inside = [own], dict.fromkeys(self._inside(name, own))
@@ -84,7 +84,7 @@ class MessageTypes:
         raise TensegrityError(f"{name}: messages of this kind are not kept in bags.")
 
     def _inside(self, owner: str, text: str) -> Iterator[str]:
-        """Full names of the types that a definition uses."""
+        """Full names of the nested types of a definition."""
         package, kind, _ = _split(owner)
         for line in text.splitlines():
             field = FIELD.match(line.split("#")[0])
@@ -126,6 +126,6 @@ def _split(name: str) -> tuple[str, str, str]:
 
 
 def _short(name: str) -> str:
-    """As a definition names a type inside: "geometry_msgs/Pose", and in full what belongs to an action."""
+    """Name of a nested type in a definition: "geometry_msgs/Pose", or the full name for a type of an action."""
     package, kind, short = _split(name)
     return f"{package}/{short}" if kind == "msg" else name

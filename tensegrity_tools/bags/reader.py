@@ -1,4 +1,4 @@
-"""Reads bags of rosbag2: whole ones by `rosbags`, broken ones as far as they go."""
+"""Reading of rosbag2 bags: complete ones with `rosbags`, broken ones as far as they are readable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STORAGE_SUFFIXES = (".mcap", ".db3")
 
 
 class Message(NamedTuple):
-    """A serialised message: topic, time in the bag [ns], bytes (CDR)."""
+    """Serialised message: topic, time in the bag [ns], bytes (CDR)."""
 
     topic: str
     time: int
@@ -31,12 +31,12 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Topic:
-    """What a bag says of a topic.
+    """Topic of a bag.
 
     Attributes:
-        name, type: such as "/joint_states", "sensor_msgs/msg/JointState". count: of messages.
-        definition: of the type, with that of every type inside. digest: its hash, or "" where the bag has none.
-        quality: that it was offered with.
+        name, type: such as "/joint_states", "sensor_msgs/msg/JointState". count: number of messages.
+        definition: definition of the type, with those of all nested types. digest: its hash, or "" if the bag has none.
+        quality: quality of service with which the topic was offered.
     """
 
     name: str
@@ -48,14 +48,14 @@ class Topic:
 
 
 class Bag:
-    """A bag that is open for reading.
+    """Bag that is open for reading.
 
     Args:
-        path: of its folder, or of one storage file (.mcap, .db3).
+        path: path of its folder, or of one storage file (.mcap, .db3).
 
     Attributes:
-        topics: by name. whole: with index and metadata; else `problem` says what is missing. start, end: time [ns] of
-            the first and the last message, both 0 in an empty bag.
+        topics: topics by name. whole: whether index and metadata are complete; if not, `problem` states the defect.
+        start, end: times of the first and the last message [ns]; both are 0 in an empty bag.
 
     Raises:
         TensegrityError: there is no bag.
@@ -73,7 +73,7 @@ class Bag:
             self._reader.open()
             self.topics = self._indexed(self._reader)
             self.start, self.end = self._reader.start_time, self._reader.end_time - 1
-        except Exception as error:  # a broken file can break its reader in any way
+        except Exception as error:  # a broken file can cause any exception
             missing = self.path.is_dir() and not (self.path / "metadata.yaml").is_file()
             broken = str(error) if isinstance(error, ReaderError) else f"damaged ({_short(error)})"
             ended = "no metadata.yaml: the recorder was ended before it could close the bag"
@@ -82,8 +82,8 @@ class Bag:
             self.start = self.end = 0
 
     def _salvage(self, files: list[Path], problem: str) -> None:
-        """Go on with what can be read without index."""
-        with contextlib.suppress(Exception):  # it may not even have been opened
+        """Continue with the content that is readable without index."""
+        with contextlib.suppress(Exception):  # it may not have been opened
             self.close()
         self._reader, self.problem = None, problem
         self._salvaged = [salvage(each) for each in files]
@@ -92,7 +92,7 @@ class Bag:
         self.start, self.end = (min(times), max(times)) if times else (0, 0)
 
     def check(self) -> None:
-        """Read all that the index promises; where that fails, go on as with a bag without one."""
+        """Read all messages of the index; if this fails, continue as for a bag without index."""
         try:
             for _ in self.messages():
                 pass
@@ -101,29 +101,29 @@ class Bag:
 
     @property
     def whole(self) -> bool:
-        """Whether the bag was closed in order."""
+        """Whether the bag was closed properly."""
         return not self.problem
 
     @property
     def count(self) -> int:
-        """Messages of all topics."""
+        """Number of messages of all topics."""
         return sum(each.count for each in self.topics.values())
 
     @property
     def storage(self) -> str:
-        """Kind of its files: "mcap" or "sqlite3"."""
+        """Storage format: "mcap" or "sqlite3"."""
         return "sqlite3" if storage_files(self.path)[0].suffix == ".db3" else "mcap"
 
     @property
     def size(self) -> int:
-        """Bytes of its storage files."""
+        """Size of its storage files [bytes]."""
         return sum(each.stat().st_size for each in storage_files(self.path))
 
     def messages(self, topics: Collection[str] | None = None) -> Iterator[Message]:
-        """Messages of these topics, or of all, in the order of their times.
+        """Messages of these topics, or of all topics, in the order of their times.
 
         Raises:
-            TensegrityError: the bag is damaged where its index says that messages are; `check` finds what is left.
+            TensegrityError: the bag is damaged at the messages of its index; `check` finds the readable ones.
         """
         if self._reader is None:
             found = [item for each in self._salvaged for item in each.messages if topics is None or item[0] in topics]
@@ -150,14 +150,14 @@ class Bag:
             )
 
     def of_type(self, kind: str) -> list[str]:
-        """Topics that carry a type."""
+        """Topics with messages of a type."""
         return [name for name, topic in self.topics.items() if topic.type == kind]
 
     def decoder(self, topic: str) -> Callable[[bytes], Any]:
-        """Function that makes an object with the fields of a message from its bytes.
+        """Function that converts the bytes of a message to an object with its fields.
 
         Raises:
-            TensegrityError: the topic or its type is unknown; later, by the function: the bytes are no such message.
+            TensegrityError: the topic or its type is unknown. The function raises it if the bytes are no such message.
         """
         if topic not in self.topics:
             raise TensegrityError(unknown_name(f"topic in {self.path}", topic, sorted(self.topics)))
@@ -173,7 +173,7 @@ class Bag:
         def decode(data: bytes) -> Any:
             try:
                 return store.deserialize_cdr(data, kind)
-            except Exception:  # of foreign bytes, in any form
+            except Exception:  # any exception, as the bytes may be foreign
                 raise TensegrityError(
                     f"{self.path}: a message of {len(data)} bytes on {topic} is no {kind} as the bag defines it. "
                     "The bag is damaged, or it was recorded while the interfaces of another version were installed "
@@ -184,7 +184,7 @@ class Bag:
 
     @property
     def store(self) -> Any:
-        """The types of this bag, for rosbags; where the bag has no definitions at all those of Jazzy."""
+        """Type store of this bag for rosbags; the types of Jazzy if the bag has no definitions."""
         if self._store is None:
             defined = [each for each in self.topics.values() if each.definition.format != MessageDefinitionFormat.NONE]
             if not defined:
@@ -192,7 +192,7 @@ class Bag:
                 return self._store
             parts: list[dict[str, Any]] = []
             for topic in defined:
-                with contextlib.suppress(Exception):  # damaged: the other topics can be read
+                with contextlib.suppress(Exception):  # damaged definition: the other topics remain readable
                     parts.append(_types_of(topic))
             self._store = _store_of(parts)
         return self._store
@@ -235,7 +235,7 @@ class Bag:
 
 
 def storage_files(path: Path) -> list[Path]:
-    """The storage files of a bag in the order of their names. Raises TensegrityError: there are none."""
+    """Storage files of a bag in the order of their names. Raises TensegrityError if there are none."""
     if path.is_file() and path.suffix in STORAGE_SUFFIXES:
         return [path]
     if path.is_dir():
@@ -248,14 +248,14 @@ def storage_files(path: Path) -> list[Path]:
 
 
 def _store_of(parts: list[dict[str, Any]]) -> Any:
-    """The types of all parts, or of as many as go together."""
+    """Type store of all parts, or of as many parts as are compatible."""
     for groups in ([{name: each for part in parts for name, each in part.items()}], parts):
         store = get_typestore(Stores.EMPTY)
         failed = False
         for types in groups:
             try:
                 store.register(types)
-            except Exception:  # of a damaged definition, in any form
+            except Exception:  # any exception, as a definition may be damaged
                 failed = True
         if not failed:
             break
@@ -263,7 +263,7 @@ def _store_of(parts: list[dict[str, Any]]) -> Any:
 
 
 def _types_of(topic: Topic) -> dict[str, Any]:
-    """The type of a topic and those inside."""
+    """Type of a topic and its nested types."""
     text = topic.definition.data
     if topic.definition.format == MessageDefinitionFormat.MSG:
         return dict(get_types_from_msg(text, topic.type))
@@ -275,6 +275,7 @@ def _types_of(topic: Topic) -> dict[str, Any]:
 
 
 def _short(error: Exception) -> str:
-    """The first line of an error, or its kind where it says nothing; those of parsers show the whole text."""
+    """First line of the message of an error, or its class name without a message; parser errors contain the whole
+    text."""
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__

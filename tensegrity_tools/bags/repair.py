@@ -1,4 +1,4 @@
-"""Completes a bag whose writer was killed: everything that can be read goes into a new one with index and metadata."""
+"""Repair of a bag whose writer was killed: all readable messages are written to a new bag with index and metadata."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from .writer import BagWriter
 
 @dataclass(frozen=True)
 class Repair:
-    """What was done: messages that are in the bag now, and where the broken one lies (None: the bag was whole)."""
+    """Result of a repair: number of messages in the bag, and path of the broken bag (None: the bag was complete)."""
 
     count: int
     broken: Path | None
 
 
 def repair_bag(path: Path | str) -> Repair:
-    """Complete a bag in its place; the broken one is kept beside it as `<name>.broken`.
+    """Repair a bag at its path; the broken bag is kept in the same folder as `<name>.broken`.
 
-    A bag that is whole stays as it is. Nothing is replaced before the new bag is closed.
+    A complete bag is not changed. Nothing is replaced before the new bag is closed.
 
     Raises:
-        TensegrityError: there is no bag, no space for the new one, or nothing in it.
+        TensegrityError: there is no bag, no space for the new bag, or no readable message.
     """
     path = Path(path).resolve()
-    storage_files(path)  # raises where there is no bag
+    storage_files(path)  # raises if there is no bag
     target = path if path.is_dir() else path.with_suffix("")
     work, broken = path.with_name(path.name + ".repairing"), path.with_name(path.name + ".broken")
     with Bag(path) as bag:
@@ -44,7 +44,7 @@ def repair_bag(path: Path | str) -> Repair:
         if target != path and target.exists():
             raise TensegrityError(f"{target} exists already, and the repaired bag would be called so.")
         if work.exists():
-            shutil.rmtree(work)  # of a repair that was ended itself
+            shutil.rmtree(work)  # left by an interrupted repair
         writer = BagWriter(work / target.name, bag.storage)
         try:
             store = bag.store

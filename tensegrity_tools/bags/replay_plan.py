@@ -1,8 +1,7 @@
-"""The steps of a replay: what estimator and controller got, in the order in which they answered it, and their answers.
+"""Steps of a replay: inputs of estimator and controller in the order of their answers, and the recorded answers.
 
-The order is that of the times at which messages were published, so it holds for goals, too: a goal belongs after the
-command that was published last before it, and what was sent again while the robot stood still is sent again where
-something had happened in between.
+The order is that of the publication times, which also holds for goals: a goal follows the last command published before
+it. Messages that were repeated while the robot was paused are sent again only if another event occurred in between.
 """
 
 from __future__ import annotations
@@ -21,34 +20,35 @@ from .decoding import first_difference, stamp_of
 from .reader import Bag
 
 SENSORS = ("/clock", "tendon_states", "joint_states")
-"""What a robot publishes of itself, in its order; joint_states last, since the estimator answers them."""
+"""Topics that a robot publishes, in their order; joint_states is last, since the estimator answers it."""
 IMU = "imu"
-"""Readings of several rods a stamp, sent before the joint_states of theirs or of the next ones."""
+"""Topic with IMU readings of several rods per stamp, sent before the joint_states of the same or the next stamp."""
 TIMING = "command_timing"
-"""From when on commands acted, to the controller: sent before the next state that it answered."""
+"""Topic with the times at which commands took effect; sent to the controller before the next state that it answered."""
 LOADS = {"external_wrench": "geometry_msgs/msg/WrenchStamped", "payload": "geometry_msgs/msg/InertiaStamped"}
-"""Type of what others say of loads, to estimator and controller, too."""
+"""Topics of external loads for estimator and controller, with their types."""
 TAKEN = {f"{node}/{name}": kind for node in ("estimator", "controller") for name, kind in LOADS.items()}
-"""What each of them tells when it has taken a load, before the first answer that knows of it."""
+"""Topics with which each of them confirms a load, before the first answer that includes it, with their types."""
 STATE, COMMAND, REFERENCE, GOAL = "structure_state", "actuator_command", "reference", "goal"
 
 NAMESPACE = "replay"
-"""Of everything in lock-step."""
+"""Namespace of all topics in lock-step."""
 RECORDED = "recorded/"
-"""Before the names of what a node gets in lock-step and another one must not: the state that the controller answers, as
-the estimator of now answers one, too, and what each of them took of loads."""
+"""Prefix of topics in lock-step that only one node must receive: the recorded state for the controller (the replayed
+estimator also publishes a state), and the loads that each node had received."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step.
+    """Step of a replay.
 
     Attributes:
-        stamp: of the state, or of a load [ns]. sends: (topic, bytes) to publish, in this order. answers: topic of the
-            answer that is waited for: `STATE`, `COMMAND` or one of `TAKEN`; "" of loads in bags that have none of
-            these. recorded: that answer.
-        goal: a request to the controller instead, as a decoded tensegrity/msg/Goal, or None.
-        parameters: (node, {name: rcl_interfaces/ParameterValue}) to set instead, or None.
+        stamp: stamp of the state or the load [ns]. sends: (topic, bytes) to publish, in this order.
+        answers: topic of the answer to wait for: `STATE`, `COMMAND` or one of `TAKEN`; "" for loads in bags without the
+            topics `TAKEN`.
+        recorded: recorded answer.
+        goal: request to the controller in place of messages, as a decoded tensegrity/msg/Goal, or None.
+        parameters: (node, {name: rcl_interfaces/ParameterValue}), parameters to set in place of messages, or None.
     """
 
     stamp: int
@@ -61,11 +61,12 @@ class Step:
 
 @dataclass
 class ReplayPlan:
-    """All steps, and what else was recorded of the answers.
+    """All steps of a replay, and further recorded data of the answers.
 
     Attributes:
-        steps: in order. references: recorded references by stamp [ns]. estimator, controller: whether they answer.
-        gaps: stamps [ns] between which the recording has no sensors, see `gaps_between`.
+        steps: steps in order. references: recorded references by stamp [ns].
+        estimator, controller: whether the node answers. imus: whether the estimator receives IMU readings.
+        gaps: pairs of stamps [ns] between which the recording has no sensor messages, see `gaps_between`.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -77,12 +78,12 @@ class ReplayPlan:
 
 
 def is_answer(command: Any) -> bool:
-    """Whether a command answers a state; one without names only announces a goal that is being planned."""
+    """Whether a command answers a state; a command without names only announces the planning of a goal."""
     return len(command.name) > 0
 
 
 class _ByStamp:
-    """Messages of one topic by their stamp."""
+    """Messages of one topic by stamp."""
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[list[int], list[bytes]]] = {}
@@ -94,11 +95,11 @@ class _ByStamp:
 
     @property
     def stamps(self) -> list[int]:
-        """Those that there are, in order."""
+        """Stamps of all messages, in order."""
         return sorted(self._found)
 
     def before(self, stamp: int, time: int) -> bytes | None:
-        """The last message of a stamp that was published before a time, else the first one of it."""
+        """Last message of a stamp published up to a time, else the first message of this stamp."""
         if stamp not in self._found:
             return None
         times, datas = self._found[stamp]
@@ -106,27 +107,27 @@ class _ByStamp:
 
 
 def gaps_between(stamps: Sequence[int]) -> list[tuple[int, int]]:
-    """Neighbours among rising stamps [ns] that are farther apart than one and a half of the usual distance."""
+    """Pairs of neighbouring stamps [ns] with a distance above 1.5 times the median distance; stamps increase."""
     pairs = list(pairwise(stamps))
     usual = median([after - before for before, after in pairs]) if pairs else 0
     return [(before, after) for before, after in pairs if after - before > 1.5 * usual]
 
 
 def compared_pair(recorded: Sequence[bytes], given: Sequence[bytes]) -> tuple[bytes, bytes]:
-    """Which two messages of one stamp are compared: two that are equal where there are such, else the last ones.
+    """Pair of messages of one stamp to compare: two equal ones if they exist, else the last ones.
 
-    A goal that comes between two answers to one state gives that stamp two references, and of references, which are
-    for people and come at a rate, either side may have missed one.
+    A goal between two answers to the same state leads to two references with this stamp. References are published at a
+    low rate for display, so that one of them may be missing on either side.
     """
     common = next((each for each in given if each in recorded), None)
     return (recorded[-1], given[-1]) if common is None else (common, common)
 
 
 def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
-    """The plan of a bag.
+    """Replay plan of a bag.
 
     Raises:
-        TensegrityError: the bag has no joint_states, or nobody answered them.
+        TensegrityError: the bag has no joint_states, or no node answered them.
     """
     plan = ReplayPlan()
     taken = any(contents.topic(each) in bag.topics for each in TAKEN)
@@ -138,7 +139,7 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
     decoders = {each: bag.decoder(each) for each in present}
     plan.controller = contents.topic(COMMAND) in present
     sensors = {each: _ByStamp() for each in (*SENSORS, STATE)}
-    imus: dict[tuple[int, str], bytes] = {}  # by stamp and rod; what was sent again is the same
+    imus: dict[tuple[int, str], bytes] = {}  # by stamp and rod; repeated messages are equal
     timings: list[tuple[int, bytes]] = []
     events = []
     for message in bag.messages(present):
@@ -177,21 +178,21 @@ def _steps(
     imus: dict[tuple[int, str], bytes],
     timings: list[tuple[int, bytes]],
 ) -> Iterator[Step]:
-    last: dict[str, Any] = {STATE: None, COMMAND: None}  # messages, decoded
-    felt: int | None = None  # stamp of the sensors that were sent last
-    estimated: set[int] = set()  # stamps that the estimator was asked for
+    last: dict[str, Any] = {STATE: None, COMMAND: None}  # decoded messages
+    felt: int | None = None  # stamp of the last sensor messages that were sent
+    estimated: set[int] = set()  # stamps that the estimator has to answer
     turned = sorted((stamp, rod, data) for (stamp, rod), data in imus.items())
     stamps = [stamp for stamp, _, _ in turned]
-    sent = 0  # timings that the controller has
+    sent = 0  # number of timings sent to the controller
 
     def repeated(name: str, decoded: Any) -> bool:
-        # by their fields: the bytes between two fields, that align them, may hold anything
+        # comparison of fields, since padding bytes between fields are undefined
         return last[name] is not None and first_difference(last[name], decoded) is None
 
     def frame(stamp: int, time: int) -> tuple[tuple[str, bytes], ...]:
         found = ((each, sensors[each].before(stamp, time)) for each in SENSORS)
         sends = [(topic, data) for topic, data in found if data is not None]
-        # all that came since the last ones, as some states may have none; after a reset those of this stamp alone
+        # all IMU readings since the last ones, as some states may have none; after a reset only those of this stamp
         since = stamp - 1 if felt is None or felt >= stamp else felt
         readings = turned[bisect_right(stamps, since) : bisect_right(stamps, stamp)]
         last_of_all = [each for each in sends if each[0] == SENSORS[-1]]
@@ -212,20 +213,20 @@ def _steps(
             if plan.controller if name.startswith("controller/") else plan.estimator:
                 last[COMMAND if name.startswith("controller/") else STATE] = None
                 yield Step(stamp, ((name, message.data),), name, message.data)
-        elif name in LOADS:  # nobody knows who took it when: both of them, now
+        elif name in LOADS:  # receiver and time are unknown: sent to both nodes now
             nodes = [each for each in TAKEN if each.endswith(f"/{name}")]
             yield Step(stamp, tuple((each, message.data) for each in nodes))
         elif name == STATE and plan.estimator:
             if not repeated(STATE, decoded):
                 sends = frame(stamp, message.time)
-                if any(topic == "joint_states" for topic, _ in sends):  # else the recorder came later
+                if any(topic == "joint_states" for topic, _ in sends):  # otherwise the recorder started later
                     felt, last[STATE] = stamp, decoded
                     estimated.add(stamp)
                     yield Step(stamp, sends, STATE, message.data)
         elif name == COMMAND and not repeated(COMMAND, decoded):
             state = sensors[STATE].before(stamp, message.time)
             if state is not None:
-                # a state that came again late is no matter of the estimator, whose time it would turn back
+                # a repeated late state is not sent to the estimator, since it would set its time back
                 before = () if felt == stamp or stamp in estimated else frame(stamp, message.time)
                 felt, last[COMMAND] = stamp if before else felt, decoded
                 new = timings[sent : bisect_right(timings, message.time, key=lambda each: each[0])]

@@ -1,7 +1,7 @@
-"""One page about a bag that needs no network: the robot in 3D along its time, tensions, errors, goals and faults.
+"""Report page of a bag that needs no network: the robot in 3D over its time, tensions, errors, goals and faults.
 
-The page holds its own small viewer (`report_page.html`) and the numbers as base64: positions in sixteen bits over the
-box around the motion, everything else as 32-bit floats. As many instants are kept as fit into the budget.
+The page contains a small viewer (`report_page.html`) and the numbers as base64: positions as 16-bit integers relative
+to the bounding box of the motion, all others as 32-bit floats. As many time samples are kept as the budget permits.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ from .report_loads import PAYLOAD, PUSH, ReportLoads
 from .timeline import along_robot_time
 
 LARGEST_PAGE = 5_000_000
-"""Bytes; what a page never exceeds."""
+"""Largest size of a page [bytes]."""
 BUDGET = 2_800_000
-"""Bytes of numbers in it, before base64 makes four of three."""
+"""Largest size of its numbers before base64 encoding, which adds one third [bytes]."""
 MOST_FRAMES, MOST_EVENTS = 1500, 400
 LEVELS = ("ok", "warning", "error", "stale")
 STARTING = ("starting",)
-"""What a node says before it has anything to say."""
+"""Diagnostic messages of a node before its first data."""
 REQUESTS = ("goal pose", "trajectory", "hold", "stop", "cancel", "trajectory of actuators")
 
 
 @dataclass
 class _Run:
-    """What is read of a bag, along the robot's time [s]."""
+    """Data of a bag over the robot's time [s]."""
 
     loads: ReportLoads
     states: list[tuple[float, Any]] = field(default_factory=list)
@@ -69,10 +69,10 @@ class _Run:
 
 
 def write_report(path: Path | str, target: Path | str) -> int:
-    """Write the page of a bag; gives its size in bytes.
+    """Write the page of a bag; returns its size in bytes.
 
     Raises:
-        TensegrityError: the bag has no robot or no state that can be shown, or the page cannot be written.
+        TensegrityError: the bag contains no robot or no state that can be shown, or the page cannot be written.
     """
     with Bag(path) as bag:
         contents = read_contents(bag)
@@ -122,7 +122,7 @@ def _read(bag: Bag, contents: Contents, robot: Robot) -> _Run:
         if message.topic in names:
             kept = names[message.topic]
             if kept and stamp_of(decoded) == stamp_of(kept[-1][1]):
-                kept.pop()  # the same state again: what was said last counts
+                kept.pop()  # same state again: the last message counts
             kept.append((now, decoded))
         elif message.topic in loads:
             run.events += loads[message.topic](now, decoded)
@@ -145,7 +145,7 @@ def _goal_event(now: float, goal: Any) -> dict[str, Any]:
 
 
 def _fault_events(now: float, array: Any, said: dict[str, tuple[int, str]]) -> Iterator[dict[str, Any]]:
-    """What is new in the diagnostics: warnings and errors, and that one has gone."""
+    """Changes in the diagnostics: new warnings and errors, and the end of one."""
     for status in array.status:
         level, before = int(status.level), said.get(status.name)
         said[status.name] = level, status.message
@@ -184,10 +184,10 @@ def _page_data(robot: Robot, run: _Run) -> dict[str, Any]:
     times, points, tensions, errors, outputs, goals, loaded = [], [], [], [], [], [], []
     refused = ""
     latest, follow = _Latest(run.tendons), _Latest(run.references)
-    # what belongs to a state has its stamp, and comes before or after it
+    # messages that belong to a state have its stamp, and precede or follow it
     by_stamp = {stamp_of(each): each for _, each in run.references}
     pulls = {stamp_of(each): each for _, each in run.tendons}
-    # references come at a rate for people: of more states than can be shown, those that have one
+    # references are published at a low rate for display: among too many states, those with a reference are shown
     states = [each for each in run.states if stamp_of(each[1]) in by_stamp]
     states = states if len(states) > 1 else run.states
     for k in np.unique(np.linspace(0, len(states) - 1, min(count, len(states))).round().astype(int)):
@@ -231,7 +231,7 @@ def _page_data(robot: Robot, run: _Run) -> dict[str, Any]:
 
 
 class _Latest:
-    """The last message up to a time; times may only grow."""
+    """Last message up to a time; the requested times must not decrease."""
 
     def __init__(self, messages: list[tuple[float, Any]]) -> None:
         self._messages, self._at = messages, -1
@@ -243,10 +243,10 @@ class _Latest:
 
 
 class _Parts:
-    """What is drawn, as primitives over one list of points per instant.
+    """Drawn parts, as primitives that refer to one list of points per time sample.
 
-    A primitive is {kind, at (its first point), ...}: "rod" (two ends, radius), "box" (eight corners), "ball" (radius),
-    "line" (two ends; row of the tension), "face" (three corners).
+    A primitive is {kind, at (index of its first point), ...}: "rod" (two ends, radius), "box" (eight corners), "ball"
+    (radius), "line" (two ends; row of the tension), "face" (three corners).
     """
 
     def __init__(self, picture: Picture) -> None:
@@ -258,7 +258,7 @@ class _Parts:
             shown = {"colour": list(look.colour), "opacity": look.opacity}
             if solid.kind == "cylinder":
                 self._add("rod", 2, radius=round(0.5 * float(size[0]), 6), **shown)
-            elif solid.kind in ("box", "mesh"):  # a mesh as the box around it: the page stays small
+            elif solid.kind in ("box", "mesh"):  # a mesh is drawn as its bounding box to keep the page small
                 self._add("box", 8, **shown)
             else:
                 self._add("ball", 1, radius=round(0.5 * float(size[0]), 6), **shown)
@@ -276,7 +276,7 @@ class _Parts:
         self.count += points
 
     def of(self, snapshot: Snapshot) -> NDArray[np.float64]:
-        """(count, 3) m of a snapshot."""
+        """(count, 3) points of a snapshot [m]."""
         from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 
         found = []
@@ -302,7 +302,7 @@ class _Parts:
 
 
 def _errors(state: Any, reference: Any) -> tuple[float, float]:
-    """mm and degrees between the output and its reference."""
+    """Distance [mm] and angle [deg] between the output and its reference."""
     from tensegrity_dynamics.ros.geometry_messages import state_pose, stated_pose
 
     pose = state_pose(state)
@@ -314,7 +314,7 @@ def _errors(state: Any, reference: Any) -> tuple[float, float]:
 
 
 def _goal_points(picture: Picture, reference: Any) -> list[float]:
-    """Corners and axes of the goal, flat, NaN where there is none."""
+    """Corners and axes of the goal, flattened; NaN without a goal."""
     from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
     from tensegrity_dynamics.ros.geometry_messages import stated_pose
 
@@ -327,7 +327,7 @@ def _goal_points(picture: Picture, reference: Any) -> list[float]:
     rotation = matrix_from_quaternion(goal[1])
     points = [goal[0], *(goal[0] + picture.sizes.axes * rotation.T)]
     if patched:
-        patch(goal[0] + corners @ rotation.T)  # raises where the corners span nothing
+        patch(goal[0] + corners @ rotation.T)  # raises if the corners span no area
         points += list(goal[0] + corners @ rotation.T)
     return [float(value) for value in np.concatenate(points)]
 
@@ -356,7 +356,7 @@ def _ground(picture: Picture) -> list[list[float]]:
 def _quantised(
     points: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Points in steps of 1/65535 of the box around them, with the box's corner and the step (3,) m."""
+    """Points in steps of 1/65535 of their bounding box, with the corner of the box and the step, each (3,) [m]."""
     low, high = points.min(axis=(0, 1)), points.max(axis=(0, 1))
     step = np.maximum(high - low, 1e-9) / 65535.0
     return np.rint((points - low) / step), low, step

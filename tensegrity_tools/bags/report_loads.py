@@ -1,4 +1,4 @@
-"""What a bag says of loads from outside, for its report: what is carried, and what pushes as long as it acts."""
+"""External loads in a bag for its report: carried payloads, and pushes while they act."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.visualization.picture import Picture, Snapshot
 
 PAYLOAD, PUSH = 5, 6
-"""Numbers of each at an instant: centre [m], radius [m], mass [kg]; where it acts [m], force [N]."""
+"""Number of values at one time. Payload: centre (3,) [m], radius [m], mass [kg]. Push: point [m] and force [N] (3,)."""
 
 
 class ReportLoads:
-    """The loads of one bag: read in order, asked for afterwards.
+    """Loads of one bag; messages are added in their order, then the loads at any time can be queried.
 
     Args:
-        robot: that carries them. patience: s for which a push acts, as the recorded simulator had it.
+        robot: robot with the loads. patience: duration for which a push message acts, as in the recorded simulator [s].
 
     Attributes:
-        carriers, pushed: bodies or nodes that ever carry something, or are pushed, in the order in which they are.
+        carriers, pushed: bodies or nodes that carry a payload or are pushed at any time, in order of occurrence.
     """
 
     def __init__(self, robot: Robot, patience: float) -> None:
@@ -44,7 +44,7 @@ class ReportLoads:
         return tuple(self._pushes)
 
     def push(self, now: float, message: Any) -> Iterator[dict[str, Any]]:
-        """A geometry_msgs/WrenchStamped of a time [s]; gives an event where a push begins."""
+        """Add a geometry_msgs/WrenchStamped at a time [s]; yields an event if a push starts."""
         from tensegrity_dynamics.ros.geometry_messages import wrench_from_message
 
         name, force, moment, _ = wrench_from_message(message)
@@ -60,7 +60,7 @@ class ReportLoads:
             yield {"at": now, "who": name, "level": "load", "text": f"pushed by {text}"}
 
     def carry(self, now: float, message: Any) -> Iterator[dict[str, Any]]:
-        """A tensegrity/CarriedPayloads of a time [s]; gives an event for each body where it changes something."""
+        """Add a tensegrity/CarriedPayloads at a time [s]; yields an event for each body whose payload changes."""
         from tensegrity_dynamics.ros.geometry_messages import carried_from_message
 
         before = {each.name: each for each in self._now(now)}
@@ -72,7 +72,7 @@ class ReportLoads:
                 yield {"at": now, "who": name, "level": "load", "text": text}
 
     def at(self, now: float, picture: Picture, snapshot: Snapshot) -> NDArray[np.float64]:
-        """`PAYLOAD` numbers for each of `carriers`, then `PUSH` for each of `pushed`; NaN where there is none now."""
+        """`PAYLOAD` values for each of `carriers`, then `PUSH` values for each of `pushed`; NaN without a load."""
         balls = {each.name: (*centre, radius, each.mass) for each, centre, radius in
                  picture.payload_balls(snapshot, self._now(now))}  # fmt: skip
         values = [*(balls.get(each, [np.nan] * PAYLOAD) for each in self.carriers)]

@@ -1,8 +1,8 @@
-"""Reads what a broken storage file still holds: one whose writer was killed, or whose disk was full.
+"""Reading of broken storage files, after the writer was killed or the disk was full.
 
-MCAP (mcap.dev/spec) is a sequence of records: one byte of kind, eight of length, content. Messages lie in chunks, each
-compressed on its own; a chunk that was cut off gives what its decompression gives up to the cut. sqlite3 goes back to
-its last commit by itself.
+MCAP (mcap.dev/spec) is a sequence of records: one byte for the kind, eight for the length, content. Messages are stored
+in chunks, each compressed separately; of a truncated chunk the part before the cut is decompressed. sqlite3 returns to
+its last commit automatically.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ else:
 MAGIC = b"\x89MCAP0\r\n"
 HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, DATA_END = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x0F
 LARGEST_RECORD = 2**32
-"""Bytes; a length beyond it is none: the file is cut or overwritten there."""
+"""Largest plausible length of a record [bytes]; a larger one means that the file is truncated or overwritten."""
 FORMATS = {"ros2msg": MessageDefinitionFormat.MSG, "ros2idl": MessageDefinitionFormat.IDL}
 
 
 @dataclass
 class FoundTopic:
-    """A topic of a storage file: name, type, definition, hash (empty where the file has none), quality."""
+    """Topic of a storage file: name, type, definition, hash (empty if the file has none), quality of service."""
 
     name: str
     type: str
@@ -45,11 +45,11 @@ class FoundTopic:
 
 @dataclass
 class Salvaged:
-    """What a storage file holds.
+    """Content of a storage file.
 
     Attributes:
-        topics: by name. messages: (topic, time [ns], data) in the order of the file. cut: the end of the file is
-            missing or cannot be read.
+        topics: topics by name. messages: (topic, time [ns], data) in the order of the file.
+        cut: whether the end of the file is missing or unreadable.
     """
 
     topics: dict[str, FoundTopic] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Salvaged:
 
 
 def salvage(path: Path) -> Salvaged:
-    """Everything that can be read of a storage file (.mcap or .db3); never fails for what is in it."""
+    """All readable content of a storage file (.mcap or .db3); damaged content never raises an exception."""
     found = Salvaged()
     if path.suffix == ".db3":
         _read_sqlite(path, found)
@@ -125,7 +125,7 @@ class _McapScan:
 
 
 def _records(data: memoryview, position: int) -> Iterator[tuple[int, memoryview, bool]]:
-    """(kind, content, whether all of it is there) of each record; ends where none can be."""
+    """(kind, content, whether it is complete) of each record; ends where no further record is possible."""
     while position + 9 <= len(data):
         kind, length = struct.unpack_from("<BQ", data, position)
         if kind == 0 or length > LARGEST_RECORD:
@@ -136,7 +136,7 @@ def _records(data: memoryview, position: int) -> Iterator[tuple[int, memoryview,
 
 
 def _decompressed(body: bytes, compression: bytes) -> bytes:
-    """As far as it goes."""
+    """Decompressed data up to the first error."""
     if compression == b"":
         return body
     if compression == b"zstd":
@@ -148,7 +148,7 @@ def _decompressed(body: bytes, compression: bytes) -> bytes:
     else:
         return b""
     decompressor, parts = make(), []
-    # in pieces: an error in one of them leaves what came before
+    # in pieces, so that an error in one of them keeps the data before it
     for start in range(0, len(body), 4096):
         try:
             parts.append(decompressor.decompress(body[start : start + 4096]))
@@ -158,7 +158,7 @@ def _decompressed(body: bytes, compression: bytes) -> bytes:
 
 
 class _Fields:
-    """Reads the fields of a record one after the other."""
+    """Sequential reader of the fields of a record."""
 
     def __init__(self, content: memoryview) -> None:
         self._content, self._at = content, 0
@@ -191,7 +191,7 @@ class _Fields:
 def _quality(text: str) -> Quality:
     try:
         return Quality.of(parse_qos(text))
-    except Exception:  # of a foreign or broken file, in any form
+    except Exception:  # any exception, as the file may be foreign or broken
         return Quality()
 
 

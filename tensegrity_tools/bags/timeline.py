@@ -1,8 +1,8 @@
-"""The messages of a bag along the robot's own time, for playing and for reports.
+"""Messages of a bag over the robot's time, for playback and reports.
 
-The time of a bag runs on while a simulation is paused or a plan is made; the robot's does not. It is read from
-`/clock`, else from the stamps of joint_states or of the states, else from the bag. Where it goes back (a reset) it goes
-on from there.
+The time of a bag continues while a simulation is paused or a motion is planned; the robot's time does not. It is read
+from `/clock`, else from the stamps of joint_states or of the states, else from the bag. After a backward jump (a reset)
+it continues without a jump.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .reader import Bag, Message
 def along_robot_time(
     bag: Bag, contents: Contents, topics: Collection[str] | None = None
 ) -> Iterator[tuple[float, Message]]:
-    """(s since the first instant of the robot's time, message) in order; times never decrease."""
+    """(time since the start of the robot's time [s], message) in order; the times never decrease."""
     sources = ("/clock", *(contents.topic(each) for each in ("joint_states", "simulator/truth", "structure_state")))
     source = next((each for each in sources if each in bag.topics and bag.topics[each].count), None)
     read = bag.decoder(source) if source is not None else None

@@ -1,8 +1,7 @@
-"""Writes a bag that survives the death of who writes it.
+"""Writing of a bag that remains readable if the writing process is killed.
 
-What has been flushed stays, whatever happens afterwards: an MCAP file is a sequence of chunks, each whole in itself,
-and only its index at the end is missing where the writer was killed; a sqlite3 file keeps what has been committed.
-`reader` reads both, `repair` completes them.
+Flushed data are safe: an MCAP file is a sequence of complete chunks, and only the index at its end is missing if the
+writer was killed; a sqlite3 file keeps all committed data. `reader` reads both, `repair` completes them.
 """
 
 from __future__ import annotations
@@ -25,20 +24,21 @@ from .message_types import Definition
 
 STORAGES = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
 VERSION: Literal[9] = 9
-"""Of the bag's metadata: what Jazzy writes."""
+"""Version of the metadata of the bag, as written by Jazzy."""
 FOREVER = QosTime(9223372036, 854775807)
 
 
 class BagWriteError(TensegrityError):
-    """A bag cannot be written any more; what it holds up to here stays."""
+    """Error after which a bag cannot be written any more; the data written before remain."""
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Quality of service that a topic was offered with, as far as a replay needs it.
+    """Quality of service with which a topic was offered, as far as a replay needs it.
 
     Attributes:
-        reliable: else best effort. latched: late subscribers get the last messages. depth: how many.
+        reliable: reliable, otherwise best effort. latched: whether late subscribers receive the last messages. depth:
+            number of these messages.
     """
 
     reliable: bool = True
@@ -46,7 +46,7 @@ class Quality:
     depth: int = 10
 
     def profile(self) -> Qos:
-        """The same for rosbags."""
+        """Profile for rosbags."""
         return Qos(
             QosHistory.KEEP_LAST, self.depth,
             QosReliability.RELIABLE if self.reliable else QosReliability.BEST_EFFORT,
@@ -56,7 +56,7 @@ class Quality:
 
     @staticmethod
     def of(profiles: Sequence[Qos]) -> Quality:
-        """Of a topic with these profiles: latched where any is."""
+        """Quality of a topic with these profiles; latched if any of them is."""
         if not profiles:
             return Quality()
         latched = [each for each in profiles if each.durability == QosDurability.TRANSIENT_LOCAL]
@@ -66,13 +66,13 @@ class Quality:
 
 
 class BagWriter:
-    """A bag that is being written: a folder with one storage file, and `metadata.yaml` once it is closed.
+    """Bag that is being written: a folder with one storage file, and `metadata.yaml` after closing.
 
     Args:
-        path: of the folder; there must be nothing yet. storage: "mcap" (compressed by zstd) or "sqlite3".
+        path: path of the folder, which must not exist. storage: "mcap" (compressed with zstd) or "sqlite3".
 
     Raises:
-        TensegrityError: there is something already, or it cannot be made.
+        TensegrityError: the path exists already, or the folder cannot be created.
     """
 
     def __init__(self, path: Path | str, storage: str = "mcap") -> None:
@@ -92,11 +92,11 @@ class BagWriter:
         self._topics: dict[str, Any] = {}
         self._kept = 0
         self.count = 0
-        """Messages written."""
+        """Number of messages written."""
         self.flush()
 
     def add_topic(self, topic: str, definition: Definition, quality: Quality = Quality()) -> None:
-        """Say what comes on a topic; before its first message."""
+        """Declare a topic, before its first message."""
         with self._failing():
             self._topics[topic] = self._writer.add_connection(
                 topic, definition.name, msgdef=definition.text, rihs01=definition.digest,
@@ -107,13 +107,13 @@ class BagWriter:
         return topic in self._topics
 
     def write(self, topic: str, time: int, data: bytes) -> None:
-        """Add a serialised message at a time [ns]. Raises BagWriteError: the disk is full."""
+        """Add a serialised message at a time [ns]. Raises BagWriteError if the disk is full."""
         with self._failing():
             self._writer.write(self._topics[topic], time, data)
             self.count += 1
 
     def flush(self) -> None:
-        """Hand over to the system what was written up to now, so that it stays whatever happens to this process."""
+        """Pass all written data to the operating system, so that they are kept if this process ends."""
         storage = self._storage
         with self._failing():
             if hasattr(storage, "close_chunk"):
@@ -125,7 +125,7 @@ class BagWriter:
                 storage.conn.commit()
 
     def close(self) -> None:
-        """Write the index and the metadata. Raises BagWriteError: there is no space for them."""
+        """Write the index and the metadata. Raises BagWriteError if there is no space for them."""
         if self._storage is not None:
             with self._failing():
                 self._writer.close()
@@ -149,11 +149,11 @@ class BagWriter:
             ) from error
 
     def _give_up(self) -> None:
-        """Leave the file as it was after the last flush."""
+        """Restore the file to its state after the last flush."""
         storage, self._storage = self._storage, None
         if hasattr(storage, "bio"):
             with contextlib.suppress(OSError):
-                storage.bio.raw.close()  # not the buffer, which would try to write what is left
+                storage.bio.raw.close()  # not the buffer, which would write its remaining data
             with contextlib.suppress(OSError):
                 os.truncate(storage.path, self._kept)
         else:

@@ -1,1 +1,1 @@
-"""Environments for reinforcement learning: batches over threads, and the gymnasium interface (extra `gymnasium`)."""
+"""Environments for reinforcement learning: batches in threads, and the gymnasium interface (extra `gymnasium`)."""

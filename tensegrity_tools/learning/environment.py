@@ -1,11 +1,11 @@
-"""Environments of gymnasium for any robot file: `RobotEnv`, and `RobotVectorEnv` over threads.
+"""Gymnasium environments for any robot file: `RobotEnv`, and `RobotVectorEnv` in threads.
 
     env = RobotEnv("tensebot")
     observation, info = env.reset(seed=1)
     observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
 
-The same seed and actions give the same bits, on one robot or as member of a batch of any size over any threads: member
-i of `RobotVectorEnv.reset(seed=s)` is `RobotEnv.reset(seed=s + i)`.
+The same seed and actions give results that are equal bit for bit, for one robot or as a member of a batch of any size
+in any number of threads: member i of `RobotVectorEnv.reset(seed=s)` corresponds to `RobotEnv.reset(seed=s + i)`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tensegrity_dynamics.rollout import Rollout
 from .task import Episode, Reward, RobotTask
 
 FAILURE = -100.0
-"""Reward of a period in which the motion could not be followed, which ends the episode."""
+"""Reward of a period in which the simulation fails, which ends the episode."""
 
 
 def _spaces(task: RobotTask) -> tuple[Any, Any]:
@@ -40,10 +40,10 @@ def _spaces(task: RobotTask) -> tuple[Any, Any]:
 
 
 class RobotEnv(gymnasium.Env[NDArray[np.float64], NDArray[np.float64]]):
-    """One robot; see `RobotTask` for what actions, observations and rewards are.
+    """Environment of one robot; see `RobotTask` for actions, observations and rewards.
 
     Args:
-        robot: name, file, or a robot. episode: periods after which an episode is truncated.
+        robot: name, file, or robot. episode: number of periods after which an episode is truncated.
         mode, period, goals, reward: see `RobotTask`. time_step, integrator, options: see `Rollout`.
     """
 
@@ -73,24 +73,24 @@ class RobotEnv(gymnasium.Env[NDArray[np.float64], NDArray[np.float64]]):
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        """At rest at the start, with a goal drawn anew; the same seed gives the same one."""
+        """Reset to rest at the start, with a new random goal; the same seed gives the same goal."""
         super().reset(seed=seed)
         return self._episode.begin(self.np_random), {"goal": self._episode.goal}
 
     def step(self, action: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
-        """One period."""
+        """Simulate one period."""
         observation, reward, problem = self._episode.step(action)
         info: dict[str, Any] = {"problem": problem} if problem else {}
         return observation, FAILURE if problem else reward, bool(problem), self._episode.steps >= self._limit, info
 
 
 class RobotVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]):
-    """Many of one robot over threads; a member whose episode ended begins anew with its next step.
+    """Batch of one robot in threads; a member whose episode has ended is reset at its next step.
 
     Args:
         robot, mode, period, goals, reward, episode, time_step, integrator, options: see `RobotEnv`.
-        count: members. parameters: what differs between them, (count, ...), see `Rollout`. threads: by default as many
-            as this process may use cores.
+        count: number of members. parameters: parameters that differ between members, (count, ...), see `Rollout`.
+            threads: number of threads; None: number of cores available to this process.
     """
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}  # noqa: RUF012 - as gymnasium declares it
@@ -129,7 +129,7 @@ class RobotVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray
     def reset(  # type: ignore[override]
         self, *, seed: int | Sequence[int | None] | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        """All members anew; member i with the seed + i, or with its own of a list."""
+        """Reset all members; member i uses seed + i, or its entry of a list."""
         seeds = [None if seed is None else seed + i for i in range(self.num_envs)] if not _is_list(seed) else list(seed)  # type: ignore[operator,arg-type]
         if len(seeds) != self.num_envs:
             raise TensegrityError(f"{len(seeds)} seeds for {self.num_envs} members; give one for each.")
@@ -143,7 +143,7 @@ class RobotVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray
     def step(
         self, actions: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], Any, Any, dict[str, Any]]:
-        """One period of all members; terminated and truncated are bool (n,)."""
+        """Simulate one period of all members; terminated and truncated are bool (n,)."""
         requested = np.asarray(actions, dtype=np.float64)
         if requested.shape != (self.num_envs, self.task.action_size):
             raise TensegrityError(
@@ -160,7 +160,7 @@ class RobotVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray
             observations[i], rewards[i], problems[i] = self._episodes[i].step(requested[i])
 
         self.batch.for_all(work)
-        for i, episode in enumerate(self._episodes):  # goals are drawn one after the other: one equilibrium map serves
+        for i, episode in enumerate(self._episodes):  # goals are drawn one by one, with one equilibrium map
             if self._ended[i]:
                 observations[i] = episode.begin(self._randoms[i])
                 continue

@@ -1,4 +1,4 @@
-"""What a learner sees, does and is paid for: the scales of actions, the layout of observations, goals and rewards."""
+"""Learning task: scales of actions, layout of observations, goals and rewards."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ from tensegrity_dynamics.simulation_interface import Observation
 
 MODES = ("velocity", "position", "effort")
 GOAL_TRIES = 12
-"""Times that the step to a goal is halved until there is an equilibrium."""
+"""Number of times that the step to a goal is halved until there is an equilibrium."""
 
 
 @dataclass(frozen=True)
 class Transition:
-    """What a reward may depend on.
+    """Inputs of a reward function.
 
     Attributes:
-        robot: the robot. observation: after the period. action: (a,) within -1 and 1. configuration, velocity: as its
-            states have them, read-only, of this instant alone. before: configuration at the beginning of the period.
-        goal: pose, or None. error: (k,) m and rad from the output to the goal along the controlled axes, turning times
-            the reach, so that all are m; empty without a goal. period: s.
+        robot: the robot. observation: observation after the period. action: (a,) action between -1 and 1.
+        configuration, velocity: state after the period in the format of the robot's states; read-only, valid only now.
+        before: configuration at the start of the period. goal: goal pose, or None.
+        error: (k,) error from the output to the goal along the controlled axes [m], with rotations multiplied by the
+            reach; empty without a goal.
+        period: s.
     """
 
     robot: Robot
@@ -47,33 +49,35 @@ Reward = Callable[[Transition], float]
 
 
 def goal_reward(transition: Transition) -> float:
-    """Less the distance to the goal [m], turning measured at the reach of the output."""
+    """Negative distance to the goal [m], with rotations multiplied by the reach of the output."""
     return -float(np.linalg.norm(transition.error))
 
 
 def forward_reward(transition: Transition) -> float:
-    """Speed of the mean of the nodes along x [m/s]: for structures that stand free, which take no goals."""
+    """Speed of the mean of the nodes along x [m/s], for free-standing structures, which accept no goals."""
     return float((transition.configuration - transition.before).mean(axis=0)[0]) / transition.period
 
 
 class RobotTask:
-    """A robot to be learned: actions between -1 and 1, observations as one array, goals drawn from what it can reach.
+    """Learning task for a robot: actions between -1 and 1, observations as one array, random reachable goals.
 
     Args:
-        robot: with actuators.
-        mode: what actions mean: "velocity", parts of the largest rates; "position", from the lowest to the highest
-            position; "effort", of joints from minus to plus the largest effort, of tendons from minimum tension to it.
-        period: s of one action.
-        goals: part of the actuators' travel, to either side of rest, from which goals are drawn; zero for rest itself.
-        reward: of one period; without it `goal_reward`, or `forward_reward` for structures that stand free. With one
-            of your own a robot without a stable shape at rest has an environment, too, without goals.
+        robot: robot with actuators.
+        mode: meaning of actions from -1 to 1: "velocity", fraction of the largest rate; "position", from the lowest to
+            the highest position; "effort", from minus to plus the largest effort for joints, from the minimum tension
+            to the largest effort for tendons.
+        period: duration of one action [s].
+        goals: width of the range of goals around the pose at rest, as a fraction of the travel of the actuators; zero:
+            the pose at rest.
+        reward: reward of one period; None: `goal_reward`, or `forward_reward` for free-standing structures. With a
+            custom reward, a robot without a stable shape at rest is possible as well, without goals.
 
     Attributes:
-        observation_names: of every number of an observation, with its unit. reward: in use.
+        observation_names: name of every number of an observation, with its unit. reward: reward function in use.
 
     Raises:
-        TensegrityError: no actuators, an unknown mode, a number out of range, nothing to be paid for by default,
-            or no shape at rest from which goals could be drawn.
+        TensegrityError: no actuators, an unknown mode, a number out of range, no default reward for this robot, or no
+            shape at rest from which goals could be drawn.
     """
 
     def __init__(
@@ -121,7 +125,7 @@ class RobotTask:
 
     @property
     def action_size(self) -> int:
-        """Count of actuators."""
+        """Number of actuators."""
         return len(self.robot.actuators)
 
     def _names(self) -> tuple[str, ...]:
@@ -142,7 +146,7 @@ class RobotTask:
         return tuple(names)
 
     def set_points(self, action: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(a,) set points of an action; what is beyond -1 and 1 counts as these.
+        """(a,) set points of an action, which is clipped to -1 and 1.
 
         Raises:
             TensegrityError: wrong shape, or not finite.
@@ -155,7 +159,8 @@ class RobotTask:
         return np.asarray(self._middle + self._half * np.clip(values, -1.0, 1.0))
 
     def draw_goal(self, random: np.random.Generator) -> Pose | None:
-        """A pose that some positions of the actuators hold in equilibrium; None for robots that take no goals."""
+        """Random pose that is an equilibrium for some positions of the actuators; None for robots that accept no
+        goals."""
         if self._equilibria is None:
             return None
         home = self._equilibria.positions(self._home)
@@ -170,13 +175,13 @@ class RobotTask:
         return self._home.pose  # type: ignore[no-any-return]
 
     def error(self, observation: Observation, goal: Pose | None) -> NDArray[np.float64]:
-        """(k,) m from the output to the goal; empty without one."""
+        """(k,) error from the output to the goal [m]; empty without a goal."""
         if goal is None or observation.pose is None:
             return np.zeros(0)
         return np.asarray(self._weights * pose_error(goal, observation.pose)[self._rows])
 
     def observed(self, observation: Observation, error: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n,) as `observation_names` say, with the error (k,) to the goal."""
+        """(n,) observation array in the order of `observation_names`, including the error (k,) to the goal."""
         tensions = [observation.tensions[name] for name in self._tension_names]
         parts: list[Any] = [*observation.positions.values(), *observation.rates.values(), *observation.efforts.values()]
         parts += tensions
@@ -197,10 +202,10 @@ def _action_limits(robot: Robot, mode: str) -> tuple[NDArray[np.float64], NDArra
 
 
 class Episode:
-    """One run of a task on a simulation of its own.
+    """One run of a task on a separate simulation.
 
     Attributes:
-        goal: pose, or None. steps: periods so far. observation: the last one, (n,).
+        goal: goal pose, or None. steps: number of periods. observation: last observation (n,).
     """
 
     def __init__(self, task: RobotTask, simulation: Simulation) -> None:
@@ -211,7 +216,7 @@ class Episode:
         self.observation = np.zeros(len(task.observation_names))
 
     def begin(self, random: np.random.Generator) -> NDArray[np.float64]:
-        """At rest at the start, with a new goal; gives the observation."""
+        """Reset to rest at the start, with a new goal; returns the observation."""
         self._simulation.reset()
         self.goal, self.steps = self.task.draw_goal(random), 0
         seen = self._simulation.observe()
@@ -219,10 +224,11 @@ class Episode:
         return self.observation
 
     def step(self, action: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, str]:
-        """One period: observation, reward, and why the motion could not be followed ("" where it could).
+        """Simulate one period; returns observation, reward, and the reason of a failed simulation ("" without a
+        failure).
 
         Raises:
-            TensegrityError: the action is no action.
+            TensegrityError: the action has a wrong shape or is not finite.
         """
         task = self.task
         points = task.set_points(action)

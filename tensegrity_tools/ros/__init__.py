@@ -1,4 +1,4 @@
-"""The ROS 2 node of the browser view."""
+"""ROS 2 nodes of the tools: browser view, recorder, player, and several nodes in one process; launch support."""
 
 from __future__ import annotations
 

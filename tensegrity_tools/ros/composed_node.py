@@ -2,8 +2,8 @@
 
     python -m tensegrity_tools.ros.composed_node simulator estimator controller --ros-args -p simulator:robot:=tensebot
 
-Parameters and remappings name their node first, as ROS has it: `-p node:parameter:=value`, `-r node:from:=to`. Nodes
-after `--may-end` are not needed by the others.
+Parameters and remappings start with the name of their node, as usual in ROS: `-p node:parameter:=value`,
+`-r node:from:=to`. Nodes after `--may-end` are not required by the others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..runtime.node_graph import COMPOSABLE, MODULES
 
 
 def maker(name: str) -> Callable[[], RobotNode]:
-    """What makes a node, by its name in the graph."""
+    """Function that creates a node, by its name in the graph."""
 
     def make() -> RobotNode:
         node: RobotNode = getattr(import_module(MODULES[name]), f"{name.title()}Node")()
@@ -32,9 +32,9 @@ def maker(name: str) -> Callable[[], RobotNode]:
 
 
 def own_arguments(name: str, words: Sequence[str]) -> list[str]:
-    """The ROS arguments that name a node, without its name.
+    """ROS arguments of a node, without its name.
 
-    ROS itself takes `-p node:parameter:=value` for `/node` alone, not for the same node in a namespace.
+    ROS applies `-p node:parameter:=value` only to `/node`, not to the same node in a namespace.
     """
     own = []
     for flag, text in pairwise(words):

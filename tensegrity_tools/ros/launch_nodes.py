@@ -1,4 +1,4 @@
-"""A node graph for the launch system: what the launch files share."""
+"""Node graph for the launch system: common part of the launch files."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ from ..runtime.node_graph import COMPOSED, Emulator, NodeGraph, ProcessDescripti
 from ..runtime.processes import temporary_folder
 
 READY = "ready: "
-"""In the line that the controller logs when it has taken over."""
+"""Text in the line that the controller logs when it has taken over."""
 
 PARENT = {END_WITH_PARENT: str(os.getpid())}
-"""Whatever ends launch, even SIGKILL, ends its nodes."""
+"""Environment with which nodes end together with launch, even if launch is killed by SIGKILL."""
 SIGTERM_TIMEOUT = "2"
-"""s from Ctrl-C until launch sends SIGTERM to a node that is still there (5 usually): one that started at that very
-moment has not heard the SIGINT of the terminal, and all are to be gone within five seconds."""
+"""Time from Ctrl-C until launch sends SIGTERM to a node that still runs [s] (default of launch: 5). A node that starts
+at the moment of Ctrl-C does not receive the SIGINT of the terminal, and all nodes have to end within five seconds."""
 RVIZ = "rviz"
 
 
 def launch_description(use: str) -> LaunchDescription:
-    """The arguments of a use, and the nodes that follow from them.
+    """Launch description of a use: its arguments and the resulting nodes.
 
-    What the choice of arguments refuses ends the launch with its sentence before any process starts.
+    Invalid arguments end the launch with an error of one sentence before any process starts.
     """
     rviz = _argument(RVIZ, False, "start rviz2 with the configuration for this launch file", YES_NO)
     declared = [
@@ -70,8 +70,8 @@ def launch_description(use: str) -> LaunchDescription:
                 _check_rviz()
             choices = choices_from_texts(use, texts, Path(folder.name))
             kernels = CompiledKernels(choices.robot, choices.controller)
-            compiles = use != "replay" and not kernels.are_ready  # nobody controls in a replay
-            if compiles:  # at once: loading the robot compiles a part of it
+            compiles = use != "replay" and not kernels.are_ready  # a replay controls no robot
+            if compiles:  # print it at once: loading the robot starts the compilation
                 get_logger("launch").info(kernels.why)
             graph = resolve(choices)
             check_ports(graph)
@@ -87,7 +87,7 @@ def launch_description(use: str) -> LaunchDescription:
 
 
 def _after_compiling(kernels: CompiledKernels, then: list[Any]) -> list[Any]:
-    """What nodes would else compile while they move the robot is compiled before they start."""
+    """Actions that compile the kernels before the nodes start, so that nodes do not compile while the robot moves."""
     process = ExecuteProcess(
         cmd=kernels.command, name="compile", output="screen", additional_env=PARENT,
         on_exit=lambda event, context: [] if context.is_shutdown else then,
@@ -96,9 +96,9 @@ def _after_compiling(kernels: CompiledKernels, then: list[Any]) -> list[Any]:
 
 
 def _check_names(use: str, names: list[str]) -> None:
-    """Raise TensegrityError for an argument of the command line that this file does not have; launch ignores those.
+    """Raise TensegrityError for a command line argument that this launch file does not have; launch would ignore it.
 
-    Only where this file was named there: one that includes it may have arguments of its own.
+    This applies only if this launch file was called directly, since a file that includes it may have other arguments.
     """
     if not any(Path(word).name == f"{use}.launch.py" for word in sys.argv[1:]):
         return
@@ -109,19 +109,19 @@ def _check_names(use: str, names: list[str]) -> None:
 
 
 def in_words_of_launch(text: str) -> str:
-    """A sentence about options of `tensegrity up` as one about launch arguments: "--view-port" is "view_port"."""
+    """Sentence about options of `tensegrity up`, converted to launch arguments: "--view-port" becomes "view_port"."""
     return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda found: found[1].replace("-", "_"), text)
 
 
 def _argument(name: str, default: Any, text: str, among: tuple[str, ...]) -> DeclareLaunchArgument:
-    """A launch argument, described; what it may be is looked at with all others, as launch says a refusal twice."""
+    """Launch argument with its description; values are checked later, together, as launch prints its errors twice."""
     values = f"; one of {', '.join(repr(each) for each in among)}" if among else ""
     usual = str(default).lower() if isinstance(default, bool) else str(default)
     return DeclareLaunchArgument(name, default_value=usual, description=text + values)
 
 
 def _actions(graph: NodeGraph) -> list[Any]:
-    """The nodes; all end with one that the others need, none with one that only shows."""
+    """Actions of the nodes; the end of a required node ends all nodes, the end of a display node does not."""
     waiting: list[Any] = []
     others: list[Any] = []
     for process in graph.processes():
@@ -146,20 +146,20 @@ def _node(process: ProcessDescription, graph: NodeGraph) -> list[Any]:
 
 
 def _at_end(process: ProcessDescription, graph: NodeGraph, words: _Words) -> Callable[..., list[Any]]:
-    """What follows from the end of a process: the end of all, or a line where the others go on.
+    """Function for the end of a process: it ends all processes, or prints a line if the others continue.
 
     Raises:
-        RuntimeError: out of the function, where the others need it and it failed: the launch then ends with status 1.
+        RuntimeError: raised by the returned function if a required process failed; the launch then ends with status 1.
     """
     who = graph.process(process.name)
 
     def ended(event: Any, context: LaunchContext) -> list[Any]:
         if context.is_shutdown:
             return []
-        # a simulated robot that no controller can hold is shown without one
+        # a simulated robot that no controller can hold is shown without a controller
         unfit = process.name == "controller" and "simulator" in graph and event.returncode == 1 and words.refused
         if process.may_end and not event.returncode:
-            return []  # launch says that it finished; on Ctrl-C it may be the first to do so
+            return []  # launch reports the end; on Ctrl-C it may end first
         if process.may_end or unfit:
             return [LogInfo(msg=f"the {who} ended with status {event.returncode}; the robot continues without it")]
         if event.returncode:
@@ -170,24 +170,24 @@ def _at_end(process: ProcessDescription, graph: NodeGraph, words: _Words) -> Cal
 
 
 class _Words:
-    """What a process has said so far, as far as it matters at its end."""
+    """Output of a process, as far as it is relevant at its end."""
 
     def __init__(self) -> None:
         self._began = self._crashed = False
 
     def hear(self, event: Any) -> None:
-        """Keep note of its output."""
+        """Evaluate its output."""
         self._began |= READY.encode() in event.text
         self._crashed |= b"Traceback" in event.text
 
     @property
     def refused(self) -> bool:
-        """Whether it neither began its work nor crashed."""
+        """Whether the process neither started its work nor crashed."""
         return not (self._began or self._crashed)
 
 
 def _emulator(emulator: Emulator, then: list[Any]) -> list[Any]:
-    """Emulated servos as a process of their own; the driver starts when their ports are there."""
+    """Actions for emulated servos in a separate process; the driver starts when their ports exist."""
     process = ExecuteProcess(
         cmd=[ExecutableInPackage("emulator", "tensegrity"), *emulator_arguments(emulator)],
         name="emulator", output="screen",
@@ -207,7 +207,7 @@ def _emulator(emulator: Emulator, then: list[Any]) -> list[Any]:
 
 
 def _settings(process: ProcessDescription) -> dict[str, Any]:
-    """Name, parameters and remappings of a node alone; of nodes in one process words that name each of them."""
+    """Name, parameters and remappings of a single node; for nodes in one process, arguments that name each of them."""
     if process.name == COMPOSED:
         return {"arguments": replace(process, namespace="").arguments}
     (node,) = process.nodes
@@ -216,7 +216,7 @@ def _settings(process: ProcessDescription) -> dict[str, Any]:
 
 
 def _check_rviz() -> None:
-    """Raise TensegrityError where rviz2 is not installed; launch would say so only when all others run."""
+    """Raise TensegrityError if rviz2 is not installed; launch would report this only when all other nodes run."""
     try:
         found = (Path(get_package_prefix("rviz2")) / "lib" / "rviz2" / "rviz2").exists()
     except (PackageNotFoundError, ValueError):

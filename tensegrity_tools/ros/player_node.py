@@ -102,7 +102,7 @@ class PlayerNode(RobotNode):
             "listeners", 0, "number of subscribers of structure_state to wait for before playback"
         )
         self.loop = self.parameter("loop", False, "start again at the end of the bag", live=True)
-        self.stays = self._ended = False  # with a user who steers it, the player waits at the end
+        self.stays = self._ended = False  # if a user controls it, the player waits at the end
         self._steering: tuple[Any, ...] = ()
         self._steering_at = 0.0
         self.on_change(self._steer)
@@ -151,7 +151,7 @@ class PlayerNode(RobotNode):
             self._look_around()
             self._play()
 
-    # -- where no robot is ----------------------------------------------------------------------------------------
+    # -- check that there is no robot -----------------------------------------------------------------------------
 
     def _look_around(self) -> None:
         """Wait for the time that the discovery of a robot takes."""

@@ -1,9 +1,9 @@
-"""Node `recorder`: writes everything that is published into a bag, unchanged.
+"""Node `recorder`: writes all published messages to a bag, unchanged.
 
-Messages are taken as they travel (serialised) and never decoded. The bag also gets the text of the robot file (topic
+Messages are stored in serialised form and are never decoded. The bag also contains the text of the robot file (topic
 `robot_file`) and the parameters of every node (on `/parameter_events`, as if each node had just declared them).
-Where `release` is set it lets a paused simulator go once it hears everything in `wait_for`, so that the bag has the
-first state. Where the disk is full it says so, keeps what it has, and the robot goes on.
+If `release` is set, the recorder starts a paused simulator when it has subscribed to all topics in `wait_for`, so that
+the bag contains the first state. If the disk is full, it reports this and keeps the recorded data; the robot continues.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ EXPECTED = {
     "robot_layout": ("tensegrity/msg/RobotLayout", True),
     **{name: (kind, False) for name, kind in TAKEN.items()},
 }
-"""Type of what every robot publishes, and whether it is latched: heard from the first message on, since the recorder
-listens before anybody speaks. Other topics are found when they are there."""
+"""Topics that every robot publishes: type, and whether the topic is latched. They are recorded from the first message
+on, since the recorder subscribes before they are published. Other topics are subscribed when they are discovered."""
 DEPTH = 10000
-"""Messages that may wait for this process; the robot never does."""
+"""Queue length of subscriptions [messages]; the robot never waits for the recorder."""
 ROUND = 0.02
-"""s between two looks at what has come."""
+"""Interval between two checks for messages [s]."""
 LOOK = 0.2
-"""s between two looks for new topics and nodes."""
+"""Interval between two searches for new topics and nodes [s]."""
 SCARCE = 2**28
-"""Bytes of free disk below which it warns."""
+"""Free disk space below which the recorder warns [bytes]."""
 ANSWER_TIME = 5.0
-"""s that a node may take to tell its parameters."""
+"""Longest time for the answer of a node about its parameters [s]."""
 
 
 def message_class(name: str) -> Any:
-    """The Python class of a type such as "sensor_msgs/msg/JointState", also of what an action publishes."""
+    """Python class of a type such as "sensor_msgs/msg/JointState", including the message types of actions."""
     package, kind, short = name.split("/")
     module = import_module(f"{package}.{kind}")
     if kind == "action":
@@ -75,7 +75,7 @@ def message_class(name: str) -> Any:
 
 
 class RecorderNode(RobotNode):
-    """Parameters: bag, storage, robot, exclude, wait_for, release, flush_period."""
+    """Node of the recorder. Parameters: bag, storage, robot, exclude, wait_for, release, flush_period."""
 
     def __init__(self) -> None:
         super().__init__("recorder")
@@ -108,10 +108,10 @@ class RecorderNode(RobotNode):
         self._topics: dict[str, Any] = {}
         self._unknown: set[str] = set()
         self._heard: set[str] = set()
-        self._single: set[str] = set()  # topics with one publisher, whose messages are numbered without gaps
+        self._single: set[str] = set()  # topics with one publisher: consecutive sequence numbers
         self._numbers: dict[str, int] = {}
         self._lost = Counter[str]()  # by topic
-        self._latched = set[str]()  # topics of which a newer message takes the place of one that nobody has taken
+        self._latched = set[str]()  # topics on which a newer message replaces an unread one
         self._asked: dict[str, float] = {}
         self._waiting: set[str] = set()
         self._looked = self._flushed = 0.0
@@ -130,7 +130,7 @@ class RecorderNode(RobotNode):
     # -- running --------------------------------------------------------------------------------------------------
 
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
-        """Look at what has come, many messages at a time; until the end is asked for."""
+        """Process arrived messages, many at a time, until the end is requested."""
         while not ending.asked and self.context.ok():
             until = time.monotonic() + ROUND
             for _ in range(20):  # answers of services, timers
@@ -146,7 +146,7 @@ class RecorderNode(RobotNode):
             ending.wait(until - time.monotonic())
 
     def close(self) -> None:
-        """Take what has come, and close the bag."""
+        """Store all arrived messages, and close the bag."""
         self._take_all()
         if self._writer is not None:
             try:
@@ -165,7 +165,7 @@ class RecorderNode(RobotNode):
                 self._keep(topic, *taken)
 
     def _keep(self, topic: str, data: bytes, info: Any) -> None:
-        """Write a message at the time at which it was published, as far as the middleware reports."""
+        """Write a message with its publication time, if the middleware reports it."""
         received = info["received_timestamp"] or time.time_ns()
         sent = info["source_timestamp"]
         number = info["publication_sequence_number"]
@@ -185,7 +185,7 @@ class RecorderNode(RobotNode):
             self._give_up(error)
 
     def _write_own(self, topic: str, message: Any, kind: str) -> None:
-        """Write a message of our own."""
+        """Write a message of the recorder itself."""
         self._write(topic, time.time_ns(), without_surplus(self._types[kind], serialize_message(message)))
 
     def _flush(self) -> None:
@@ -222,7 +222,7 @@ class RecorderNode(RobotNode):
     # -- what there is to record ----------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Find new topics and nodes; let the simulator go when all is heard."""
+        """Search for new topics and nodes; start the simulator when all topics are subscribed."""
         if self._writer is not None:
             for topic, kinds in self.get_topic_names_and_types():
                 if topic not in self._topics and topic not in self._excluded and topic not in self._unknown:
@@ -272,7 +272,7 @@ class RecorderNode(RobotNode):
         )
         if offered.latched:
             self._latched.add(topic)
-        keep: Any = partial(self._keep, topic)  # with what the middleware reports the message
+        keep: Any = partial(self._keep, topic)  # with the message information of the middleware
         self._topics[topic] = self.create_subscription(made, topic, keep, quality, raw=True)
 
     def _add(self, topic: str, kind: str, quality: Quality) -> None:
@@ -283,17 +283,17 @@ class RecorderNode(RobotNode):
                 self._give_up(error)
 
     def _keep_robot(self, text: str) -> None:
-        """Write the robot file, once, unless somebody publishes it."""
+        """Write the robot file once, unless a node publishes it."""
         topic = self.resolve_topic_name(ROBOT_FILE)
         if text and topic not in (self._writer or ()) and not self.count_publishers(topic):
             self._add(topic, "std_msgs/msg/String", Quality(latched=True, depth=1))
             self._write_own(topic, String(data=text), "std_msgs/msg/String")
-            self._excluded.add(topic)  # the same text comes from the robot
+            self._excluded.add(topic)  # the robot publishes the same text
 
     # -- parameters of other nodes --------------------------------------------------------------------------------
 
     def _ask(self, node: str) -> None:
-        """Ask a node for its parameters, once."""
+        """Request the parameters of a node, once."""
         if node in self._asked or node == self.get_fully_qualified_name() or "/_" in node:
             return
         lister = self.create_client(ListParameters, f"{node}/list_parameters")
@@ -318,14 +318,14 @@ class RecorderNode(RobotNode):
             self._waiting.discard(node)
             for each in event.new_parameters:
                 if each.name == "robot" and each.value.string_value:
-                    with suppress(TensegrityError, OSError):  # a file of another machine
+                    with suppress(TensegrityError, OSError):  # a file of another computer
                         self._keep_robot(_robot_text(each.value.string_value))
 
         lister.call_async(ListParameters.Request()).add_done_callback(listed)
 
 
 def _robot_text(name: str) -> str:
-    """The text of a robot's file. Raises TensegrityError where there is no such robot."""
+    """Text of the file of a robot. Raises TensegrityError if there is no such robot."""
     source = load_robot(name).path
     return "" if source is None else source.read_text(encoding="utf-8")
 

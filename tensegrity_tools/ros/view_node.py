@@ -43,25 +43,25 @@ from ..view.guard import EXPOSED
 from ..view.replay_panel import Playback as ShownPlayback
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-ANSWER_TIME = 15.0  # s that a service may take
+ANSWER_TIME = 15.0  # longest answer time of a service [s]
 NO_REASON = "the controller gave no reason"
 MORE = re.compile(r" \(and \d+ more\)$")
-"""At the end of a summary."""
+"""Pattern at the end of a summary."""
 FORGOTTEN = 3.0
-"""s after which a warning that is not repeated is over; nodes repeat theirs every second."""
-SILENCE = 2.0  # s without a state before a warning
-FACTOR_TIME = 2.0  # s over which the real-time factor is measured
+"""Time after which a warning expires unless it is repeated [s]; nodes repeat warnings every second."""
+SILENCE = 2.0  # time without a state before a warning [s]
+FACTOR_TIME = 2.0  # averaging time of the real-time factor [s]
 
 
 class Faults:
-    """What is wrong with the robot and what to do about it, from the diagnostics of its nodes.
+    """Faults of the robot and their remedies, from the diagnostics of its nodes.
 
-    A node may report on its parts by statuses of their own ("driver: bus", "driver: draw_3"), several faults in one
-    with " | " between: each fault is one line then, which lists the parts that it has, and the node's summary of them
-    none.
+    A node may report its parts by separate statuses ("driver: bus", "driver: draw_3"), with several faults in one
+    status separated by " | ". Each fault is then shown as one line that lists the affected parts, and the summary of
+    the node is not shown.
 
     Args:
-        namespace: of the robot. own: name of this node, whose own warnings the view shows by itself.
+        namespace: namespace of the robot. own: name of this node, whose warnings the view shows separately.
     """
 
     def __init__(self, namespace: str, own: str) -> None:
@@ -69,7 +69,7 @@ class Faults:
         self._said: dict[str, tuple[float, str, bool]] = {}
 
     def hear(self, message: DiagnosticArray) -> None:
-        """Keep what is a warning or an error, and forget what is over."""
+        """Store warnings and errors, and remove those that have ended."""
         for status in message.status:
             if status.name == self._own or not status.name.startswith(self._prefix):
                 continue
@@ -79,13 +79,13 @@ class Faults:
                 self._said.pop(status.name, None)
 
     def lines(self, *, errors: bool) -> tuple[str, ...]:
-        """One line for each error, or for each warning; what nobody repeats any more is left out."""
+        """One line for each error, or for each warning, without those that have expired."""
         now = time.monotonic()
         fresh = {
             name: said for name, (heard, said, bad) in self._said.items() if now - heard < FORGOTTEN and bad == errors
         }
         with_parts = {name.partition(": ")[0] for name in fresh if ": " in name}
-        parts: dict[tuple[str, str], dict[str, None]] = {}  # that say the same of one node, in their order
+        parts: dict[tuple[str, str], dict[str, None]] = {}  # parts of one node with the same fault, in order
         for name, said in fresh.items():
             node = name.partition(": ")[0].removeprefix(f"{self._prefix}/")
             texts = [MORE.sub("", said)] if name in with_parts else said.split(" | ") if ": " in name else []
@@ -98,7 +98,7 @@ class Faults:
 
 
 class ViewNode(PacedNode):
-    """Parameters: robot, port, host, rate, replay."""
+    """Node of the browser view. Parameters: robot, port, host, rate, replay."""
 
     def __init__(self) -> None:
         super().__init__("view")
@@ -183,12 +183,12 @@ class ViewNode(PacedNode):
         )
 
     def work(self) -> None:
-        """Show the newest state; warn where none comes."""
+        """Show the newest state; warn if none arrives."""
         message, self._state = self._state, None
         silent = time.monotonic() - self._heard
         if message is not None:
             self._show(message)
-        elif silent > SILENCE and self.view.replay is None:  # a replay may stand still
+        elif silent > SILENCE and self.view.replay is None:  # a replay may be paused
             self._complain("no structure_state; is the estimator running?", f" (silent for {int(silent)} s)")
 
     def _show(self, message: StructureState) -> None:
@@ -223,7 +223,7 @@ class ViewNode(PacedNode):
             self.set_status(WARN, "a state cannot be drawn", ignored_states=self.view.ignored)
 
     def _refusals(self) -> dict[str, int]:
-        """What the guard refused, where there was anything."""
+        """Number of requests that the guard refused, by kind; empty if there were none."""
         guard = self.view.guard
         counts = {"refused_requests": guard.refused, "dropped_messages": guard.dropped}
         return {name: count for name, count in counts.items() if count}
@@ -233,7 +233,7 @@ class ViewNode(PacedNode):
         self.set_status(WARN, problem)
 
     def _real_time_factor(self, now: float) -> float:
-        """Robot seconds per second over the last two seconds; NaN until half a second has passed."""
+        """Robot seconds per second over the last two seconds; NaN during the first half second."""
         wall = time.monotonic()
         if self._ticks and now < self._ticks[-1][1]:
             self._ticks.clear()  # the simulation was reset
@@ -263,7 +263,7 @@ class ViewNode(PacedNode):
         return Answer(response.success, response.message or ("" if response.success else NO_REASON))
 
     def _release(self) -> Answer:
-        """Release the driver or the simulator, whichever there is."""
+        """Release the driver or the simulator, whichever exists."""
         return self._trigger(next((each for each in self._releases if each.service_is_ready()), self._releases[0]))
 
     def _steer(self, name: str, value: float | bool) -> Answer:
@@ -278,7 +278,7 @@ class ViewNode(PacedNode):
         return Answer(result.successful, result.reason)
 
     def _call(self, client: Client, request: Any) -> Any:
-        """The response, or the reason why there is none."""
+        """Response of a service, or the reason why there is none."""
         if not client.service_is_ready():
             who = "replay" if client is self._player else "controller"
             who = "driver or simulator" if client in (self._emergency_service, *self._releases) else who

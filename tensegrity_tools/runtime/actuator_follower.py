@@ -1,4 +1,4 @@
-"""Sends a motion of actuators to the running robot by the action `follow_actuators`, and watches it."""
+"""Execution of an actuator motion on the running robot by the action `follow_actuators`, with monitoring."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .watched_action import WatchedAction
 
 @dataclass(frozen=True)
 class FollowedActuators:
-    """What became of a motion: errors [m or rad] by actuator at the end, and the largest on the way."""
+    """Result of a motion by actuator: error at the end, and largest error during the motion [m or rad]."""
 
     success: bool
     reason: str
@@ -30,7 +30,7 @@ class FollowedActuators:
 
 
 def trajectory_message(table: ActuatorTable) -> JointTrajectory:
-    """The message of a table."""
+    """Trajectory message of a table."""
     message = JointTrajectory(joint_names=list(table.names))
     for k, when in enumerate(table.times.tolist()):
         nanoseconds = round(1e9 * when)
@@ -47,10 +47,10 @@ def trajectory_message(table: ActuatorTable) -> JointTrajectory:
 
 
 class ActuatorFollower:
-    """Motions of actuators on the running robot.
+    """Client for motions of actuators on the running robot.
 
     Args:
-        watcher: hears the robot.
+        watcher: client of the robot.
     """
 
     def __init__(self, watcher: Watcher) -> None:
@@ -61,11 +61,11 @@ class ActuatorFollower:
         watcher.node.create_subscription(JointState, "joint_states", self._keep_joints, QoSProfile(depth=1))
 
     def close(self) -> None:
-        """End the action client."""
+        """Close the action client."""
         self._action.close()
 
     def positions(self, names: Sequence[str]) -> np.ndarray:
-        """Where these actuators are. Raises TensegrityError where nobody says so."""
+        """Present positions of these actuators. Raises TensegrityError if no node publishes them."""
         if not self.watcher.wait_until(lambda: all(name in self._positions for name in names), 5.0):
             missing = [name for name in names if name not in self._positions]
             raise TensegrityError(f"joint_states has no {', '.join(missing)}; is this the robot that runs?")
@@ -75,11 +75,11 @@ class ActuatorFollower:
         """Send a table and wait for its end.
 
         Args:
-            show: called often with the part of the motion that is done, 0 to 1.
+            show: function that is called often with the progress of the motion, 0 to 1.
 
         Raises:
-            TensegrityError: nobody offers the action.
-            KeyboardInterrupt: asked to end; the motion is cancelled, the robot holds.
+            TensegrityError: no node offers the action.
+            KeyboardInterrupt: interrupted by the user; the motion is cancelled and the robot holds.
         """
         self._largest = 0.0
         goal = FollowActuators.Goal(trajectory=trajectory_message(table))

@@ -1,7 +1,7 @@
-"""What is chosen when a robot is started, by `tensegrity up` or by a launch file.
+"""Options for the start of a robot, by `tensegrity up` or by a launch file.
 
-Both fill a `Choices`; `resolve` makes the node graph of it and refuses in one sentence what does not go together,
-before any process starts. Texts and defaults of launch arguments stand here, so that nothing is said twice.
+Both create a `Choices`; `resolve` converts it to the node graph. Before any process starts it refuses contradicting
+options, with an error of one sentence. Texts and defaults of launch arguments are defined only here.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from .replay_graph import replay_graph
 USES = ("sim", "hardware", "replay")
 YES_NO = ("true", "false")
 LONGEST_DELAY = 1.0
-"""s by which commands may come late on purpose."""
+"""Largest artificial delay of commands [s]."""
 
 
 def _choice(default: Any, text: str, uses: str = "sim hardware", among: tuple[str, ...] | None = None) -> Any:
-    """A field: its default, what it means, which uses have it, and what it may be."""
+    """Dataclass field of an option: default, description, the uses that have it, and the allowed values."""
     return field(default=default, metadata={"text": text, "uses": tuple(uses.split()), "among": among})
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What was asked for; the names are those of the launch arguments.
+    """Options of a start; the names are those of the launch arguments.
 
     Args:
-        use: one of `USES`. folder: for the pseudo-terminals of emulated servos, or for the robot file of a bag; made
-            and removed by whoever starts the nodes.
+        use: one of `USES`. folder: folder of the pseudo-terminals of emulated servos, or of the robot file of a bag;
+            the program that starts the nodes creates and removes it.
     """
 
     use: str
@@ -97,22 +97,22 @@ class Choices:
 
     @property
     def watching(self) -> Watching:
-        """Who shows what happens."""
-        if self.use == "replay" and not self.rate:  # compared as fast as it goes: there is nothing to look at
+        """Nodes for display."""
+        if self.use == "replay" and not self.rate:  # comparison at full speed: no display
             return Watching(markers=False, view=False)
         return Watching(view=self.view, view_port=self.view_port, view_address=self.view_address)
 
 
 def choices_for(use: str) -> tuple[dataclasses.Field[Any], ...]:
-    """Those that a use has."""
+    """Options of a use."""
     return tuple(each for each in dataclasses.fields(Choices) if use in each.metadata.get("uses", ()))
 
 
 def choices_from_texts(use: str, texts: Mapping[str, str], folder: Path | None = None) -> Choices:
-    """The choices that texts say, by their names (`name:=text`); what is not among them keeps its default.
+    """Options from texts by name (`name:=text`); missing options keep their defaults.
 
     Raises:
-        TensegrityError: a text is no number, or not among what there is.
+        TensegrityError: a text is not a number, or not an allowed value.
     """
     by_name = {each.name: each for each in choices_for(use)}
     return Choices(
@@ -121,12 +121,12 @@ def choices_from_texts(use: str, texts: Mapping[str, str], folder: Path | None =
 
 
 def values_of(choice: dataclasses.Field[Any]) -> tuple[str, ...]:
-    """The texts that a choice may be; empty where there are no few."""
+    """Allowed texts of an option; empty if it is not restricted to a few values."""
     return YES_NO if isinstance(choice.default, bool) else choice.metadata["among"] or ()
 
 
 def check_among(name: str, text: str, among: tuple[str, ...]) -> None:
-    """Raise TensegrityError for a text that is none of those there are; none at all stand for any."""
+    """Raise TensegrityError for a text that is not in `among`; an empty `among` allows all texts."""
     if among and text not in among:
         raise TensegrityError(f"{name}:={text} is none of {', '.join(repr(each) for each in among)}.")
 
@@ -145,10 +145,10 @@ def _value(choice: dataclasses.Field[Any], text: str) -> Any:
 
 
 def resolve(choices: Choices) -> NodeGraph:
-    """The nodes that choices lead to, with every parameter.
+    """Node graph of the options, with all parameters.
 
     Raises:
-        TensegrityError: what was asked for does not exist or does not go together; one sentence.
+        TensegrityError: an option does not exist, or options contradict each other; one sentence.
     """
     if choices.use not in USES:
         raise TensegrityError(unknown_name("use", choices.use, USES))
@@ -197,12 +197,12 @@ def _replay(choices: Choices) -> NodeGraph:
 
 
 def check_ports(graph: NodeGraph) -> None:
-    """Refuse serial ports that are none; called before the first process, where `resolve` alone says what would run.
+    """Check the serial ports before the first process starts; `resolve` alone does not check them.
 
     Raises:
-        TensegrityError: a port that the driver would open is missing, is no serial port or may not be used.
+        TensegrityError: a port of the driver is missing, is not a serial port or may not be used.
     """
-    if "driver" not in graph or graph.emulator is not None:  # the emulator's ports come with its process
+    if "driver" not in graph or graph.emulator is not None:  # the process of the emulator creates its ports
         return
     given = graph["driver"].parameters
     port, board = given.get("port", ""), given.get("board_port") or None
@@ -214,7 +214,7 @@ def check_ports(graph: NodeGraph) -> None:
 
 
 def parameter_table(graph: NodeGraph) -> list[tuple[str, str, str]]:
-    """Node, parameter and value of everything that a graph sets, in order; a folder of this run is `FOLDER`."""
+    """(node, parameter, value) of all parameters of a graph, in order; the folder of this run is shown as `FOLDER`."""
     folder = graph.emulator.folder if graph.emulator is not None else None
     rows = []
     for node in graph:

@@ -1,7 +1,7 @@
-"""One trajectory of a mechanism under one of its controllers, through the libraries; `ros.lockstep_run` has the nodes.
+"""One trajectory of a mechanism with one of its controllers, with the libraries; `lockstep_run` uses the nodes.
 
-Both do the same: the simulation begins at rest, the trajectory begins with it, and every period the state becomes a
-command that is held.
+Both have the same sequence: the simulation starts at rest, the trajectory starts at the same time, and in every period
+the controller computes a command from the state, which is held until the next period.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ Waypoint = tuple[float, Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryRun:
-    """What happened.
+    """Result of a run.
 
     Attributes:
-        times: (k,) s since the trajectory began. q, v: (k, nq) and (k, nv), the simulated truth. poses: (k, 3) m of the
-            output. seen_q, seen_v: the state of the controller. commands: (k - 1, a), each held until the next time.
-        tensions: (k, c) N. wall: s that the run took, without planning. planning: s.
+        times: (k,) times from the start of the trajectory [s]. q, v: (k, nq) and (k, nv), true state.
+        poses: (k, 3) positions of the output [m]. seen_q, seen_v: state received by the controller.
+        commands: (k - 1, a), each held until the next time. tensions: (k, c) [N].
+        wall: wall time of the run without planning [s]. planning: wall time of planning [s].
     """
 
     times: Array
@@ -45,7 +46,7 @@ class TrajectoryRun:
     planning: float
 
     def after(self, start: float) -> TrajectoryRun:
-        """What happened from a time [s] on, with times that count from there."""
+        """Part of the run from a time [s] on, with times relative to it."""
         first = int(np.searchsorted(self.times, start - 1e-9))
         names = ("q", "v", "poses", "seen_q", "seen_v", "commands", "tensions")
         cut = {name: getattr(self, name)[first:] for name in names}
@@ -61,7 +62,7 @@ def planned_control(
     interpolation: str,
     parameters: Mapping[str, Any] | None = None,
 ) -> Any:
-    """A controller that begins the trajectory at time 0 from a state (None: the robot's own at rest)."""
+    """Controller that starts the trajectory at time 0 from a state (None: the state at rest of the robot file)."""
     control = make_controller(controller, robot, period=period, **(parameters or {}))
     if state is None:
         state = RobotState.of(Simulation(robot))
@@ -88,15 +89,16 @@ def through_libraries(
     """Run one trajectory.
 
     Args:
-        robot: that controller and observer know. plant: that is simulated, where it is another.
-        controller: its name. waypoints: (time [s], position, quaternion), times from the start.
-        period: s, of the control. time_step: s, longest step of the simulation; None for the robot's own.
-        interpolation: see `GoalController.follow`. hold: s after the end.
-        observer: the state comes from the observer. delay: periods by which commands come late.
-        parameters: more of the controller's. control: one that has the trajectory already, from `planned_control`.
+        robot: model of controller and observer. plant: simulated robot, if it differs from `robot`.
+        controller: name of the controller. waypoints: (time from the start [s], position, quaternion).
+        period: control period [s]. time_step: longest step of the simulation [s]; None: that of the robot.
+        interpolation: see `GoalController.follow`. hold: duration of holding after the end [s].
+        observer: whether the state is estimated by the observer. delay: delay of commands [periods].
+        parameters: further parameters of the controller.
+        control: controller with a planned trajectory, from `planned_control`; None: a new one.
 
     Raises:
-        TensegrityError: the trajectory is refused, or the simulation or the controller gives up.
+        TensegrityError: the trajectory is refused, or the simulation or the controller fails.
     """
     model = plant or robot
     natural = Simulation(model, time_step)

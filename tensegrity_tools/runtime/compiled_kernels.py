@@ -1,10 +1,11 @@
-"""Whether the kernels that a robot and its controller use are compiled for the code as it is now.
+"""Check whether the kernels used by a robot and its controller are compiled for the present code.
 
-A kernel that is compiled at its first use stops the control loop for seconds, and the robot may be lost. So what starts
-nodes asks here, and lets `tensegrity compile` run first where the answer is no. What has been compiled is written down
-beside the machine code that numba keeps, in a file whose name depends on all that matters: the sources, interpreter,
-numba, processor, robot file and controller. It lists the kernels that were used, since their machine code may be gone
-though the sources are the same: removed, or replaced by that of another state of the sources in between.
+Compilation of a kernel at its first use stops the control loop for seconds, which may destabilise the robot. Programs
+that start nodes therefore check this first, and run `tensegrity compile` if necessary. The result of a compilation is
+recorded in the folder of numba's machine code, in a file whose name is a hash of everything that affects it: sources,
+interpreter, numba, processor, robot file and controller. The record lists the kernels that were used, since their
+machine code may be missing although the sources are the same: it may have been removed, or replaced by that of another
+version of the sources.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ from tensegrity_dynamics.numerics import compilation
 from tensegrity_dynamics.saved_file import replace_file
 
 PACKAGES = ("tensegrity_dynamics", "tensegrity_control")
-"""That have kernels, or numbers that are compiled into them."""
+"""Packages with kernels, or with constants that are compiled into kernels."""
 
 
 def library_folders() -> list[Path]:
-    """Folders of the packages that have kernels, which need not be imported for that."""
+    """Folders of the packages with kernels, found without importing them."""
     found = [find_spec(name) for name in PACKAGES]
     return [Path(spec.origin).parent for spec in found if spec is not None and spec.origin is not None]
 
 
 class CompiledKernels:
-    """The kernels of one robot under one controller.
+    """Kernels of one robot with one controller.
 
     Attributes:
-        command: a program that compiles them, says what it does, and writes that down at its end.
-        why: a sentence to say before it runs.
+        command: command line of a program that compiles them, prints its progress and records the result at its end.
+        why: reason for the compilation, one sentence to show before it runs.
 
     Args:
-        robot: name of a shipped one, or a file. controller: its name, "" for the usual one of the robot.
-        folder: where to write it down, by default where numba keeps machine code.
-        sources: folders of the Python files that kernels are made of, by default the library's.
+        robot: name of a shipped robot, or a file. controller: name of the controller; "" for the default of the robot.
+        folder: folder of the record; default: the folder of numba's machine code.
+        sources: folders of the Python files with kernels; default: those of the library.
     """
 
     def __init__(
@@ -67,12 +68,12 @@ class CompiledKernels:
         try:
             text = (shipped if shipped.is_file() else Path(robot).expanduser()).read_bytes()
             self._name = f"compiled-{self._code}-{_digest((own, text))}"
-        except (OSError, ValueError, RuntimeError):  # no such file: whoever starts it says so
+        except (OSError, ValueError, RuntimeError):  # no such file: reported by the program that starts it
             self._name = ""
 
     @property
     def are_ready(self) -> bool:
-        """Whether nothing would be compiled; also without a robot, and where compilation is switched off."""
+        """Whether no compilation is needed; also true without a robot, or if compilation is disabled."""
         if compilation.PLAIN or not self._name:
             return True
         if self._folder is None:
@@ -85,10 +86,10 @@ class CompiledKernels:
             return False
 
     def note(self) -> None:
-        """Write down that all of them are compiled, with those that this process has used.
+        """Record that all kernels are compiled, with the list of those used in this process.
 
         Raises:
-            TensegrityError: it cannot be kept; one sentence with the way out.
+            TensegrityError: the record cannot be written; one sentence with the remedy.
         """
         text = "".join(f"{path}\t{stamp}\n" for path, stamp in compilation.used_kernels().items())
         try:

@@ -1,9 +1,9 @@
-"""A closed loop whose messages come late on purpose: simulation, gate, estimator and controller, without a clock.
+"""Closed loop with artificial message delays: simulation, gate, estimator and controller, without a clock.
 
-In every control period the simulation is read; the reading reaches the estimator some periods later, what the
-controller answers reaches the gate some periods later still, and for some time nothing reaches anybody. How late each
-message is follows from a seed, so that what happens is the same on every machine. Messages keep their order; of those
-that arrive together the newest counts alone, as in the nodes.
+The simulation is read in every control period. A reading reaches the estimator some periods later, and the answer of
+the controller reaches the gate after some further periods; during a freeze no message is processed. The delays follow
+from a seed, so that the result is the same on every computer. Messages keep their order; of messages that arrive
+together only the newest is used, as in the nodes.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from tensegrity_dynamics.numerics.types import Array
 
 LATENCIES = ("measured", "nominal", "unknown")
 REPORTED = 16
-"""Commands of which a reading says when they began."""
+"""Number of last commands for which a reading reports the time at which they took effect."""
 LONGEST_STEP = 1e-3
-"""s, of the simulation."""
+"""Longest time step of the simulation [s]."""
 
 
 @dataclass(frozen=True)
 class Delays:
-    """How late messages are, in control periods.
+    """Delays of messages, in control periods.
 
     Args:
-        states, commands: least and most periods by which each is late, drawn anew for every one.
-        busy: least and most periods from one answer of the controller to its next one.
-        freezes: (begin, length) in s of times in which the controller's computer does nothing; what it had answered
-            before and was still under way leaves when it goes on.
-        latency: what the controller knows of it: "measured" from what the plant reports, "nominal" (the mean of both),
-            or "unknown".
-        seed: of what is drawn.
+        states, commands: smallest and largest delay; a new one is drawn for every message.
+        busy: smallest and largest number of periods between two answers of the controller.
+        freezes: (begin, length) of intervals in which the computer of the controller is stopped [s]; answers that it
+            had computed but not sent before are sent when it continues.
+        latency: knowledge of the controller about the delay: "measured" (from reports of the plant), "nominal" (the
+            mean of both), or "unknown".
+        seed: seed of the random delays.
 
     Raises:
-        TensegrityError: a number is below zero, or the least is above the most.
+        TensegrityError: a number is below zero, or the smallest value exceeds the largest.
     """
 
     states: tuple[int, int] = (0, 0)
@@ -70,24 +70,25 @@ class Delays:
                 raise TensegrityError(f"a freeze of {length} s at {begin} s; both must be zero or above.")
 
     def frozen(self, time: float) -> bool:
-        """Whether the controller's computer stands still at a time [s]."""
+        """Whether the computer of the controller is stopped at a time [s]."""
         return any(begin <= time < begin + length for begin, length in self.freezes)
 
 
 @dataclass
 class DelayedLoop:
-    """See the module; `run` goes on from where it was.
+    """Delayed loop, see the module docstring; `run` continues from the present time.
 
     Args:
-        robot: that controller and observer know. control: its controller, made for `period` s. delays: see `Delays`.
-        observer: whether states come from the observer; else from the simulation itself.
-        plant: the robot that is simulated, where it is another one.
+        robot: model of controller and observer. control: controller of the robot. period: control period [s].
+        delays: see `Delays`.
+        observer: whether states are estimated by the observer; otherwise they are those of the simulation.
+        plant: simulated robot, if it differs from `robot`.
 
     Attributes:
-        time: s. stamp: s, of the last state that the controller has seen.
-        refused: what the gate refused, counted by its words. held: periods in which the actuators held.
-        errors, tensions: after every period, distance [m] of the controlled axes from the reference and (c,) N.
-        cables: names of these.
+        time: present time [s]. stamp: stamp of the last state received by the controller [s].
+        refused: number of refusals of the gate by message. held: number of periods in which the actuators were held.
+        errors: distance of the controlled axes from the reference after every period [m].
+        tensions: (c,) tensions after every period [N]. cables: (c,) names of the cables.
     """
 
     robot: Robot
@@ -105,7 +106,7 @@ class DelayedLoop:
         self.gate = CommandGate(plant.actuators, without_impedance=self.simulation.without_impedance)
         self._estimator = make_estimator(self.robot, observer=True) if self.observer else None
         self.set_delays(self.delays)
-        self._began: deque[tuple[float, float]] = deque(maxlen=REPORTED)  # stamps of commands, and when they began
+        self._began: deque[tuple[float, float]] = deque(maxlen=REPORTED)  # stamps of commands, times of their effect
         self._tick, self._free, self._holding = 0, 0, True
         self.refused: dict[str, int] = {}
         self.held = 0
@@ -117,11 +118,11 @@ class DelayedLoop:
 
     @property
     def time(self) -> float:
-        """s."""
+        """Present time [s]."""
         return self._tick * self.period
 
     def set_delays(self, delays: Delays) -> None:
-        """Other delays from now on; what is under way is lost."""
+        """Change the delays; messages in transit are lost."""
         self.delays = delays
         self._states: LateMessages[_Reading] = LateMessages(*delays.states, delays.seed)
         self._commands: LateMessages[tuple[float, Command]] = LateMessages(*delays.commands, delays.seed + 1)
@@ -130,19 +131,19 @@ class DelayedLoop:
         self._latency = CommandLatency(mean if delays.latency == "nominal" else 0.0)
 
     def forget(self) -> None:
-        """Forget errors and tensions so far."""
+        """Delete the recorded errors and tensions."""
         self.errors.clear()
         self.tensions.clear()
 
     def least(self) -> float:
-        """Least tension so far, in parts of its floor; in newton where there is none, infinite without cables."""
+        """Smallest recorded tension, relative to its floor; in N without a floor, infinite without cables."""
         if not self.cables:
             return float("inf")
         floors = np.array([self._floors.get(name, 0.0) for name in self.cables])
         return float(np.min(np.array(self.tensions) / np.where(floors > 0.0, floors, 1.0)))
 
     def switch(self, control: Controller) -> None:
-        """Let another controller take over from the last state that was seen."""
+        """Let another controller take over from the last received state."""
         before, self.control = self.control, control
         wait_for_robot(control)
         control.reset(self.stamp, self._seen)
@@ -150,10 +151,10 @@ class DelayedLoop:
             control.stop(self.stamp)  # type: ignore[attr-defined]
 
     def run(self, duration: float, each: Callable[[float], None] | None = None) -> None:
-        """Run on for some time [s]; `each` is called with the time at the begin of every period.
+        """Continue for `duration` s; `each` is called with the time at the start of every period.
 
         Raises:
-            TensegrityError: the simulation or the controller gives up.
+            TensegrityError: the simulation or the controller fails.
         """
         for _ in range(round(duration / self.period)):
             if each is not None:
@@ -250,7 +251,7 @@ class DelayedLoop:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What is read at a time [s]: positions and efforts by actuator, the truth, since when commands act."""
+    """Reading at a time [s]: positions and efforts by actuator, true state, times at which commands took effect."""
 
     time: float
     positions: Mapping[str, float]
@@ -261,10 +262,11 @@ class _Reading:
 
 
 def freezes(seed: int, until: float, lengths: tuple[float, float], spacing: float) -> Sequence[tuple[float, float]]:
-    """Freezes of the controller's computer, drawn from a seed.
+    """Random freezes of the computer of the controller.
 
     Args:
-        until: s. lengths: shortest and longest [s]. spacing: mean time between two [s].
+        seed: seed. until: end of the last interval considered [s]. lengths: shortest and longest freeze [s].
+        spacing: mean time between two freezes [s].
     """
     random, time = np.random.default_rng(seed), 0.0
     found: list[tuple[float, float]] = []

@@ -1,4 +1,4 @@
-"""Emulated servos as a process of their own, behind pseudo-terminals, with the calibration that their spools have."""
+"""Emulated servos in a separate process, at pseudo-terminals, with the calibration of their spools."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .node_graph import Emulator
 from .processes import NodeProcesses
 
 PATIENCE = 300.0
-"""s of wall time that the emulator may take to begin, beside all that start with it."""
+"""Longest wall time for the start of the emulator, in parallel with all other nodes [s]."""
 
 
 def emulator_arguments(emulator: Emulator) -> list[str]:
-    """What `tensegrity_driver.emulator` is started with."""
+    """Command line arguments of `tensegrity_driver.emulator`."""
     return [emulator.robot, "--directory", str(emulator.folder), "--no-wire"]
 
 
 def prepare_emulator(emulator: Emulator) -> None:
-    """Write down the calibration that its spools have, for the driver."""
+    """Save the calibration of its spools for the driver."""
     calibrate_emulated(load_robot(emulator.robot), emulator.folder / "calibration.json")
 
 
@@ -30,10 +30,10 @@ def start_emulator(nodes: NodeProcesses, emulator: Emulator, check: Callable[[],
     """Start the emulator and wait until its servos can be reached.
 
     Args:
-        check: called while waiting; raises where the wait shall end.
+        check: function that is called during the wait; an exception from it ends the wait.
 
     Raises:
-        TensegrityError: it did not begin, with its last output.
+        TensegrityError: the emulator did not start; the message contains its last output.
     """
     nodes.run("emulator", ["-m", "tensegrity_driver.emulator", *emulator_arguments(emulator)])
     limit = time.monotonic() + PATIENCE

@@ -1,4 +1,4 @@
-"""Sends a motion of the output to the running robot by the action `follow_trajectory`, and watches it."""
+"""Execution of an output motion on the running robot by the action `follow_trajectory`, with monitoring."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .robot_client import Watcher
 from .watched_action import WatchedAction
 
 ARRIVED = 1e-3, np.radians(0.2)
-"""m and rad within which the robot stands at the first waypoint."""
+"""Tolerances for the arrival at the first waypoint [m, rad]."""
 SETTLING = 10.0
-"""s of the robot's time for the motion to the first waypoint, beyond what was predicted."""
+"""Additional time for the motion to the first waypoint, beyond the predicted duration, in the robot's time [s]."""
 
 
 @dataclass(frozen=True)
 class Followed:
-    """What became of a motion: errors at the end and the largest ones on the way, against the plan, in m and rad."""
+    """Result of a motion: errors relative to the plan at the end, and largest errors during the motion [m, rad]."""
 
     success: bool
     reason: str
@@ -36,10 +36,10 @@ class Followed:
 
 
 class Follower:
-    """One motion on the running robot.
+    """Client for one output motion on the running robot.
 
     Args:
-        watcher: hears the robot.
+        watcher: client of the robot.
     """
 
     def __init__(self, watcher: Watcher) -> None:
@@ -48,7 +48,7 @@ class Follower:
         self._largest = [0.0, 0.0]
 
     def close(self) -> None:
-        """End the action client."""
+        """Close the action client."""
         self._action.close()
 
     def away(self, first: Waypoint) -> tuple[float, float]:
@@ -58,7 +58,7 @@ class Follower:
         return float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
 
     def approach(self, first: Waypoint) -> None:
-        """Go to the first waypoint. Raises TensegrityError where that is refused or not reached."""
+        """Move to the first waypoint. Raises TensegrityError if the goal is refused or not reached."""
         answer = self.watcher.send_goal(first[1], first[2])
         if not answer.accepted:
             raise TensegrityError(f"the first waypoint cannot be gone to: {answer.reason}")
@@ -79,14 +79,15 @@ class Follower:
     def follow(
         self, waypoints: Sequence[Waypoint], interpolation: str, show: Callable[[float], None] = lambda part: None
     ) -> Followed:
-        """Send the waypoints after the first, where the robot stands, and wait for the end.
+        """Send the waypoints after the first, at which the robot must be, and wait for the end.
 
         Args:
-            interpolation: of the action. show: called often with the part of the motion that is done, 0 to 1.
+            interpolation: interpolation of the action.
+            show: function that is called often with the progress of the motion, 0 to 1.
 
         Raises:
-            TensegrityError: nobody offers the action, or the motion is refused.
-            KeyboardInterrupt: asked to end; the motion is cancelled, the robot holds.
+            TensegrityError: no node offers the action, or the motion is refused.
+            KeyboardInterrupt: interrupted by the user; the motion is cancelled and the robot holds.
         """
         goal = FollowTrajectory.Goal(interpolation=interpolation)
         goal.header.frame_id = "world"

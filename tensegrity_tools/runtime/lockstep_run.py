@@ -1,7 +1,7 @@
-"""One trajectory through the real nodes in lock-step: simulator, controller and, on demand, the observer.
+"""One trajectory with the real nodes in lock-step: simulator, controller and, optionally, observer.
 
-The simulation begins paused, the trajectory is sent by the action, then it runs; every state and every command is kept.
-Nothing depends on the machine's speed, so two runs give the same bits.
+The simulation starts paused, the trajectory is sent by the action, then the simulation runs; all states and commands
+are stored. The result is independent of the speed of the computer, so that two runs are equal bit for bit.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .node_graph import Watching, simulation_graph
 from .processes import NodeProcesses, own_domain
 
 PATIENCE = 600.0
-"""s of wall time without a new state; a plan may take some, but only a stuck run takes so long."""
+"""Wall time without a new state after which a run fails [s]; longer than any planning."""
 
 
 @contextmanager
 def ros_domain() -> Iterator[None]:
-    """A domain of its own for this process and its children."""
+    """Separate ROS domain for this process and its children."""
     before = dict(os.environ)
     os.environ.update(own_domain())
     try:
@@ -55,12 +55,12 @@ def through_nodes(
     """Run one trajectory.
 
     Args:
-        robot: of controller and observer. plant: of the simulator, where it is another.
-        controller: its name. waypoints: (time [s], position, quaternion), times from the start.
-        period: s, of the control. time_step: s, longest step of the simulation; 0 for the robot's own.
-        interpolation: of the action. hold: s after the end. observer: the state comes from the estimator.
-        delay: periods by which commands come late.
-        parameters: more of the controller's. composed: the nodes share one process.
+        robot: robot of controller and observer. plant: robot of the simulator, if it differs.
+        controller: name of the controller. waypoints: (time from the start [s], position, quaternion).
+        period: control period [s]. time_step: longest step of the simulation [s]; 0: that of the robot.
+        interpolation: interpolation of the action. hold: duration of holding after the end [s].
+        observer: whether the state is estimated by the estimator node. delay: delay of commands [periods].
+        parameters: further parameters of the controller. composed: whether the nodes share one process.
 
     Raises:
         TensegrityError: ROS is missing, a node ends, or the trajectory is refused.
@@ -91,19 +91,19 @@ def through_nodes(
 
 
 def _state(message: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, v and the output's position of a StructureState."""
+    """q, v and the output position of a StructureState."""
     position = message.output_pose.position
     return np.array(message.q), np.array(message.v), np.array((position.x, position.y, position.z))
 
 
 class LockstepListener:
-    """Keeps every state and every command of a lock-step run, and waits as long as it moves.
+    """Node that stores all states and commands of a lock-step run, and waits while the run makes progress.
 
     Args:
-        name: of its node. of_truth: what is kept of the simulator's states.
+        name: name of its node. of_truth: function that extracts the stored values from a state of the simulator.
 
     Attributes:
-        node: it. truth, commands: what the simulator and the controller said, by stamp [ns].
+        node: the ROS node. truth, commands: stored states and commands by stamp [ns].
     """
 
     def __init__(self, name: str, of_truth: Callable[[Any], Any]) -> None:
@@ -120,14 +120,14 @@ class LockstepListener:
         self.truth: dict[int, Any] = {}
         self.commands: dict[int, Any] = {}
         self.keep(StructureState, "simulator/truth", self.truth, of_truth)
-        # one without names only announces a session
+        # a command without names only announces a session
         self.keep(
             ActuatorCommand, "actuator_command", self.commands, lambda each: np.array(each.value) if each.name else None
         )
         self._pause = self.node.create_client(SetBool, "simulator/set_paused")
 
     def keep(self, kind: Any, topic: str, kept: dict[int, Any], of: Callable[[Any], Any]) -> None:
-        """Keep what `of` makes of the messages of a topic, by stamp; None is left out."""
+        """Store the values that `of` extracts from the messages of a topic, by stamp; None is not stored."""
 
         def note(message: Any) -> None:
             value = of(message)
@@ -137,11 +137,11 @@ class LockstepListener:
         self.node.create_subscription(kind, topic, note, self._every)
 
     def ready(self) -> bool:
-        """Whether simulator and controller speak and can be set going."""
+        """Whether simulator and controller publish and can be started."""
         return bool(self.truth and self.commands) and self._pause.service_is_ready()
 
     def set_going(self, nodes: NodeProcesses) -> None:
-        """Let the simulation, which began paused, run."""
+        """Start the paused simulation."""
         answer = self._pause.call_async(self._set_bool.Request(data=False))
         self.wait(nodes, answer.done)
 
@@ -154,7 +154,7 @@ class LockstepListener:
         end, count = time.monotonic() + PATIENCE, len(self.truth)
         while not condition():
             self.spin()
-            if len(self.truth) > count:  # it moves
+            if len(self.truth) > count:  # progress
                 end, count = time.monotonic() + PATIENCE, len(self.truth)
             for name, status in nodes.ended().items():
                 raise TensegrityError(f"the {name} ended with status {status}: {nodes.last_words(name)}")
@@ -162,17 +162,17 @@ class LockstepListener:
                 raise TensegrityError(f"nothing moves after {PATIENCE:g} s; the nodes are stuck.")
 
     def spin(self) -> None:
-        """Take what comes next."""
+        """Process the next messages."""
         self._rclpy.spin_once(self.node, timeout_sec=0.05)
 
     def close(self) -> None:
-        """Leave ROS."""
+        """Destroy the node and shut ROS down."""
         self.node.destroy_node()
         self._rclpy.try_shutdown()
 
 
 class _Recorder(LockstepListener):
-    """Sends the trajectory and keeps what comes."""
+    """Sends the trajectory and stores the messages."""
 
     def __init__(self, observer: bool) -> None:
         from rclpy.action import ActionClient
@@ -180,7 +180,7 @@ class _Recorder(LockstepListener):
         from tensegrity.msg import StructureState, TendonState
 
         super().__init__("lockstep_run", _state)
-        self._seen: dict[int, Any] = self.truth  # the simulator's message is both, without an observer
+        self._seen: dict[int, Any] = self.truth  # without an observer both are the message of the simulator
         self._tendons: dict[int, Any] = {}
         if observer:
             self._seen = {}
@@ -192,7 +192,7 @@ class _Recorder(LockstepListener):
     def run(
         self, nodes: NodeProcesses, waypoints: Sequence[Waypoint], interpolation: str, hold: float
     ) -> TrajectoryRun:
-        """Wait for all, send, run, and give what came."""
+        """Wait for all nodes, send the trajectory, run, and return the result."""
         from tensegrity_dynamics.ros.geometry_messages import fill_pose
 
         self.wait(nodes, lambda: self.ready() and self._action.server_is_ready())
@@ -209,7 +209,7 @@ class _Recorder(LockstepListener):
         self.wait(nodes, sent.done)
         result = sent.result().get_result_async()
         first = max(self.truth)
-        # a plan is made before the answer; the controller says so by its reference, and a refusal ends the action
+        # planning precedes the answer; the controller reports its start by its reference, a refusal ends the action
         self.wait(nodes, lambda: result.done() or self._moving(nodes))
         if result.done():
             raise TensegrityError(f"the trajectory was refused: {result.result().result.reason}")
@@ -235,7 +235,7 @@ class _Recorder(LockstepListener):
         return self._phase == "moving"
 
     def _gathered(self, first: int, last: int, wall: float, planning: float) -> TrajectoryRun:
-        for _ in range(100):  # topics overtake each other
+        for _ in range(100):  # messages of different topics may arrive in another order
             stamps = sorted(stamp for stamp in self.truth if first <= stamp <= last)
             missing = [s for s in stamps if s not in self._seen or s not in self._tendons]
             missing += [s for s in stamps[:-1] if s not in self.commands]

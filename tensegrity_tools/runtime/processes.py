@@ -1,4 +1,4 @@
-"""Nodes as processes: started together, watched, and ended together, whatever happens to their parent."""
+"""Nodes as processes: started together, monitored, and ended together, even if the parent process is killed."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from .node_graph import NodeDescription, NodeGraph, ProcessDescription
 
 ALONE = {
     "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-    # shared memory leaves locks behind where a process was killed, and then no message arrives
+    # a killed process leaves locks in shared memory, after which no message arrives
     "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
 }
-"""Settings of a robot that is seen on this machine alone."""
+"""Environment of a robot that is visible only on this computer."""
 
 
 class NodeProcesses:
-    """A set of node processes that end with this one."""
+    """Set of node processes that end with this process."""
 
     def __init__(self) -> None:
         self._folder = temporary_folder("nodes")
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, parameters: Mapping[str, Any]) -> None:
-        """Start the node `name` with ROS parameters in a process of its own."""
+        """Start the node `name` with ROS parameters in a separate process."""
         self.start_process(ProcessDescription(name, (NodeDescription(name, dict(parameters)),)))
 
     def start_all(self, graph: NodeGraph) -> None:
-        """Start the nodes of a graph but those that wait for emulated servos."""
+        """Start the nodes of a graph except those that wait for emulated servos."""
         for process in graph.processes():
             if not graph.waits(process):
                 self.start_process(process)
@@ -59,11 +59,11 @@ class NodeProcesses:
             )  # fmt: skip
 
     def log_path(self, name: str) -> Path:
-        """Where a node's output goes."""
+        """Path of the log file with the output of a node."""
         return Path(self._folder.name) / f"{name}.log"
 
     def last_words(self, name: str, lines: int = 6) -> str:
-        """The end of a node's output."""
+        """Last lines of the output of a node."""
         with contextlib.suppress(OSError):
             return "\n".join(self.log_path(name).read_text(errors="replace").strip().splitlines()[-lines:])
         return ""
@@ -73,7 +73,7 @@ class NodeProcesses:
         return {name: process.returncode for name, process in self.running.items() if process.poll() is not None}
 
     def stop(self, patience: float = 8.0) -> None:
-        """End all nodes: politely first, then for sure."""
+        """End all nodes: first by a signal to terminate, then by force after `patience` s."""
         for process in self.running.values():
             if process.poll() is None:
                 process.terminate()
@@ -90,7 +90,7 @@ class NodeProcesses:
 
 
 def temporary_folder(purpose: str) -> tempfile.TemporaryDirectory[str]:
-    """A folder that this process removes; those that killed processes have left behind are removed first."""
+    """Temporary folder that this process removes; folders left by killed processes are removed first."""
     for left in Path(tempfile.gettempdir()).glob("tensegrity_*_*_*"):
         owner = re.fullmatch(r"tensegrity_[a-z]+_(\d+)_.*", left.name)
         with contextlib.suppress(OSError):
@@ -110,15 +110,16 @@ def _lives(process: int) -> bool:
 
 
 def _begin_node() -> None:
-    """In the child: end with the parent; hold signals for now."""
+    """Preparation in the child process: end with the parent, block signals temporarily."""
     hold_signals()
     follow_parent()
 
 
 def usual_domain(shared: bool = False) -> dict[str, str]:
-    """ROS domain 0 on this machine alone, where the user has chosen none: that of other terminals, `ros2` and RViz.
+    """ROS domain 0 on this computer only (as for other terminals, `ros2` and RViz), unless the user has chosen one.
 
-    Where another process holds it by this function, `own_domain`, unless it may be `shared` (a robot in a namespace).
+    If another process holds domain 0 by this function, the result is `own_domain`, unless the domain may be `shared` (a
+    robot in a namespace).
     """
     if "ROS_DOMAIN_ID" in os.environ:
         return {}
@@ -126,8 +127,8 @@ def usual_domain(shared: bool = False) -> dict[str, str]:
         return {"ROS_DOMAIN_ID": "0", **ALONE}
     path = Path(tempfile.gettempdir()) / "tensegrity_domain_0.lock"
     try:
-        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)  # stays open as long as this process lives
-    except OSError:  # it belongs to another user
+        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)  # stays open until this process ends
+    except OSError:  # the file belongs to another user
         return own_domain()
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -138,9 +139,9 @@ def usual_domain(shared: bool = False) -> dict[str, str]:
 
 
 def own_domain() -> dict[str, str]:
-    """A ROS domain for this run alone, on this machine alone, where the user has chosen none.
+    """Separate ROS domain for this run, on this computer only, unless the user has chosen one.
 
-    Domains use ports from 7400 + 250 domain on; the first one whose discovery port is free is taken.
+    Domains use ports from 7400 + 250 domain on; the first domain with a free discovery port is used.
     """
     if "ROS_DOMAIN_ID" in os.environ:
         return {}

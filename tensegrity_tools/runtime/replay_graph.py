@@ -1,7 +1,7 @@
-"""The nodes of a replay: the player instead of a robot, and with it estimator and controller as they were recorded.
+"""Nodes of a replay: the player in place of a robot, with estimator and controller as in the recording.
 
-In lock-step all of it is in the namespace `replay`, what the player sends and the clock included: no node of a robot
-hears or serves anything there, whether it has been found in the domain or not.
+In lock-step all nodes, the messages of the player and the clock are in the namespace `replay`. No node of a robot
+receives messages or offers services there, whether it has been discovered in the domain or not.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ def replay_graph(
     mount: str = "",
     watching: Watching | None = None,
 ) -> NodeGraph:
-    """The nodes of a replay.
+    """Node graph of a replay.
 
     Args:
-        bag: to be replayed. folder: where the recorded robot file is put.
-        rate: robot seconds per second at which it is shown; 0: estimator and controller answer again, in lock-step.
-        loop, start, paused: of a replay at a rate; start in s. mount: where the robot stands, see `parse_mount`.
+        bag: bag to replay. folder: folder to which the recorded robot file is written.
+        rate: playback rate, robot seconds per second; 0: estimator and controller compute their answers again, in
+            lock-step.
+        loop, start, paused: options of a replay at a rate; start in s. mount: pose of the base, see `parse_mount`.
 
     Raises:
-        TensegrityError: there is no bag, no robot in it, or nothing to compare; one sentence.
+        TensegrityError: there is no bag, it contains no robot, or there is nothing to compare; one sentence.
     """
     if rate < 0.0:
         raise TensegrityError(f"--rate is {rate:g}; give a number above 0, or 0 for a comparison in lock-step.")
@@ -65,11 +66,11 @@ def replay_graph(
         for name, runs in (("estimator", plan.estimator), ("controller", plan.controller)):
             if runs:
                 own = _parameters(contents, name, choice)
-                # an estimator by the clock waits for no readings of IMUs, which come at rates of their own
+                # an estimator in real time does not wait for IMU readings, which arrive at separate rates
                 waits = name == "controller" or bool((contents.of_node(name) or {}).get("lockstep", True))
                 nodes.append(NodeDescription(name, {**own, **common, "lockstep": waits}))
     if shown.markers:
-        # nobody's goals go out of a replay
+        # a replay publishes no goals
         nodes.append(NodeDescription("markers", {**common, "goal_marker": False, **mounted}, may_end=True))
     if shown.view:
         steered = {"replay": True} if plan is None else {}
@@ -77,7 +78,7 @@ def replay_graph(
     graph = NodeGraph(robot, choice, tuple(nodes), simulated_time=clock)
     if plan is None:
         return graph
-    heard = ((STATE, RECORDED + STATE),)  # the player names it itself
+    heard = ((STATE, RECORDED + STATE),)  # the player uses this name
     nodes = [each if each.name in ("estimator", "player") else replace(each, remappings=heard) for each in nodes]
     for name in TAKEN:
         node, topic = name.split("/")
@@ -89,7 +90,7 @@ def replay_graph(
 
 
 def _robot(bag: Bag, contents: Contents, folder: Path) -> str:
-    """File of the recorded robot, else the name that the nodes had. Raises TensegrityError where neither is there."""
+    """File of the recorded robot, else the robot name of the nodes. Raises TensegrityError if neither exists."""
     if contents.robot_text:
         path = contents.robot_path
         with contextlib.suppress(OSError):
@@ -106,7 +107,7 @@ def _robot(bag: Bag, contents: Contents, folder: Path) -> str:
 
 
 def _parameters(contents: Contents, name: str, choice: Choice) -> dict[str, Any]:
-    """The recorded parameters of a node; the usual ones where they are not in the bag."""
+    """Recorded parameters of a node; the default ones if the bag does not contain them."""
     recorded = contents.of_node(name)
     if recorded is None:
         if name == "estimator":

@@ -1,4 +1,4 @@
-"""Runs a replay: its nodes as processes, until the player has come to its end."""
+"""Run of a replay: its nodes as processes, until the player ends."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ def run_replay(nodes: NodeProcesses, graph: NodeGraph, check: Callable[[], None]
     """Start the nodes of a `replay_graph` and wait.
 
     Args:
-        check: called again and again; what it raises ends the wait. say: gets lines for people.
+        check: function that is called repeatedly; an exception from it ends the wait.
+        say: function that receives lines of text for the user.
 
     Returns:
-        Exit status of the player: 0 where everything was equal, or played to its end.
+        Exit status of the player: 0 if everything was equal, or the bag was played to its end.
 
     Raises:
-        TensegrityError: a node ended that the replay needs.
+        TensegrityError: a required node ended.
     """
     nodes.start_all(graph)
     missed: set[str] = set()

@@ -1,4 +1,4 @@
-"""A ROS node for commands: hears what the robot does and calls its services."""
+"""ROS node for commands: subscribes to the topics of the robot and calls its services."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from tensegrity_dynamics.ros.geometry_messages import fill_pose, seconds, state_
 from tensegrity_dynamics.ros.robot_node import ANSWERED, LATCHED, handle_waiting
 
 PLANNING = 120.0
-"""s of wall time that a plan may take."""
+"""Longest wall time for planning [s]."""
 EVERY = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
 REFERENCES = 2000
-"""Of the last ones the phases are kept."""
+"""Number of last references whose phases are stored."""
 MISSED = "no command from"
-"""How simulator and driver begin the sentence that a controller was silent."""
+"""Start of the sentence with which simulator and driver report missing commands of a controller."""
 SETTLED, SILENCE = 1.5, 6.0
-"""s of wall time without a new node after which all are known, and longest wait for that."""
+"""Wall time without a new node after which all nodes count as discovered, and longest wait for this [s]."""
 WATCH = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 BETWEEN = 0.01
-"""s of wall time from one look at what came to the next: who watches must not wake for every state of a lock-step run,
-and so take a processor from those who are watched."""
+"""Shortest wall time between two checks for messages [s]. Without it the client would wake up for every state of a
+lock-step run, and take processor time from the nodes."""
 
 
 def goal_request(position: Any, quaternion: Any | None, duration: float, frame: str = "world") -> SetGoalPose.Request:
@@ -51,20 +51,21 @@ def goal_request(position: Any, quaternion: Any | None, duration: float, frame: 
 
 
 class Watcher:
-    """The latest of everything, and calls that wait for their answer. Spins only while it waits.
+    """Latest messages of the robot, and service calls that wait for the answer. The node spins only during waits.
 
     Attributes:
-        lowest: N and s by name, the lowest tension of each tendon and when, since `forget`.
-        missed: what simulator or driver said of a command that did not come since `forget`; "" where none was missed.
+        lowest: smallest tension [N] and its time [s] by tendon, since `forget`.
+        missed: report of simulator or driver about a missing command since `forget`; "" if there was none.
 
     Args:
-        check: called again and again while it waits; what it raises ends the wait. namespace: of the robot's nodes.
+        check: function that is called repeatedly during waits; an exception from it ends the wait. namespace: namespace
+            of the nodes of the robot.
     """
 
     def __init__(
         self, name: str = "tensegrity_command", check: Callable[[], None] = lambda: None, namespace: str = ""
     ) -> None:
-        # rclpy's own handlers would shut the context down in another thread, in the middle of a call
+        # the signal handlers of rclpy would shut the context down in another thread, during a call
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         self._check = check
         self.node = Node(name, namespace=namespace)
@@ -91,7 +92,7 @@ class Watcher:
             "simulator/set_paused": self.node.create_client(SetBool, "simulator/set_paused"),
             "simulator/set_parameters": self.node.create_client(SetParameters, "simulator/set_parameters"),
         }
-        self._phases: list[tuple[float, str]] = []  # s, phase of the controller, of the last references
+        self._phases: list[tuple[float, str]] = []  # time [s] and phase of the controller of the last references
 
     # -- listening ------------------------------------------------------------------------------------------------
 
@@ -112,7 +113,7 @@ class Watcher:
         self.tendons = message
         now = seconds(message.header.stamp)
         for name, tension in zip(message.name, message.tension, strict=False):
-            if tension < self.lowest.get(name, (np.inf, 0.0))[0]:  # never for NaN
+            if tension < self.lowest.get(name, (np.inf, 0.0))[0]:  # false for NaN
                 self.lowest[name] = (tension, now)
 
     def _keep_diagnostics(self, message: DiagnosticArray) -> None:
@@ -120,22 +121,22 @@ class Watcher:
         for status in message.status:
             namespace, _, name = status.name.rpartition("/")
             if namespace != own:
-                continue  # of another robot in this domain
+                continue  # from another robot in this domain
             self.diagnostics[name] = status
             if status.level > DiagnosticStatus.OK and status.message.startswith(MISSED):
                 self.missed = status.message
 
     def warning(self, node: str) -> str:
-        """What the diagnostics of a node last warned of; empty where all was well, or nothing was heard."""
+        """Last warning in the diagnostics of a node; empty without a warning or without diagnostics."""
         said = self.diagnostics.get(node)
         return said.message if said is not None and said.level > DiagnosticStatus.OK else ""
 
     def forget(self) -> None:
-        """Begin anew to keep the lowest tensions and whether a command was missed."""
+        """Reset the smallest tensions and the report of a missing command."""
         self.lowest, self.missed = {}, ""
 
     def hear_references(self) -> None:
-        """From here on keep what the controller says of each state (`phase_at`)."""
+        """Start to store the phase that the controller reports for each state (`phase_at`)."""
         every = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
         self.node.create_subscription(Reference, "reference", self._keep_reference, every)
 
@@ -147,27 +148,30 @@ class Watcher:
         del self._phases[:-REFERENCES]
 
     def phase_at(self, time: float) -> str | None:
-        """Phase of the controller at a state [s], the first one reported at it or after; None where none came yet."""
+        """Phase of the controller at a state [s]: the first phase reported for it or later; None if there is none
+        yet."""
         reported = [(at, phase) for at, phase in self._phases if at >= time - 1e-9]
-        # the state at which a goal came is answered twice; the second answer counts
+        # the state at which a goal arrived is answered twice; the second answer counts
         return None if not reported else [phase for at, phase in reported if at == reported[0][0]][-1]
 
     def spin_once(self, patience: float = 0.1) -> None:
-        """Take all that has come, waiting for the first of it for `patience` s; no sooner than `BETWEEN` s after the
-        last time."""
+        """Process all arrived messages, after a wait of at most `patience` s for the first one.
+
+        Two calls process messages at an interval of at least `BETWEEN` s.
+        """
         time.sleep(min(max(0.0, self._looked + BETWEEN - time.monotonic()), patience))
         self._looked = time.monotonic()
         handle_waiting(self._executor, patience, lambda _, step: step())
         self._check()
 
     def spin(self, duration: float) -> None:
-        """Listen for so many seconds of wall time."""
+        """Process messages for `duration` s of wall time."""
         end = time.monotonic() + duration
         while (left := end - time.monotonic()) > 0.0:
             self.spin_once(min(left, 0.1))
 
     def wait_until(self, condition: Callable[[], bool], patience: float) -> bool:
-        """Listen until a condition holds; False where it does not within `patience` s of wall time."""
+        """Process messages until a condition holds; returns False if it does not within `patience` s of wall time."""
         end = time.monotonic() + patience
         while not condition():
             if time.monotonic() > end:
@@ -176,17 +180,19 @@ class Watcher:
         return True
 
     def wait_for_robot(self, condition: Callable[[], bool]) -> bool:
-        """As `wait_until`, for what a running robot says at once: 5 s, and 25 s more where one is there on a busy
-        machine."""
+        """Like `wait_until`, for messages that a running robot publishes at once.
+
+        It waits for 5 s, and for 25 s more if a robot is present, since the computer may be busy.
+        """
         if self.wait_until(condition, 5.0):
             return True
         there = any(self.node.count_publishers(topic) for topic in ("simulator/truth", "structure_state"))
         return there and self.wait_until(condition, 25.0)
 
     def wait_for_diagnostics(self) -> None:
-        """Wait until every node of the robot has reported: none is new for `SETTLED` s, and at most `SILENCE` s.
+        """Wait until all nodes of the robot have reported: no new node for `SETTLED` s, but at most `SILENCE` s.
 
-        Each node reports once a second, and a process that has just started discovers them one after the other.
+        Each node reports once per second, and a process that has just started discovers the nodes one after the other.
         """
         end = time.monotonic() + SILENCE
         known = -1
@@ -198,7 +204,7 @@ class Watcher:
 
     @property
     def state(self) -> StructureState | None:
-        """The truth of a simulator, else the estimate."""
+        """True state of a simulator, else the estimated state."""
         return self.truth or self.estimate
 
     @property
@@ -218,7 +224,7 @@ class Watcher:
 
     @property
     def load_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the bodies and of the nodes of the simulated robot; both empty before its first state."""
+        """Names of the bodies and nodes of the simulated robot; both are empty before the first state."""
         for named in (self.truth, self.layout):
             if named is not None and (named.body_name or named.node_name):
                 return tuple(named.body_name), tuple(named.node_name)
@@ -226,7 +232,7 @@ class Watcher:
 
     @property
     def moving(self) -> bool:
-        """Whether the controller's diagnostics say that a motion is under way; they come once a second."""
+        """Whether the diagnostics of the controller report a motion; they arrive once per second."""
         controller = self.diagnostics.get("controller")
         return controller is not None and any(
             each.key == "phase" and each.value == "moving" for each in controller.values
@@ -234,7 +240,7 @@ class Watcher:
 
     @property
     def tensions(self) -> np.ndarray:
-        """Tensions [N] of all tendons and springs, empty before the first message."""
+        """Tensions of all tendons and springs [N]; empty before the first message."""
         return np.array([] if self.tendons is None else self.tendons.tension, dtype=np.float64)
 
     @property
@@ -248,17 +254,17 @@ class Watcher:
     # -- calls ----------------------------------------------------------------------------------------------------
 
     def send_goal(self, position: Any, quaternion: Any | None, duration: float = 0.0, frame: str = "world") -> Any:
-        """Answer of set_goal_pose."""
+        """Send a goal pose; returns the answer of set_goal_pose."""
         request = goal_request(position, quaternion, duration, frame)
         return self.call("set_goal_pose", request, PLANNING)
 
     def pause(self, stand_still: bool) -> bool:
-        """Let the simulation stand still, or run on; whether the state that it stands at has been answered."""
+        """Pause or resume the simulation; returns whether the state at which it is paused has been answered."""
         answer = self.call("simulator/set_paused", SetBool.Request(data=stand_still))
         return stand_still and str(answer.message).endswith(ANSWERED)
 
     def pause_at(self, time: float) -> None:
-        """Let the simulation stand still when it comes to a time [s]; 0: never. Raises TensegrityError: refused."""
+        """Pause the simulation at a time [s]; 0: never. Raises TensegrityError if this is refused."""
         value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=float(time))
         request = SetParameters.Request(parameters=[ParameterMessage(name="pause_at", value=value)])
         for each in self.call("simulator/set_parameters", request).results:
@@ -266,7 +272,7 @@ class Watcher:
                 raise TensegrityError(f"the simulator does not pause at {time:g} s: {each.reason}")
 
     def wrench_sender(self) -> Callable[[str, Any, Any], None]:
-        """A function that puts a force and a moment (3,) on a body or node, stamped with the latest state."""
+        """Function that applies a force and a moment (3,) to a body or node, stamped with the latest state."""
 
         def fill(message: WrenchStamped, force: Any, moment: Any) -> None:
             for part, values in ((message.wrench.force, force), (message.wrench.torque, moment)):
@@ -275,7 +281,7 @@ class Watcher:
         return self._load_sender(WrenchStamped, "external_wrench", fill)
 
     def payload_sender(self) -> Callable[[str, float, Any], None]:
-        """A function that puts a mass [kg] at (3,) m of a body or node, stamped with the latest state."""
+        """Function that adds a mass [kg] at (3,) [m] to a body or node, stamped with the latest state."""
 
         def fill(message: InertiaStamped, mass: float, at: Any) -> None:
             centre = message.inertia.com
@@ -297,7 +303,7 @@ class Watcher:
         return send
 
     def call(self, name: str, request: Any | None = None, patience: float = 30.0) -> Any:
-        """Answer of a service. Raises TensegrityError where nobody offers it or it does not answer."""
+        """Call a service and return its answer. Raises TensegrityError if no node offers it or it does not answer."""
         client = self._clients[name]
         if not client.wait_for_service(timeout_sec=min(patience, 5.0)):
             raise TensegrityError(
@@ -309,11 +315,11 @@ class Watcher:
         return future.result()
 
     def offered(self, name: str) -> bool:
-        """Whether somebody offers a service."""
+        """Whether a node offers a service."""
         return bool(self._clients[name].service_is_ready())
 
     def close(self) -> None:
-        """Leave ROS."""
+        """Destroy the node and shut ROS down."""
         self._executor.shutdown()
         self.node.destroy_node()
         rclpy.try_shutdown()

@@ -1,6 +1,6 @@
-"""A free structure that rolls to positions, through the libraries or through the real nodes in lock-step.
+"""Rolling of a free structure to goal positions, with the libraries or with the real nodes in lock-step.
 
-Through the nodes the goal is sent while the simulation is paused, so that two runs give the same bits.
+With the nodes the goal is sent while the simulation is paused, so that two runs are equal bit for bit.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from .node_graph import Watching, simulation_graph
 from .processes import NodeProcesses
 
 LONGEST = 600.0
-"""s of the robot's time for one goal."""
+"""Longest time for one goal, in the robot's time [s]."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rolled:
-    """What became of one position.
+    """Result for one goal position.
 
     Attributes:
-        goal: (2,) m. position, seen: (2,) m, where it is and where the estimator thinks that it is. rolls: made on the
-            way. duration: s. gave_up: why it was given up, "" where it was not. path_length: m, of the output from rest
-            to rest. work: J, that the actuators put in, what they took back left out. peak: N, largest tension of them.
+        goal: (2,) goal position [m]. position, seen: (2,) true and estimated position at the end [m].
+        rolls: number of rolls. duration: s. gave_up: reason of a failure, or "".
+        path_length: length of the path of the output from rest to rest [m].
+        work: positive work of the actuators, without recovered energy [J]. peak: largest tension of the actuators [N].
     """
 
     goal: Array
@@ -51,18 +52,18 @@ class Rolled:
 
     @property
     def error(self) -> float:
-        """m, from where it is to the goal."""
+        """Distance from the true position to the goal [m]."""
         return float(np.linalg.norm(self.position - self.goal))
 
 
 class RollingLoop:
-    """Simulation, controller and, on demand, the estimator, in one process.
+    """Simulation, controller and, optionally, estimator in one process.
 
     Args:
-        robot: that controller and estimator know. plant: that is simulated, where it is another. sees: "truth", or
-            "rest" for the estimator, which takes the IMUs of the plant, too. period: s. rolls: a `RollMap` of the same
-            robot that knows its rolls already.
-        controller: "rolling" or another one of its kind, by name, with its parameters.
+        robot: model of controller and estimator. plant: simulated robot, if it differs from `robot`.
+        sees: state source: "truth", or "rest" for the estimator, which also uses the IMUs of the plant.
+        period: control period [s]. rolls: `RollMap` of the same robot with computed rolls, for reuse.
+        controller: name of a rolling controller. parameters: its parameters.
     """
 
     def __init__(
@@ -100,18 +101,18 @@ class RollingLoop:
 
     @property
     def position(self) -> Array:
-        """(2,) m, where the output is."""
+        """(2,) true position of the output [m]."""
         return np.array(self.simulation.observe().pose[0][:2])
 
     def step(self) -> None:
-        """One control period."""
+        """Simulate one control period."""
         command = self.controller.command(self._ticks * self._period, self._look())
         self.simulation.command("position", command.set_points())
         self.simulation.advance(self._steps)
         self._ticks += 1
 
     def go(self, position: Array) -> Rolled:
-        """Roll to a position (2,) m. Raises TensegrityError: refused."""
+        """Roll to a position (2,) [m]. Raises TensegrityError if the goal is refused."""
         control, start = self.controller, self._ticks
         before, made, last = self.position, control.done, self.position
         control.set_goal(self._ticks * self._period, np.append(position, 0.0))
@@ -135,7 +136,7 @@ class RollingLoop:
 
 @dataclass(frozen=True, eq=False)
 class NodesRun:
-    """One position through the nodes: stamps (k,) ns, nodes (k, n, 3) m and commands (k, a) m of every period."""
+    """Result with the nodes, for every period: stamps (k,) [ns], nodes (k, n, 3) [m] and commands (k, a) [m]."""
 
     stamps: Array
     nodes: Array
@@ -144,7 +145,7 @@ class NodesRun:
 
 
 def roll_through_nodes(robot: Path | str, position: Array, *, duration: float) -> NodesRun:
-    """Roll to a position (2,) m in lock-step from truth, for so many seconds of the robot's time.
+    """Roll to a position (2,) [m] in lock-step with the true state, for `duration` s of the robot's time.
 
     Raises:
         TensegrityError: ROS is missing, a node ends, or the goal is refused.
@@ -165,12 +166,12 @@ def roll_through_nodes(robot: Path | str, position: Array, *, duration: float) -
 
 
 def _nodes(message: Any) -> Array:
-    """(n, 3) m, of a StructureState."""
+    """(n, 3) node positions of a StructureState [m]."""
     return np.array(message.node_position).reshape(-1, 3)
 
 
 class _Listener(LockstepListener):
-    """Sends the goal and keeps what comes."""
+    """Sends the goal and stores the messages."""
 
     def __init__(self) -> None:
         from tensegrity.srv import SetGoalPose
@@ -180,7 +181,7 @@ class _Listener(LockstepListener):
         self._goal = self.node.create_client(SetGoalPose, "set_goal_pose")
 
     def run(self, nodes: NodeProcesses, position: Array, duration: float) -> NodesRun:
-        """Wait for all, send the goal, run, and give what came."""
+        """Wait for all nodes, send the goal, run, and return the stored messages."""
         self.wait(nodes, lambda: self.ready() and self._goal.service_is_ready())
         request = self._goal_type.Request()
         request.target.pose.position.x, request.target.pose.position.y = float(position[0]), float(position[1])

@@ -1,4 +1,4 @@
-"""The demonstration tour of a robot: goals relative to its pose at rest, each sent, waited for and measured."""
+"""Demonstration tour of a robot: goals relative to its pose at rest; each is sent, awaited and evaluated."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .tour_time import ByTheClock, InLockstep
 POSITION_TOLERANCE = 1e-3  # m
 ORIENTATION_TOLERANCE = np.radians(0.2)
 SETTLING = 10.0  # s of the robot's time after the predicted arrival
-LATEST = 10.0  # times the predicted duration, for a motion that is still under way
+LATEST = 10.0  # longest duration of a motion, in predicted durations
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """What became of one stop: errors in m and rad at the end, duration in s of the robot's time.
+    """Result of one stop: errors at the end [m, rad], and duration in the robot's time [s].
 
-    `fault` says what was wrong on the way: a tension below its floor, or a command that did not come.
+    `fault` states a fault during the motion: a tension below its floor, or a missing command.
     """
 
     name: str
@@ -37,11 +37,11 @@ class Arrival:
     reason: str = ""
     fault: str = ""
     unreported: tuple[str, ...] = ()
-    """Tendons with a floor whose tension nothing reported on the way, so that it is not known whether it was kept."""
+    """Tendons with a floor whose tension was not reported during the motion, so that it could not be checked."""
 
     @property
     def success(self) -> bool:
-        """Whether it was reached and nothing was wrong on the way."""
+        """Whether the stop was reached without a fault."""
         return self.reached and not self.fault
 
 
@@ -52,7 +52,7 @@ def goal_of(stop: TourStop, home: Pose) -> Pose:
 
 
 def errors(robot: Robot, goal: Pose, pose: Pose) -> tuple[float, float]:
-    """Distance [m] and angle [rad] to a goal over the axes that the robot controls."""
+    """Distance [m] and angle [rad] to a goal along the controlled axes."""
     error: NDArray[np.float64] = np.zeros(6)
     rows = robot.output.rows
     error[rows] = pose_error(goal, pose)[rows]
@@ -60,10 +60,10 @@ def errors(robot: Robot, goal: Pose, pose: Pose) -> tuple[float, float]:
 
 
 def fault_of(robot: Robot, lowest: Mapping[str, tuple[float, float]], missed: str) -> str:
-    """What was wrong on the way, "" where nothing was.
+    """Fault during a motion; "" if there was none.
 
     Args:
-        lowest: N and s of every tendon, see `Watcher`. missed: what was said of a command that did not come.
+        lowest: smallest tension [N] and its time [s] by tendon, see `Watcher`. missed: report of a missing command.
     """
     return TensionFloor(robot).worst(lowest) or missed
 
@@ -75,11 +75,11 @@ def run_tour(
     alive: Callable[[], None],
     passing: ByTheClock | InLockstep | None = None,
 ) -> list[Arrival]:
-    """Send every stop and wait for it.
+    """Send every stop as a goal and wait for its arrival.
 
     Args:
-        watcher: a `robot_client.Watcher`. show: called often with the stop's name and goal; alive: raises where a
-            process ended. passing: how time goes on; by the clock where it is not given.
+        watcher: a `robot_client.Watcher`. show: function that is called often with name and goal of the stop.
+        alive: function that raises if a process has ended. passing: progress of time; None: real time.
     """
     passing = passing or ByTheClock(watcher)
     passing.settle()
@@ -99,7 +99,7 @@ def run_tour(
             passing.go_on(arrival, alive)
             show(stop.name, goal)
             if passing.moving and watcher.time < latest:
-                arrival = max(arrival, watcher.time)  # a motion waits for its computer
+                arrival = max(arrival, watcher.time)  # a motion waits for the computer
             if watcher.time > last:
                 last, latest = watcher.time, LATEST * arrival - (LATEST - 1.0) * start
             position, orientation = errors(robot, goal, watcher.pose)

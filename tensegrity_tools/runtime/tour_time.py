@@ -1,9 +1,9 @@
-"""How time goes on between two looks of a tour: by the clock, or in lock-step by simulated time alone.
+"""Progress of time between two checks of a tour: in real time, or in lock-step by simulated time only.
 
-By the clock a goal is sent where the robot happens to be when its computer gets to it. In lock-step the simulation
-stands still whenever the tour looks or sends: it runs up to a time (parameter `pause_at` of the simulator), the state
-there is answered, and then the tour decides by what belongs to that state. So two tours are the same to the last bit,
-however busy the machine is.
+In real time, the state of the robot at which a goal is sent depends on the load of the computer. In lock-step the
+simulation is paused whenever the tour checks the state or sends a goal: it runs up to a given time (parameter
+`pause_at` of the simulator), the nodes answer the state at this time, and the tour decides by that state. Two tours are
+therefore equal bit for bit, independently of the load of the computer.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from tensegrity_dynamics.errors import TensegrityError
 from .node_graph import NodeGraph
 
 LOOK = 0.1
-"""s between two looks, of the clock or of simulated time."""
+"""Interval between two checks [s], in real or simulated time."""
 STRIDE = 1.0
-"""s of simulated time between two looks while nothing is decided."""
+"""Interval of simulated time between two checks while no decision is due [s]."""
 SILENCE = 30.0
-"""s of wall time without any progress."""
+"""Wall time without progress after which a tour fails [s]."""
 
 
 class ByTheClock:
-    """The robot moves on by itself; a look is as late as it is."""
+    """Real time: the robot continues to move between and during checks."""
 
     def __init__(self, watcher: Any) -> None:
         self._watcher, self._last, self._heard = watcher, -1.0, time.monotonic()
 
     @property
     def moving(self) -> bool:
-        """Whether the controller says that a motion is under way."""
+        """Whether the controller reports a motion in progress."""
         return bool(self._watcher.moving)
 
     def settle(self) -> None:
-        """Nothing stands still."""
+        """No effect, since the robot is not paused."""
 
     def go_on(self, until: float, alive: Callable[[], None]) -> None:
-        """Let a little time pass. Raises TensegrityError: the robot's time has stood still."""
+        """Wait for `LOOK` s. Raises TensegrityError if the robot's time does not advance for `SILENCE` s."""
         watcher = self._watcher
         watcher.spin(LOOK)
         alive()
@@ -49,18 +49,18 @@ class ByTheClock:
             raise TensegrityError(f"the robot's time has stood still for {SILENCE:g} s; is the simulator running?")
 
     def forget(self) -> None:
-        """A plan has taken wall time."""
+        """Restart the measurement of wall time without progress, after planning."""
         self._heard = time.monotonic()
 
     def end(self) -> None:
-        """Nothing to let go."""
+        """No effect, since the robot is not paused."""
 
 
 class InLockstep:
-    """A simulation in lock-step that began paused, and that stands still at every look.
+    """Simulation in lock-step that starts paused, and is paused at every check.
 
     Args:
-        watcher: a `robot_client.Watcher`. late: s by which the newest state that is answered may be old.
+        watcher: a `robot_client.Watcher`. late: largest age of the newest answered state [s].
     """
 
     def __init__(self, watcher: Any, late: float = 0.0) -> None:
@@ -69,19 +69,19 @@ class InLockstep:
 
     @property
     def moving(self) -> bool:
-        """Whether the controller was on its way at the state that it has answered last for certain."""
+        """Whether the controller was moving the robot at the last state that it has certainly answered."""
         watcher = self._watcher
         settled = watcher.time - self._late
         if settled < 0.0:
             return False
-        if not self._mute:  # what was said of that state may still be on its way to here
+        if not self._mute:  # the message about that state may not have arrived yet
             self._mute = not watcher.wait_until(lambda: watcher.phase_at(settled) is not None, SILENCE)
         phase = watcher.phase_at(settled)
-        self._mute = self._mute and phase is None  # a controller that cannot go on has no reference
+        self._mute = self._mute and phase is None  # a controller that cannot continue has no reference
         return bool(phase == "moving")
 
     def settle(self) -> None:
-        """Stand still until the last state is answered. Raises TensegrityError: it is not."""
+        """Pause until the last state is answered. Raises TensegrityError if it is not."""
         end = time.monotonic() + SILENCE
         while not self._watcher.pause(True):
             self._watcher.spin(0.002)
@@ -89,7 +89,7 @@ class InLockstep:
                 raise TensegrityError(f"the last state is not answered within {SILENCE:g} s.{self._why()}")
 
     def go_on(self, until: float, alive: Callable[[], None]) -> None:
-        """Run to `until` [s], in strides, or a look further where that is past; and stand still there."""
+        """Run towards `until` [s] for a time between `LOOK` and `STRIDE`, then pause."""
         watcher = self._watcher
         goal = watcher.time + min(max(until - watcher.time, LOOK), STRIDE)
         watcher.pause_at(goal)
@@ -105,10 +105,10 @@ class InLockstep:
         self.settle()
 
     def forget(self) -> None:
-        """Wall time means nothing here."""
+        """No effect, since wall time is not measured."""
 
     def end(self) -> None:
-        """Let the simulation run on."""
+        """Resume the simulation."""
         self._watcher.pause_at(0.0)
         self._watcher.pause(False)
 
@@ -118,12 +118,13 @@ class InLockstep:
 
 
 def in_lockstep(graph: NodeGraph) -> bool:
-    """Whether it is a simulation in lock-step, which stands still on command."""
+    """Whether a graph is a simulation in lock-step, which can be paused."""
     return graph.source.name == "simulator" and bool(graph.source.parameters.get("lockstep"))
 
 
 def for_tours(graph: NodeGraph) -> NodeGraph:
-    """The same graph as a tour needs it: in lock-step it begins paused, and the controller tells its phase always."""
+    """Copy of a graph for a tour: in lock-step it starts paused, and the controller reports its phase at every
+    state."""
     if not in_lockstep(graph) or "controller" not in graph:
         return graph
     if "recorder" in graph:
@@ -132,7 +133,7 @@ def for_tours(graph: NodeGraph) -> NodeGraph:
 
 
 def tour_time(watcher: Any, graph: NodeGraph) -> ByTheClock | InLockstep:
-    """What suits a graph: `InLockstep` for a simulation in lock-step."""
+    """Time of a tour on a graph: `InLockstep` for a simulation in lock-step, else `ByTheClock`."""
     if not in_lockstep(graph):
         return ByTheClock(watcher)
     source, period = graph.source, graph.choice.period

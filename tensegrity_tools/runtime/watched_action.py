@@ -1,4 +1,4 @@
-"""An action of the running controller that is sent once, watched to its end and cancelled where somebody breaks off."""
+"""Client for an action of the running controller: sends one goal, waits for the end, and cancels on interruption."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from .robot_client import PLANNING, Watcher
 
 
 class WatchedAction:
-    """See the module.
+    """Action client, see the module docstring.
 
     Args:
-        watcher: hears the robot. kind, name: of the action, whose feedback has `progress`. what: it is, in the plural.
+        watcher: client of the robot. kind, name: type and name of the action; its feedback has a field `progress`.
+            what: noun for the goals, in the plural.
     """
 
     def __init__(self, watcher: Watcher, kind: Any, name: str, what: str) -> None:
@@ -26,18 +27,18 @@ class WatchedAction:
         self._progress = 0.0
 
     def close(self) -> None:
-        """End the client."""
+        """Close the client."""
         self._client.destroy()
 
     def run(self, goal: Any, keep: Callable[[Any], None], show: Callable[[float], None]) -> tuple[Any, str]:
-        """Send a goal and wait for its end; gives the result and the reason where it did not succeed.
+        """Send a goal and wait for its end; returns the result, and the reason of a failure.
 
         Args:
-            keep: gets every feedback. show: called often with the part that is done, 0 to 1.
+            keep: function that receives every feedback. show: function that is called often with the progress, 0 to 1.
 
         Raises:
-            TensegrityError: nobody offers the action, or the goal is not taken.
-            KeyboardInterrupt: asked to end; the goal is cancelled, the robot holds.
+            TensegrityError: no node offers the action, or the goal is refused.
+            KeyboardInterrupt: interrupted by the user; the goal is cancelled and the robot holds.
         """
         if not self.watcher.wait_until(self._client.server_is_ready, 5.0):
             raise TensegrityError(f"no robot takes {self._what}; start one with `tensegrity up`.")

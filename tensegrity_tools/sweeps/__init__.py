@@ -1,1 +1,1 @@
-"""Sweeps: many poses, loads or parameters of one robot, on all cores, saved as they finish, with a report."""
+"""Sweeps over poses, loads or parameters of one robot, on all cores, with continuous saving and a report."""

@@ -1,7 +1,7 @@
-"""What a sweep varies: axes with their values, and the order in which points are visited.
+"""Axes of a sweep with their values, and the order of the points.
 
-Points are visited to and fro ("boustrophedon"), so that each is a neighbour of the one before: the search for a pose
-starts where the last one ended.
+Points are visited in boustrophedon order (alternating directions), so that each point is a neighbour of the previous
+one; the search for a pose starts from the last solution.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FORM = "write NAME=LOW:HIGH:COUNT, for example z=-2cm:2cm:9, load.tip.z=-5N:0N:6
 
 @dataclass(frozen=True)
 class SweepAxis:
-    """One thing that is varied.
+    """One varied quantity.
 
     Args:
-        name: "x", "y", "z" (m) or "rx", "ry", "rz" (rad) of the output from its pose at rest; "load.NAME.x" (N on a
-            node or body); "parameter.NAME" of the robot file.
-        low, high: in SI; of parameters as numbers in `unit`. count: values, from 1 on.
-        unit: of a parameter, as its text says it.
+        name: "x", "y", "z" [m] or "rx", "ry", "rz" [rad], displacement of the output from its pose at rest;
+            "load.NAME.x", force on a node or body [N]; "parameter.NAME", parameter of the robot file.
+        low, high: range in SI units; for parameters in `unit`. count: number of values, at least 1.
+        unit: unit of a parameter, as in its text.
     """
 
     name: str
@@ -41,27 +41,27 @@ class SweepAxis:
 
     @property
     def is_pose(self) -> bool:
-        """Whether it is an axis of the output."""
+        """Whether it is an axis of the output pose."""
         return self.name in AXES
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """(count,) evenly spaced."""
+        """(count,) evenly spaced values."""
         return np.linspace(self.low, self.high, self.count)
 
     @property
     def label(self) -> str:
-        """For people: the name with the unit of its values."""
+        """Label: the name with the unit of its values."""
         if self.is_pose:
             return f"{self.name} [{'m' if self.name in 'xyz' else 'rad'}]"
         return f"{self.name} [{'N' if self.name.startswith('load.') else self.unit or '-'}]"
 
 
 def read_axis(text: str, option: str = "--over") -> SweepAxis:
-    """An axis from "NAME=LOW:HIGH:COUNT" or "NAME=VALUE".
+    """Axis from "NAME=LOW:HIGH:COUNT" or "NAME=VALUE".
 
     Raises:
-        TensegrityError: not of that form, an unknown name, a quantity of another kind, or a count below one.
+        TensegrityError: another format, an unknown name, a quantity of another kind, or a count below one.
     """
     name, equals, range_text = (part.strip() for part in text.partition("="))
     parts = [part.strip() for part in range_text.split(":")]
@@ -95,7 +95,7 @@ def read_axis(text: str, option: str = "--over") -> SweepAxis:
 
 
 def _with_degrees(text: str) -> str:
-    """Plain angles are degrees, as everywhere on the command line."""
+    """Text with degrees as the unit of plain angles, as in all options of the command line."""
     try:
         float(text)
     except ValueError:
@@ -112,12 +112,12 @@ def _number_and_unit(part: str, text: str) -> tuple[float, str]:
 
 @dataclass(frozen=True, eq=False)
 class SweepPoints:
-    """All points of a sweep in the order in which they are visited.
+    """All points of a sweep in the order of computation.
 
     Attributes:
-        outer: (v, a) values of the axes that make another robot (loads, parameters), one row each.
-        inner: (p, b) values of the pose axes; one row without any.
-        cells: (p,) index of each inner point within the grid of the pose axes, last axis fastest; -1 of random ones.
+        outer: (v, a) values of the axes that change the robot (loads, parameters), one row per robot.
+        inner: (p, b) values of the pose axes; one row if there are none.
+        cells: (p,) index of each inner point in the grid of the pose axes, last axis fastest; -1 for random points.
     """
 
     outer: NDArray[np.float64]
@@ -126,12 +126,12 @@ class SweepPoints:
 
     @property
     def count(self) -> int:
-        """Of all points."""
+        """Number of all points."""
         return len(self.outer) * len(self.inner)
 
 
 def make_points(axes: Sequence[SweepAxis], random: int = 0, seed: int = 0) -> SweepPoints:
-    """A grid over all axes, or `random` poses within the pose axes for each point of the others."""
+    """Grid over all axes, or `random` poses within the pose axes for each point of the other axes."""
     outer = [axis for axis in axes if not axis.is_pose]
     inner = [axis for axis in axes if axis.is_pose]
     rows, _ = _to_and_fro([axis.values for axis in outer])
@@ -146,7 +146,7 @@ def make_points(axes: Sequence[SweepAxis], random: int = 0, seed: int = 0) -> Sw
 
 
 def _to_and_fro(values: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Points (p, a) of a grid, each beside the one before, and their indices with the last axis fastest."""
+    """Points (p, a) of a grid, each a neighbour of the previous one, and their indices with the last axis fastest."""
     indices = np.zeros((1, 0), dtype=np.int64)
     for axis in reversed(values):
         there, back = indices, indices[::-1]
@@ -159,7 +159,7 @@ def _to_and_fro(values: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float
 
 
 def _by_neighbourhood(points: NDArray[np.float64], low: NDArray, high: NDArray) -> NDArray[np.float64]:
-    """The same points, ordered through coarse cells to and fro."""
+    """Same points, ordered by coarse cells in boustrophedon order."""
     count, size = points.shape
     bins = max(1, round(count ** (1.0 / size)))
     span = np.where(high > low, high - low, 1.0)
@@ -172,5 +172,5 @@ def _by_neighbourhood(points: NDArray[np.float64], low: NDArray, high: NDArray) 
 
 
 def axis_record(axis: SweepAxis) -> dict[str, Any]:
-    """As JSON can hold it."""
+    """Axis in JSON types."""
     return {"name": axis.name, "low": axis.low, "high": axis.high, "count": axis.count, "unit": axis.unit}

@@ -1,4 +1,4 @@
-"""Modes of a robot along a path of its output: how frequencies, damping and what stretches change on the way."""
+"""Modes of a robot along a path of its output: frequencies, damping and stretched parts at several poses."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .axes import SweepAxis
 from .samples import reach_beside
 
 SHOWN = 6
-"""Modes of each pose in a table."""
+"""Number of modes per pose in a table."""
 
 
 def modes_along(robot: Robot, axis: SweepAxis) -> Report:
-    """Modes with the actuators held, at poses along one axis of the output from its pose at rest.
+    """Modes with held actuators at poses along one axis of the output, relative to its pose at rest.
 
     Raises:
-        TensegrityError: the axis is none that the output controls, or the robot has no plans or no modes.
+        TensegrityError: the axis is not a controlled axis of the output, or the robot has no plans or no modes.
     """
     if not axis.is_pose or axis.name not in robot.output.controlled:
         raise TensegrityError(

@@ -1,4 +1,4 @@
-"""What is made of a finished sweep: figures, a table of all points, pictures, and one page with them."""
+"""Results of a finished sweep: key figures, a table of all points, plots, and a report page."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ WORDS = {
     "singular_max": "largest singular value, actuators to output",
     "wrench": "force taken along every controlled axis [N]",
 }
-"""What the columns are, for people."""
+"""Readable names of the columns."""
 MAPS = ("lowest_margin", "stiffness_min", "singular_min", "wrench")
-"""What is drawn over the points, beside whether they are reached."""
+"""Columns that are plotted over the points, in addition to reachability."""
 STYLE = (
     "body{font:15px sans-serif;max-width:72em;margin:2em auto;padding:0 1em}"
     "td,th{text-align:left;padding:2px 1em}img{max-width:100%}"
 )
 MOST_PANELS = 9
-"""Of one picture: slices along a third axis."""
+"""Largest number of panels in one plot, i.e. slices along a third axis."""
 
 
 def sweep_figures(plan: SweepPlan, results: Mapping[str, NDArray]) -> dict[str, Any]:
-    """The figures that sum up a sweep."""
+    """Key figures of a sweep."""
     figures, table = results["figures"], _axis_values(plan, results)
     status = figures[:, 0]
     reached = status == REACHED
@@ -65,18 +65,18 @@ def sweep_figures(plan: SweepPlan, results: Mapping[str, NDArray]) -> dict[str, 
 
 
 def _names(text: str) -> list[str]:
-    """Names of what stops a motion; a cause in words counts as one name."""
+    """Names of the limits of a motion; a cause given as a sentence counts as one name."""
     return [name for name in text.split(", ") if name] if " " not in text.replace(", ", "") else [text]
 
 
 def _axis_values(plan: SweepPlan, results: Mapping[str, NDArray]) -> NDArray[np.float64]:
-    """(n, a) values of the axes in their order at every point."""
+    """(n, a) values of the axes, in their order, at every point."""
     outer, inner = iter(results["outer"].T), iter(results["inner"].T)
     return np.column_stack([next(inner) if axis.is_pose else next(outer) for axis in plan.axes])
 
 
 def write_table(plan: SweepPlan, results: Mapping[str, NDArray], actuators: tuple[str, ...], path: Path) -> None:
-    """Every point as a line of a CSV file. Raises TensegrityError where it cannot be written."""
+    """Write a CSV file with one line per point. Raises TensegrityError if it cannot be written."""
     heads = [
         *(axis.name for axis in plan.axes), *COLUMNS, "px", "py", "pz", "qw", "qx", "qy", "qz", *actuators, "binding"
     ]  # fmt: skip
@@ -111,10 +111,10 @@ def summary(figures: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, folder: Path) -> dict[str, Any]:
-    """The page `report.html` with its pictures inside; gives the figures.
+    """Write the page `report.html` with embedded plots; returns the key figures.
 
     Raises:
-        TensegrityError: it cannot be written.
+        TensegrityError: the page cannot be written.
     """
     figures = sweep_figures(plan, results)
     pictures = [
@@ -147,7 +147,7 @@ def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _picture(plan: SweepPlan, results: Mapping[str, NDArray], column: str, title: str) -> str:
-    """One map as base64 of a PNG: a curve over one axis, a map over two, slices along a third."""
+    """Plot of one column as a PNG in base64: a curve for one axis, a map for two, slices along a third axis."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -206,7 +206,7 @@ def _picture(plan: SweepPlan, results: Mapping[str, NDArray], column: str, title
 def grid_of(
     xs: NDArray[np.float64], ys: NDArray[np.float64], points: NDArray[np.float64], values: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Values (n,) at points (n, 2) of a grid as (len(ys), len(xs)), NaN where there is none; axes may run downwards."""
+    """Values (n,) at grid points (n, 2) as an array (len(ys), len(xs)), NaN without a point; axes may be decreasing."""
     grid = np.full((len(ys), len(xs)), np.nan)
     columns, rows = (np.abs(points[:, k, None] - axis).argmin(axis=1) for k, axis in enumerate((xs, ys)))
     grid[rows, columns] = values

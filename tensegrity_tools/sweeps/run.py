@@ -1,4 +1,4 @@
-"""Chunks of a sweep on processes of this machine, or on a cluster through Dask."""
+"""Execution of the chunks of a sweep by processes on this computer, or on a cluster with Dask."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tensegrity_dynamics.errors import TensegrityError
 from .samples import SweepPlan, sample_chunk
 
 AHEAD = 4
-"""Chunks in hand for each process, so that none waits."""
+"""Number of chunks assigned to each process in advance, so that none waits."""
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def run_here(plan: SweepPlan, numbers: Sequence[int], workers: int | None = None) -> Iterator[tuple[int, Any]]:
-    """Chunks as they are finished, in any order, from processes of this machine (as many as it has cores).
+    """Chunks in the order of completion, from processes on this computer (default: one per core).
 
     Raises:
         TensegrityError: a process died.
@@ -32,7 +32,7 @@ def run_here(plan: SweepPlan, numbers: Sequence[int], workers: int | None = None
             yield number, sample_chunk(plan, number)
         return
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # one core a process, no threads on top
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # one core per process, no additional threads
     try:
         pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_begin_worker)
         try:
@@ -53,7 +53,7 @@ def run_here(plan: SweepPlan, numbers: Sequence[int], workers: int | None = None
 
 
 def _begin_worker() -> None:
-    """Ctrl-C is for the process that hands out the work: it ends the others, even where it is killed."""
+    """Ignore Ctrl-C, since the main process handles it; it ends the others, even if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     follow_parent()
 
@@ -73,7 +73,7 @@ def _collected(pool: Any, plan: SweepPlan, numbers: Sequence[int], ahead: int) -
 
 
 def run_on_cluster(plan: SweepPlan, numbers: Sequence[int], scheduler: str) -> Iterator[tuple[int, Any]]:
-    """Chunks as they are finished, from the workers of a Dask scheduler; these need this package, nothing else.
+    """Chunks in the order of completion, from the workers of a Dask scheduler; these only need this package.
 
     Raises:
         TensegrityError: Dask is not installed, no scheduler answers at the address, or it has no workers.

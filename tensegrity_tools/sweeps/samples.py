@@ -1,6 +1,6 @@
-"""One chunk of a sweep: its points one after the other, each searched for from where the last one was found.
+"""One chunk of a sweep: its points are computed one after the other, each starting from the last solution.
 
-A chunk depends on nothing but the plan and its number, so that any count of processes gives the same numbers.
+A chunk depends only on the plan and its number, so that the results are the same for any number of processes.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from tensegrity_dynamics.structures.structure import Structure
 from .axes import SweepAxis, SweepPoints, make_points
 
 REACHED, OUT_OF_REACH, NO_ROBOT = 1, 0, -1
-"""What became of a point; NO_ROBOT: the robot of its loads and parameters cannot be built or has no equilibrium."""
+"""Status of a point; NO_ROBOT: the robot with its loads and parameters cannot be built or has no equilibrium."""
 
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """All that a sweep is; two equal plans give equal numbers.
+    """Complete definition of a sweep; equal plans give equal results.
 
     Args:
-        text: of the robot file. source: its name in errors. path: where it is, for files that it names.
-        axes: what varies. random: poses drawn instead of a grid, zero for the grid. seed: of the draw.
-        chunk: points in one piece of work.
-        wrench: whether the largest force that can be taken in every direction is looked for, too (structures).
-        rigid_bars: as in simulation.
+        text: text of the robot file. source: its name in errors. path: its path, for files that it names.
+        axes: varied quantities. random: number of random poses in place of a grid; zero: grid. seed: seed of the poses.
+        chunk: number of points per chunk.
+        wrench: whether the largest force that the output can bear along every axis is computed as well (structures).
+        rigid_bars: whether bars are rigid, as in simulation.
     """
 
     text: str
@@ -58,20 +58,20 @@ class SweepPlan:
 
     @property
     def points(self) -> SweepPoints:
-        """In the order of the visits."""
+        """Points in the order of computation."""
         return _points(self.axes, self.random, self.seed)
 
     @property
     def pieces(self) -> tuple[tuple[int, int, int], ...]:
-        """(row of the outer axes, first inner point, end) of every chunk."""
+        """(row of the outer axes, first inner point, end of the inner points) of every chunk."""
         points = self.points
         return _pieces(len(points.outer), len(points.inner), self.chunk)
 
     def robot(self, values: Sequence[float]) -> Robot:
-        """The robot with the values of the axes that are no pose.
+        """Robot with the values of the axes that do not belong to the pose.
 
         Raises:
-            TensegrityError: an unknown parameter, node or body, or what `load_robot` refuses.
+            TensegrityError: an unknown parameter, node or body, or an error of `load_robot`.
         """
         others = [axis for axis in self.axes if not axis.is_pose]
         path = Path(self.path) if self.path else None
@@ -105,7 +105,7 @@ class SweepPlan:
         yaml.dump(data, out)
         robot = parse_robot(out.getvalue(), self.source, path)
         if forces and isinstance(robot.model, Structure):
-            # not by the file: rest lengths that it finds for a desired shape are those without these loads
+            # not in the file, since the rest lengths computed for a desired shape are those without these loads
             robot = replace(
                 robot, model=replace(robot.model, loads=robot.model.loads + robot.model.force_array(forces))
             )
@@ -114,31 +114,31 @@ class SweepPlan:
 
 @lru_cache(maxsize=2)
 def _points(axes: tuple[SweepAxis, ...], random: int, seed: int) -> SweepPoints:
-    """Made once for all chunks: of 10^5 points that takes as long as half a pose."""
+    """Points, computed once for all chunks; for 10^5 points this takes as long as half a pose."""
     return make_points(axes, random, seed)
 
 
 @lru_cache(maxsize=2)
 def _pieces(outer: int, inner: int, size: int) -> tuple[tuple[int, int, int], ...]:
-    """Made once, too: every chunk asks for its own."""
+    """Chunks, computed once, since every chunk needs its entry."""
     return tuple((row, begin, min(begin + size, inner)) for row in range(outer) for begin in range(0, inner, size))
 
 
 COLUMNS = (
     "status", "lowest_margin", "tension_min", "tension_max", "stiffness_min", "singular_min", "singular_max", "wrench"
 )  # fmt: skip
-"""Figures of every point: margin of the tension that is nearest to its floor [N]; least and largest tension [N]; least
-eigenvalue of the stiffness along the controlled axes [N/m, turning measured at the reach]; singular values of the map
-from actuators to these axes [turning measured at the reach]; force that can be taken along every controlled axis,
-either way [N]."""
+"""Results for every point: smallest margin between a tension and its floor [N]; smallest and largest tension [N];
+smallest eigenvalue of the stiffness along the controlled axes [N/m]; singular values of the map from actuators to
+these axes; force that the output can bear along every controlled axis in both directions [N]. Rotations are converted
+to lengths at the reach of the output."""
 
 
 def sample_chunk(plan: SweepPlan, number: int) -> dict[str, NDArray]:
-    """The points of one chunk.
+    """Compute the points of one chunk.
 
     Returns:
-        `figures` (p, len(COLUMNS)), `pose` (p, 7), `positions` (p, a) of the actuators, and `binding`, (p,) names of
-        what stops the motion where a pose is out of reach.
+        `figures` (p, len(COLUMNS)), `pose` (p, 7), `positions` (p, a) of the actuators, and `binding` (p,), names of
+            the limits of the motion for poses out of reach.
     """
     row, begin, end = plan.pieces[number]
     points = plan.points
@@ -176,9 +176,10 @@ def sample_chunk(plan: SweepPlan, number: int) -> dict[str, NDArray]:
 def reach_beside(
     equilibria: EquilibriumMap[Any], last: Any, home: Any, axes: Sequence[int], offsets: ArrayLike
 ) -> tuple[Any, str]:
-    """The equilibrium with the output moved from home by offsets [m, rad] along axes (indices of `AXES`), or None.
+    """Equilibrium with the output displaced from home by offsets [m, rad] along axes (indices of `AXES`), or None.
 
-    It is searched for from the `last` one found; beside it what stops the motion where it is out of reach.
+    The search starts from the `last` equilibrium. The second value names the limits of the motion for a pose out of
+    reach.
     """
     moved, robot = np.zeros(6), equilibria.robot
     moved[axes] = offsets
@@ -196,7 +197,7 @@ def _equilibria(plan: SweepPlan, values: tuple[float, ...]) -> EquilibriumMap[An
 
 @lru_cache(maxsize=4)
 def actuator_names(plan: SweepPlan) -> tuple[str, ...]:
-    """Of the robot of a plan."""
+    """Names of the actuators of the robot of a plan."""
     return tuple(each.name for each in parse_robot(plan.text, plan.source).actuators)
 
 

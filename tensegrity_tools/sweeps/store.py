@@ -1,6 +1,6 @@
-"""The folder of a sweep: its plan, a file for every finished chunk, and what is made of them at the end.
+"""Folder of a sweep: its plan, one file per finished chunk, and the final results.
 
-A kill at any moment leaves whole files of chunks only.
+If the process is killed at any time, only complete chunk files remain.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .axes import axis_record
 from .samples import COLUMNS, NO_ROBOT, OUT_OF_REACH, REACHED, SweepPlan, actuator_names
 
 VERSION = 1
-"""Of what the folder holds."""
+"""Version of the folder format."""
 
 
 def plan_record(plan: SweepPlan) -> dict[str, Any]:
-    """A plan as JSON can hold it."""
+    """Plan in JSON types."""
     return {
         "version": VERSION,
         "robot": plan.source,
@@ -35,10 +35,10 @@ def plan_record(plan: SweepPlan) -> dict[str, Any]:
 
 
 class SweepFolder:
-    """Chunks of one plan in a folder.
+    """Folder with the chunks of one plan.
 
     Raises:
-        TensegrityError: the folder cannot be made, or holds another sweep.
+        TensegrityError: the folder cannot be created, or contains another sweep.
     """
 
     def __init__(self, folder: Path, plan: SweepPlan) -> None:
@@ -75,7 +75,7 @@ class SweepFolder:
             )
 
     def missing(self) -> list[int]:
-        """Numbers of the chunks that are still to be done; a file that cannot be read counts as not done."""
+        """Numbers of the missing chunks; an unreadable file counts as missing."""
         return [number for number in range(len(self.plan.pieces)) if self._read(number) is None]
 
     def _path(self, number: int) -> Path:
@@ -89,12 +89,13 @@ class SweepFolder:
         try:
             with np.load(path, allow_pickle=False) as data:
                 result = {name: np.array(data[name]) for name in data.files}
-        except Exception:  # whatever a damaged file raises: it is done again
+        except Exception:  # any exception of a damaged file: it is computed again
             return None
         return result if self._fits(result, end - begin) else None
 
     def _fits(self, result: Mapping[str, NDArray], count: int) -> bool:
-        """Whether a file holds a chunk of so many points; the file of another version, or a foreign one, does not."""
+        """Whether a file contains a chunk with `count` points; False for a file of another version or a foreign
+        file."""
         shapes = {
             "figures": (count, len(COLUMNS)), "pose": (count, 7), "positions": (count, len(actuator_names(self.plan))),
             "binding": (count,),
@@ -106,7 +107,7 @@ class SweepFolder:
         return bool(np.isin(result["figures"][:, 0], (REACHED, OUT_OF_REACH, NO_ROBOT)).all())
 
     def keep(self, number: int, result: Mapping[str, NDArray]) -> None:
-        """Write a finished chunk. Raises TensegrityError where the disk refuses."""
+        """Write a finished chunk. Raises TensegrityError if this is impossible."""
         import io
 
         out = io.BytesIO()
@@ -114,7 +115,7 @@ class SweepFolder:
         save_file(self._path(number), out.getvalue())
 
     def results(self) -> dict[str, NDArray]:
-        """All points in the order of the visits; `outer` and `inner` with the values of the axes.
+        """Results of all points in the order of computation; `outer` and `inner` contain the values of the axes.
 
         Raises:
             TensegrityError: a chunk is missing.

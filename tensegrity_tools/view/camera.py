@@ -1,4 +1,4 @@
-"""A camera that goes along with a robot that rolls away; people turn and zoom it as ever."""
+"""Camera that follows a rolling robot; users can still rotate and zoom the view."""
 
 from __future__ import annotations
 
@@ -13,49 +13,54 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.visualization.picture import Snapshot
 
 LEAVE, ARRIVE = 0.25, 0.02
-"""Parts of the span: how far the robot goes from the middle before the camera follows, and until where it does."""
+"""Distance of the robot from the centre of view at which the camera starts, and stops, to follow it, relative to the
+span of the robot [-]."""
 UPRIGHT = 0.65
-"""Width over height of a page below which it is a phone's."""
+"""Aspect ratio (width over height) below which a page is treated as that of a phone."""
 WIDTH = 0.92
-"""Width over height of the part of a phone's page in which the robot is to fit."""
+"""Aspect ratio of the part of a phone page in which the robot has to fit."""
 HIDDEN = 0.25
-"""Part of a phone's page by which the robot is moved up from the middle: the panel takes the lower half."""
+"""Upward shift of the robot from the centre of a phone page, relative to the page height; the panel covers the lower
+half."""
 NARROWEST = 0.35
-"""Width over height; what a page tells that is narrower is said while it is being laid out."""
+"""Smallest plausible aspect ratio; a page reports smaller ones only during its layout."""
 SETTLED = 0.4
-"""s for which the shape of a page has not changed, before the camera is fitted to it."""
+"""Time without change of the aspect ratio of a page after which the camera is fitted to it [s]."""
 SHARE = 0.15
-"""Share of the remaining distance by which the camera goes with every picture."""
+"""Fraction of the remaining distance by which the camera moves per frame."""
 
 
 def middle_of(snapshot: Snapshot) -> NDArray[np.float64]:
-    """(3,) m, the middle of what is drawn."""
+    """(3,) centre of the drawn parts [m]."""
     parts = (snapshot.balls, snapshot.solid_positions, snapshot.label_positions)
     points = next((each for each in parts if len(each)), np.zeros((1, 3)))
     return np.asarray(points.mean(axis=0))
 
 
 class Fit(NamedTuple):
-    """How a camera differs from the first one: times its distance, and the part of the page that it looks lower."""
+    """Difference of a camera from the initial one: ratio of distances, and downward shift relative to the page
+    height."""
 
     distance: float = 1.0
     lower: float = 0.0
 
 
 def fit_of(aspect: float) -> Fit:
-    """For a page of a width over its height.
+    """Fit of the camera to a page with an aspect ratio (width over height).
 
-    The first camera fits the height. Where the page is narrower than high, as on a phone, it steps back, and shows the
-    robot in the upper part, since the panel hides the lower one.
+    The initial camera fits the height. On a page that is narrower than high, as on a phone, the camera moves back and
+    shows the robot in the upper part, since the panel covers the lower part.
     """
     return Fit(WIDTH / max(aspect, NARROWEST), HIDDEN) if aspect < UPRIGHT else Fit()
 
 
 class FollowingCamera:
-    """Moves the cameras of all browsers by what the robot has moved, and fits them to the shape of their pages.
+    """Camera control that moves the cameras of all browsers with the robot and fits them to the aspect ratio of their
+    pages.
 
     Args:
-        server: the viser server. start: middle of the robot (3,) m, where the first camera looks. span: m, of it.
+        server: viser server. start: (3,) centre of the robot, target of the initial camera [m]. span: span of the robot
+        [m].
     """
 
     def __init__(self, server: viser.ViserServer, start: NDArray[np.float64], span: float) -> None:
@@ -64,23 +69,23 @@ class FollowingCamera:
         self._shift = np.zeros(3)
         self._given: dict[int, NDArray[np.float64]] = {}
         self._fits: dict[int, Fit] = {}
-        self._shapes: dict[int, tuple[float, float]] = {}  # width over height, and since when
+        self._shapes: dict[int, tuple[float, float]] = {}  # aspect ratio, and time of its last change
         self._is_moving = False
         self.follows = True
 
     @property
     def shift(self) -> NDArray[np.float64]:
-        """(3,) m, how far the cameras have gone."""
+        """(3,) displacement of the cameras [m]."""
         return self._shift.copy()
 
     def update(self, middle: NDArray[np.float64]) -> bool:
-        """Go on towards the middle of the robot (3,) m; returns whether some distance is left."""
+        """Move towards the centre of the robot (3,) [m]; returns whether the motion is still incomplete."""
         if self.follows:
             left = middle - self._start - self._shift
             distance = float(np.linalg.norm(left))
             self._is_moving = distance > (ARRIVE if self._is_moving else LEAVE) * self._span
             if self._is_moving:
-                jumped = distance > 2.0 * self._span  # a reset, or a leap in a replay
+                jumped = distance > 2.0 * self._span  # a reset, or a jump in a replay
                 self._shift += left if jumped else SHARE * left
         clients = self._server.get_clients()
         records: tuple[dict[int, Any], ...] = (self._given, self._fits, self._shapes)
@@ -89,15 +94,16 @@ class FollowingCamera:
                 del record[key]
         settling = False
         for key, client in clients.items():
-            with contextlib.suppress(AssertionError, ValueError):  # it has gone, or has sent nothing yet
+            with contextlib.suppress(AssertionError, ValueError):  # disconnected, or has sent no data yet
                 if client.camera.update_timestamp:
                     settling |= not self._lead(key, client.camera)
         return settling or (self._is_moving and self.follows)
 
     def _lead(self, key: int, camera: viser.CameraHandle) -> bool:
-        """Fit a camera to its page, also when that is turned, and take it along; False where that is still to be done.
+        """Fit a camera to its page, also after a rotation of the page, and move it; returns False if this is still
+        pending.
 
-        What people turned and zoomed stays: only the distance changes, by a factor, and the height on the page.
+        Rotation and zoom by users are kept: only the distance is scaled, and the height on the page is changed.
         """
         aspect, now = camera.aspect, time.monotonic()
         former, since = self._shapes.get(key, (0.0, now))
@@ -105,7 +111,7 @@ class FollowingCamera:
             self._shapes[key] = (aspect, since := now)
         first = self._server.initial_camera
         if self._fits.get(key, Fit()) != Fit() and np.allclose(camera.position, first.position, 0.0, 1e-5 * self._span):
-            # the page took the first camera after ours, or somebody pressed "Reset View"
+            # the page applied the initial camera after ours, or a user pressed "Reset View"
             self._shapes[key] = (aspect, since := now)
             del self._fits[key]
             self._given.pop(key, None)
@@ -113,7 +119,7 @@ class FollowingCamera:
         new = key not in self._fits
         if new and not settled:
             return False
-        # a new page has sent a camera and an angle of its own that are not those that it has by now
+        # the camera and angle that a new page has sent are not its present ones any more
         eye = first if new else camera
         aim, away = np.array(eye.look_at), np.array(eye.position) - np.array(eye.look_at)
         before, moved = self._fits.get(key, Fit()), False
@@ -136,7 +142,7 @@ class FollowingCamera:
 
 
 def _page_height(away: NDArray[np.float64], angle: float) -> NDArray[np.float64]:
-    """(3,) m, from the lower to the upper edge of the page, at the distance of what the camera looks at."""
+    """(3,) vector from the lower to the upper edge of the page, at the distance of the camera target [m]."""
     distance = float(np.linalg.norm(away))
     side = np.cross((0.0, 0.0, 1.0), away)
     up = np.cross(away / distance, side / max(float(np.linalg.norm(side)), 1e-9))

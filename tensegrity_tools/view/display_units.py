@@ -1,4 +1,4 @@
-"""Units of the display: lengths in a unit that suits the robot, and angles in degrees."""
+"""Units of the display: lengths in a unit that suits the size of the robot, and angles in degrees."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tensegrity_dynamics.numerics import rotations
 
 @dataclass(frozen=True)
 class LengthUnit:
-    """A unit of length for display.
+    """Unit of length for display.
 
     Args:
-        name: its symbol.
-        metres: m in one unit.
-        decimals: places that are worth reading.
+        name: symbol of the unit.
+        metres: size of the unit [m].
+        decimals: number of decimals to display.
     """
 
     name: str
@@ -26,19 +26,19 @@ class LengthUnit:
 
     @classmethod
     def for_span(cls, span: float) -> LengthUnit:
-        """Millimetres for robots below a span of 3 m, else metres."""
+        """Millimetres for robots with a span below 3 m, else metres."""
         return cls("mm", 1e-3, 1) if span < 3.0 else cls("m", 1.0, 4)
 
     def text(self, metres: float) -> str:
-        """A length with its unit."""
+        """Length [m] as text with its unit."""
         return f"{metres / self.metres:.{self.decimals}f} {self.name}"
 
 
 def roll_pitch_yaw(quaternion: ArrayLike) -> NDArray[np.float64]:
-    """(3,) degrees about the fixed x, y and z axes, in this order (REP 103), of a quaternion wxyz (4,)."""
+    """(3,) angles about the fixed x, y and z axes, in this order (REP 103) [deg], of a quaternion wxyz (4,)."""
     return np.degrees(rotations.roll_pitch_yaw(rotations.matrix_from_quaternion(quaternion)))
 
 
 def quaternion_from_roll_pitch_yaw(degrees: ArrayLike) -> NDArray[np.float64]:
-    """(4,) wxyz of roll, pitch and yaw (3,) in degrees."""
+    """(4,) quaternion wxyz from roll, pitch and yaw (3,) [deg]."""
     return rotations.quaternion_from_matrix(rotations.matrix_from_roll_pitch_yaw(np.radians(degrees)))

@@ -1,4 +1,4 @@
-"""Goal panel of the browser: a handle to drag, numbers to type, a button to send, and a mark at the accepted goal."""
+"""Goal panel of the browser: a handle to drag, fields for numbers, a send button, and a mark at the accepted goal."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from . import meshes
 from .display_units import LengthUnit, quaternion_from_roll_pitch_yaw, roll_pitch_yaw
 from .state import Answer
 
-LONGEST = 600.0  # s, of a motion
-FARTHEST = 100.0  # of the robot's span, from its position
+LONGEST = 600.0  # longest duration of a motion [s]
+FARTHEST = 100.0  # largest distance from the robot, in spans of the robot
 ANGLE_DECIMALS = 1  # of degrees
 
 # Called with a goal: position (3,) m, quaternion wxyz (4,), duration s (0: the shortest).
@@ -29,21 +29,21 @@ GoalCallback = Callable[[NDArray[np.float64], NDArray[np.float64], float], Answe
 
 
 class GoalPanel:
-    """Goal pose of the output frame, as set in the browser.
+    """Goal pose of the output frame, set in the browser.
 
-    The handle follows the last accepted goal (or the robot, before there is one) until it is dragged or a number is
-    typed; then it stays until that goal is accepted or the handle is put back on the robot.
+    The handle follows the last accepted goal (or the robot, before the first goal) until it is dragged or a number is
+    typed; then it stays until that goal is accepted or the handle is reset to the robot.
 
     Args:
-        server: the viser server; the fields go into the container that is open.
-        picture: of a robot with an output frame.
-        start: pose of that frame now.
-        unit: of the lengths in the fields.
-        on_goal: called with a goal that is sent; None makes the panel read-only.
+        server: viser server; the fields are added to its open container.
+        picture: picture of a robot with an output frame.
+        start: present pose of that frame.
+        unit: unit of lengths in the fields.
+        on_goal: function that is called with a goal when it is sent; None makes the panel read-only.
 
     Attributes:
-        binding: names of the tendons that stop the goal which was refused last, until the handle is moved.
-        refusal: in short that and why it was refused.
+        binding: names of the tendons that limit the last refused goal, until the handle is moved.
+        refusal: short text about the refusal and its reason.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class GoalPanel:
         self._turns = picture.goal_sets_orientation
         self._reach = FARTHEST * picture.sizes.span
         self._touched = False
-        self._writing = threading.RLock()  # viser calls back in threads of its own
+        self._writing = threading.RLock()  # viser runs callbacks in separate threads
         self._present = start
         self._accepted: Pose | None = None
         self._nearest: Pose | None = None
@@ -144,10 +144,10 @@ class GoalPanel:
             return np.array(self._handle.position), np.array(self._handle.wxyz)
 
     def _dragged(self, client: viser.ClientHandle | None, phase: str) -> None:
-        if client is None:  # moves by the program also call this, without a client
+        if client is None:  # also called for moves by the program, without a client
             return
         self._touch()
-        with self._writing:  # so that whoever writes last writes where the handle is, with several browsers, too
+        with self._writing:  # so that the last write is the pose of the handle, for several browsers
             if self._pose_problem(*self.pose):
                 self._put(self._present)
             else:
@@ -156,14 +156,14 @@ class GoalPanel:
                 self._show_all()
 
     def _show_all(self) -> None:
-        """Send the pose of the handle to all browsers: to the one that moved it, older poses of others may have come.
+        """Send the pose of the handle to all browsers; the one that moved it may have received older poses of others.
 
-        Only what differs is sent, so it is moved a little, and back.
+        Since only changes are sent, the handle is moved slightly, and back.
         """
         position = np.array(self._handle.position)
         aside = position + 1e-6 * self._reach
         self._handle.position = aside
-        if np.array_equal(self._handle.position, aside):  # else somebody drags it on, and ends later
+        if np.array_equal(self._handle.position, aside):  # otherwise a user still drags it
             self._handle.position = position
 
     def _typed(self, client: viser.ClientHandle | None) -> None:
@@ -178,7 +178,7 @@ class GoalPanel:
                 self._handle.position, self._handle.wxyz = position, quaternion
 
     def _pose_problem(self, position: NDArray[np.float64], quaternion: NDArray[np.float64]) -> str:
-        """What is wrong with a goal, "" where nothing is: the limits of fields are only kept by honest pages."""
+        """Problem of a goal, "" if there is none. A manipulated page can exceed the limits of the fields."""
         if position.shape != (3,) or not np.all(np.isfinite(position)):
             return "the position is no three finite numbers"
         if np.abs(position - self._present[0]).max() > self._reach:
@@ -193,7 +193,7 @@ class GoalPanel:
         return self._pose_problem(*pose)
 
     def _touch(self) -> None:
-        """Note that the handle was moved by hand; the last answer does not belong to this goal, so it is hidden."""
+        """Register a move of the handle by a user; the last answer belongs to another goal and is hidden."""
         self._touched = True
         self._forget_answer()
 
@@ -220,7 +220,7 @@ class GoalPanel:
         self._show_answer("Waiting for the controller ...", "#555")
         try:
             answer = self._on_goal(*pose, duration)
-        except Exception as error:  # whatever the callback raises is shown to the user who sent the goal
+        except Exception as error:  # any exception is shown to the user who sent the goal
             answer = Answer(False, f"{type(error).__name__}: {error}")
         finally:
             self._send.disabled = False
@@ -232,7 +232,7 @@ class GoalPanel:
             reason = answer.text if answer.text.endswith(".") or not stopped else f"{answer.text}."
             self._show_answer(f"Refused: {reason} {stopped}".rstrip(), "#b3261e")
             text = answer.text[:1].upper() + answer.text[1:]
-            # what stops it first: the panel is narrow
+            # the cause comes first, since the panel is narrow
             said = shorten(f"{stopped} {text}".strip(), 180, placeholder=" ... (the rest is below the goal)")
             self.refusal = f"Goal refused. {said}"
             if client is not None:
@@ -252,10 +252,10 @@ class GoalPanel:
     # -- output to the browser ------------------------------------------------------------------------------------
 
     def update(self, present: Pose, accepted: Pose | None) -> None:
-        """Show the last accepted goal; the handle follows it, or the present pose of the robot, until it is dragged."""
+        """Show the last accepted goal. The handle follows it, or the present pose of the robot, until it is dragged."""
         first = self._accepted is None and accepted is None
         if self._refused and accepted is not None and not _same(accepted, self._accepted):
-            self._forget_answer()  # another goal has been accepted since, from wherever
+            self._forget_answer()  # another goal has been accepted since, from any source
         self._present = present
         if accepted is not None:
             self._mark.position, self._mark.wxyz = accepted
@@ -283,7 +283,7 @@ class GoalPanel:
 
 
 def _rounded(values: NDArray[np.float64], digits: int) -> tuple[float, float, float]:
-    """Three numbers as fields show them; no minus before a zero."""
+    """Three numbers rounded as in the fields, without a minus sign before zero."""
     x, y, z = (np.round(values, digits) + 0.0).tolist()
     return x, y, z
 

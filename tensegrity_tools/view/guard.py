@@ -1,12 +1,13 @@
-"""Who may talk to the browser view: pages that it gave out itself, opened with the token in the printed address.
+"""Access control of the browser view: only its own pages, opened with the token in the printed address, are admitted.
 
-A web page from anywhere may open a websocket to any address that its browser reaches, 127.0.0.1 included. So every
-request needs the token: in the address, or in the cookie that the page gets with it. A websocket must also come from a
-page of this very server (`Origin`). What then comes in is looked at frame by frame, before viser reads it: only what a
-user does by moving, typing and pressing, with finite numbers, gets through. In particular nothing opens viser's tunnel.
+Any web page may open a websocket to any address that its browser reaches, including 127.0.0.1. Therefore every request
+needs the token, in the address or in the cookie that the page receives with it. A websocket must also come from a page
+of this server (`Origin`). Every incoming frame is checked before viser reads it: only messages of user input (dragging,
+typing, pressing) with finite numbers are accepted. In particular, no message can open the tunnel of viser.
 
-viser has no hook for this. Its server is made by `websockets.asyncio.server.serve`, a public function, which is wrapped
-while viser starts; afterwards the guard connects to its own server and refuses to go on where that admits anybody.
+viser has no interface for this. Its server is created by `websockets.asyncio.server.serve`, a public function, which is
+wrapped while viser starts. Afterwards the guard connects to the server itself, and raises an error if the server admits
+connections that it must refuse.
 """
 
 from __future__ import annotations
@@ -37,13 +38,14 @@ from websockets.typing import Data, Origin, Subprotocol
 from tensegrity_dynamics.errors import TensegrityError
 
 MAX_BROWSERS, MAX_CONNECTIONS = 16, 64
-"""Pages that are served at once, and connections that may be open, requests included."""
+"""Largest number of pages served at the same time, and of open connections including requests."""
 MAX_FRAME, MAX_TEXT = 16384, 1000
-"""Bytes of an incoming frame, characters of one text in it. What a user does takes some hundred bytes."""
+"""Largest size of an incoming frame [bytes], and of one text in it [characters]. User input needs some hundred
+bytes."""
 ANSWER_TIME = 10.0
-"""In which a server that has just started has looked at a frame [s]."""
+"""Time within which a server that has just started has checked a frame [s]."""
 LARGEST = 1e9
-"""Largest number that a message may hold; pixels, metres and degrees are far below."""
+"""Largest absolute number in a message; pixels, metres and degrees are far below."""
 TEXT, NUMBER, VALUE = "text", 1, "value"
 FIELDS: dict[str, dict[str, str | int]] = {
     "GuiUpdateMessage": {"uuid": TEXT, "updates": VALUE},
@@ -55,10 +57,10 @@ FIELDS: dict[str, dict[str, str | int]] = {
         "fov": NUMBER, "near": NUMBER, "far": NUMBER, "image_height": NUMBER, "image_width": NUMBER,
     },
 }  # fmt: skip
-"""Messages that a browser may send, with their fields: text, so many finite numbers, or the value of a field."""
+"""Allowed messages of a browser and their fields: text, a count of finite numbers, or the value of a panel field."""
 OPTIONAL = {"owner"}
 PAGE_HEADERS = {
-    "Content-Security-Policy": "frame-ancestors 'none'",  # no other page may lay this one under its own buttons
+    "Content-Security-Policy": "frame-ancestors 'none'",  # no other page may embed this page
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -71,12 +73,12 @@ EXPOSED = (
     "whoever has its address with the token, from any machine that reaches this one, sees the robot, sends goals, "
     "holds and stops it; nothing is encrypted, so that whoever reads along on the network has the token too"
 )
-"""What a view that listens to other machines means."""
+"""Text about the consequences of a view that is open to other computers."""
 _starting = threading.Lock()
 
 
 def problem_of(frame: Any) -> str:
-    """What is wrong with a frame that a browser sent; "" where nothing is."""
+    """Problem of a frame from a browser; "" if there is none."""
     if not isinstance(frame, bytes):
         return "text instead of bytes"
     try:
@@ -95,7 +97,7 @@ def problem_of(frame: Any) -> str:
 def _fits(kind: str | int, value: Any) -> bool:
     if kind == TEXT:
         return isinstance(value, str) and len(value) <= MAX_TEXT
-    if kind == VALUE:  # of a panel's field, and no other property of it
+    if kind == VALUE:  # value of a panel field, no other property
         return isinstance(value, dict) and list(value) == ["value"] and _is_input(value["value"])
     if kind == NUMBER:
         return _is_number(value)
@@ -103,7 +105,7 @@ def _fits(kind: str | int, value: Any) -> bool:
 
 
 def _is_input(value: Any) -> bool:
-    """Whether a field may have this value: a truth, a finite number or three of them."""
+    """Whether a value is allowed for a field: a boolean, a finite number or three finite numbers."""
     return isinstance(value, bool) or _is_number(value) or _fits(3, value)
 
 
@@ -117,12 +119,12 @@ class Guard:
     """Access control of one view.
 
     Args:
-        host: address that the server listens on. addition: HTML that pages get at their end.
+        host: address on which the server listens. addition: HTML that is added to the end of pages.
 
     Attributes:
-        token: 192 random bits, made anew with every view.
-        refused: requests without token or from foreign pages, and those above the limits. dropped: frames that did not
-            pass. problem: what was wrong with the last of them. browsers: websockets that are open.
+        token: 192 random bits, new for every view.
+        refused: number of refused requests: without token, from foreign pages, or above the limits.
+        dropped: number of rejected frames. problem: problem of the last one. browsers: number of open websockets.
     """
 
     def __init__(self, host: str, addition: str = "") -> None:
@@ -134,7 +136,7 @@ class Guard:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches the view."""
+        """Whether only this computer can reach the view."""
         try:
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -142,7 +144,7 @@ class Guard:
 
     @property
     def url(self) -> str:
-        """The address to open, with its token."""
+        """Address of the view, with its token."""
         name = self.host
         if self.is_local:
             name = "localhost"
@@ -152,7 +154,7 @@ class Guard:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """While viser starts its server here, that server gets this guard."""
+        """Context in which a server that viser starts receives this guard."""
         with _starting:
             serve = websockets.asyncio.server.serve
 
@@ -168,13 +170,14 @@ class Guard:
                 websockets.asyncio.server.serve = serve  # type: ignore[misc]
 
     def check(self, port: int, protocol: str) -> None:
-        """Try connections that must be refused.
+        """Test connections that must be refused.
 
         Args:
-            port: where the server is. protocol: that its websockets speak.
+            port: port of the server. protocol: protocol of its websockets.
 
         Raises:
-            TensegrityError: it opens without token or for a foreign page, or what comes in is not looked at.
+            TensegrityError: the server admits a connection without token or from a foreign page, or does not check
+            frames.
         """
         self.port = port
         name = "127.0.0.1" if self.host in ("0.0.0.0", "") else "::1" if self.host == "::" else self.host
@@ -189,7 +192,7 @@ class Guard:
         self.refused, self.dropped, self.problem = 0, 0, ""
 
     def _opens(self, address: str, origin: str, protocol: str, drops: bytes | None = None) -> bool:
-        """Whether a websocket opens and, where a frame is given, that frame is dropped."""
+        """Whether a websocket opens and, if a frame is given, that frame is dropped."""
         subprotocols = [Subprotocol(protocol)]
         try:
             with websockets.sync.client.connect(
@@ -198,7 +201,7 @@ class Guard:
                 if drops is None:
                     return True
                 before, end = self.dropped, time.monotonic() + ANSWER_TIME
-                visitor.send(drops)  # a ping would be answered before viser has taken the frame
+                visitor.send(drops)  # a ping would be answered before viser reads the frame
                 while self.dropped == before and time.monotonic() < end:
                     time.sleep(0.001)
                 return self.dropped > before
@@ -210,7 +213,7 @@ class Guard:
     # -- requests -------------------------------------------------------------------------------------------------
 
     def _asked(self, serve_page: Callable[..., Any] | None) -> Callable[[ServerConnection, Request], Any]:
-        """Answers requests: pages and websockets with the token, a refusal for all others."""
+        """Handler of requests: pages and websockets for requests with the token, a refusal for all others."""
 
         def answer(connection: ServerConnection, request: Request) -> Response | None:
             if not self.has_token(request):
@@ -224,7 +227,7 @@ class Guard:
                 return None
             try:
                 page: Response | None = serve_page(connection, request) if serve_page is not None else None
-            except (OSError, ValueError):  # a path that no file can have
+            except (OSError, ValueError):  # invalid path of a file
                 return self._refuse(http.HTTPStatus.NOT_FOUND, UNKNOWN)
             if page is not None:
                 for name, text in PAGE_HEADERS.items():
@@ -259,7 +262,7 @@ class Guard:
         try:
             query = urllib.parse.urlsplit(request.path).query
             shown = urllib.parse.parse_qs(query, max_num_fields=20).get("token", []) if len(query) < MAX_TEXT else []
-        except ValueError:  # an address that is none, or too many fields
+        except ValueError:  # invalid address, or too many fields
             shown = []
         for line in request.headers.get_all("Cookie"):
             try:
@@ -270,9 +273,10 @@ class Guard:
         return any(hmac.compare_digest(each.encode(errors="replace"), self.token.encode()) for each in shown)
 
     def own_origin(self, host: str) -> str:
-        """Where the pages of this server come from, by the name under which the browser asked for it.
+        """Origin of the pages of this server, by the host name in the request of the browser.
 
-        On this machine alone only its own names count: a page of elsewhere may have let its name point here.
+        For a view that is open to this computer only, only local names are valid, since the host name of a foreign page
+        may have been redirected to this computer.
         """
         local = (f"localhost:{self.port}", f"127.0.0.1:{self.port}", f"[::1]:{self.port}", f"{self.host}:{self.port}")
         return f"http://{host}" if not self.is_local or host in local else "none"

@@ -1,4 +1,4 @@
-"""Unit meshes that the view moves, turns and stretches: cylinder, box, ball and coil spring."""
+"""Unit meshes that the view translates, rotates and scales: cylinder, box, ball and coil spring."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def box() -> Mesh:
     vertices, faces = [], []
     for axis in range(3):
         for side in (-0.5, 0.5):
-            # Seen from outside, the corners go round against the clock.
+            # Seen from outside, the corners are in counterclockwise order.
             for a, b in ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))[:: 1 if side > 0.0 else -1]:
                 corner = np.zeros(3)
                 corner[[axis, (axis + 1) % 3, (axis + 2) % 3]] = side, a, b
@@ -69,7 +69,7 @@ def coil(length: float, radius: float, wire: float, turns: int = 7, sides: int =
     path = np.vstack((axis, body, -axis[::-1]))
     tangent = np.gradient(path, axis=0)
     tangent /= np.linalg.norm(tangent, axis=1)[:, None]
-    # Across: away from the axis where the wire winds; any fixed direction that is never along the wire will do.
+    # Normal: away from the axis along the coil; at the ends any fixed direction that is not parallel to the wire.
     outward = np.vstack((np.tile(body[0], (2, 1)), body, np.tile(body[-1], (2, 1)))) * np.array([1.0, 1.0, 0.0])
     first = outward - np.sum(outward * tangent, axis=1)[:, None] * tangent
     lengths = np.linalg.norm(first, axis=1)

@@ -1,7 +1,8 @@
-"""Modes of a robot in the browser view: the robot swings along a mode shape about its shape at rest.
+"""Animation of modes in the browser view: the robot oscillates along a mode shape about its shape at rest.
 
-Every mode is shown at the same pace and size, whatever its frequency and energy: its largest motion is a part of the
-size of the robot. Phases between parts are those of the (complex) shape; growth and decay are not shown.
+Every mode is shown with the same period and amplitude, independently of its frequency and energy; the amplitude is a
+fraction of the size of the robot. Phases between parts are those of the (complex) mode shape; growth and decay are not
+shown.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from .view import View
 Array = NDArray[np.float64]
 
 LITTLE = 1e-4
-"""rad or m, for the size of a mode."""
+"""Step with which the size of a mode is measured [rad or m]."""
 PERIOD = 2.0
-"""s of one swing in the view."""
+"""Period of the oscillation in the view [s]."""
 SIZE = 0.06
-"""Largest motion as part of the robot's size."""
+"""Amplitude relative to the span of the robot."""
 RATE = 30.0
-"""Pictures per second."""
+"""Frame rate [1/s]."""
 
 
 class ModePlayer:
-    """The modes of one robot, one of which moves it.
+    """Modes of one robot, with one selected mode.
 
     Args:
-        robot: any whose report has modes. number: of the mode, from 1.
+        robot: robot whose report contains modes. number: number of the mode, from 1.
 
     Raises:
-        TensegrityError: it has no modes, or not so many.
+        TensegrityError: the robot has no modes, or fewer modes.
     """
 
     def __init__(self, robot: Robot, number: int = 1) -> None:
@@ -52,7 +53,7 @@ class ModePlayer:
         self.choose(number)
 
     def choose(self, number: int) -> None:
-        """Take another mode, from 1. Raises TensegrityError where there are fewer."""
+        """Select a mode by its number, from 1. Raises TensegrityError if it does not exist."""
         count = len(self.shapes.modes)
         if not 1 <= number <= count:
             raise TensegrityError(f"{self.robot.name} has modes 1 to {count}, found {number}.")
@@ -60,18 +61,19 @@ class ModePlayer:
 
     @property
     def mode(self) -> Mode:
-        """The one that moves it."""
+        """Selected mode."""
         return self.shapes.modes[self.number - 1]
 
     @property
     def words(self) -> str:
-        """The mode in one line."""
+        """Description of the mode in one line."""
         mode = self.mode
         swing = f"{mode.frequency:.4g} Hz, damping ratio {mode.damping:.3g}" if mode.frequency else mode.kind
         return f"{self.number}: {swing}; {mode.what}"
 
     def configurations(self, picture: Picture) -> Callable[[float], Array]:
-        """The configuration over the phase [rad]; the largest motion is `SIZE` times `size` of the robot's span."""
+        """Configuration as a function of the phase [rad]; its amplitude is `SIZE` times `size` of the span of the
+        robot."""
         shape, moved = self.mode.shape, self.shapes.moved
         rest = drawn_points(picture, self.shapes.configuration)
         little = LITTLE / float(np.abs(shape).max())
@@ -82,7 +84,7 @@ class ModePlayer:
 
 
 def drawn_points(picture: Picture, configuration: Array) -> Array:
-    """(k, 3) m, centres of solids, ends of lines and balls at a configuration."""
+    """(k, 3) centres of solids, ends of lines and balls at a configuration [m]."""
     snapshot = picture.at(configuration)
     lines = (np.reshape(each, (-1, 3)) for each in snapshot.lines)
     return np.vstack([snapshot.solid_positions, snapshot.balls, *lines])
@@ -91,10 +93,10 @@ def drawn_points(picture: Picture, configuration: Array) -> Array:
 def play_modes(
     robot: Robot, number: int, port: int, address: str, say: Callable[[str], None], until: Callable[[], bool]
 ) -> None:
-    """Show modes in a browser view with a choice of them, until `until()` is true.
+    """Show modes in a browser view, with a selection, until `until()` is true.
 
     Raises:
-        TensegrityError: the robot has no such mode, or the address cannot be listened on.
+        TensegrityError: the robot has no such mode, or the view cannot listen on the address.
     """
     player = ModePlayer(robot, number)
     shapes = player.shapes

@@ -1,11 +1,11 @@
-"""The panel on a phone: as wide as the page, in its lower half, with parts that a finger can hit."""
+"""Style of the panel on a phone: full width, in the lower half of the page, with controls large enough for fingers."""
 
 from __future__ import annotations
 
 PANEL = 0.5
-"""Part of a phone's page that the panel takes at most; the robot is shown above it (`camera`)."""
+"""Largest height of the panel relative to a phone page; the robot is shown above it (`camera`)."""
 FINGER = 40
-"""px, of whatever is pressed."""
+"""Size of controls [px]."""
 
 STYLE = f"""<style>
 @media (max-width: 36em) {{
@@ -23,8 +23,8 @@ STYLE = f"""<style>
   div[style*="max-height: 60%"] .mantine-NumberInput-root[style*="width: 3rem"] {{ width: 4.5rem !important; }}
 }}
 </style>"""
-"""Rules for narrow pages, from the same width on at which viser puts its panel at the bottom (36 em).
+"""CSS rules for narrow pages, below the same width at which viser puts its panel at the bottom (36 em).
 
-viser has no setting for these sizes. The panel is found by the style that it has there; a viser that changes it keeps
-its own sizes, and everything works as before.
+viser has no setting for these sizes. The panel is selected by its style attribute; if another version of viser changes
+this attribute, the rules have no effect, and the panel has the default sizes.
 """

@@ -11,19 +11,20 @@ import viser
 from .state import Answer
 
 QUIET = 0.6
-"""s after a user's hand has let go of a field before the replay moves it again."""
+"""Time after the last input of a user to a field until the replay updates it again [s]."""
 LONG, STEP, FINE_STEP = 10.0, 0.1, 0.01
-"""s; the time bar goes in steps, finer ones where the recording is not long, and its field shows as many digits."""
+"""Length of a long recording, and steps of the time bar for long and for short recordings [s]; the field shows the same
+number of digits."""
 SLOWEST, FASTEST = 0.01, 100.0
 
 
 @dataclass(frozen=True)
 class Playback:
-    """Where a replay is.
+    """State of a replay.
 
     Args:
-        position, end: s from the start of the recording, and its length. rate: robot seconds per second.
-        paused, loop: whether it stands still, and whether it begins anew at its end.
+        position, end: time from the start of the recording, and its length [s]. rate: robot seconds per second.
+        paused, loop: whether it is paused, and whether it restarts at its end.
     """
 
     position: float
@@ -33,17 +34,17 @@ class Playback:
     loop: bool = False
 
 
-# Called with the name of what is changed ("position" [s], "rate", "paused", "loop") and its value.
+# Called with the name of the changed quantity ("position" [s], "rate", "paused", "loop") and its value.
 SteerCallback = Callable[[str, float | bool], Answer]
 
 
 class ReplayPanel:
-    """The fields; they follow the replay, but for those that a user has just moved.
+    """Fields of the replay; they follow the replay, except those that a user has just changed.
 
     Args:
-        server: the viser server; the fields go into the container that is open.
-        playback: where the replay is now.
-        on_steer: called with what a user changes.
+        server: viser server; the fields are added to its open container.
+        playback: present state of the replay.
+        on_steer: function that is called with changes by a user.
     """
 
     def __init__(self, server: viser.ViserServer, playback: Playback, on_steer: SteerCallback) -> None:
@@ -70,7 +71,7 @@ class ReplayPanel:
         self.update(playback)
 
     def update(self, playback: Playback) -> None:
-        """Show where the replay is."""
+        """Show the state of the replay."""
         now = time.monotonic()
         if not self._held("position", now):
             self.bar.value = round(min(max(playback.position, 0.0), self.end), 3)
@@ -88,7 +89,7 @@ class ReplayPanel:
         self._pause.visible, self._play.visible = not paused, paused
 
     def _changed(self, name: str, value: float | bool, client: viser.ClientHandle | None) -> None:
-        if client is None:  # by `update`
+        if client is None:  # changed by `update`
             return
         self.touched[name] = time.monotonic()
         if name == "position":

@@ -1,4 +1,4 @@
-"""The robot in the browser's three-dimensional scene, made once from its Picture and then only moved and coloured."""
+"""Robot in the 3D scene of the browser, created once from its `Picture` and then only moved and coloured."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from . import meshes
 from .stage import set_up_stage
 
 UNIT_EXTENTS = {"cylinder": (0.5, 0.5, 1.0), "box": (1.0, 1.0, 1.0), "sphere": (0.5, 0.5, 0.5)}
-"""Scale that gives each mesh extents of 1: cylinder and ball have radius 1, a box has sides of 1."""
+"""Scale factors to extents of 1 for each mesh: cylinder and ball have radius 1, a box has sides of 1."""
 SHARP = ("box", "mesh")
 """Kinds of solids whose edges are not rounded by the shading."""
 
 
 WIDE = 2.0
-"""Times the usual width, of tendons that stop a goal: red alone is near the colour of high tensions."""
+"""Width factor of tendons that limit a goal; their red colour alone is similar to that of high tensions."""
 MOST_CORNERS = 8
-"""Of the face that a robot stands on."""
+"""Largest number of corners of the face on which a robot stands."""
 
 
 class SolidBatch:
-    """Solids of one kind and opacity as one batched mesh: one message moves them all. Surfaces go one by one.
+    """Solids of one kind and opacity as one batched mesh, moved by one message. Surfaces are moved one by one.
 
     Args:
-        rows: (k,) which solids of the picture.
+        rows: (k,) indices of the solids in the picture.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class SolidBatch:
         )
 
     def update(self, snapshot: Snapshot) -> None:
-        """Move, and stretch what changes its length."""
+        """Move the solids, and scale those with variable length."""
         self._handle.batched_positions = snapshot.solid_positions[self._rows]
         self._handle.batched_wxyzs = snapshot.solid_quaternions[self._rows]
         sizes = snapshot.solid_sizes[self._rows]
@@ -88,7 +88,7 @@ class LineBatch:
         self.lines = lines
         centres, quaternions, lengths = cylinders_between(points[:, 0], points[:, 1])
         if lines.form == "coil":
-            # One coil for all: stretched along its axis only, so that its wire keeps about its thickness.
+            # One coil for all, scaled only along its axis, so that the wire thickness is nearly constant.
             self._length, self._radius = float(np.median(lengths)), 1.0
             mesh = meshes.coil(self._length, lines.radius, wire)
         else:
@@ -116,7 +116,8 @@ class LineBatch:
         self, points: NDArray[np.float64], colours: NDArray[np.uint8], hidden: NDArray[np.bool_],
         wide: NDArray[np.bool_],
     ) -> None:  # fmt: skip
-        """Move to lines (k, 2, 3) m; colours (k, 3), 0 to 255, hidden and wide (k,) in the order of the set."""
+        """Set end points (k, 2, 3) [m], colours (k, 3) from 0 to 255, and flags hidden and wide (k,), in the order of
+        the set."""
         centres, quaternions, lengths = cylinders_between(points[:, 0], points[:, 1])
         self._handle.batched_positions = centres
         self._handle.batched_wxyzs = quaternions
@@ -128,11 +129,11 @@ class RobotScene:
     """Solids, lines, nodes, plates, output frame, names and ground of one robot.
 
     Args:
-        server: the viser server.
-        picture: of any robot.
+        server: viser server.
+        picture: picture of any robot.
 
     Attributes:
-        cell: size of a cell of the ground [m].
+        cell: size of a grid cell of the ground [m].
     """
 
     def __init__(self, server: viser.ViserServer, picture: Picture) -> None:
@@ -198,7 +199,7 @@ class RobotScene:
         return self._add_triangles("/robot/plates", start.plates, 0.45)
 
     def _add_triangles(self, name: str, corners: NDArray[np.float64], opacity: float) -> viser.MeshHandle:
-        """Translucent triangles (k, 3, 3) m."""
+        """Add translucent triangles (k, 3, 3) [m]."""
         return self._server.scene.add_mesh_simple(
             name, corners.reshape(-1, 3), np.arange(3 * len(corners)).reshape(-1, 3), color=PLATE_COLOUR,
             opacity=opacity, side="double", flat_shading=True, cast_shadow=False,
@@ -218,7 +219,7 @@ class RobotScene:
         )
 
     def _add_surface(self) -> viser.LineSegmentsHandle | None:
-        """The ground that the robot stands on, and the forces that it exerts."""
+        """Add the ground on which the robot stands, and its contact forces."""
         picture = self._picture
         if picture.surface is None:
             return None
@@ -233,7 +234,7 @@ class RobotScene:
         )
 
     def _add_face(self) -> viser.MeshHandle | None:
-        """The face that the robot stands on."""
+        """Add the face on which the robot stands."""
         if self._picture.surface is None:
             return None
         row = np.arange(1, MOST_CORNERS - 1)
@@ -243,7 +244,7 @@ class RobotScene:
         )  # fmt: skip
 
     def follow(self, shift: NDArray[np.float64]) -> None:
-        """Let the grid go along with the camera, in whole sections, so that its lines stay where they are."""
+        """Move the grid with the camera by whole sections, so that its lines keep their positions."""
         section = 5.0 * self.cell
         x, y = (float(section * np.round(value / section)) for value in shift[:2])
         if (x, y) != (self.grid.position[0], self.grid.position[1]):
@@ -256,14 +257,15 @@ class RobotScene:
     ) -> None:  # fmt: skip
         """Show a snapshot and tensions (m,) [N], NaN where unknown, on a colour scale from 0 to `full_scale` [N].
 
-        contacts: (k, 2, 3) m, from `Picture.contact_lines`. feet: (k,) from `Picture.footing`. binding: names of
-        tendons that stop a goal; they are drawn in red, and wider. payloads: what it carries beside those of its file.
+        contacts: (k, 2, 3) [m], from `Picture.contact_lines`. feet: (k,) from `Picture.footing`. binding: names of
+        tendons that limit a goal; they are drawn red and wider. payloads: payloads in addition to those of the robot
+        file.
         """
         self._snapshot = snapshot
         if self._face is not None:
             corners = snapshot.label_positions[feet] if feet is not None else np.zeros((0, 3))
             if len(corners) > 2:
-                # feet sink into the ground a little: a face above it is seen
+                # feet sink slightly into the ground; the face is drawn above it to be visible
                 around = outline(corners)[:MOST_CORNERS] + [0.0, 0.0, 5e-3 * self._picture.sizes.span]
                 self._face.vertices = np.concatenate((around, np.tile(around[-1], (MOST_CORNERS - len(around), 1))))
             self._face.visible = len(corners) > 2
@@ -294,13 +296,13 @@ class RobotScene:
         slack = self._picture.slack(tensions, full_scale)
         colours = tension_colours(tensions, full_scale)
         colours[slack] = SLACK_COLOUR
-        # what is slack now matters more than what stopped a goal
+        # slackness is more important than a tendon that limits a goal
         stopping = np.isin(self._picture.tension_names, binding) & ~slack
         colours[stopping] = REFUSED_COLOUR
         loose = [np.zeros((0, 2, 3))]
         for batch, points in zip(self._lines, snapshot.lines, strict=True):
             rows = batch.lines.rows
-            # A slack strand is dashed; a slack coil, and what is wound on a pulley, stays as it is, in grey.
+            # A slack strand is dashed; a slack coil, and a cable on a pulley, is only drawn grey.
             hidden = slack[rows] & (batch.lines.form == "strand")
             loose.append(points[hidden])
             batch.update(points, colours[rows], hidden, stopping[rows] & (batch.lines.form == "strand"))
@@ -310,7 +312,7 @@ class RobotScene:
         self._slack.visible = bool(len(dashed))
 
     def _update_payloads(self, snapshot: Snapshot, payloads: Sequence[CarriedPayload]) -> None:
-        """A ball each, with its mass beside it; made anew where they change."""
+        """Show each payload as a ball labelled with its mass; they are created again after a change."""
         balls = self._picture.payload_balls(snapshot, payloads)
         if tuple(payloads) != self._carried:
             self._carried = tuple(payloads)
@@ -327,7 +329,7 @@ class RobotScene:
             handle.position = centre
 
     def show_names(self, visible: bool) -> None:
-        """Write the names beside the parts of the robot, or take them away."""
+        """Show or hide the names of the parts of the robot."""
         if visible and not self._labels:
             named = zip(self._picture.label_names, self._snapshot.label_positions, strict=True)
             self._labels = [

@@ -1,4 +1,4 @@
-"""Ground, light and the first camera of the browser's scene, all from the robot's size."""
+"""Ground, light and initial camera of the scene in the browser, scaled to the size of the robot."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.visualization.style import round_up
 
 FIELD_OF_VIEW = np.radians(38.0)  # from the lower to the upper edge; narrow, so that parallels look parallel
-FLAT = 0.1  # of the span; the camera looks at lower robots from above
+FLAT = 0.1  # height relative to the span below which the camera looks from above
 
 
 def set_up_stage(server: viser.ViserServer, points: NDArray[np.float64], span: float) -> tuple[float, viser.GridHandle]:
-    """Add ground, light and camera for points (n, 3) m of a robot of this span [m].
+    """Add ground, light and camera for points (n, 3) [m] of a robot with a span [m].
 
     Returns:
-        The size of a grid cell [m], and the grid.
+        Size of a grid cell [m], and the grid.
     """
     scene = server.scene
     scene.set_up_direction("+z")
     scene.configure_default_lights(True, cast_shadow=True)
-    # No environment map: it washes out the colours, and they mean something.
+    # No environment map: it changes the colours, which have a meaning.
     scene.configure_environment_map(None)
     scene.add_light_ambient("/light", intensity=0.7)
     scene.world_axes.visible = False
@@ -46,7 +46,7 @@ def set_up_stage(server: viser.ViserServer, points: NDArray[np.float64], span: f
     camera.near, camera.far = 0.01 * span, 60.0 * span
     camera.fov = FIELD_OF_VIEW
     camera.look_at = middle
-    # Far enough for a ball around the points, with room to move, to fit between the upper and the lower edge.
+    # Distance at which a sphere around the points, with a margin for motion, fits between upper and lower edge.
     reach = 1.25 * max(float(np.linalg.norm(points - middle, axis=1).max()), 0.4 * span)
     flat = high[2] - low[2] < FLAT * span
     direction = np.array([0.42, -0.62, 0.85] if flat else [0.80, -0.52, 0.30])

@@ -1,4 +1,4 @@
-"""State of a robot that the view shows, and the answer to a request from the browser."""
+"""State of a robot in the view, and answer to a request from the browser."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Answer(NamedTuple):
     """Answer to a request from the browser (a goal, hold, stop).
 
     Args:
-        accepted: whether the request is carried out.
-        text: the reason for a refusal, or a remark (for example that the motion takes longer than requested).
-        nearest: the nearest reachable pose, where a goal is refused because it is out of reach.
-        binding: names of the tendons that stop it there.
+        accepted: whether the request is executed.
+        text: reason of a refusal, or a remark (for example that the motion takes longer than requested).
+        nearest: nearest reachable pose, if a goal is refused because it is out of reach.
+        binding: names of the tendons that limit the motion there.
     """
 
     accepted: bool
@@ -31,20 +31,21 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ViewState:
-    """State of a robot at one instant.
+    """State of a robot at one time.
 
     Args:
-        time: s, of the robot's clock.
-        configuration: nodes (n, 3) [m] of a structure in the world frame, or position q (nq,) of a mechanism.
-        tensions: (m,) N by member or cable, NaN where unknown; None where all are unknown.
-        goal: the last accepted goal: position (3,) m and quaternion wxyz (4,); None before there is one.
-        mode: of the controller ("idle", "holding", "moving", "stopped").
+        time: time of the robot's clock [s].
+        configuration: nodes (n, 3) of a structure in the world frame [m], or position q (nq,) of a mechanism.
+        tensions: (m,) by member or cable [N], NaN if unknown; None if all are unknown.
+        goal: last accepted goal: position (3,) [m] and quaternion wxyz (4,); None before the first goal.
+        mode: mode of the controller ("idle", "holding", "moving", "stopped").
         source: node that published the state ("simulator", "estimator").
-        real_time_factor: robot time over wall time, NaN where unknown.
-        converged: False where the estimate of the configuration has not converged.
-        notes: further warnings for the status text. errors: what stops the robot until somebody does something.
-        velocity: of the configuration's kind, or None where unknown: contact forces follow it.
-        payloads: what it carries beside those of its file.
+        real_time_factor: ratio of robot time to wall time, NaN if unknown.
+        converged: whether the estimate of the configuration has converged.
+        notes: further warnings for the status text. errors: errors that stop the robot until a user acts.
+        velocity: velocity that corresponds to the configuration, or None if unknown; contact forces are computed from
+        it.
+        payloads: payloads in addition to those of the robot file.
     """
 
     time: float
@@ -61,7 +62,7 @@ class ViewState:
     payloads: tuple[CarriedPayload, ...] = ()
 
     def problem(self, picture: Picture) -> str | None:
-        """Why this state cannot be drawn, or None."""
+        """Reason why this state cannot be drawn, or None."""
         problem = picture.problem(self.configuration)
         if problem is not None:
             return problem

@@ -25,9 +25,10 @@ from .state import ViewState
 MODE_COLOURS = {"moving": "#1f6feb", "holding": "#1b7f5f", "idle": "#6b7280", "stopped": "#b3261e"}
 MAX_NAMES = 8
 COMPUTER_CLOCK = 1e9
-"""s; a later stamp is the clock of a computer (September 2001 and after), an earlier one counts from a start."""
+"""Time above which a stamp is that of a computer clock (September 2001 or later); smaller ones start at zero [s]."""
 LIVE = 60.0
-"""s by which such a stamp may be off the clock here, for a robot that is watched now and no recording of it."""
+"""Largest difference of such a stamp from the clock of this computer for a live robot, in contrast to a recording
+[s]."""
 WARNING, ERROR = "background:#fdf0d5", "background:#b3261e;color:#fff"
 
 
@@ -35,11 +36,12 @@ def status_html(
     picture: Picture, state: ViewState | None, pose: Pose | None, full_scale: float, unit: LengthUnit,
     notes: tuple[str, ...], standing: str = "", pushes: tuple[float, int] = (0.0, 0),
 ) -> str:  # fmt: skip
-    """The status table of one instant.
+    """Status table at one time.
 
     Args:
-        pose: of the output, or None. full_scale: N, of tension. notes: shown as warnings. standing: on what it stands.
-        pushes: force of the ground [N], all contacts together, and at how many points.
+        pose: pose of the output, or None. full_scale: full scale of tension [N]. notes: texts shown as warnings.
+        standing: ground contact of the robot as text.
+        pushes: total force of the ground [N], and number of contact points.
     """
     if state is None:
         return _table([("", "waiting for the first state of the robot ...")]) + _boxes(notes, WARNING)
@@ -71,12 +73,12 @@ def status_html(
     warnings = list(notes) + list(state.notes)
     if not state.converged:
         warnings.append("the estimate of the configuration has not converged; do not rely on it")
-    # what stops the robot comes first, so that a phone shows all of it
+    # errors that stop the robot come first, so that a phone shows them completely
     return _boxes(state.errors, ERROR) + _table(rows) + _boxes(tuple(warnings), WARNING)
 
 
 def legend_html(full_scale: float, cell: float, unit: LengthUnit) -> str:
-    """Legend: the colour scale of tension from 0 to `full_scale` [N], slack, unknown, and the grid cell [m]."""
+    """Legend: colour scale of tension from 0 to `full_scale` [N], slack, unknown, and size of a grid cell [m]."""
     steps = ", ".join("rgb({:.0f},{:.0f},{:.0f})".format(*colour) for colour in TENSION_COLOURS)
     grey, green = ("rgb({},{},{})".format(*colour) for colour in (SLACK_COLOUR, UNKNOWN_COLOUR))
     ticks = "".join(f"<span>{value:.3g}</span>" for value in scale_ticks(full_scale))
@@ -94,7 +96,7 @@ def legend_html(full_scale: float, cell: float, unit: LengthUnit) -> str:
 
 
 def ground_html(cell: float, unit: LengthUnit) -> str:
-    """Legend of a robot without a colour scale: the cell of the ground [m]."""
+    """Legend of a robot without a colour scale: size of a grid cell [m]."""
     return f'<div style="font-size:0.85em;padding:0.2em 0.8em 0.4em">{_ground(cell, unit)}</div>'
 
 
@@ -104,7 +106,7 @@ def _ground(cell: float, unit: LengthUnit) -> str:
 
 
 def _number(value: float, decimals: int) -> str:
-    """Fixed decimals, without a minus sign before zero."""
+    """Number with fixed decimals, without a minus sign before zero."""
     return f"{round(float(value), decimals) + 0.0:.{decimals}f}"
 
 
@@ -113,7 +115,7 @@ def _time(state: ViewState) -> str:
     speed = f" &nbsp;·&nbsp; {factor:.2f} × real time" if np.isfinite(factor) else ""
     if state.time < COMPUTER_CLOCK:
         return f"{state.time:.1f} s{speed}"
-    if abs(time.time() - state.time) < LIVE:  # as fast as time itself
+    if abs(time.time() - state.time) < LIVE:  # in real time
         return f"{datetime.fromtimestamp(state.time):%H:%M:%S}"
     return f"{datetime.fromtimestamp(state.time):%Y-%m-%d %H:%M:%S}{speed}"
 

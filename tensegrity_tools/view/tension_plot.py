@@ -1,6 +1,6 @@
 """Plot of tension over time for the last seconds, as a drawing (SVG) in the panel.
 
-The chart of viser itself loses its time axis when data arrive while the panel still unfolds.
+The chart of viser loses its time axis if data arrive while the panel is being unfolded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WINDOW = 20.0  # s of robot time
 SPACING = 0.08  # s between points
 MAX_LINES = 24
 
-# Hues that stay apart on white, also for most colour-blind people (Tol's bright and muted sets).
+# Colours that are distinguishable on white, also for most colour-blind people (Tol's bright and muted sets).
 LINE_COLOURS = (
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#332288", "#88ccee", "#117733", "#999933",
     "#cc6677", "#882255",
@@ -34,10 +34,10 @@ class TensionPlot:
     More than `MAX_LINES` are reduced to three lines: lowest, mean and highest.
 
     Args:
-        picture: of the robot.
+        picture: picture of the robot.
 
     Attributes:
-        names: of the lines.
+        names: names of the lines.
     """
 
     def __init__(self, picture: Picture) -> None:
@@ -47,7 +47,7 @@ class TensionPlot:
         self._points: deque[tuple[float, NDArray[np.float64]]] = deque(maxlen=int(WINDOW / SPACING) + 2)
 
     def add(self, time: float, tensions: NDArray[np.float64]) -> None:
-        """Add the tensions (m,) [N] of one instant [s]; a clock that jumps back starts a new plot."""
+        """Add the tensions (m,) [N] at a time [s]; a backward jump of the time starts a new plot."""
         if self._points and time < self._points[-1][0]:
             self._points.clear()
         if self._points and time < self._points[-1][0] + SPACING:
@@ -62,11 +62,11 @@ class TensionPlot:
 
     @property
     def times(self) -> list[float]:
-        """Instants [s] that the plot holds, in order."""
+        """Times of the samples in the plot, in order [s]."""
         return [time for time, _ in self._points]
 
     def svg(self, full_scale: float) -> str:
-        """The drawing, on a scale from 0 to `full_scale` [N]; unknown tensions are left out of a line."""
+        """SVG drawing with a scale from 0 to `full_scale` [N]; unknown tensions are left out of a line."""
         wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
         lines = "".join(self._lines(full_scale, wide, high))
         return (

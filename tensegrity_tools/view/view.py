@@ -1,4 +1,5 @@
-"""Browser view of a robot: a web server with one scene, fed by `show`; goals, hold and stop go to callbacks."""
+"""Browser view of a robot: a web server with one scene; `show` sets the state, callbacks receive goals, hold and
+stop."""
 
 from __future__ import annotations
 
@@ -34,9 +35,9 @@ from .tension_plot import TensionPlot
 # Called when hold or stop is pressed.
 Callback = Callable[[], Answer]
 
-PANEL_PERIOD = 0.2  # s between updates of the texts
+PANEL_PERIOD = 0.2  # period of the text updates [s]
 SHRINK_BELOW = 0.7  # the full scale of tension shrinks only when the new one is below this fraction of it
-PEAK_MEMORY = 20.0  # s for which the largest tension counts
+PEAK_MEMORY = 20.0  # time window of the largest tension [s]
 
 
 class View:
@@ -46,27 +47,27 @@ class View:
     one, at most `rate` times per second, and only while a browser is connected.
 
     Args:
-        robot: any robot that has a Picture.
-        port: TCP port; the next free one is used where it is taken (`port_note` says so).
-        host: address to listen on. The default is this machine alone; "0.0.0.0" opens the view to the network, where
-            whoever reads its address, or what is sent, can drive the robot. See `Guard` for who is let in.
-        rate: pictures per second, fewer where the machine is busy (`Beat`).
-        on_goal: called with position (3,) m, quaternion wxyz (4,) and duration s when a goal is sent; returns an
-            `Answer`. Without it, the view takes no goals.
+        robot: robot that has a `Picture`.
+        port: TCP port; if it is in use, the next free one is taken (reported in `port_note`).
+        host: address to listen on. The default admits only this computer; "0.0.0.0" opens the view to the network,
+            where anyone who reads its address or its traffic can drive the robot. See `Guard` for the access control.
+        rate: frames per second; fewer on a busy computer (`Beat`).
+        on_goal: called with position (3,) [m], quaternion wxyz (4,) and duration [s] when a goal is sent; returns an
+            `Answer`. None: the view accepts no goals.
         on_hold, on_stop, on_emergency, on_release: called when the button is pressed; return an `Answer`. *Release* is
-            there while a state has errors.
-        on_steer: of a replay: called with what a user changes at its time bar; returns an `Answer`. The view then has a
-            time bar in place of hold and stop, as soon as `show_playback` says where the replay is.
+            shown while a state has errors.
+        on_steer: for a replay, called with changes by a user at the time bar; returns an `Answer`. The view then has a
+            time bar in place of hold and stop, after the first call of `show_playback`.
 
     Attributes:
-        goal: the goal panel, None for a robot without outputs. replay: the time bar, None until there is one.
-        drawn: pictures sent so far. ignored: states that could not be drawn.
-        port, url: where the view is; the address holds the token without which nobody is let in. guard: its access
-        control.
+        goal: goal panel, None for a robot without outputs. replay: time bar, None until it exists.
+        drawn: number of frames sent. ignored: number of states that could not be drawn.
+        port, url: port and address of the view; the address contains the token that is required for access.
+        guard: access control.
 
     Raises:
         TensegrityError: the robot has no Picture.
-        TensegrityError: the address cannot be listened on, or the server cannot be guarded.
+        TensegrityError: the server cannot listen on the address, or cannot be guarded.
         ValueError: rate is not above zero.
     """
 
@@ -106,9 +107,9 @@ class View:
         self.url = self.guard.url
         self._full_scale = 1.0  # N
         self._peaks: list[tuple[float, float]] = []
-        self._failure = ""  # of a button
+        self._failure = ""  # from a button
         self._warning = ""  # from the owner of the view
-        self._problem = ""  # of the last state
+        self._problem = ""  # problem of the last state
         self._latest: ViewState | None = None
         self.replay: ReplayPanel | None = None
         self._playback: Playback | None = None
@@ -137,7 +138,7 @@ class View:
         gui.main_panel.dock_right()
         gui.main_panel.set_width(350)
         gui.add_html(STYLE)
-        # At the top, where no growing text moves them away from the mouse.
+        # At the top, where a text of varying length does not move them.
         replays = self._on_steer is not None
         self._replay_folder = gui.add_folder("Replay", visible=False) if replays else None
         self._hold = gui.add_button(
@@ -179,7 +180,7 @@ class View:
             gui.add_html(ground_html(self._scene.cell, self._unit))
         self.goal: GoalPanel | None = None
         if self._pose is not None:
-            with gui.add_folder("Goal", visible=self._on_steer is None):  # nobody takes goals in a replay
+            with gui.add_folder("Goal", visible=self._on_steer is None):  # a replay accepts no goals
                 self.goal = GoalPanel(self.server, self._picture, self._pose, self._unit, on_goal)
         with gui.add_folder("Picture", expand_by_default=False):
             names = gui.add_checkbox(f"Names of {self._picture.label_kind}", False)
@@ -209,16 +210,17 @@ class View:
 
     @property
     def picture(self) -> Picture:
-        """What is drawn."""
+        """Picture of the robot."""
         return self._picture
 
     @property
     def controls(self) -> viser.GuiApi:
-        """The panel, for what an owner of the view adds to it."""
+        """Panel, to which the owner of the view may add controls."""
         return self.server.gui
 
     def show(self, state: ViewState) -> bool:
-        """Draw this state soon. False where it cannot be drawn (wrong shape, not finite); the picture then stays."""
+        """Schedule a state for drawing; returns False, without a change, if it cannot be drawn (wrong shape, not
+        finite)."""
         problem = state.problem(self._picture)
         if problem is not None:
             self.ignored += 1
@@ -230,18 +232,18 @@ class View:
         return True
 
     def show_playback(self, playback: Playback) -> None:
-        """Say where a replay is; its time bar shows it soon."""
+        """Schedule an update of the time bar with the state of a replay."""
         self._playback = playback
         self._changed.set()
 
     def warn(self, text: str) -> None:
-        """Show a warning below the status (for example a lost topic) until another one, or "", replaces it."""
+        """Show a warning below the status (for example a lost topic), until it is replaced by another one or by ""."""
         if text != self._warning:
             self._warning = text
             self._changed.set()
 
     def close(self) -> None:
-        """Stop the server; browsers lose the connection."""
+        """Stop the server and disconnect the browsers."""
         if not self._closing:
             self._closing = True
             self._changed.set()
@@ -261,7 +263,7 @@ class View:
         next_panel = 0.0
         written = True
         while True:
-            # After the last picture before a pause the texts are still to be written.
+            # After the last frame before a pause the texts still have to be updated.
             self._changed.wait(timeout=None if written else PANEL_PERIOD)
             if self._closing:
                 return
@@ -322,7 +324,7 @@ class View:
         binding = self.goal.binding if self.goal is not None else ()
         self._scene.update(snapshot, tensions, self._full_scale, contacts, feet, binding, state.payloads)
         if self.camera.update(middle_of(snapshot)):
-            self._changed.set()  # also where no new state comes
+            self._changed.set()  # also without a new state
         self._scene.follow(self.camera.shift)
         self._pose = snapshot.output
         if self.goal is not None and self._pose is not None:
@@ -341,9 +343,9 @@ class View:
 
 
 def _no_tunnel(*_: object, **__: object) -> None:
-    """In the place of viser's tunnel to the public: there is none."""
+    """Replacement of the public tunnel of viser, which is disabled."""
 
 
 def _quiet() -> contextlib.redirect_stdout:
-    """viser prints when it starts and stops, where a status line of ours may stand."""
+    """Context that suppresses the output of viser at start and stop, which would interfere with a status line."""
     return contextlib.redirect_stdout(io.StringIO())
