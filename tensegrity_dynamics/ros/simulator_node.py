@@ -187,8 +187,8 @@ class SimulatorNode(RobotNode):
         self.create_subscription(InertiaStamped, "payload", self._payload, WRENCHES)
         self.create_service(Trigger, "~/reset", self.reset)
         self.create_service(SetBool, "~/set_paused", self.set_paused)
-        self.create_service(Trigger, "emergency_stop", self._emergency_stop, callback_group=self.attention.prompt)
-        self.create_service(Trigger, "~/release", self._release)
+        self.create_service(Trigger, "emergency_stop", self.emergency_stop, callback_group=self.attention.prompt)
+        self.create_service(Trigger, "~/release", self.release)
         self.published = self.answered = time.monotonic()
         self.judged_since: tuple[float, int] | None = None  # wall time and tick where the pace begins to count
         self._ticked: float | None = None
@@ -489,7 +489,7 @@ class SimulatorNode(RobotNode):
         response.success, response.message = True, words if self._paused else "running"
         return response
 
-    def _emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+    def emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         self.gate.stop("called by service")
         self._publish_stop()
         self.hold_actuators()
@@ -499,7 +499,7 @@ class SimulatorNode(RobotNode):
     def _publish_stop(self) -> None:
         self.stop_publisher.publish(String(data=stop_in_words("simulator", self.gate.stopped)))
 
-    def _release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+    def release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         try:
             self.gate.release(self.now)
             self._publish_stop()

@@ -472,7 +472,7 @@ def test_pauses_resets_and_stops_in_any_order_leave_a_simulator_that_obeys():
             node.take_command(message)
 
         def call(name: str) -> Trigger.Response:
-            return getattr(node, f"_{name}")(Trigger.Request(), Trigger.Response())
+            return getattr(node, name)(Trigger.Request(), Trigger.Response())
 
         for _ in range(3000):
             what = random.integers(7)
