@@ -80,7 +80,7 @@ class ExternalLoads:
         self._guesses = ExternalWrenches(model.load_names, model.takes_moments, patience)
         self._controller: Controller | None = None
         self._held = HeldPayloads(robot)
-        self._payloads = ExternalPayloads(self._held, patience)
+        self.payloads = ExternalPayloads(self._held, patience)
         self._payloads_changed = False
         self._carrier: Controller | None = None
         self.limit = LARGEST * STANDARD_GRAVITY * _mass(robot) if limit is None else float(limit)
@@ -107,7 +107,7 @@ class ExternalLoads:
         Raises:
             CommandRefused: as there.
         """
-        self._payloads.take(name, mass, at, inertia, stamp, now)
+        self.payloads.take(name, mass, at, inertia, stamp, now)
         self._payloads_changed = True
 
     def begin_with(self, carried: Iterable[CarriedPayload], now: float) -> tuple[CarriedPayload, ...]:
@@ -116,7 +116,7 @@ class ExternalLoads:
         Raises:
             CommandRefused: as there.
         """
-        new = self._payloads.begin_with(carried, now)
+        new = self.payloads.begin_with(carried, now)
         self._payloads_changed |= bool(new)
         return new
 
@@ -154,7 +154,7 @@ class ExternalLoads:
 
     def forget(self) -> None:
         """Remove all loads, as after a reset."""
-        self._payloads.forget()
+        self.payloads.forget()
         self._payloads_changed |= bool(self._held.payloads)
         self._held.payloads.clear()
         self._wrenches.forget()

@@ -28,17 +28,17 @@ class RobotClock:
     """
 
     def __init__(self, system: Callable[[], int] = time.time_ns, steady: Callable[[], int] = steady_time) -> None:
-        self._system, self._steady = system, steady
+        self.system, self.steady = system, steady
         self.begin()
 
     def begin(self) -> None:
         """Start at the computer's time."""
-        self._offset = self._system() - self._steady()
+        self._offset = self.system() - self.steady()
 
     @property
     def now(self) -> int:
         """Present time of the robot."""
-        return self.at(self._steady())
+        return self.at(self.steady())
 
     def at(self, steady: int) -> int:
         """Time of the robot for a time of the steady clock."""
@@ -47,4 +47,4 @@ class RobotClock:
     @property
     def set_by(self) -> int:
         """Time by which the computer's clock was set forward since `begin`."""
-        return self._system() - self.now
+        return self.system() - self.now

@@ -102,8 +102,8 @@ class ActuatorMotionServer:
         self._goal_tolerance: Array = np.zeros(0)
         self._path_tolerance: Array = np.zeros(0)
         self._settling, self._error = SETTLING, np.zeros(0)
-        callbacks = {"goal_callback": lambda _: GoalResponse.ACCEPT, "cancel_callback": self._cancel}
-        self._own = ActionServer(node, FollowActuators, "follow_actuators", execute_callback=self._follow, **callbacks)
+        callbacks = {"goal_callback": lambda _: GoalResponse.ACCEPT, "cancel_callback": self.cancel}
+        self._own = ActionServer(node, FollowActuators, "follow_actuators", execute_callback=self.follow, **callbacks)
         if FollowJointTrajectory is None:
             node.get_logger().info(f"~/follow_joint_trajectory is {NO_CONTROL_MSGS}")
         else:
@@ -199,7 +199,7 @@ class ActuatorMotionServer:
         self.motion = motion
         return motion
 
-    async def _follow(self, handle: Any) -> FollowActuators.Result:
+    async def follow(self, handle: Any) -> FollowActuators.Result:
         request = handle.request
         tolerance = np.full(len(request.trajectory.joint_names), request.tolerance or TOLERANCE)
         free = np.full(len(tolerance), np.inf)
@@ -250,7 +250,7 @@ class ActuatorMotionServer:
             handle.abort()
         return problem
 
-    def _cancel(self, handle: Any) -> CancelResponse:
+    def cancel(self, handle: Any) -> CancelResponse:
         if self._handle is not None and handle.goal_id == self._handle.goal_id:
             self._node.cancel_actuators(asked_by(handle))
         return CancelResponse.ACCEPT

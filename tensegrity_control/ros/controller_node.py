@@ -169,13 +169,13 @@ class ControllerNode(RobotNode):
         if not lockstep:  # there time stands still while functions are loaded
             name = self._settings.name
             rehearse_once(lambda: self._settings.make(name), name, self._robot)
-        self._failed: str | None = None
+        self.failed: str | None = None
         self.on_change(self._parameter_changed)
         self._reader = StateReader(self._robot)
         self._joints: JointState | None = None
         self._recent: deque[JointState] = deque(maxlen=RECENT)
         self._state: StructureState | None = None
-        self._stamp: int | None = None
+        self.stamp: int | None = None
         self._answer: ActuatorCommand | None = None
         # changed by each goal and `hold`: after a release only these move a robot
         self._session = new_session()
@@ -188,7 +188,7 @@ class ControllerNode(RobotNode):
         self.create_subscription(String, STOPPED, self._take_stop, LATCHED)
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", sent_in(lockstep, COMMAND))
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
-        self._asked = GoalAnnouncer(self, lambda: self._stamp)
+        self._asked = GoalAnnouncer(self, lambda: self.stamp)
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
         self._floor, self._broken = TensionFloor(self._robot), ""
         self._resting, self._off = RestingError(self._robot), (-1, "")
@@ -206,7 +206,7 @@ class ControllerNode(RobotNode):
             "estimated_load_limit", -1.0, "largest part of estimated_wrench that is compensated [N; moments N m]; "
             "0: none, -1: half of the robot's weight", low=-1.0, high=1e9,
         )  # fmt: skip
-        self._loads = ExternalLoads(self._robot, patience, None if largest < 0.0 else largest)
+        self.loads = ExternalLoads(self._robot, patience, None if largest < 0.0 else largest)
         # accepted goals, before the first answer that uses them: a replay needs the order
         self._load_publisher = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
         self._payload_publisher = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
@@ -217,9 +217,9 @@ class ControllerNode(RobotNode):
         ):
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
             self.create_subscription(InertiaStamped, "payload", self._take_payload, WRENCHES)
-            self.create_subscription(CarriedPayloads, CARRIED, self._begin_with, LATCHED)
+            self.create_subscription(CarriedPayloads, CARRIED, self.begin_with, LATCHED)
         self._begun_with = False
-        self._streamed, self._stream_refused, self._streamed_at = 0, "", -np.inf
+        self._streamed, self.stream_refused, self._streamed_at = 0, "", -np.inf
         self.create_subscription(PoseStamped, "goal_pose", self._take_goal_pose, STATE)
         self._newest_goal: PoseStamped | None = None  # newest goal of the topic, still to be planned
         self._newest_plan: Coroutine[Any, Any, None] | None = None  # task that plans it
@@ -229,8 +229,8 @@ class ControllerNode(RobotNode):
         self.create_service(Trigger, "hold", self._hold, callback_group=self.attention.prompt)
         self.create_service(Trigger, "stop", self._stop, callback_group=self.attention.prompt)
         self._action = ActionServer(
-            self, FollowTrajectory, "follow_trajectory", execute_callback=self._follow,
-            goal_callback=lambda _: GoalResponse.ACCEPT, cancel_callback=self._cancel,
+            self, FollowTrajectory, "follow_trajectory", execute_callback=self.follow,
+            goal_callback=lambda _: GoalResponse.ACCEPT, cancel_callback=self.cancel,
         )  # fmt: skip
         self.actuator_motions = ActuatorMotionServer(self, self._robot)
         self._sent: Command | None = None  # last command
@@ -249,7 +249,7 @@ class ControllerNode(RobotNode):
 
     @property
     def _now(self) -> float:
-        return 1e-9 * (self._stamp or 0)
+        return 1e-9 * (self.stamp or 0)
 
     def close(self) -> None:
         """Cancel plans."""
@@ -262,7 +262,7 @@ class ControllerNode(RobotNode):
     def _keep_joints(self, message: JointState) -> None:
         self._joints = message
         self._recent.append(message)
-        if self._stamp is None and self._state is not None:
+        if self.stamp is None and self._state is not None:
             self._control(self._state)
 
     def _take_stop(self, message: String) -> None:
@@ -292,7 +292,7 @@ class ControllerNode(RobotNode):
             if stopped:
                 self.controller.stop(self._now)
         except TensegrityError as error:
-            self._failed = self._failed or str(error)
+            self.failed = self.failed or str(error)
         self._answer = None
 
     def _look_whether_followed(self, message: StructureState) -> None:
@@ -300,7 +300,7 @@ class ControllerNode(RobotNode):
         robot."""
         self._follows.patience = max(FRESHNESS, 3.0 * self._settings.period)
         before, self._away = self._away, self._follows.away(self._now, self._session)
-        if not self._away or self._robot_stopped or self._failed is not None:
+        if not self._away or self._robot_stopped or self.failed is not None:
             return
         if not before:
             why = f"commands were not followed for {self._away:.2f} s, what moves the robot holds it; {REMEDY}"
@@ -337,30 +337,30 @@ class ControllerNode(RobotNode):
             return
         if self.planner.withholds:
             self._withheld = message
-            if self._stamp is not None and nanoseconds(message.header.stamp) < self._stamp:
+            if self.stamp is not None and nanoseconds(message.header.stamp) < self.stamp:
                 self.planner.cancel("the simulation was reset")
             return
         self._withheld = None  # answered after a newer state it would look like a reset, which drops the goal
         stamp = nanoseconds(message.header.stamp)
         wall = time.monotonic()
-        if stamp == self._stamp and self._answer is not None:
+        if stamp == self.stamp and self._answer is not None:
             self._heard = wall
             self._commands.publish(self._answer)
             return
         self._state = message
-        since = 0 if self._stamp is None else stamp - self._stamp
-        if self._stamp is None or stamp < self._stamp:
+        since = 0 if self.stamp is None else stamp - self.stamp
+        if self.stamp is None or stamp < self.stamp:
             if not self._start(message, stamp):
                 return
         elif wall - self._heard > self._deadline:
             self._late += 1
         self._heard = wall
-        self._stamp = stamp
+        self.stamp = stamp
         self.take_waiting(self._timings)  # after a busy period they may be queued behind this state
         if self._estimates is not None:
             self.take_waiting(self._estimates)
         self._look_whether_followed(message)
-        self._loads.update(self.controller, self._now)
+        self.loads.update(self.controller, self._now)
         command = self._sent = self._command(message)
         period = float(self._settings.period)
         self._answer = command_message(command, self._own_name, self._session, period, message.header.stamp)
@@ -369,11 +369,11 @@ class ControllerNode(RobotNode):
         with suppress(TensegrityError):  # without a reference, as reported by the command
             self._publish_feedback(message)
         self.actuator_motions.publish_feedback(self._now)
-        status = self._status()
+        status = self.controller_status()
         phase, given = status.phase, status.relaxed
         self.add_status_values(self._values)
-        if self._failed is not None:
-            self.set_status(ERROR, f"the actuators hold, call hold to go on: {self._failed}")
+        if self.failed is not None:
+            self.set_status(ERROR, f"the actuators hold, call hold to go on: {self.failed}")
         elif self._away:
             away = f"commands are not followed for {self._away:.1f} s"
             self.set_status(WARN, f"{away}, what moves the robot holds it; {REMEDY}: {self._robot_stopped or phase}")
@@ -396,7 +396,7 @@ class ControllerNode(RobotNode):
         """Values of the diagnostics."""
         values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
         values["answered_states"] = self._answered
-        values |= {"phase": self._status().phase, "gaps": self.controller.gaps}
+        values |= {"phase": self.controller_status().phase, "gaps": self.controller.gaps}
         values["command_latency"] = (
             f"{1e3 * self._latency.delay:.3g} ms, {'measured' if self._latency.measured else 'nominal'}"
         )
@@ -405,13 +405,13 @@ class ControllerNode(RobotNode):
         if distance is not None:
             values["distance_to_singularity"] = f"{distance:.3g}"
         values.update(self.controller.diagnostics())
-        if self._streamed or self._stream_refused:
+        if self._streamed or self.stream_refused:
             values["streamed_goals"] = self._streamed
-        if self._stream_refused:
-            values["goal_pose_refused"] = self._stream_refused
-        if self._loads.estimate.any():
-            force = " ".join(f"{each:.3g}" for each in self._loads.estimate[:3].tolist())
-            values["estimated_load"] = f"{force} N on {self._loads.estimate_of}"
+        if self.stream_refused:
+            values["goal_pose_refused"] = self.stream_refused
+        if self.loads.estimate.any():
+            force = " ".join(f"{each:.3g}" for each in self.loads.estimate[:3].tolist())
+            values["estimated_load"] = f"{force} N on {self.loads.estimate_of}"
         return values | self.refusals
 
     def _period_mismatch(self, since: int) -> bool:
@@ -428,9 +428,9 @@ class ControllerNode(RobotNode):
 
     def _command(self, message: StructureState) -> Command:
         """Command of the controller; the present positions where it fails."""
-        if self._failed is None:
+        if self.failed is None:
             try:
-                self._take_timing(self._stamp or 0)
+                self._take_timing(self.stamp or 0)
                 if self.actuator_motions.moving and (command := self._follow_actuators(message)) is not None:
                     return command
                 state, newest = self._reader.observe(message), self._newest(message)
@@ -438,15 +438,15 @@ class ControllerNode(RobotNode):
                 self._latency.sent(self._now, newest)
                 return command
             except FAILURES as error:
-                self._failed = str(error)
-                self._finish(False, self._failed)
-                self.actuator_motions.forget(self._failed)
+                self.failed = str(error)
+                self._finish(False, self.failed)
+                self.actuator_motions.forget(self.failed)
                 with suppress(TensegrityError):
                     self.controller.stop(self._now)
                 self._held = self._within_limits(self._reader.positions(self._joints))
         return Command("position", tuple(each.name for each in self._robot.actuators), self._held)
 
-    def _status(self) -> Status:
+    def controller_status(self) -> Status:
         """Present activity, of a motion of actuators or of the controller."""
         return (
             self.actuator_motions.status(self._now)
@@ -485,7 +485,7 @@ class ControllerNode(RobotNode):
         Raises:
             TensegrityError: motions of actuators are refused at present.
         """
-        self._ready(whole=True, among_actuators=True)
+        self.ready(whole=True, among_actuators=True)
         if self.actuator_motions.motion is not None:
             return self._now, *self.actuator_motions.motion.set_points(self._now)
         phase = self.controller.status(self._now).phase
@@ -514,25 +514,25 @@ class ControllerNode(RobotNode):
     def _take_wrench(self, message: WrenchStamped) -> None:
         """Take a known load; an invalid one is reported in the diagnostics until a valid one arrives."""
         with self.noting_refusal("external_wrench"):
-            self._loads.take(self.controller, *wrench_from_message(message), self._now)
+            self.loads.take(self.controller, *wrench_from_message(message), self._now)
             self._load_publisher.publish(message)
 
     def _take_payload(self, message: InertiaStamped) -> None:
         """Take a known payload, at once or when a controller that uses payloads becomes active."""
         with self.noting_refusal("payload"):
-            self._loads.take_payload(*payload_from_message(message), self._now)
+            self.loads.take_payload(*payload_from_message(message), self._now)
             self._payload_publisher.publish(message)
             if not self.controller.takes_payloads:
                 raise TensegrityError(f"{message.header.frame_id}: {self.controller.no_loads}")
 
-    def _begin_with(self, message: CarriedPayloads) -> None:
+    def begin_with(self, message: CarriedPayloads) -> None:
         """Payloads before this node subscribed: the first message lists all, `payload` reports later changes."""
         if self._begun_with:
             return
         self._begun_with = True
         with self.noting_refusal("payload"):
-            for each in self._loads.begin_with(carried_from_message(message), self._now):
-                self._payload_publisher.publish(fill_payload(InertiaStamped(), each, self._stamp or 0))
+            for each in self.loads.begin_with(carried_from_message(message), self._now):
+                self._payload_publisher.publish(fill_payload(InertiaStamped(), each, self.stamp or 0))
                 if not self.controller.takes_payloads:
                     raise TensegrityError(f"{each.name}: {self.controller.no_loads}")
 
@@ -554,7 +554,7 @@ class ControllerNode(RobotNode):
     def _take_estimate(self, message: WrenchStamped) -> None:
         """Unknown wrench by the observer; used from the next state on."""
         with self.noting_refusal("estimated_wrench"):
-            self._loads.take_estimate(*wrench_from_message(message), self._now)
+            self.loads.take_estimate(*wrench_from_message(message), self._now)
 
     def _within_limits(self, positions: np.ndarray) -> np.ndarray:
         """Positions clipped to their limits, as the command gate accepts them."""
@@ -571,9 +571,9 @@ class ControllerNode(RobotNode):
         if not self.planner.rests:
             return False  # it shares arrays with the controller that is reset; the next state follows soon
         try:
-            if self._stamp is not None:
-                self._loads.forget()
-            self._loads.carry(self.controller)
+            if self.stamp is not None:
+                self.loads.forget()
+            self.loads.carry(self.controller)
             self.controller.reset(1e-9 * stamp, self._reader.read(message, joints))
             self._latency.forget()
             self._acted.clear()
@@ -581,8 +581,8 @@ class ControllerNode(RobotNode):
         except TensegrityError as error:
             self.set_status(ERROR, f"cannot take over: {error}")
             return False
-        self._failed = None
-        if self._stamp is not None:
+        self.failed = None
+        if self.stamp is not None:
             self._finish(False, "the simulation was reset")
         else:  # logged last of all nodes, as it needs the others
             self.get_logger().info(f"{READY}{self._robot.name} is held by the controller {self._settings.name}")
@@ -590,9 +590,9 @@ class ControllerNode(RobotNode):
 
     def _publish_reference(self, stamp: Time, command: Command) -> None:
         """Publish for displays: at `reference_rate` of robot time, and whenever the motion begins, ends or changes."""
-        status = self._status()
+        status = self.controller_status()
         rate = self._reference_rate if heard(self._reference) else UNHEARD_RATE
-        slot = int(self._now * rate) if self._reference_rate > 0.0 else self._stamp
+        slot = int(self._now * rate) if self._reference_rate > 0.0 else self.stamp
         goal = None if status.goal is None else (*status.goal[0], *status.goal[1])
         shown = (self._settings.name, status.phase, goal, slot)
         if shown == self._shown:
@@ -621,7 +621,7 @@ class ControllerNode(RobotNode):
     def _watch(self) -> None:
         """Report missing states."""
         silent = time.monotonic() - self._heard
-        if self._stamp is not None and silent > 2.0:
+        if self.stamp is not None and silent > 2.0:
             text = "no structure_state comes any more; did the simulator, driver or estimator end?"
             self.set_status(WARN, text, silent_for=f"{silent:.0f} s")
 
@@ -645,28 +645,28 @@ class ControllerNode(RobotNode):
             raise TensegrityError("the actuators follow a trajectory; wait for its end, or call hold, then switch.")
         if self.planner.busy:
             raise TensegrityError("a motion is being planned; wait for its answer, or call hold, then switch.")
-        if self._stamp is not None and self.controller.status(self._now).phase == "moving":
+        if self.stamp is not None and self.controller.status(self._now).phase == "moving":
             raise TensegrityError(f"the robot moves under {self._settings.name}; call hold first, then switch.")
         before = self._settings.name
         controller = self._settings.make(name, make_quickly)  # the robot is held meanwhile
         controller.plans_beside = self._plans_beside
-        if self._stamp is not None and self._state is not None:
+        if self.stamp is not None and self._state is not None:
             try:
-                self._loads.carry(controller)
+                self.loads.carry(controller)
                 controller.reset(self._now, self._reader.read(self._state, self._joints))
                 if self.controller.status(self._now).phase == "stopped":
                     controller.stop(self._now)
             except TensegrityError:
                 self._settings.name = before
                 raise
-        self.controller, self._failed = controller, None
+        self.controller, self.failed = controller, None
         self._hear_estimates()
 
     # -- services -------------------------------------------------------------------------------------------------
 
     async def _set_goal(self, request: SetGoalPose.Request, response: SetGoalPose.Response) -> SetGoalPose.Response:
         try:
-            self._ready(whole=True)
+            self.ready(whole=True)
             goal = self._goals(request.target.header.frame_id, [0.0], [pose_asked(request)])[0][1]
             here = None if self._state is None else state_pose(self._state)
             ignored = "" if here is None else goal.note(here)
@@ -721,24 +721,24 @@ class ControllerNode(RobotNode):
                 turned = SetGoalPose.Request.SET if any((turn.w, turn.x, turn.y, turn.z)) else SetGoalPose.Request.KEEP
                 request = SetGoalPose.Request(target=message, orientation=turned)
                 answer = await self._goal_asked(request, SetGoalPose.Response(), "topic goal_pose")
-                self._stream_refused = "" if answer.accepted else answer.reason
+                self.stream_refused = "" if answer.accepted else answer.reason
         finally:
             self._newest_plan = None
 
     def _stream_goal(self, message: PoseStamped) -> None:
         """One goal of a stream; an invalid one is reported in the diagnostics until a valid one arrives."""
         try:
-            self._ready(whole=True)
+            self.ready(whole=True)
             goal = self._goals(message.header.frame_id, [0.0], [message.pose])[0][1]
             self.controller.begin(self._now, self.controller.plan_goal(self._now, goal))
-            self._streamed, self._stream_refused = self._streamed + 1, ""
+            self._streamed, self.stream_refused = self._streamed + 1, ""
             if (
                 abs(self._now - self._streamed_at) > STREAM_PAUSE
             ):  # a new stream; a stream from before a release does not count
                 self._session = new_session()
             self._streamed_at = self._now
         except FAILURES as error:
-            self._stream_refused = str(error) or type(error).__name__
+            self.stream_refused = str(error) or type(error).__name__
 
     def _goals(self, frame: str, times: Sequence[float], poses: Sequence[Any]) -> list[tuple[float, PoseGoal]]:
         """Goals of a message, checked only here. Raises TensegrityError for an invalid pose."""
@@ -759,7 +759,7 @@ class ControllerNode(RobotNode):
 
     def _release_or_stop(self, response: Trigger.Response, *, release: bool) -> Trigger.Response:
         try:
-            self._ready(among_actuators=True)
+            self.ready(among_actuators=True)
             self.actuator_motions.break_off(self._now, "stopped by service")
             self.planner.cancel(f"{'hold' if release else 'stop'} was called")
             if release:
@@ -780,17 +780,17 @@ class ControllerNode(RobotNode):
 
     def _recover(self) -> None:
         """Restart after a failure at the robot's present position."""
-        if self._failed is not None and self._state is not None:
+        if self.failed is not None and self._state is not None:
             if not self.planner.rests:
                 raise TensegrityError("a plan is still being given up; call hold again.")
             self.controller.reset(self._now, self._reader.read(self._state, self._joints))
-            self._failed = None
+            self.failed = None
 
-    def _ready(self, *, whole: bool = False, among_actuators: bool = False) -> None:
-        if self._stamp is None:
+    def ready(self, *, whole: bool = False, among_actuators: bool = False) -> None:
+        if self.stamp is None:
             raise TensegrityError("no structure_state has come yet; start the simulator or driver and the estimator.")
-        if whole and self._failed is not None:
-            raise TensegrityError(f"the actuators hold, call hold to go on: {self._failed}")
+        if whole and self.failed is not None:
+            raise TensegrityError(f"the actuators hold, call hold to go on: {self.failed}")
         if whole and self._robot_stopped:
             raise TensegrityError(f"{self._robot_stopped}.")
         if self.actuator_motions.moving and not among_actuators:
@@ -803,10 +803,10 @@ class ControllerNode(RobotNode):
 
     # -- follow_trajectory ----------------------------------------------------------------------------------------
 
-    async def _follow(self, handle: Any) -> FollowTrajectory.Result:
+    async def follow(self, handle: Any) -> FollowTrajectory.Result:
         request, result = handle.request, FollowTrajectory.Result()
         try:
-            self._ready(whole=True)
+            self.ready(whole=True)
             if len(request.waypoint) != len(request.time_from_start):
                 raise TensegrityError(f"{len(request.waypoint)} waypoints for {len(request.time_from_start)} times.")
             if len(request.waypoint) > MAX_WAYPOINTS:  # before the waypoints are checked
@@ -855,7 +855,7 @@ class ControllerNode(RobotNode):
             handle.abort()
         return result
 
-    def _cancel(self, _: Any) -> CancelResponse:
+    def cancel(self, _: Any) -> CancelResponse:
         self.planner.cancel("the trajectory was cancelled")
         self.controller.hold(self._now)
         self._finish(False, "cancelled: holding")

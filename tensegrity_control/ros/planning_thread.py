@@ -45,7 +45,7 @@ class PlanningThread:
         self._thread = futures.ThreadPoolExecutor(1, "planner")
         self._lock, self._closed = Lock(), False
         self._cancellation = Cancellation()
-        self._running: futures.Future[Any] | None = None
+        self.running: futures.Future[Any] | None = None
         self._done: Future | None = None
         self.busy = False
         sys.setswitchinterval(TURN)
@@ -77,7 +77,7 @@ class PlanningThread:
     def rests(self) -> bool:
         """Whether the thread no longer uses the arrays that it shares with the controller; false during a cancelled
         plan."""
-        return self._running is None or self._running.done()
+        return self.running is None or self.running.done()
 
     async def goal(self, controller: GoalTaker, goal: PoseGoal, duration: float, profile: str) -> Accepted:
         """Go to a pose. Raises the errors of `GoalTaker.plan_goal` and `begin`, and PlanCancelledError.
@@ -142,8 +142,8 @@ class PlanningThread:
                 if not self._closed and not done.done():  # otherwise the executor no longer exists
                     done.set_result(plan_made)
 
-        self._running = self._thread.submit(work)
-        self._running.add_done_callback(hand_over)
+        self.running = self._thread.submit(work)
+        self.running.add_done_callback(hand_over)
         try:
             return (await done).result()
         finally:

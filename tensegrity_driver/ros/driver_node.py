@@ -142,7 +142,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         )
         self._hardware = choose(self._robot, port, board or None, own_time=self._lockstep, patience=timeout or None)
         self._tries = TRIES if autostart else 0  # remaining attempts
-        self._driver: Driver | None = None
+        self.driver: Driver | None = None
         self._messages: DriverMessages | None = None
         self._timer: Any = None
         self._active = False
@@ -153,7 +153,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._ticks, self._tick = 0, 0  # cycles in lock-step so far, and ns of one
         self._published = self._answered = time.monotonic()
         self._commanded = False  # whether a command has arrived since activation, in lock-step
-        self._robot_clock = RobotClock(lambda: int(self.get_clock().now().nanoseconds))
+        self.robot_clock = RobotClock(lambda: int(self.get_clock().now().nanoseconds))
         self._last = steady_time()
         self._stamp = -1
         self._state: tuple[TendonState, JointState] | None = None
@@ -207,11 +207,11 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self.destroy_timer(self._starter)
         if not self._tries:  # activated or shut down by a service call in the meantime
             return
-        if self._driver is None and self._waits():
+        if self.driver is None and self._waits():
             self._starter = self.create_timer(LOOKS, self._start, clock=self.wall_clock)
             return
         self._tries -= 1
-        if self._driver is not None or self.trigger_configure() == SUCCESS:
+        if self.driver is not None or self.trigger_configure() == SUCCESS:
             self.trigger_activate()
         if self._tries:
             self._starter = self.create_timer(BETWEEN, self._start, clock=self.wall_clock)
@@ -244,26 +244,26 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         """Open the bus and check it, its servos and its calibration; a failure is reported as a diagnostic."""
         try:
             hardware = self._hardware
-            self._driver = open_driver(
+            self.driver = open_driver(
                 self._robot, hardware.open_bus, period=self._period or None, overrun=self._overrun or hardware.overrun,
                 calibration=self._calibration or None, make_calibration=hardware.make_calibration,
             )  # fmt: skip
         except TensegrityError as error:
             return self._refuse("configured", error)
-        self._messages = DriverMessages(self._driver)
-        self._tick = round(1e9 * self._driver.period)
+        self._messages = DriverMessages(self.driver)
+        self._tick = round(1e9 * self.driver.period)
         self._faults, self._reactions = (), {}
-        for warning in self._driver.link.warnings():
+        for warning in self.driver.link.warnings():
             self.get_logger().warning(warning)
-        self.set_status(OK, "inactive: the bus is open and nothing moves", period=f"{1e3 * self._driver.period:g} ms")
+        self.set_status(OK, "inactive: the bus is open and nothing moves", period=f"{1e3 * self.driver.period:g} ms")
         return SUCCESS
 
     @report_errors
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Prepare the servos and start from the measured lengths."""
-        driver = self._driver
+        driver = self.driver
         assert driver is not None
-        self._robot_clock.begin()
+        self.robot_clock.begin()
         try:
             driver.begin(self._begins)
         except TensegrityError as error:
@@ -321,8 +321,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             self.destroy_timer(self._timer)
             self._timer = None
         try:
-            if self._driver is not None:
-                self._driver.end(release_torque=self._release_torque)
+            if self.driver is not None:
+                self.driver.end(release_torque=self._release_torque)
         except TensegrityError as error:
             self._failed = self._failed or str(error)
             return False
@@ -330,9 +330,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         return True
 
     def _close(self) -> None:
-        if self._driver is not None:
-            self._driver.close()
-        self._driver = self._messages = None
+        if self.driver is not None:
+            self.driver.close()
+        self.driver = self._messages = None
 
     def destroy_node(self) -> None:
         """Send the last command and close the port, however the node ends."""
@@ -348,16 +348,16 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         """Time of the clock that stamps states and commands [ns]."""
         if self._lockstep:
             return self._ticks * self._tick
-        return self._robot_clock.now
+        return self.robot_clock.now
 
     def _begins(self) -> float:
         """Time [s] at which the first cycle starts."""
         self._last = steady_time()
-        return 1e-9 * (self._now if self._lockstep else self._robot_clock.at(self._last))
+        return 1e-9 * (self._now if self._lockstep else self.robot_clock.at(self._last))
 
     def _cycle(self) -> None:
         """Run one bus cycle and publish its state."""
-        driver, messages = self._driver, self._messages
+        driver, messages = self.driver, self._messages
         if not self._active or driver is None or messages is None:
             return
         try:
@@ -368,7 +368,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
                 period = driver.period
                 self._ticks += 1
             # one reading of the clock for both: a pause between two readings would look like a clock jump
-            self._stamp = self._now if self._lockstep else self._robot_clock.at(wall)
+            self._stamp = self._now if self._lockstep else self.robot_clock.at(wall)
             if not self._lockstep:
                 driver.see_publishers(self.command_publishers())
             step = driver.run(
@@ -406,9 +406,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     def _tick_lockstep(self) -> None:
         """Publish the state again if no command answers it, and report a longer silence."""
         wall = time.monotonic()
-        if self._driver is not None:
-            self._driver.see_publishers(self.command_publishers())
-            if self._driver.identifying and self._state is None:
+        if self.driver is not None:
+            self.driver.see_publishers(self.command_publishers())
+            if self.driver.identifying and self._state is None:
                 self._cycle()  # no answer is expected
                 return
         if wall - self._published < self._patience:
@@ -430,7 +430,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             self.set_status(WARN, set_by)
             return
         if not step.faults:
-            identifying = self._driver is not None and self._driver.identifying
+            identifying = self.driver is not None and self.driver.identifying
             self.set_status(
                 OK, "identification: each spool is moved a little, to check its wiring" if identifying else "running"
             )
@@ -442,9 +442,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
 
     def _clock_was_set(self) -> str:
         """Message that the computer's clock was set, which the robot does not follow; empty if it was not."""
-        assert self._driver is not None
-        seconds = 0.0 if self._lockstep else 1e-9 * self._robot_clock.set_by
-        if abs(seconds) <= self._driver.settings.safety.clock_jump:
+        assert self.driver is not None
+        seconds = 0.0 if self._lockstep else 1e-9 * self.robot_clock.set_by
+        if abs(seconds) <= self.driver.settings.safety.clock_jump:
             return ""
         return (
             f"the computer's clock was changed by {seconds:+.1f} s; states and commands still use the time from "
@@ -452,8 +452,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         )
 
     def _harmless(self, fault: Fault) -> bool:
-        assert self._driver is not None
-        return self._driver.settings.safety.reaction(fault.kind) is Reaction.WARN
+        assert self.driver is not None
+        return self.driver.settings.safety.reaction(fault.kind) is Reaction.WARN
 
     def report(self) -> None:
         """Publish the diagnostics of the node, the bus and every servo."""
@@ -468,7 +468,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     # -- commands -------------------------------------------------------------------------------------------------
 
     def _command(self, message: ActuatorCommand) -> None:
-        driver, stamp = self._driver, nanoseconds(message.header.stamp)
+        driver, stamp = self.driver, nanoseconds(message.header.stamp)
         if driver is None:
             return
         if not self._active or (self._lockstep and stamp != self._stamp):
@@ -498,14 +498,14 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     def _emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         self._stopped = "called by service"
         self._publish_stop()
-        if self._driver is not None:
-            self._driver.stop(self._stopped)
+        if self.driver is not None:
+            self.driver.stop(self._stopped)
         response.success, response.message = True, "the servos hold until driver/release is called"
         return response
 
     def _publish_stop(self) -> None:
         """Publish changes of the reason why the robot holds until a release: an emergency stop, or a latched fault."""
-        driver, text = self._driver, stop_in_words("driver", self._stopped)
+        driver, text = self.driver, stop_in_words("driver", self._stopped)
         if driver is not None and not text:
             safety = driver.settings.safety
             stay = (each for each in driver.faults if each.kind in safety.latched)
@@ -516,7 +516,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
 
     def _release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         """End the emergency stop and clear the faults whose causes have gone."""
-        driver = self._driver
+        driver = self.driver
         was_stopped, self._stopped = self._stopped is not None, None
         if driver is None:
             self._publish_stop()
@@ -543,7 +543,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         return response
 
     def _calibrate(self, request: Calibrate.Request, response: Calibrate.Response) -> Calibrate.Response:
-        driver = self._driver
+        driver = self.driver
         try:
             if driver is None:
                 raise TensegrityError("the driver is not configured; configure it first.")

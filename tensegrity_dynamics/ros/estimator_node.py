@@ -72,7 +72,7 @@ class EstimatorNode(RobotNode):
         self._observes = method == "observer"
         self._doing = "observing" if self._observes else "estimating"
         options = {"rigid_bars": rigid, "observer": self._observes, "unknown_loads": unknown}
-        self._estimator = make_estimator(robot, **options)
+        self.estimator = make_estimator(robot, **options)
         if not self._lockstep:  # in lock-step the time stops while functions are loaded
             rehearse_once(lambda: make_estimator(robot, **options), method, robot)
         with_wrenches = self.parameter(
@@ -97,9 +97,9 @@ class EstimatorNode(RobotNode):
         self._names = set(robot.model.tension_names)
         self._tendons: TendonState | None = None
         self._read: dict[str, float] = {}
-        self._publisher = self.create_publisher(StructureState, "structure_state", sent_in(self._lockstep))
+        self.publisher = self.create_publisher(StructureState, "structure_state", sent_in(self._lockstep))
         self.create_subscription(JointState, "joint_states", self._estimate, NEWEST)
-        self._imus: ImuReadings | None = getattr(self._estimator, "readings", None)
+        self._imus: ImuReadings | None = getattr(self.estimator, "readings", None)
         self._waiting: JointState | None = None
         if self._imus is not None and self._imus.names:
             self.create_subscription(Imu, "imu", self._take_imu, SENSORS)
@@ -112,16 +112,16 @@ class EstimatorNode(RobotNode):
             self._estimated = self.create_publisher(WrenchStamped, "estimated_wrench", sent_in(self._lockstep))
         if with_wrenches and self._observes:
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
-        self._payloads: ExternalPayloads | None = None
+        self.payloads: ExternalPayloads | None = None
         self._keeper: Any = None
         self._begun_with = False
-        if with_wrenches and self._estimator.takes_payloads:
-            self._payloads = ExternalPayloads(self._estimator, patience)  # type: ignore[arg-type]
+        if with_wrenches and self.estimator.takes_payloads:
+            self.payloads = ExternalPayloads(self.estimator, patience)  # type: ignore[arg-type]
             self.create_subscription(InertiaStamped, "payload", self._take_payload, WRENCHES)
             if keeps:
                 self._keeper = self.create_publisher(CarriedPayloads, CARRIED, LATCHED)
             else:
-                self.create_subscription(CarriedPayloads, CARRIED, self._begin_with, LATCHED)
+                self.create_subscription(CarriedPayloads, CARRIED, self.begin_with, LATCHED)
         self.create_service(SolveForwardKinematics, "solve_forward_kinematics", self._solve)
         self.set_status(OK, "waiting for joint_states")
 
@@ -149,29 +149,29 @@ class EstimatorNode(RobotNode):
             self._waiting = message
             return
         self._waiting = None
-        names = set(self._estimator.actuators)
+        names = set(self.estimator.actuators)
         read = {n: p for n, p in zip(message.name, message.position, strict=False) if n in names}
         missing = names - set(read)
         if missing:
             self.set_status(WARN, f"joint_states lacks {', '.join(sorted(missing))}: the value at the start is taken")
         if 1e-9 * stamp < self._at:  # a reset
             self._wrenches.forget()
-            if self._payloads is not None:
-                self._payloads.forget()
+            if self.payloads is not None:
+                self.payloads.forget()
                 self._publish_carried()
         self._at = 1e-9 * stamp
         if self._observes and (forces := self._wrenches.changed(1e-9 * stamp)) is not None:
-            self._estimator.set_loads(forces)  # type: ignore[attr-defined]
+            self.estimator.set_loads(forces)  # type: ignore[attr-defined]
         try:
             at = time_message(stamp)
-            estimate = self._estimator.update(1e-9 * stamp, read, *self._forces(message, stamp))
+            estimate = self.estimator.update(1e-9 * stamp, read, *self._forces(message, stamp))
         except TensegrityError as error:
             self.set_status(WARN, f"a reading is not taken: {error}")
             return
         # The load is published first: it is valid from the next state on, and a receiver of this state must have it,
         # also if both messages wait in its queue.
-        values = self.refusals | (self._publish_load(estimate, at) if self._observes else self._estimator.notes)
-        publish_state(self._publisher, self._buffer, self._record(estimate), at, "estimator")
+        values = self.refusals | (self.publish_load(estimate, at) if self._observes else self.estimator.notes)
+        publish_state(self.publisher, self._buffer, self._record(estimate), at, "estimator")
         self._read = read
         if not estimate.converged:
             self.set_status(WARN, f"no shape for these readings, the last one is shown: {estimate.reason}", **values)
@@ -182,7 +182,7 @@ class EstimatorNode(RobotNode):
             misfit = self._misfit(estimate)
             self.set_status(WARN if misfit else OK, misfit or self._doing, **values)
 
-    def _publish_load(self, estimate: Estimate, at: Time) -> dict[str, str]:
+    def publish_load(self, estimate: Estimate, at: Time) -> dict[str, str]:
         """Publish the unknown wrench at the output; returns texts on it with standard deviations."""
         unknown = getattr(estimate, "unknown", None)
         if unknown is None or self._estimated is None:
@@ -206,26 +206,26 @@ class EstimatorNode(RobotNode):
             self._wrench_publisher.publish(message)
 
     def _take_payload(self, message: InertiaStamped) -> None:
-        assert self._payloads is not None
+        assert self.payloads is not None
         with self.noting_refusal("payload"):
-            self._payloads.take(*payload_from_message(message), self._at)
+            self.payloads.take(*payload_from_message(message), self._at)
             self._payload_publisher.publish(message)
             self._publish_carried()
 
-    def _begin_with(self, message: CarriedPayloads) -> None:
+    def begin_with(self, message: CarriedPayloads) -> None:
         """Take the payloads from before the start of this node from the first message; later ones come by `payload`."""
-        if self._payloads is None or self._begun_with:
+        if self.payloads is None or self._begun_with:
             return
         self._begun_with = True
         with self.noting_refusal("payload"):
-            for each in self._payloads.begin_with(carried_from_message(message), self._at):
+            for each in self.payloads.begin_with(carried_from_message(message), self._at):
                 self._payload_publisher.publish(fill_payload(InertiaStamped(), each, round(1e9 * self._at)))
 
     def _publish_carried(self) -> None:
         """Publish the payloads for nodes that start later, if no simulator does."""
-        if self._keeper is None or self._payloads is None:
+        if self._keeper is None or self.payloads is None:
             return
-        message = fill_carried(CarriedPayloads(), self._payloads.carried.values())
+        message = fill_carried(CarriedPayloads(), self.payloads.carried.values())
         message.header.stamp = time_message(round(1e9 * self._at))
         self._keeper.publish(message)
 
@@ -274,7 +274,7 @@ class EstimatorNode(RobotNode):
             if len(request.name) != len(request.rest_length):
                 raise TensegrityError(f"{len(request.name)} names for {len(request.rest_length)} positions.")
             rest_lengths = {**self._read, **dict(zip(request.name, request.rest_length, strict=True))}
-            still = self._estimator.solve(rest_lengths, request.method or "newton")
+            still = self.estimator.solve(rest_lengths, request.method or "newton")
         except TensegrityError as error:
             response.success, response.reason = False, str(error)
             return response

@@ -82,11 +82,11 @@ class MarkersNode(PacedNode):
             "goal_marker", True, "publish an interactive goal for RViz, on goal_marker and goal_pose"
         )
         self._decoder = StateDecoder(robot)
-        self._picture = make_picture(robot)
-        self._drawer = MarkerDrawer(self._picture)
-        self._trace = Trace(0.005 * self._picture.sizes.span)
+        self.picture = make_picture(robot)
+        self._drawer = MarkerDrawer(self.picture)
+        self._trace = Trace(0.005 * self.picture.sizes.span)
         self._answer: Goal | None = None
-        self._last: tuple[float, list[MarkerMessage]] = (-AGAIN, [])
+        self.last: tuple[float, list[MarkerMessage]] = (-AGAIN, [])
         self._pace, self._seen = 1.0, (0.0, 0.0)
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
@@ -97,9 +97,9 @@ class MarkersNode(PacedNode):
         self._transforms = self.create_publisher(TFMessage, "/tf", QoSProfile(depth=100)) if TFMessage else None
         self._static = self._publish_static() if TFMessage else None
         takes_goals = desired and bool(robot.outputs) and not robot.model.takes_no_goals
-        self._goal_marker = GoalMarker(self, self._picture, self._mount) if takes_goals else None
+        self._goal_marker = GoalMarker(self, self.picture, self._mount) if takes_goals else None
         self._description = self.create_publisher(String, "robot_description", LATCHED)
-        self._description.publish(String(data=make_urdf(self._picture, robot.actuators)))
+        self._description.publish(String(data=make_urdf(self.picture, robot.actuators)))
         self.create_subscription(StructureState, "structure_state", self._keep_state, NEWEST)
         self.create_subscription(TendonState, "tendon_states", self._keep_tendons, NEWEST)
         self.create_subscription(Reference, "reference", self._keep_reference, LATCHED)
@@ -137,9 +137,9 @@ class MarkersNode(PacedNode):
     def _publish_static(self) -> Any:
         """Publish the latched transforms of base_link and of all fixed frames."""
         publisher = self.create_publisher(TFMessage, "/tf_static", STATIC)
-        poses = self._picture.at(self._picture.start).link_poses
+        poses = self.picture.at(self.picture.start).link_poses
         still = [
-            (link.name, pose) for link, pose in zip(self._picture.links, poses, strict=True) if link.still
+            (link.name, pose) for link, pose in zip(self.picture.links, poses, strict=True) if link.still
         ]  # fmt: skip
         stamp = self.get_clock().now().to_msg()
         base = _transform(WORLD, self._prefix + BASE_LINK, self._mount.pose, stamp)
@@ -150,8 +150,8 @@ class MarkersNode(PacedNode):
         """Publish the markers of the newest state; without a new state, repeat the last ones before they expire."""
         state, self._state = self._state, None
         if state is None:
-            if self._last[1] and time.monotonic() - self._last[0] >= AGAIN and heard(self._markers):
-                self._publish(self._last[1])
+            if self.last[1] and time.monotonic() - self.last[0] >= AGAIN and heard(self._markers):
+                self._publish(self.last[1])
             return
         if not heard(self._markers) and (self._transforms is None or not heard(self._transforms)):
             self.set_status(OK, "nobody looks", pictures=self._drawn)
@@ -163,14 +163,14 @@ class MarkersNode(PacedNode):
             self.set_status(WARN, str(error))
             return
         configuration = decoded.configuration
-        problem = self._picture.problem(configuration)
+        problem = self.picture.problem(configuration)
         if problem is not None:
             self.set_status(WARN, f"a state is not drawn: {problem}")
             return
         goal = stated_pose(self._reference.goal) if self._reference is not None else None
         refused, reason = self._refused()
-        snapshot = self._picture.at(configuration)
-        contacts = self._picture.contact_lines(configuration, decoded.velocity)
+        snapshot = self.picture.at(configuration)
+        contacts = self.picture.contact_lines(configuration, decoded.velocity)
         if snapshot.output is not None:
             self._trace.add(seconds(state.header.stamp), snapshot.output[0])
             if self._goal_marker is not None:
@@ -184,7 +184,7 @@ class MarkersNode(PacedNode):
         self._publish([_marker(each, self._mount, state.header.stamp) for each in markers])
         if self._transforms is not None:
             moving = [
-                (link.name, pose) for link, pose in zip(self._picture.links, snapshot.link_poses, strict=True)
+                (link.name, pose) for link, pose in zip(self.picture.links, snapshot.link_poses, strict=True)
                 if not link.still
             ]  # fmt: skip
             self._transforms.publish(TFMessage(transforms=self._frames(moving, state.header.stamp)))
@@ -199,7 +199,7 @@ class MarkersNode(PacedNode):
         for each in messages:
             each.lifetime = lifetime
         self._markers.publish(MarkerArray(markers=messages))
-        self._last = (time.monotonic(), messages)
+        self.last = (time.monotonic(), messages)
 
     def _follow_pace(self, stamp: float) -> None:
         """Update the ratio of robot time to wall time, about once per second."""
@@ -219,8 +219,8 @@ class MarkersNode(PacedNode):
 
     def _words(self, tensions: np.ndarray, reason: str) -> str:
         """Text above the robot: its activity, its tensions, and the reason of a rejected goal."""
-        finite = tensions[self._picture.unilateral & np.isfinite(tensions)]
-        parts = [f"{self._picture.name}: {self._reference.mode}" if self._reference is not None else self._picture.name]
+        finite = tensions[self.picture.unilateral & np.isfinite(tensions)]
+        parts = [f"{self.picture.name}: {self._reference.mode}" if self._reference is not None else self.picture.name]
         if finite.size:
             parts.append(f"{finite.min():.3g} to {finite.max():.3g} N")
         parts += [f"{each.name} carries {each.mass:g} kg" for each in self._carried]

@@ -98,7 +98,7 @@ class RobotNode(Node):
         self._said_level, self.status_text = WARN, "starting"
         self.status_values: dict[str, Any] = {}
         self._last_problem = ""
-        self._later: Callable[[], Mapping[str, Any]] | None = None
+        self.later: Callable[[], Mapping[str, Any]] | None = None
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", QoSProfile(depth=10))
         self.add_on_set_parameters_callback(self._check_parameters)
         self.wall_clock = Clock(clock_type=ClockType.STEADY_TIME)
@@ -150,9 +150,9 @@ class RobotNode(Node):
         except Exception as error:  # undecodable bytes, an invalid goal, ...
             if error is self._own_error:
                 raise
-            self._note_survived("what came in could not be read", error)
+            self.note_survived("what came in could not be read", error)
 
-    def _note_survived(self, what: str, error: Exception) -> None:
+    def note_survived(self, what: str, error: Exception) -> None:
         self.survived += 1
         words = str(error) or type(error).__name__
         where = traceback.extract_tb(error.__traceback__)[-1:]
@@ -188,7 +188,7 @@ class RobotNode(Node):
             try:
                 callback(*message)
             except Exception as error:
-                self._note_survived(f"a message of {topic} could not be handled", error)
+                self.note_survived(f"a message of {topic} could not be handled", error)
 
         if topic != CLOCK_TOPIC:
             more.setdefault("callback_group", self.attention.prompt)
@@ -255,7 +255,7 @@ class RobotNode(Node):
         """As in rclpy, but a request that the callback cannot handle is refused."""
 
         def refuse(error: Exception) -> Any:
-            self._note_survived(f"a request to {srv_name} could not be handled", error)
+            self.note_survived(f"a request to {srv_name} could not be handled", error)
             response, reason = srv_type.Response(), f"{type(error).__name__}: {error}"[:LONGEST_WORDS]
             for name in ("reason", "message"):
                 if hasattr(response, name):
@@ -341,7 +341,7 @@ class RobotNode(Node):
                 except TensegrityError as error:
                     return SetParametersResult(successful=False, reason=str(error))
                 except Exception as error:
-                    self._note_survived(f"parameter {each.name} could not be set", error)
+                    self.note_survived(f"parameter {each.name} could not be set", error)
                     return SetParametersResult(successful=False, reason=f"{type(error).__name__}: {error}")
         return SetParametersResult(successful=True)
 
@@ -389,7 +389,7 @@ class RobotNode(Node):
 
     def add_status_values(self, values: Callable[[], Mapping[str, Any]]) -> None:
         """Add a function that gives further diagnostic values; it is called only when they are published."""
-        self._later = values
+        self.later = values
 
     def _may_log_now(self) -> bool:
         """Whether the number of reports in this second allows one more; a flood must fill neither log nor network."""
@@ -411,9 +411,9 @@ class RobotNode(Node):
 
     def report(self) -> None:
         """Publish the diagnostics now."""
-        if self._later is not None:
+        if self.later is not None:
             try:
-                self.status_values.update(self._later())
+                self.status_values.update(self.later())
             except Exception as error:  # an error in texts for people must not end the node
                 self.status_values["not_said"] = f"{type(error).__name__}: {error}"
         values = [KeyValue(key=key.replace("_", " "), value=str(value)) for key, value in self.status_values.items()]

@@ -149,25 +149,25 @@ class SimulatorNode(RobotNode):
         late, later, more = (round(each / period) for each in (delay, state_delay, jitter))
         self._late: LateMessages[Late] = LateMessages(late, late + more, seed)
         self._readings: LateMessages[Reading] = LateMessages(later, later + more, seed + 1)
-        self._read: Reading | None = None  # last published reading
-        self._acted: TimeReference | None = None  # timing of the last command, until it is published
+        self.last_reading: Reading | None = None  # the last one that was published
+        self._acted: TimeReference | None = None  # of the last command, until it is published
         self._substeps = max(1, -(-self.period // max(1, round(natural.time_step * 1e9))))
-        self._simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
+        self.simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
         self._choice = ""
         if not (chosen or longest) and "implicit" in kind.integrators:
             self._keep_pace(period)
-        self._payloads = ExternalPayloads(self._simulation, patience)
+        self._payloads = ExternalPayloads(self.simulation, patience)
         self.add_status_values(lambda: {"payloads": self._payloads.words})
-        self._gate = CommandGate(
+        self.gate = CommandGate(
             robot.actuators,
             freshness=max(freshness, 2.0 * period),
-            without_impedance=self._simulation.without_impedance,
+            without_impedance=self.simulation.without_impedance,
         )
-        self.ticks, self._sent, self._holding, self._answered_at = 0, -1, True, -1
+        self.ticks, self._sent, self.holding, self._answered_at = 0, -1, True, -1
         self._codec, self._tendons, self._buffer = kind.codec(robot), robot.model.tension_names, StateBuffer()
         # compile before other nodes wait for the first reply
-        self._simulation.advance(1)
-        self._simulation.reset()
+        self.simulation.advance(1)
+        self.simulation.reset()
         self._description = DescriptionPublisher(self, robot)
         sent = sent_in(self._lockstep)
         self._joint_states = self.create_publisher(JointState, "joint_states", sent)
@@ -178,28 +178,26 @@ class SimulatorNode(RobotNode):
         self._imu = self.create_publisher(Imu, "imu", SENSORS) if self._imus else None
         self._timing = self.create_publisher(TimeReference, "command_timing", sent)
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", sent)
-        self._stop_publisher = self.create_publisher(String, STOPPED, LATCHED)
+        self.stop_publisher = self.create_publisher(String, STOPPED, LATCHED)
         self._publish_stop()
-        self._carried_publisher = self.create_publisher(CarriedPayloads, CARRIED, LATCHED)
+        self.carried_publisher = self.create_publisher(CarriedPayloads, CARRIED, LATCHED)
         self._publish_carried()
-        self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
+        self.create_subscription(ActuatorCommand, "actuator_command", self.take_command, COMMAND)
         self.create_subscription(WrenchStamped, "external_wrench", self._external_wrench, WRENCHES)
         self.create_subscription(InertiaStamped, "payload", self._payload, WRENCHES)
-        self.create_service(Trigger, "~/reset", self._reset)
-        self.create_service(SetBool, "~/set_paused", self._set_paused)
-        self.create_service(Trigger, "emergency_stop", self._emergency_stop, callback_group=self.attention.prompt)
-        self.create_service(Trigger, "~/release", self._release)
-        self._published = self._answered = time.monotonic()
-        self._judged_since: tuple[float, int] | None = None  # wall time and tick at the start of the speed evaluation
+        self.create_service(Trigger, "~/reset", self.reset)
+        self.create_service(SetBool, "~/set_paused", self.set_paused)
+        self.create_service(Trigger, "emergency_stop", self.emergency_stop, callback_group=self.attention.prompt)
+        self.create_service(Trigger, "~/release", self.release)
+        self.published = self.answered = time.monotonic()
+        self.judged_since: tuple[float, int] | None = None  # wall time and tick at the start of the speed evaluation
         self._ticked: float | None = None
         self._lost = 0
         tick = 0.02 if self._lockstep else period / self._factor
-        self._timer = self.create_timer(
-            tick, self._tick_lockstep if self._lockstep else self._tick, clock=self.wall_clock
-        )
+        self.timer = self.create_timer(tick, self.tick_lockstep if self._lockstep else self.tick, clock=self.wall_clock)
         self.get_logger().info(
-            f"{robot.name}: {self._substeps} steps of {1e6 * self._simulation.time_step:.1f} us in a control period of "
-            f"{period:g} s (shortest period {1e3 * self._simulation.shortest_period:.2f} ms)"
+            f"{robot.name}: {self._substeps} steps of {1e6 * self.simulation.time_step:.1f} us in a control period of "
+            f"{period:g} s (shortest period {1e3 * self.simulation.shortest_period:.2f} ms)"
         )
         self._publish()
 
@@ -209,7 +207,7 @@ class SimulatorNode(RobotNode):
         In lock-step the time waits, and runs must be bitwise reproducible on every machine: there the choice depends on
         the length of the explicit step, not on the speed of the machine.
         """
-        explicit, limit = self._simulation, PACE_MARGIN * self._factor
+        explicit, limit = self.simulation, PACE_MARGIN * self._factor
         if self._lockstep:
             if explicit.time_step >= SHORT_STEP or explicit.integrator == "implicit":
                 return
@@ -230,7 +228,7 @@ class SimulatorNode(RobotNode):
             return
         faster = 1.0 if self._lockstep else pace(implicit, substeps)
         if faster > reached:
-            self._simulation, self._substeps = implicit, substeps
+            self.simulation, self._substeps = implicit, substeps
             self._choice = f"implicit, because {why}; it damps fast motions"
             more = "parameter integrator names another" if self._lockstep else f"it reaches {faster:.2g} of real time"
             self.get_logger().info(f"integrator {self._choice} ({more})")
@@ -242,7 +240,7 @@ class SimulatorNode(RobotNode):
 
     # -- running --------------------------------------------------------------------------------------------------
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
         """Execute one control period by the clock."""
         wall = time.monotonic()
         since, self._ticked = 0.0 if self._ticked is None else wall - self._ticked, wall
@@ -251,38 +249,38 @@ class SimulatorNode(RobotNode):
             self._publish()
             return
         self._lost += max(0, round(periods) - 1)
-        self._gate.streams.publishers = self.command_publishers()
-        if self._gate.must_hold(self.now) is not None and not self._holding:
-            self._hold()
+        self.gate.streams.publishers = self.command_publishers()
+        if self.gate.must_hold(self.now) is not None and not self.holding:
+            self.hold_actuators()
         if not self._advance():
             return
-        if self._gate.stopped:
-            self.set_status(ERROR, f"emergency stop: {self._gate.stopped}; call simulator/release when it is safe")
-        elif (contest := self._gate.streams.contest(self.now)) is not None:
+        if self.gate.stopped:
+            self.set_status(ERROR, f"emergency stop: {self.gate.stopped}; call simulator/release when it is safe")
+        elif (contest := self.gate.streams.contest(self.now)) is not None:
             self.set_status(ERROR, contest)
-        elif self._holding and self._gate.source:
+        elif self.holding and self.gate.source:
             self.set_status(
-                WARN, f"no command from {self._gate.source} for {self._gate.freshness:g} s: the actuators hold"
+                WARN, f"no command from {self.gate.source} for {self.gate.freshness:g} s: the actuators hold"
             )
-        elif not self._holding:
-            self._running()
+        elif not self.holding:
+            self.judge_pace()
 
-    def _tick_lockstep(self) -> None:
+    def tick_lockstep(self) -> None:
         """Publish the state again if there is no reply, and report a permanently missing reply."""
         wall = time.monotonic()
-        self._gate.streams.publishers = self.command_publishers()
-        if wall - self._published < self._patience:
+        self.gate.streams.publishers = self.command_publishers()
+        if wall - self.published < self._patience:
             return
         self._publish()
         if self._paused:
-            self._answered = wall
+            self.answered = wall
             if not self._broken:  # otherwise the status contains the error that paused it
                 self.set_status(OK, "paused")
-        elif wall - self._answered > self._silence:
-            self._hold()
-            waited = wall - self._answered
+        elif wall - self.answered > self._silence:
+            self.hold_actuators()
+            waited = wall - self.answered
             self.say_silence(
-                waited, "the actuators hold and the simulated time stands still", commanded=bool(self._gate.source)
+                waited, "the actuators hold and the simulated time stands still", commanded=bool(self.gate.source)
             )
 
     def _advance(self) -> bool:
@@ -291,8 +289,8 @@ class SimulatorNode(RobotNode):
             if (command := self._late.take(self.ticks)) is not None:
                 self._apply(command)
             if (forces := self._wrenches.changed(self.now)) is not None:
-                self._simulation.apply_forces(forces)
-            self._simulation.advance(self._substeps)
+                self.simulation.apply_forces(forces)
+            self.simulation.advance(self._substeps)
         except TensegrityError as error:
             self._paused = self._broken = True
             self.set_status(ERROR, f"paused: {error}")
@@ -303,38 +301,38 @@ class SimulatorNode(RobotNode):
         self._publish()
         return True
 
-    def _running(self) -> None:
-        """Evaluate the speed over `PACE_PERIODS` periods with commands; the time before them is the start-up."""
-        if self._judged_since is None:
-            self._judged_since = time.monotonic(), self.ticks
-        began, before = self._judged_since
+    def judge_pace(self) -> None:
+        """Judge the pace over `PACE_PERIODS` in which commands were followed: what comes before them is a start."""
+        if self.judged_since is None:
+            self.judged_since = time.monotonic(), self.ticks
+        began, before = self.judged_since
         if self.ticks - before >= PACE_PERIODS:
             wall = time.monotonic()
             factor = 1e-9 * (self.ticks - before) * self.period / max(1e-9, wall - began)
-            self._judged_since = wall, self.ticks
-            # with the clock, the desired speed is required; in lock-step there is none
+            self.judged_since = wall, self.ticks
+            # by the clock the pace that was asked for counts; in lock-step nobody asked for one
             late = not self._lockstep and factor < LEAST_PACE * self._factor
             slow = f"too slow: {factor:.2f} simulated seconds per second instead of {self._factor:g}"
             said = slow if late else "running"
-            notes = {"note": self._simulation.note} if self._simulation.note else {}
+            notes = {"note": self.simulation.note} if self.simulation.note else {}
             notes |= {"integrator": self._choice} if self._choice else {}
             notes |= {} if self._lockstep else {"lost_periods": str(self._lost)}
-            notes |= self._simulation.details
+            notes |= self.simulation.details
             self.set_status(
                 WARN if late else OK, said, real_time_factor=f"{factor:.2f}", time=f"{self.now:.2f} s", **notes
             )
 
-    def _hold(self) -> None:
-        """Let the actuators hold their present positions."""
-        self._judged_since = None
-        self._simulation.hold()
+    def hold_actuators(self) -> None:
+        """Actuators hold where they are."""
+        self.judged_since = None
+        self.simulation.hold()
         self._late.clear()
-        self._holding = True
+        self.holding = True
 
     # -- messages -------------------------------------------------------------------------------------------------
 
     def _publish(self) -> None:
-        now, simulation = self.ticks * self.period, self._simulation
+        now, simulation = self.ticks * self.period, self.simulation
         # the clock first, then the messages to which other nodes reply
         self._clock_publisher.publish(quick_message(ClockMessage, clock=time_message(now)))
         shown = self._state is not None or heard(self._truth)
@@ -344,21 +342,23 @@ class SimulatorNode(RobotNode):
             output = (seen.pose, seen.twist) if isinstance(seen, Observation) else (None, None)
             truth = self._codec.encode(simulation.state, *output)
         reading = Reading(now, seen, truth)
-        if self._read is None:  # the first reading is common
-            self._read = reading
-        if self._sent < self.ticks:  # not repeated for a repeated state
+        if self.last_reading is None:  # the first one is there for all
+            self.last_reading = reading
+        if self._sent < self.ticks:  # not again for a state that is published again
             self._readings.put(self.ticks, reading)
             self._sent = self.ticks
-        self._read = self._readings.take(self.ticks) or (reading if self._read.stamp == now else self._read)
-        self._publish_reading(self._read)
-        # messages without replies are published while the other nodes compute
+        self.last_reading = self._readings.take(self.ticks) or (
+            reading if self.last_reading.stamp == now else self.last_reading
+        )
+        self._publish_reading(self.last_reading)
+        # what nobody waits for goes out while the others work
         if truth is not None and heard(self._truth):
             publish_state(self._truth, self._buffer, truth, time_message(now), "simulator")
         if self._acted is not None:
             self._timing.publish(self._acted)
             self._acted = None
         if heard(self._tendon_states):
-            self._publish_tendons(self._read)
+            self._publish_tendons(self.last_reading)
 
     def _publish_tendons(self, reading: Reading) -> None:
         seen = reading.seen
@@ -384,24 +384,24 @@ class SimulatorNode(RobotNode):
         self._joint_states.publish(joints)
         if self._state is not None and reading.truth is not None:  # last, because the controller replies to it
             publish_state(self._state, self._buffer, reading.truth, stamp, "simulator")
-        self._published = time.monotonic()
+        self.published = time.monotonic()
 
-    def _command(self, message: ActuatorCommand) -> None:
+    def take_command(self, message: ActuatorCommand) -> None:
         stamp = nanoseconds(message.header.stamp)
-        answered = self.ticks * self.period if self._read is None else self._read.stamp
+        answered = self.ticks * self.period if self.last_reading is None else self.last_reading.stamp
         source, session = message.source or "unnamed", int(message.session)
         if self._lockstep and (stamp != answered or self._paused):
             if stamp == answered and message.name:
                 self._answered_at = self.ticks
-            if message.name or not self._gate.streams.announce(source, session, self.now):
-                self._gate.streams.hear(source, session, self.now)
+            if message.name or not self.gate.streams.announce(source, session, self.now):
+                self.gate.streams.hear(source, session, self.now)
             return  # a reply to a past state, or a repeated reply
         try:
             mode, values = mode_and_values(message)
         except TensegrityError as error:
             self.set_status(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
             return
-        verdict = self._gate.check(
+        verdict = self.gate.check(
             list(message.name), values, mode, source=source, session=session, stamp=1e-9 * stamp, now=self.now,
             positions=self.seen.positions, period=message.period,
         )  # fmt: skip
@@ -409,21 +409,21 @@ class SimulatorNode(RobotNode):
             for refusal in verdict.refusals:
                 self.set_status(WARN, f"command from {source}: {refusal}")
         if verdict.accepted and not verdict.set_points:
-            self._hold()  # all values were rejected
+            self.hold_actuators()  # all of it was refused
         elif verdict.accepted:
-            self._holding = False
+            self.holding = False
             self._late.put(self.ticks, Late(verdict.set_points, stamp, source, message.period))
-        elif verdict.holds is not None:  # no valid stream, or not this one: the time continues nevertheless
-            self._hold()
+        elif verdict.holds is not None:  # nobody's command counts, or not this one's: the time goes on all the same
+            self.hold_actuators()
             self.set_status(
-                ERROR if self._gate.streams.contest(self.now) else WARN, f"the actuators hold: {verdict.holds}"
+                ERROR if self.gate.streams.contest(self.now) else WARN, f"the actuators hold: {verdict.holds}"
             )
         else:
             return  # an invalid command is not a reply
-        self._answered = time.monotonic()
+        self.answered = time.monotonic()
         if self._lockstep:
             if self._advance() and not verdict.refusals:
-                self._running()
+                self.judge_pace()
 
     def _apply(self, command: Late) -> None:
         """Apply a command, and publish the time at which it becomes active."""
@@ -432,7 +432,7 @@ class SimulatorNode(RobotNode):
         for name, (kind, value) in command.set_points.items():
             by_mode.setdefault(kind, {})[name] = value
         for kind, values in by_mode.items():
-            self._simulation.command(kind.value, values, age=age, period=command.period)
+            self.simulation.command(kind.value, values, age=age, period=command.period)
         if heard(self._timing):
             self._acted = quick_message(
                 TimeReference, header=header(time_message(self.ticks * self.period), ""),
@@ -459,49 +459,49 @@ class SimulatorNode(RobotNode):
     def _publish_carried(self) -> None:
         message = fill_carried(CarriedPayloads(), self._payloads.carried.values())
         message.header.stamp = time_message(self.ticks * self.period)
-        self._carried_publisher.publish(message)
+        self.carried_publisher.publish(message)
 
     # -- services -------------------------------------------------------------------------------------------------
 
-    def _reset(self, _: Any, response: Trigger.Response) -> Trigger.Response:
-        self._simulation.reset()
+    def reset(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        self.simulation.reset()
         self._wrenches.forget()
         self._payloads.forget()
-        self._gate.forget()
+        self.gate.forget()
         self._late.clear()
         self._readings.clear()
-        self._read, self._acted, self._sent = None, None, -1
-        self.ticks, self._holding, self._answered_at = 0, True, -1
-        self._judged_since, self._broken = None, False
+        self.last_reading, self._acted, self._sent = None, None, -1
+        self.ticks, self.holding, self._answered_at = 0, True, -1
+        self.judged_since, self._broken = None, False
         self._publish_carried()
         self._publish()
         response.success, response.message = True, "back at the start"
         return response
 
-    def _set_paused(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+    def set_paused(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         self._paused = bool(request.data)
         self._broken = self._broken and self._paused
-        self._answered = time.monotonic()
-        self._judged_since = None
+        self.answered = time.monotonic()
+        self.judged_since = None
         self._publish()
         settled = self._lockstep and self._paused and self._answered_at == self.ticks
         words = f"paused; {ANSWERED}" if settled else "paused"
         response.success, response.message = True, words if self._paused else "running"
         return response
 
-    def _emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
-        self._gate.stop("called by service")
+    def emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        self.gate.stop("called by service")
         self._publish_stop()
-        self._hold()
+        self.hold_actuators()
         response.success, response.message = True, "the actuators hold until simulator/release is called"
         return response
 
     def _publish_stop(self) -> None:
-        self._stop_publisher.publish(String(data=stop_in_words("simulator", self._gate.stopped)))
+        self.stop_publisher.publish(String(data=stop_in_words("simulator", self.gate.stopped)))
 
-    def _release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+    def release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         try:
-            self._gate.release(self.now)
+            self.gate.release(self.now)
             self._publish_stop()
             response.success = True
             response.message = "released: the actuators hold until the next goal or `hold` of the controller"
@@ -514,7 +514,7 @@ class SimulatorNode(RobotNode):
             self._pause_at = float(value)
         elif name == "real_time_factor" and not self._lockstep:
             self._factor = float(value)
-            self._timer.timer_period_ns = int(self.period / self._factor)
+            self.timer.timer_period_ns = int(self.period / self._factor)
 
 
 def main() -> int:

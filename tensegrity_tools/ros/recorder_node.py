@@ -104,7 +104,7 @@ class RecorderNode(RobotNode):
         self._excluded = {self.resolve_topic_name(each) for each in excluded.split()}
         text = _robot_text(robot) if robot else ""
         self._types = MessageTypes()
-        self._writer: BagWriter | None = BagWriter(path, storage)
+        self.writer: BagWriter | None = BagWriter(path, storage)
         self._topics: dict[str, Any] = {}
         self._unknown: set[str] = set()
         self._heard: set[str] = set()
@@ -135,27 +135,27 @@ class RecorderNode(RobotNode):
             until = time.monotonic() + ROUND
             for _ in range(20):  # answers of services, timers
                 executor.spin_once(timeout_sec=0.0)
-            self._take_all()
+            self.take_all()
             now = time.monotonic()
             if now - self._looked > LOOK:
                 self._looked = now
                 self._look()
-            if self._writer is not None and now - self._flushed > self._flush_period:
+            if self.writer is not None and now - self._flushed > self._flush_period:
                 self._flushed = now
                 self._flush()
             ending.wait(until - time.monotonic())
 
     def close(self) -> None:
         """Store all arrived messages, and close the bag."""
-        self._take_all()
-        if self._writer is not None:
+        self.take_all()
+        if self.writer is not None:
             try:
-                self._writer.close()
+                self.writer.close()
             except BagWriteError as error:
                 print(error, file=sys.stderr)
-            self._writer = None
+            self.writer = None
 
-    def _take_all(self) -> None:
+    def take_all(self) -> None:
         for topic, subscription in list(self._topics.items()):
             while True:
                 with subscription.handle:
@@ -176,10 +176,10 @@ class RecorderNode(RobotNode):
         self._write(topic, sent if 0 < sent <= received else received, data)
 
     def _write(self, topic: str, when: int, data: bytes) -> None:
-        if self._writer is None:
+        if self.writer is None:
             return
         try:
-            self._writer.write(topic, when, data)
+            self.writer.write(topic, when, data)
             self._bytes += len(data)
         except BagWriteError as error:
             self._give_up(error)
@@ -189,9 +189,9 @@ class RecorderNode(RobotNode):
         self._write(topic, time.time_ns(), without_surplus(self._types[kind], serialize_message(message)))
 
     def _flush(self) -> None:
-        assert self._writer is not None
+        assert self.writer is not None
         try:
-            self._writer.flush()
+            self.writer.flush()
             free = shutil.disk_usage(self._path).free
         except (BagWriteError, OSError) as error:
             self._give_up(error)
@@ -199,7 +199,7 @@ class RecorderNode(RobotNode):
         lost = {topic: count for topic, count in self._lost.items() if count}
         values: dict[str, Any] = {"lost": sum(lost.values())}
         values |= {
-            "messages": self._writer.count,
+            "messages": self.writer.count,
             "topics": len(self._topics),
             "megabytes": f"{1e-6 * self._bytes:.1f}",
         }
@@ -213,7 +213,7 @@ class RecorderNode(RobotNode):
             self.set_status(OK, "recording", **values)
 
     def _give_up(self, error: Exception) -> None:
-        self._writer = None
+        self.writer = None
         for subscription in self._topics.values():
             self.destroy_subscription(subscription)
         self._topics.clear()
@@ -223,7 +223,7 @@ class RecorderNode(RobotNode):
 
     def _look(self) -> None:
         """Search for new topics and nodes; start the simulator when all topics are subscribed."""
-        if self._writer is not None:
+        if self.writer is not None:
             for topic, kinds in self.get_topic_names_and_types():
                 if topic not in self._topics and topic not in self._excluded and topic not in self._unknown:
                     self._listen(topic, kinds[0])
@@ -234,8 +234,8 @@ class RecorderNode(RobotNode):
         if not self._ready:
             missing = self._expected - self._heard
             waiting = [each for each in self._waiting if time.monotonic() - self._asked[each] < ANSWER_TIME]
-            self._ready = self._writer is None or (bool(self._heard) and not (missing or waiting))
-            if self._ready and self._writer is not None:
+            self._ready = self.writer is None or (bool(self._heard) and not (missing or waiting))
+            if self._ready and self.writer is not None:
                 self.get_logger().info(f"{RECORDING} {self._path}")
                 self.set_status(OK, "recording")
                 self.report()
@@ -258,7 +258,7 @@ class RecorderNode(RobotNode):
     def _subscribe(self, topic: str, kind: str, offered: Quality) -> None:
         try:
             made = message_class(kind)
-            if topic not in (self._writer or ()):
+            if topic not in (self.writer or ()):
                 self._add(topic, kind, offered)
         except (TensegrityError, ImportError, AttributeError, ValueError) as error:
             self._unknown.add(topic)
@@ -276,16 +276,16 @@ class RecorderNode(RobotNode):
         self._topics[topic] = self.create_subscription(made, topic, keep, quality, raw=True)
 
     def _add(self, topic: str, kind: str, quality: Quality) -> None:
-        if self._writer is not None:
+        if self.writer is not None:
             try:
-                self._writer.add_topic(topic, self._types[kind], quality)
+                self.writer.add_topic(topic, self._types[kind], quality)
             except BagWriteError as error:
                 self._give_up(error)
 
     def _keep_robot(self, text: str) -> None:
         """Write the robot file once, unless a node publishes it."""
         topic = self.resolve_topic_name(ROBOT_FILE)
-        if text and topic not in (self._writer or ()) and not self.count_publishers(topic):
+        if text and topic not in (self.writer or ()) and not self.count_publishers(topic):
             self._add(topic, "std_msgs/msg/String", Quality(latched=True, depth=1))
             self._write_own(topic, String(data=text), "std_msgs/msg/String")
             self._excluded.add(topic)  # the robot publishes the same text

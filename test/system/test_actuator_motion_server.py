@@ -84,7 +84,7 @@ class Cell:
             point.time_from_start = Duration(sec=int(when), nanosec=round(1e9 * (when % 1.0)))
             goal.trajectory.points.append(point)
         handle = Handle(goal)
-        task = self.executor.create_task(self.node.actuator_motions._follow(handle))
+        task = self.executor.create_task(self.node.actuator_motions.follow(handle))
         for _ in range(1000):
             if task.done() or self.node.actuator_motions.moving:
                 break
@@ -124,13 +124,13 @@ def test_actuators_pass_their_waypoints_and_the_controller_takes_over_where_they
     assert cell.positions[two] == start[two]
     assert handle.feedback[-1].progress == pytest.approx(0.5)
     with pytest.raises(Exception, match="follow a trajectory"):
-        cell.node._ready(whole=True)
+        cell.node.ready(whole=True)
     cell.step(27)
     result = cell.settle(task)
     assert result.success and handle.state == "s" and np.abs(result.error).max() < 1e-6
     command = cell.step(3)
-    assert not cell.node.actuator_motions.moving and cell.node._failed is None
-    assert cell.node._status().phase == "holding"
+    assert not cell.node.actuator_motions.moving and cell.node.failed is None
+    assert cell.node.controller_status().phase == "holding"
     held = dict(zip(command.name, command.value, strict=True))
     assert held[one] == pytest.approx(start[one] - 2e-3, abs=1e-9)
     (goal,) = cell.goals

@@ -288,9 +288,9 @@ def test_commanded_lengths_are_reached_and_published(bench):
 def test_a_computer_clock_that_is_set_stops_nothing_and_is_said(bench, jump):
     rig = bench(lockstep=False, overrun=1000.0)  # cycles that a busy machine makes late are no fault here
     rig.wait(lambda: rig.joints is not None and rig.count > 2)
-    clock, before = rig.node._robot_clock, nanoseconds(rig.joints.header.stamp)
-    system = clock._system
-    clock._system = lambda: system() + jump * 10**9
+    clock, before = rig.node.robot_clock, nanoseconds(rig.joints.header.stamp)
+    system = clock.system
+    clock.system = lambda: system() + jump * 10**9
     rig.wait(lambda: rig.says("the computer's clock was changed by"))
     assert rig.state == "active"
     assert 0 < nanoseconds(rig.joints.header.stamp) - before < 600e9
@@ -299,11 +299,11 @@ def test_a_computer_clock_that_is_set_stops_nothing_and_is_said(bench, jump):
 def test_a_process_that_stands_still_between_two_looks_at_the_clock_finds_no_jump_of_it(bench):
     rig = bench(lockstep=False, overrun=1000.0)
     rig.wait(lambda: rig.joints is not None and rig.count > 2)
-    clock, looks, count = rig.node._robot_clock, itertools.count(1), rig.count
-    steady = clock._steady
-    clock._steady = lambda: steady() + next(looks) * 10**9  # each further look comes a second later
+    clock, looks, count = rig.node.robot_clock, itertools.count(1), rig.count
+    steady = clock.steady
+    clock.steady = lambda: steady() + next(looks) * 10**9  # each further look comes a second later
     rig.wait(lambda: rig.count > count + 5)
-    assert rig.state == "active" and FaultKind.CLOCK_JUMP not in {each.kind for each in rig.node._driver.faults}
+    assert rig.state == "active" and FaultKind.CLOCK_JUMP not in {each.kind for each in rig.node.driver.faults}
 
 
 def test_it_says_of_each_command_from_when_on_it_acts(bench):
@@ -312,7 +312,7 @@ def test_it_says_of_each_command_from_when_on_it_acts(bench):
     running.tester.create_subscription(TimeReference, "command_timing", acted.append, STATE)
     running.goals = {"draw_1": 0.2}
     running.wait(lambda: len(acted) > 3)
-    period = round(1e9 * running.node._driver.period)
+    period = round(1e9 * running.node.driver.period)
     for each in acted:
         assert each.source == "tester"
         assert nanoseconds(each.header.stamp) - nanoseconds(each.time_ref) == period

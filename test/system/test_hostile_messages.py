@@ -91,10 +91,10 @@ class Attack:
         names = [*(each.name for each in loaded.actuators), *loaded.model.tension_names]
         names += loaded.model.load_names  # bodies or nodes
         self.node, self.executor = node, executor
-        self.messages = HostileMessages(seed, names, lambda: getattr(node, "_stamp", 0) or 0)
+        self.messages = HostileMessages(seed, names, lambda: getattr(node, "stamp", 0) or 0)
         self._tasks: list[Any] = []
         self.targets = [self._topic(each) for each in node.subscriptions if "/tensegrity" not in each.topic_name]
-        own = HostileMessages(seed + 1, sorted(node._parameters))
+        own = HostileMessages(seed + 1, sorted(node.list_parameters([], 0).names))
         calls: dict[str, list[Any]] = {"own": [], "parameters": [], "lifecycle": []}
         for service in node.services:
             name = service.srv_name.split("/")[-1]
@@ -108,7 +108,7 @@ class Attack:
         ]
         self.targets.append(self._parameter)
         if isinstance(node, ControllerNode):
-            self.targets += [self._follow, self._follow_actuators]
+            self.targets += [self.follow, self._follow_actuators]
 
     def _topic(self, subscription: Any) -> Any:
         kind = subscription.msg_type
@@ -137,23 +137,23 @@ class Attack:
     def _one_of(self, calls: list[Any]) -> Any:
         return lambda: calls[self.messages.random.integers(len(calls))]()
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
         if self.messages.random.random() < 0.2:
-            self.node._cancel(None)
+            self.node.cancel(None)
             return
         goal = FakeGoal(self.messages.make(FollowTrajectory.Goal))
-        self._tasks.append(self.executor.create_task(self.node._follow(goal)))
+        self._tasks.append(self.executor.create_task(self.node.follow(goal)))
 
     def _follow_actuators(self) -> None:
         if self.messages.random.random() < 0.2:
-            self.node.actuator_motions._cancel(None)
+            self.node.actuator_motions.cancel(None)
             return
         goal = FakeGoal(self.messages.make(FollowActuators.Goal))
-        self._tasks.append(self.executor.create_task(self.node.actuator_motions._follow(goal)))
+        self._tasks.append(self.executor.create_task(self.node.actuator_motions.follow(goal)))
 
     def _parameter(self) -> None:
         random = self.messages.random
-        names = sorted(self.node._parameters)
+        names = sorted(self.node.list_parameters([], 0).names)
         value = random.choice([*FLOATS, 0.1, 0.02]).item() if random.random() < 0.5 else str(random.choice(TEXTS))
         value = [value, True, 7, [value]][random.integers(4)]
         self.node.set_parameters([Parameter(str(random.choice(names)), value=value)])
@@ -190,13 +190,13 @@ def test_no_message_ends_a_node_or_surprises_it(name, many, tmp_path):
         attack = Attack(node, executor, robot, seed=len(name))
         assert len(attack.targets) >= 2
         said: list[str] = []
-        note = node._note_survived
+        note = node.note_survived
 
         def keep(what: str, error: Exception) -> None:
             said.append(f"{what}: {''.join(traceback.format_exception(error)[-4:])}")
             note(what, error)
 
-        node._note_survived = keep  # type: ignore[method-assign]
+        node.note_survived = keep  # type: ignore[method-assign]
         count = round(SHARES.get(name, 1.0) * many)
         attack.run(count // 2)
         size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -233,7 +233,7 @@ def test_bytes_that_are_no_message_do_not_end_a_node():
 
         def heard() -> bool:  # a sign of life of another source, as soon as whatever came before is no longer fresh
             publisher.publish(ActuatorCommand(source="me", header=Header(stamp=time_message(round(1e9 * node.now)))))
-            return node._gate.source == "me"
+            return node.gate.source == "me"
 
         spin_until(heard)
         sender.destroy_node()
@@ -247,7 +247,7 @@ def test_a_recorder_keeps_whatever_comes_also_what_is_no_message(tmp_path):
         topics = {"joint_states": JointState, "actuator_command": ActuatorCommand, "tendon_states": TendonState}
         publishers = {name: sender.create_publisher(kind, name, 1000) for name, kind in topics.items()}
         until(lambda: all(each.get_subscription_count() for each in publishers.values()))
-        before = node._writer.count
+        before = node.writer.count
         for k in range(300):
             name = list(topics)[k % 3]
             data = serialize_message(messages.make(topics[name]))
@@ -255,7 +255,7 @@ def test_a_recorder_keeps_whatever_comes_also_what_is_no_message(tmp_path):
                 data = data[: messages.random.integers(5, len(data) + 1)] + messages.random.bytes(k % 7)
             publishers[name].publish(data)
             sent.append((f"/{name}", data))
-        until(lambda: node._take_all() or node._writer.count >= before + 300)
+        until(lambda: node.take_all() or node.writer.count >= before + 300)
         sender.destroy_node()
     with Bag(tmp_path / "bag") as bag:
         kept = [(each.topic, each.data) for each in bag.messages([f"/{name}" for name in topics])]
@@ -343,11 +343,11 @@ def test_a_publisher_that_cannot_be_heard_is_said():
 def test_a_simulator_below_the_pace_that_was_asked_for_says_so(lockstep, factor, late):
     parameters = {"lockstep": lockstep, "real_time_factor": factor, "paused": True}
     with node_of(SimulatorNode, "three_prism", parameters) as (node, _):
-        node._running()  # from here on it counts
-        began, before = node._judged_since
+        node.judge_pace()  # from here on it counts
+        began, before = node.judged_since
         node.ticks = before + 50
-        node._judged_since = began - 50 * 1e-9 * node.period / 0.81, before  # 0.81 simulated seconds per second
-        node._running()
+        node.judged_since = began - 50 * 1e-9 * node.period / 0.81, before  # 0.81 simulated seconds per second
+        node.judge_pace()
         assert ("too slow" in node.status_text) == late
 
 
@@ -357,10 +357,10 @@ def test_a_simulator_says_which_payloads_it_carries_and_which_it_refuses():
     with node_of(SimulatorNode, "three_prism", {"paused": True}) as (node, _):
         weigh = next(each for each in node.subscriptions if each.topic_name.endswith("/payload"))
         message, reports, published = weigh.msg_type(), [], []
-        node._carried_publisher = SimpleNamespace(
+        node.carried_publisher = SimpleNamespace(
             publish=lambda each: published.append((list(each.name), list(each.mass)))
         )
-        node.report = lambda: reports.append(node._later()["payloads"])  # type: ignore[method-assign]
+        node.report = lambda: reports.append(node.later()["payloads"])  # type: ignore[method-assign]
         message.header.frame_id, message.inertia.m = "top_1", 0.2
         weigh.callback(message)
         message.header.frame_id = "top_9"
@@ -375,8 +375,8 @@ def test_a_simulator_says_which_payloads_it_carries_and_which_it_refuses():
         message.inertia.m = 0.3
         weigh.callback(message)
         assert reports == ["top_1: 0.2 kg", "top_1: 0.2 kg", "none", "top_1: 0.3 kg"]
-        node._reset(None, Trigger.Response())
-        assert node._later()["payloads"] == "none"
+        node.reset(None, Trigger.Response())
+        assert node.later()["payloads"] == "none"
         assert published == [(["top_1"], [0.2]), ([], []), (["top_1"], [0.3]), ([], [])]
 
 
@@ -407,13 +407,13 @@ def test_time_without_commands_counts_for_no_pace(event):
 
     with node_of(SimulatorNode, "three_prism", {"paused": True}) as (node, _):
         if event != "start":
-            node._running()
-            node._judged_since = time.monotonic() - 3600.0, node.ticks
-            {"hold": node._hold, "reset": lambda: node._reset(None, Trigger.Response()),
-             "pause": lambda: node._set_paused(SetBool.Request(data=False), SetBool.Response())}[event]()  # fmt: skip
+            node.judge_pace()
+            node.judged_since = time.monotonic() - 3600.0, node.ticks
+            {"hold": node.hold_actuators, "reset": lambda: node.reset(None, Trigger.Response()),
+             "pause": lambda: node.set_paused(SetBool.Request(data=False), SetBool.Response())}[event]()  # fmt: skip
         node.ticks += 500
-        node._running()
-        assert "too slow" not in node.status_text and node._judged_since[1] == node.ticks
+        node.judge_pace()
+        assert "too slow" not in node.status_text and node.judged_since[1] == node.ticks
 
 
 def test_a_flood_of_commands_never_keeps_the_simulation_from_its_next_step():
@@ -423,17 +423,17 @@ def test_a_flood_of_commands_never_keeps_the_simulation_from_its_next_step():
         publisher = sender.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
         names = [each.name for each in load_robot("three_prism").actuators]
         waiting, longest, handled, last = 0, 0, 0, -1
-        command = node._command
+        command = node.take_command
 
         def count(message: ActuatorCommand) -> None:
             nonlocal waiting, longest, handled, last
             handled += 1
-            is_due = node._timer.time_until_next_call() <= 0
+            is_due = node.timer.time_until_next_call() <= 0
             waiting, last = (waiting + 1 if is_due and node.ticks == last else int(is_due)), node.ticks
             longest = max(longest, waiting)
             command(message)
 
-        node._command = count  # type: ignore[method-assign]
+        node.take_command = count  # type: ignore[method-assign]
         for subscription in node.subscriptions:
             if subscription.topic_name == "/actuator_command":
                 subscription.callback = count
@@ -469,38 +469,38 @@ def test_pauses_resets_and_stops_in_any_order_leave_a_simulator_that_obeys():
             values = [start[name] + change for name in names]
             message = ActuatorCommand(source="me", name=names, value=values)
             message.header.stamp = time_message(node.ticks * node.period)
-            node._command(message)
+            node.take_command(message)
 
         def call(name: str) -> Trigger.Response:
-            return getattr(node, f"_{name}")(Trigger.Request(), Trigger.Response())
+            return getattr(node, name)(Trigger.Request(), Trigger.Response())
 
         for _ in range(3000):
             what = random.integers(7)
             if what == 0:
-                node._set_paused(SetBool.Request(data=bool(random.integers(2))), SetBool.Response())
+                node.set_paused(SetBool.Request(data=bool(random.integers(2))), SetBool.Response())
             elif what < 4:
                 call(("reset", "emergency_stop", "release")[what - 1])
             elif what == 4:
                 send(float(random.normal(0.0, 1e-3)))
             else:
-                node._tick()
+                node.tick()
         call("release")
         call("reset")
-        node._set_paused(SetBool.Request(data=False), SetBool.Response())
+        node.set_paused(SetBool.Request(data=False), SetBool.Response())
         assert node.now == 0.0
         for _ in range(100):
             send(-1e-3)
-            node._tick()
+            node.tick()
         for name in names:
             assert abs(node.seen.positions[name] - start[name] + 1e-3) < 1e-5
         published: list[str] = []
-        node._stop_publisher.publish = lambda message: published.append(message.data)
+        node.stop_publisher.publish = lambda message: published.append(message.data)
         call("emergency_stop")
         assert "call simulator/release, then ask again" in published[-1]
         held = dict(node.seen.positions)
         for _ in range(50):
             send(1e-3)
-            node._tick()
+            node.tick()
         assert all(abs(node.seen.positions[name] - held[name]) < 1e-6 for name in names)
         call("release")
         assert published[-1] == ""

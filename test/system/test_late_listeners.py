@@ -21,7 +21,7 @@ INERTIA = (0.003, 0.0003, 0.0, 0.004, -0.0002, 0.0025)
 
 
 def carried_by(node):
-    return (node._payloads if isinstance(node, EstimatorNode) else node._loads._payloads).carried
+    return (node.payloads if isinstance(node, EstimatorNode) else node.loads.payloads).carried
 
 
 @pytest.mark.parametrize("kind", [ControllerNode, EstimatorNode])
@@ -41,7 +41,7 @@ def test_a_node_that_begins_late_takes_what_is_carried_and_tells_it_once(kind):
         assert (inertia.ixx, inertia.ixy, inertia.ixz, inertia.iyy, inertia.iyz, inertia.izz) == INERTIA
         assert (received[0].header.frame_id, received[0].inertia.m, received[0].inertia.com.z) == ("strut", 0.2, 0.05)
         # later ones are told by `payload`, in the order in which they come: this topic only says how it was
-        node._begin_with(CarriedPayloads(name=["strut"], mass=[0.9], centre=[0.0, 0.0, 0.0]))
+        node.begin_with(CarriedPayloads(name=["strut"], mass=[0.9], centre=[0.0, 0.0, 0.0]))
         assert carried_by(node)["strut"].mass == 0.2
         before.destroy_node()
 

@@ -55,7 +55,7 @@ class Cell:
     def holds(self) -> bool:
         """Whether the controller commands what the simulator follows."""
         controller, simulator = self.nodes["controller"], self.nodes["simulator"]
-        return controller.status_text == "holding" and not simulator._holding and controller._stamp is not None
+        return controller.status_text == "holding" and not simulator.holding and controller.stamp is not None
 
     def close(self) -> None:
         for name in list(self.nodes):

@@ -88,8 +88,8 @@ def test_nobody_has_commanded_yet_is_no_warning_at_the_start_but_a_controller_th
     node.set_status = lambda level, text, **_: said.append((level, text))
 
     def after(silence: float) -> tuple[bytes, str]:
-        node._answered = node._published = time.monotonic() - silence
-        node._tick_lockstep()
+        node.answered = node.published = time.monotonic() - silence
+        node.tick_lockstep()
         return said[-1]
 
     level, text = after(5.0)
@@ -114,7 +114,9 @@ def test_commands_that_come_once_in_a_long_control_period_do_not_break_off(ros) 
     targets = {name: value + 0.01 for name, value in node.seen.positions.items()}
     for _ in range(4):
         command = ActuatorCommand(source="controller", session=1, name=list(targets), value=list(targets.values()))
-        command.header.stamp = time_message(node.ticks * node.period if node._read is None else node._read.stamp)
+        command.header.stamp = time_message(
+            node.ticks * node.period if node.last_reading is None else node.last_reading.stamp
+        )
         give(node, "actuator_command", command)
     assert node.ticks == 4 and node.seen.positions == pytest.approx(targets, abs=1e-4)
     assert not [text for text in said if "hold" in text]
@@ -133,7 +135,7 @@ def test_a_simulator_that_paused_because_the_simulation_failed_keeps_saying_why(
     def fail(*_: object) -> None:
         raise TensegrityError("it diverged")
 
-    node._simulation.advance = fail
+    node.simulation.advance = fail
     held = node.seen.positions
     give(
         node,
@@ -141,12 +143,12 @@ def test_a_simulator_that_paused_because_the_simulation_failed_keeps_saying_why(
         ActuatorCommand(source="controller", session=1, name=list(held), value=list(held.values())),
     )
     for _ in range(3):
-        node._published = time.monotonic() - 1.0
-        node._tick_lockstep() if lockstep else node._tick()
+        node.published = time.monotonic() - 1.0
+        node.tick_lockstep() if lockstep else node.tick()
     assert said[-1] == (DiagnosticStatus.ERROR, "paused: it diverged")
-    node._set_paused(SetBool.Request(data=True), SetBool.Response())
-    node._published = time.monotonic() - 1.0
-    node._tick_lockstep() if lockstep else node._tick()
+    node.set_paused(SetBool.Request(data=True), SetBool.Response())
+    node.published = time.monotonic() - 1.0
+    node.tick_lockstep() if lockstep else node.tick()
     assert said[-1] == (DiagnosticStatus.ERROR, "paused: it diverged")
     node.destroy_node()
 
@@ -155,13 +157,13 @@ def test_in_lockstep_the_observer_waits_for_the_tensions_of_the_same_time(ros) -
     ros(*(word for each in ("robot:=single_strut", "lockstep:=true", "method:=observer", "measured_tensions:=true")
           for word in ("-p", each)))  # fmt: skip
     node, times = EstimatorNode(), []
-    update = node._estimator.update
+    update = node.estimator.update
 
     def note(now, read, *forces):
         times.append((now, len(forces)))
         return update(now, read, *forces)
 
-    node._estimator.update = note
+    node.estimator.update = note
     node.count_publishers = lambda topic: int(topic == "tendon_states")
     for k in (1, 2):  # the first ones, too
         joints, tendons = JointState(), TendonState(estimated=False)
@@ -176,9 +178,9 @@ def test_in_lockstep_the_observer_waits_for_the_tensions_of_the_same_time(ros) -
 def test_the_load_that_counts_from_the_next_state_on_is_published_before_its_own(ros) -> None:
     ros("-p", "robot:=single_strut", "-p", "method:=observer")
     node, order = EstimatorNode(), []
-    robot, publish_load = load_robot("single_strut"), node._publish_load
-    node._publish_load = lambda *words: order.append("load") or publish_load(*words)
-    node._publisher.publish = lambda _: order.append("state")
+    robot, publish_load = load_robot("single_strut"), node.publish_load
+    node.publish_load = lambda *words: order.append("load") or publish_load(*words)
+    node.publisher.publish = lambda _: order.append("state")
     joints = JointState(name=[each.name for each in robot.actuators])
     joints.position = joints.effort = [0.0] * len(joints.name)
     joints.header.stamp = time_message(10**7)

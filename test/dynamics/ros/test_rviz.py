@@ -123,7 +123,7 @@ def test_markers_fade_without_their_node_and_go_with_it(node: Any, bus: dict[str
     show(node)
     drawn = bus["markers"][-1].markers
     assert all(each.lifetime.sec >= 3 for each in drawn if each.action == Marker.ADD)
-    node._last = (node._last[0] - 1.0, node._last[1])
+    node.last = (node.last[0] - 1.0, node.last[1])
     node.work()  # nothing new: the same picture again, so that it does not fade while the robot stands still
     assert len(bus["markers"]) == 2 and bus["markers"][-1].markers[0].ns == drawn[0].ns
     node.close()
@@ -205,7 +205,7 @@ def test_frames_on_the_bus_are_those_of_the_description_below_the_prefix(node: A
     assert (base.transform.translation.x, base.transform.rotation.z) == (1.0, pytest.approx(np.sqrt(0.5)))
     assert {each.header.frame_id for each in (*moving, *still)} == {"left/base_link"}
     names = [each.child_frame_id for each in (*moving, *still)]  # nothing but base_link hangs in the world
-    assert moving and sorted(names) == sorted(f"left/{link.name}" for link in node._picture.links)
+    assert moving and sorted(names) == sorted(f"left/{link.name}" for link in node.picture.links)
 
 
 @pytest.mark.parametrize("text", ["1 2", "a b c", "nan 0 0", "1 2 3 4 5 6 7"])
