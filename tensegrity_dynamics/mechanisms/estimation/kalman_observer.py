@@ -226,7 +226,7 @@ class MechanismObserver(MechanismEstimator):
         put_on(self._reduced.flat, self.robot.mechanism, mine)
         self._copy.carry({each.name: each for each in mine})
         if self._system is not None:
-            self._system = replace(self._system, shape=np.full_like(self._system.shape, np.inf))  # to be made anew
+            self._system = replace(self._system, shape=np.full_like(self._system.shape, np.inf))  # to be recomputed
 
     def set_loads(self, forces: Any) -> None:
         """Set known loads, in the form of `Simulation.apply_forces`; they are not part of the unknown loads."""
@@ -356,7 +356,7 @@ class MechanismObserver(MechanismEstimator):
         whole[: len(change), : len(change)] = change
         covariance[:] = whole @ covariance @ whole.T
         if self._system is not None:
-            self._system = replace(self._system, shape=np.full_like(self._system.shape, np.inf))  # to be made anew
+            self._system = replace(self._system, shape=np.full_like(self._system.shape, np.inf))  # to be recomputed
 
     def _found(self, estimate: MechanismEstimate) -> UnknownLoad:
         count, unknown = 2 * self._reduced.index.size, self.unknown
