@@ -59,7 +59,8 @@ HORIZON, FRICTION_POWER, FRICTION_STEP = 0, 1, 2
 CONTACT, AWAY, TOUCH, HELD, MEAN, ROW = 0, 3, 6, 12, 15, 18
 NORMAL_FORCE, DAMPER_POWER, RUB_POWER, LAW_SLOPE, DAMPER, RUB = 6, 7, 8, 9, 10, 11
 SLIPS = 0.5
-"""Fraction of the sliding speed that friction removes from a node in a step; below it friction is a normal force."""
+"""Fraction of the sliding speed that friction removes from a node in a step; below it friction is treated like any
+other force."""
 
 
 def make_network(
