@@ -51,7 +51,7 @@ if hasattr(arrayobj, "raise_with_shape_context"):
 
 def compiled(function: Function) -> Function:
     """Compile `function` on first use and keep the machine code on disk for the next process."""
-    # no wrapper for calls from C, which nobody makes (`callback` is for that)
+    # no wrapper for calls from C, which are not used (see `callback`)
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         result = numba.njit(cache=True, **options)(function)

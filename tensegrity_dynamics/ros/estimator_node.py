@@ -3,7 +3,7 @@
 The observer uses the efforts of joint_states, the tensions of tendon_states if they are measured, and the wrenches of
 external_wrench. It publishes the estimated unknown wrench at the output on estimated_wrench. Quasi-static estimates of
 mechanisms use the payloads of the topic payload; if the tensions of tendon_states differ from those of the estimate,
-the diagnostics warn. The node publishes the wrenches and payloads that it has accepted under its name, before the first
+the diagnostics warn. The node publishes the accepted wrenches and payloads on topics below its name, before the first
 state that includes them: a replay needs the assignment to states. For rolling robots, the estimator uses the topic imu
 if the robot file has IMUs; in lock-step it waits for readings of the same time.
 """

@@ -48,7 +48,7 @@ NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 WRENCHES = QoSProfile(depth=20)
 """Quality of service of wrenches and payloads: reliable; several bodies may be pushed at once."""
 CARRIED = "carried_payloads"
-"""Latched topic: the payloads that the robot carries beside those of its file."""
+"""Latched topic: payloads of the robot in addition to those of its file."""
 SENSORS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
 """Quality of service of IMU readings; several IMUs publish in every period."""
 COMMAND = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)

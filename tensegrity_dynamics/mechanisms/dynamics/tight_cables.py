@@ -686,7 +686,8 @@ class TightCables:
         return amount, rate, unit
 
     def stretched(self, stretch: Array) -> tuple[Array, Array]:
-        """Actuator displacements (a, k) and efforts (a, k) for stretching the cables (c, k), beside the tight motion.
+        """Actuator displacements (a, k) and efforts (a, k) for stretching the cables (c, k), in addition to the tight
+        motion.
 
         The displacement is the one coupled to the stretch at zero momentum of the other motions; the efforts are those
         for accelerations of the stretch. Both use the factors of the last `update`.

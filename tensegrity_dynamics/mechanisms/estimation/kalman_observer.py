@@ -232,7 +232,7 @@ class MechanismObserver(MechanismEstimator):
         put_on(self.reduced.flat, self.robot.mechanism, mine)
         self.simulated.carry({each.name: each for each in mine})
         if self.system is not None:
-            self.system = replace(self.system, shape=np.full_like(self.system.shape, np.inf))  # to be made anew
+            self.system = replace(self.system, shape=np.full_like(self.system.shape, np.inf))  # to be recomputed
 
     def set_loads(self, forces: Any) -> None:
         """Set known loads, in the form of `Simulation.apply_forces`; they are not part of the unknown loads."""
@@ -360,7 +360,7 @@ class MechanismObserver(MechanismEstimator):
         whole[: len(change), : len(change)] = change
         covariance[:] = whole @ covariance @ whole.T
         if self.system is not None:
-            self.system = replace(self.system, shape=np.full_like(self.system.shape, np.inf))  # to be made anew
+            self.system = replace(self.system, shape=np.full_like(self.system.shape, np.inf))  # to be recomputed
 
     def _found(self, estimate: MechanismEstimate) -> UnknownLoad:
         count, unknown = 2 * self.reduced.index.size, self.unknown

@@ -54,7 +54,7 @@ def accelerate_servos(drives, servos, limited, work, reduction):
         drives.column[i] = missing - reduction.acceleration[row]
     for i in range(servos):
         row = drives.v[drives.servo[i]]
-        if drives.mobility[i, i] * work.mass[row, row] < LOCKED:  # locked: take the mobility of its own mass
+        if drives.mobility[i, i] * work.mass[row, row] < LOCKED:  # locked: use the mobility of its own mass
             for j in range(servos):
                 drives.mobility[max(i, j), min(i, j)] = 0.0
             drives.mobility[i, i] = 1.0 / max(work.mass[row, row], 1e-300)

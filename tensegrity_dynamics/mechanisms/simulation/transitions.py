@@ -10,7 +10,8 @@ Regularised friction of the ground is smooth. But if a step is long compared wit
 reverses within the step like a jump, and steps that use its slope far from zero speed overshoot the transition to
 rolling or rest. There a step ends at a low slip speed, so that the next step uses the steep slope of the friction. Two
 events are not changes of the pattern: a contact that comes to rest or starts to move within a step, and the reversal of
-a joint with friction. In these cases the motion usually continues, and a step that begins in the steep part is stable.
+a joint with friction. In these cases the motion usually continues, and a step that begins in the steep part of the
+friction would hold it back.
 """
 
 from __future__ import annotations

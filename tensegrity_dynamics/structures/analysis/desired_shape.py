@@ -3,9 +3,9 @@
 With force densities q_k = t_k / l_k the force balance of the free coordinates is (C' diag(q) C) x = f: linear in q for
 given nodes x, and linear in x for given q. The nodes are given. From the tensions in balance at these nodes, the most
 uniform ones with the desired prestress are chosen. The rest lengths follow from them, d = l - t / K. If no tensions
-balance at the nodes, Newton's method on nodes and tensions finds the nearest nodes in balance.
-For a structure that stands freely on its ground, the ground forces act at its lowest nodes, with the distribution of a
-rigid body on equal springs at these nodes.
+balance at the nodes, Newton's method on nodes and tensions, with minimum-norm steps, finds the nearest nodes in
+balance. For a structure that stands freely on its ground, the ground forces act at its lowest nodes, with the
+distribution of a rigid body on equal springs at these nodes.
 """
 
 from __future__ import annotations

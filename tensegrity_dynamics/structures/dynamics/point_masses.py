@@ -59,7 +59,8 @@ HORIZON, FRICTION_POWER, FRICTION_STEP = 0, 1, 2
 CONTACT, AWAY, TOUCH, HELD, MEAN, ROW = 0, 3, 6, 12, 15, 18
 NORMAL_FORCE, DAMPER_POWER, RUB_POWER, LAW_SLOPE, DAMPER, RUB = 6, 7, 8, 9, 10, 11
 SLIPS = 0.5
-"""Fraction of the sliding speed that friction removes from a node in a step; below it friction is a normal force."""
+"""Fraction of the sliding speed that friction removes from a node in a step; below it friction is treated like any
+other force."""
 
 
 def make_network(
@@ -152,11 +153,12 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
 
     Damping acts on the elongation rate: length rate minus work.rest_rates, the rate of the spool.
 
-    Returns the power [W] that damping takes out. A slack string carries nothing, and the sum of elasticity and damping
-    of a string is cut at zero: a damper never pushes. The force of a damper jumps where a string goes tight; with a
-    horizon (the step of an implicit method) it acts for the part of the step in which the string was tight, so that its
-    rate is at most stretch / horizon and the force continuous. A soft-plus string is damped with the part of its
-    stiffness that it has there, an extension spring that closes with the part of its initial tension.
+    Returns the power [W] dissipated by damping. A slack string has no tension, and the sum of elastic and damping force
+    of a string is limited to at least zero: a damper never pushes. The force of a damper jumps when a string becomes
+    taut. With a horizon (the step of an implicit method), it acts only for the fraction of the step in which the string
+    was taut, so that its rate is at most elongation / horizon, and the force is continuous. The damping of a soft-plus
+    string is scaled by its present stiffness relative to K, and that of a closing extension spring by its tension
+    relative to the initial tension.
     """
     forces, lengths, tensions = work.forces, work.lengths, work.tensions
     lost = 0.0
