@@ -1,6 +1,7 @@
-"""Routed cables against closed forms: pulleys with inertia, capstan friction, blocks, hysteresis, drums with layers.
+"""Routed cables compared with closed-form solutions: pulleys with inertia, capstan friction, blocks, hysteresis, drums
+with layers.
 
-The closed forms stand beside the models here; nothing of the library enters them but masses, stiffness and friction.
+The closed-form solutions are in this module; they use only masses, stiffness and friction of the models.
 """
 
 from __future__ import annotations
@@ -80,9 +81,9 @@ def atwood(
     *, heavy: float = 2.0, light: float = 1.0, inertia: float = 0.01, friction: float = 1.0, young: float = 2e9,
     damping: float = 1e6, duration: float = 0.3, bearing: float = 0.0,
 ) -> dict[str, float]:  # fmt: skip
-    """An Atwood machine in steady acceleration against the form with strain and against the rigid one.
+    """Atwood machine in steady acceleration, compared with the elastic and the rigid closed-form solution.
 
-    With a bearing [N m] that rubs it is in motion from the start, so that the friction is all there.
+    With bearing friction [N m] it starts in motion, so that the friction acts fully.
     """
     model = _model(
         ATWOOD,
@@ -150,7 +151,7 @@ def _tendon(friction: float, **values: Any) -> MechanismModel:
 
 
 def capstan(friction: float = 0.3, pulls: Sequence[float] = (1e-3, 1.5e-3, -1e-3, -1.5e-3, 1e-3)) -> dict[str, float]:
-    """A tendon dragged to and fro round a fixed guide: ratio at the bound, loss against the loop's closed form."""
+    """Tendon pulled back and forth around a fixed guide: ratio at the slip limit, and loss against the closed form."""
     model = _tendon(friction)
     flat = model.mechanism.flat
     work = make_workspace(flat)
@@ -167,7 +168,7 @@ def capstan(friction: float = 0.3, pulls: Sequence[float] = (1e-3, 1.5e-3, -1e-3
 
 
 def chain(count: int = 20, friction: float = 0.05) -> dict[str, float]:
-    """A cable over guides on its left and right in turns, pulled until it slips on all: the product of their ratios."""
+    """Cable over guides on alternating sides, pulled until it slips on all of them: product of the tension ratios."""
     route = ["{body: world, at: [-0.3, 0, 0]}"]
     for k in range(count):
         side = 1 if k % 2 == 0 else -1
@@ -198,7 +199,7 @@ routed_cables:
 
 
 def loop_area(model: MechanismModel, friction: float, low: float, high: float) -> float:
-    """Work [J] that moves the end of a tendon to and fro between two positions, as often as makes it a closed loop.
+    """Work that moves the end of a tendon back and forth between two positions, in the closed hysteresis loop [J].
 
     It is the heat in the guide, and the integral of the tension at that end over its displacement. Rest lengths R1 + R2
     = R; where the tendon sticks R2 stays, where it slips strain 2 is c strain 1 or the other way, c = e^(mu phi).
@@ -218,7 +219,7 @@ def loop_area(model: MechanismModel, friction: float, low: float, high: float) -
         return ratio * strain, (two + x) / (1 + ratio * strain)
 
     def stroke(start: float, end: float, ratio: float) -> float:
-        """Work of the slider from one end to the other: stick until the ratio is reached, then slip."""
+        """Work of the slider from one end to the other: sticking until the ratio is reached, then slipping [J]."""
         _, rest = pulled(start, 1.0 / ratio)
         stuck = lambda x: (two + x) / rest - 1.0  # noqa: E731
         other = one / (whole - rest) - 1.0
@@ -230,7 +231,7 @@ def loop_area(model: MechanismModel, friction: float, low: float, high: float) -
 
 
 def hysteresis(friction: float = 0.3, reach: float = 1.5e-3, steps: int = 400) -> dict[str, float]:
-    """Work of one full stroke to and fro, in steps of friction's law, and by integrals of the closed form."""
+    """Work of one full stroke back and forth, by steps of the friction law and by integrals of the closed form."""
     model = _tendon(friction)
     flat = model.mechanism.flat
     work = make_workspace(flat)
@@ -247,7 +248,7 @@ def hysteresis(friction: float = 0.3, reach: float = 1.5e-3, steps: int = 400) -
 
 
 def stick_slip(duration: float = 10.0, friction: float = 0.15, damping: float = 0.0) -> dict[str, Any]:
-    """A mass on a spring that drags its tendon round a guide until it sticks: energy balance, creep at the end."""
+    """Mass on a spring whose tendon slides around a guide until it sticks: energy balance, and creep at the end."""
     model = _tendon(friction, mass=2.0, spring=4000.0, damping=damping)
     mechanism = model.mechanism
     flat, work = mechanism.flat, make_workspace(mechanism.flat)
@@ -268,15 +269,15 @@ def stick_slip(duration: float = 10.0, friction: float = 0.15, damping: float = 
 
 
 def creep(friction: float = 0.3, duration: float = 10.0) -> float:
-    """m that slips in 10 s at a guide that holds a steady load below the bound, while the load swings."""
-    pull = 0.004 * 1e9 * np.pi * 0.001**2  # of the tendon at the start, which the spring balances
+    """Slip in `duration` s at a guide with a steady load below the slip limit, while the load oscillates [m]."""
+    pull = 0.004 * 1e9 * np.pi * 0.001**2  # initial tension of the tendon, balanced by the spring
     model = _tendon(friction, mass=2.0, spring=4000.0, damping=1e5, rest=pull / 4000.0)
     path = integrate(model.mechanism, model.start, [1e-3], np.zeros(1), duration)
     return float(np.abs(path.slip).max())
 
 
 def tackle(sheaves: int = 4, load: float = 40.0, young: float = 1e9) -> dict[str, float]:
-    """A block and tackle: 2 n lines carry the load; its sinking against W l / (4 n^2 E A) of the form with strain."""
+    """Block and tackle with 2 n lines: displacement under load, compared with the elastic form W l / (4 n^2 E A)."""
     route = ["{body: world, at: [0, 0, 0]}"]
     for k in range(sheaves):
         route.append(f"{{body: block, at: [{0.1 + 0.4 * k:.1f}, 0, 0], axis: [0, 1, 0], radius: 0.1, side: -1}}")
@@ -318,7 +319,7 @@ routed_cables:
 
 
 def drum(wound: float = 14.5, off: float = 14.0) -> dict[str, float]:
-    """Rest length that comes off a drum of three layers, against the sum over its turns."""
+    """Rest length paid out by a drum with three layers, compared with the sum over its turns."""
     from scipy.integrate import quad  # here, so that listing the experiments stays quick
 
     model = _model(DRUM, wound=wound)
@@ -340,7 +341,7 @@ def drum(wound: float = 14.5, off: float = 14.0) -> dict[str, float]:
 
 
 def run() -> dict[str, Any]:
-    """All figures."""
+    """Run all cases."""
     youngs = (2e8, 2e9, 2e10)
     sticks = [atwood(young=each) for each in youngs]
     slips = [atwood(heavy=5.0, friction=0.05, young=each) for each in youngs]
@@ -352,7 +353,7 @@ def run() -> dict[str, Any]:
 
 
 def render(result: dict[str, Any], console: Any) -> None:
-    """Print the figures beside their closed forms."""
+    """Print the results and their closed forms."""
     rows = []
     for kind in ("sticks", "slips"):
         for young, each in zip(result["atwood"]["young"], result["atwood"][kind], strict=True):

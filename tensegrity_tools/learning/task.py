@@ -67,8 +67,8 @@ class RobotTask:
             the highest position; "effort", from minus to plus the largest effort for joints, from the minimum tension
             to the largest effort for tendons.
         period: duration of one action [s].
-        goals: width of the range of goals around the pose at rest, as a fraction of the travel of the actuators; zero: the
-            pose at rest.
+        goals: width of the range of goals around the pose at rest, as a fraction of the travel of the actuators; zero:
+            the pose at rest.
         reward: reward of one period; None: `goal_reward`, or `forward_reward` for free-standing structures. With a
             custom reward, a robot without a stable shape at rest is possible as well, without goals.
 
