@@ -201,8 +201,9 @@ routed_cables:
 def loop_area(model: MechanismModel, friction: float, low: float, high: float) -> float:
     """Work that moves the end of a tendon back and forth between two positions, in the closed hysteresis loop [J].
 
-    It is the heat in the guide, and the integral of the tension at that end over its displacement. Rest lengths R1 + R2
-    = R; where the tendon sticks R2 stays, where it slips strain 2 is c strain 1 or the other way, c = e^(mu phi).
+    It equals the heat in the guide, and the integral of the tension at that end over its displacement. Rest lengths: R1
+    + R2 = R. R2 is constant while the tendon sticks; while it slips, strain 2 = c strain 1 or strain 1 = c strain 2,
+    with c = e^(mu phi).
     """
     from scipy.integrate import quad  # here, so that listing the experiments stays quick
     from scipy.optimize import brentq
