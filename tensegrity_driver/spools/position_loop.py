@@ -9,7 +9,7 @@ Anti-windup: if the last velocity was limited, here or by the safety layer, and 
 its value. T is the measured period. Multi-turn servos receive positions that change at the rate limit at most, and so
 do servos whose loop the potentiometer board closes (`firmware/`).
 
-In a fast motion a set point x that moves by itself continues between the bus cycles, too. Its servo is sent to the
+In a fast motion a set point x that moves between commands also moves between the bus cycles. Its servo is sent to the
 position of x after the lead of the safety layer, at a speed that removes the difference to the servo's own set point y
 in two cycles,
 
@@ -69,7 +69,7 @@ class Loop(Protocol):
             length: measured rest length [m].
             period: time since the last cycle [s].
             sent: command of the last cycle after all limits, or None.
-            rate: rate at which the goal moves by itself [m/s]; None if it stays.
+            rate: rate at which the goal moves between commands [m/s]; None if it does not move.
             ahead: displacements [m] of the goal in the next planned cycle and in the lead, in a fast motion; else None.
             impedance: impedance of the servo's own loop, or None.
             tendon: complete reading of the spool, or None.
@@ -260,7 +260,7 @@ class PositionLoop:
     def _moving(
         self, goal: float, ahead: tuple[float, float] | None, impedance: ImpedanceSetPoint | None
     ) -> DriveCommand:
-        """Command for a set point that moves by itself; see the module."""
+        """Command for a set point that moves between commands; see the module docstring."""
         actuator = self.spool.actuator
         command = DriveCommand(Drive.POSITION, goal, actuator.rate, self.tension, goal, impedance)
         behind = goal + command.feed - self._own.at

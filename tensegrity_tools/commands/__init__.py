@@ -1,1 +1,1 @@
-"""The commands of `tensegrity`, a module for each or for a few that belong together."""
+"""Commands of `tensegrity`, one module per command or group of related commands."""

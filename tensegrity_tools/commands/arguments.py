@@ -1,4 +1,4 @@
-"""What several commands take: a robot, JSON or tables, a file for a picture."""
+"""Common arguments of commands: robot, JSON output, file of a plot."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ RigidOption = Annotated[
 
 
 def check_folder(path: Path, option: str) -> None:
-    """Refuse before the work what could not be written after it."""
+    """Raise an error, before the computation, if a file could not be written after it."""
     if not path.resolve().parent.is_dir():
         raise TensegrityError(f"{option} {path}: there is no folder {path.resolve().parent}.")
 
 
 def check_picture(path: Path) -> None:
-    """As `check_folder`, for a picture."""
+    """Like `check_folder`, for an image file."""
     check_folder(path, "--plot-to")
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise TensegrityError(f"--plot-to {path}: the name must end in .png, .svg or .pdf.")

@@ -1,4 +1,4 @@
-"""`tensegrity assembly-modes`: all working and assembly modes of a parallel mechanism, and its singularities."""
+"""`tensegrity assembly-modes`: working and assembly modes of a parallel mechanism, and its singularities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def assembly_modes(
     seed: Annotated[int, typer.Option(help="seed of the random starts")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """All positions with the same output (working modes) and with the same actuators (assembly modes)."""
+    """Find all positions with the same output (working modes) and with the same actuator positions (assembly modes)."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
     from tensegrity_dynamics.mechanisms.mode_report import mode_report

@@ -1,4 +1,4 @@
-"""`tensegrity bag`: record what a robot does, look at recordings, compare them, and complete broken ones."""
+"""`tensegrity bag`: record a robot; show, compare and repair recordings; write report pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ bag = typer.Typer(
 )
 
 CLOSING_S = 60.0
-"""Time [s] that the recorder may take to close the bag on a busy machine."""
+"""Longest time for the recorder to close the bag on a busy computer [s]."""
 BagArgument = Annotated[Path, typer.Argument(help="a bag: its folder, or a .mcap or .db3 file", show_default=False)]
 
 
@@ -40,7 +40,7 @@ def record_command(
         str | None, typer.Option(help="topics to leave out, separated by blanks; default: markers and frames")
     ] = None,
 ) -> None:
-    """Record a robot that is running; Ctrl-C ends it. (`tensegrity up sim --bag FILE` has the first state, too.)"""
+    """Record a running robot; Ctrl-C ends it. (`tensegrity up sim --bag FILE` also records the first state.)"""
     from ..runtime.node_graph import recorder_node
     from ..runtime.processes import NodeProcesses
     from .running_robot import need_ros
@@ -74,7 +74,7 @@ def record_command(
 
 @bag.command("info")
 def info_command(path: BagArgument, as_json: JsonOption = False) -> None:
-    """What a bag holds; also of one whose recorder was killed."""
+    """Show the content of a bag, also if its recorder was killed."""
     if as_json:
         print_json(_figures(path))
     else:
@@ -83,7 +83,7 @@ def info_command(path: BagArgument, as_json: JsonOption = False) -> None:
 
 @bag.command("repair")
 def repair_command(path: BagArgument) -> None:
-    """Complete a bag whose recorder was killed; the broken one stays beside it."""
+    """Repair a bag whose recorder was killed; the broken bag is kept in the same folder."""
     from ..bags.repair import repair_bag
 
     with progress.status("reading what there is"):
@@ -107,7 +107,7 @@ def compare_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Differences of two bags, topic by topic, over the robot's time."""
+    """Compare two bags, topic by topic, over the robot's time."""
     from ..bags.comparison import compare_bags, plot_comparison
     from ..bags.reader import Bag
 
@@ -149,7 +149,7 @@ def report_command(
     path: BagArgument,
     out: Annotated[Path | None, typer.Option(help="HTML file to write; default: beside the bag, with its name")] = None,
 ) -> None:
-    """One page that needs no network: the robot in 3D along its time, tensions, errors, goals and faults."""
+    """Write a report page that needs no network: the robot in 3D over time, tensions, errors, goals and faults."""
     from ..bags.report import write_report
 
     target = out or path.with_name(path.stem + ".html")

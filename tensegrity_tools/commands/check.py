@@ -1,4 +1,4 @@
-"""`tensegrity check`: what a robot is, and whether it stands; its modes and the stiffness of its output."""
+"""`tensegrity check`: description and stability of a robot; its modes and the stiffness of its output."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check(
         typer.Option("--controllers", help="controllers that support the robot, and the reasons why others refuse it"),
     ] = False,
 ) -> None:
-    """Validate a robot file and print what the robot is, its shape and its prestress."""
+    """Validate a robot file and print a description of the robot, its shape and its prestress."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.robots.robot_types import type_of
 
@@ -94,7 +94,7 @@ def _controllers(robot: Robot) -> Report:
 
 
 def _animate(robot: Robot, number: int, port: int, address: str) -> None:
-    """Show a mode until the user ends it."""
+    """Animate a mode until the user ends it."""
     from tensegrity_dynamics.ending import Ending, leave
 
     from ..view.mode_player import play_modes

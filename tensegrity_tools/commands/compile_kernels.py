@@ -1,4 +1,4 @@
-"""`tensegrity compile`: compile the hot functions once, with progress, instead of at the first use of each."""
+"""`tensegrity compile`: compilation of all numerical functions in advance, instead of at their first use."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from ..output import console
 from ..runtime.compiled_kernels import CompiledKernels
 
 USES = ("motion", "control", "live")
-# Robots that together use every compiled function. Those of one kind share most of it, so that each kind is a process;
-# the shorter one takes what `qp` adds for mechanisms, when the other one has compiled what that builds on, and that one
-# in the end what rolling adds. Nothing is in both, since both would compile what they need at the same time.
+# Robots that together use every compiled function. Robots of one kind share most functions, so each kind is a process.
+# The shorter process also compiles the functions of `qp` for mechanisms, after the other process has compiled their
+# dependencies; the longer one finally compiles the functions of rolling. The processes have no task in common, since
+# both would compile the same functions at the same time.
 PARTS = (
     ("tensebot", "three_prism", "manipulator:live", "cable_robot:live", "single_strut:live", "biglide:live"),
     (
@@ -32,7 +33,8 @@ PARTS = (
 )  # fmt: skip
 LIVE = "qp"
 FEWER_COLLECTIONS = 200_000
-"""Objects between two looks for garbage: a compiler makes millions that stay, and to look at them takes a tenth."""
+"""Threshold of new objects for a garbage collection. A compiler creates millions of permanent objects, whose inspection
+would take a tenth of the time."""
 
 
 def compile_kernels(
@@ -45,7 +47,7 @@ def compile_kernels(
         typer.Option(help="only what `tensegrity up` starts with this controller; '': the robot's usual one"),
     ] = None,
 ) -> None:
-    """Compile the hot functions, in processes side by side; they stay on disk until the code changes."""
+    """Compile the numerical functions in parallel processes; they are kept on disk until the code changes."""
     began = time.monotonic()
     end_with_parent()
     gc.set_threshold(FEWER_COLLECTIONS)
@@ -59,7 +61,7 @@ def compile_kernels(
         for word in robot:
             name, _, use = word.rpartition(":")
             name, uses = (name, (use,)) if name and use in USES else (word, USES)
-            # before the work: it belongs to the sources as they are now
+            # before the compilation, since it depends on the present sources
             kernels = [CompiledKernels(name, each) for each in _controllers(name, uses)]
             _work(name, _tasks(name, uses))
             _note(name, kernels)
@@ -81,7 +83,7 @@ def compile_kernels(
 
 
 def _compile_late_kernels() -> None:
-    """Compile the kernels of routed cables and of the ground under mechanisms, which no shipped robot has."""
+    """Compile the kernels of routed cables and of the ground of mechanisms, which no shipped robot uses."""
     from tensegrity_dynamics.mechanisms.routing import late_call as routing
     from tensegrity_dynamics.mechanisms.touch import late_call as ground
 
@@ -99,7 +101,7 @@ def _work(name: str, tasks: Iterable[tuple[str, Callable[[], Any]]]) -> None:
 
 
 def _compile_for_nodes(name: str, controller: str) -> None:
-    """Do what the nodes of a robot do, and write down that it is compiled."""
+    """Execute the functions that the nodes of a robot use, and record that they are compiled."""
     from tensegrity_control.registry import controller_class, suitable
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.estimation import make_estimator
@@ -118,7 +120,7 @@ def _compile_for_nodes(name: str, controller: str) -> None:
 
 
 def _note(name: str, kernels: Iterable[CompiledKernels]) -> None:
-    """Write down what is compiled, so that nothing runs before the next start of the nodes."""
+    """Record the compiled kernels, so that the next start of the nodes needs no compilation."""
     try:
         for each in kernels:
             each.note()
@@ -128,7 +130,7 @@ def _note(name: str, kernels: Iterable[CompiledKernels]) -> None:
 
 
 def _controllers(name: str, uses: tuple[str, ...]) -> list[str]:
-    """Those that the tasks of a robot lead, with "" for its usual one."""
+    """Controllers in the tasks of a robot; "" is its default controller."""
     from tensegrity_control.registry import suitable
     from tensegrity_dynamics import load_robot
 
@@ -144,7 +146,7 @@ def _simulate(robot: Any, integrator: str | None) -> None:
 
 
 def _tasks(name: str, uses: tuple[str, ...] = USES) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """What a robot is used for, in the order in which one builds on the other."""
+    """(name, function) of the tasks of a robot, in the order of their dependencies."""
     from tensegrity_control.registry import suitable
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.estimation import make_estimator
@@ -169,18 +171,19 @@ def _plan(robot: Any) -> None:
     from tensegrity_dynamics.estimation import make_estimator
 
     position, quaternion = robot.output_pose(make_estimator(robot).solve({}).configuration)
-    with contextlib.suppress(TensegrityError):  # out of reach: what was tried is compiled
+    with contextlib.suppress(TensegrityError):  # out of reach: the functions used are compiled
         inverse_kinematics(robot, position=position + [0.0, 0.0, 1e-4], quaternion=quaternion)
 
 
 def _lead(controller: str, robot: Any, estimator: Any = None) -> None:
-    """From rest towards a goal and to a stop, as nodes do: what they would compile in between would stop the control.
+    """Run a controller from rest towards a goal and to a stop, like the nodes, to compile all functions of this
+    sequence.
 
     Args:
-        estimator: that tells the controller the state; None: the simulation does.
+        estimator: estimator of the state for the controller; None: state of the simulation.
     """
     from tensegrity_control import make_controller
     from tensegrity_control.rehearsal import rehearse
 
-    with contextlib.suppress(TensegrityError):  # not for this robot
+    with contextlib.suppress(TensegrityError):  # not possible with this robot
         rehearse(make_controller(controller, robot), robot, estimator, followed=True)

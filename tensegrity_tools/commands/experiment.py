@@ -1,4 +1,4 @@
-"""`tensegrity experiment`: results of the source documents, the printed value beside ours."""
+"""`tensegrity experiment`: results of the source documents, compared with the printed values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .arguments import JsonOption, check_folder, check_picture
 from .running_robot import need_ros
 
 WIDTH = 160
-"""Columns of tables that go to no terminal."""
+"""Width of tables for outputs other than a terminal [characters]."""
 
 
 def experiment(
@@ -40,7 +40,7 @@ def experiment(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Reproduce a result of the source documents; status 1 where the experiment says that something failed."""
+    """Reproduce a result of the source documents; the exit status is 1 if the experiment reports a failure."""
     from .. import experiments
 
     available = [item.name for item in iter_modules(experiments.__path__) if not item.name.startswith("_")]
@@ -84,21 +84,21 @@ def experiment(
     if as_json:
         print_json(without_series(result))
     else:
-        if not console.is_terminal:  # in a file or a pipe no digit is cut
+        if not console.is_terminal:  # no digit is cut in a file or a pipe
             console.width = max(console.width, WIDTH)
         module.render(result, console)
-    if plot is not None:  # after the figures, which no full disk shall lose
+    if plot is not None:  # after the results, so that a full disk does not lose them
         module.draw(result, plot)
         if not as_json:
             console.print(f"picture: {plot}")
     if series is not None:
         write_json(result, series)
-    if result.get("failures"):  # of experiments that say of themselves what failed
+    if result.get("failures"):  # of experiments that report failures
         raise typer.Exit(1)
 
 
 def options_of(module: Any) -> dict[str, Any]:
-    """What can be set of an experiment, with its usual value: arguments of its `run` that are single values."""
+    """Options of an experiment with their defaults: arguments of its `run` that are single values."""
     return {
         each.name: each.default for each in signature(module.run).parameters.values()
         if isinstance(each.default, (bool, int, float, str)) and each.name != "nodes"
@@ -106,12 +106,12 @@ def options_of(module: Any) -> dict[str, Any]:
 
 
 def _short(value: object) -> object:
-    """A number with six digits at most: 0.0381 for 1.5 inch."""
+    """Number with at most six digits: 0.0381 for 1.5 inch."""
     return f"{value:g}" if isinstance(value, float) else value
 
 
 def _read_options(name: str, module: Any, settings: Sequence[str]) -> dict[str, Any]:
-    """Arguments of an experiment's `run` from texts such as "rod=0.6 m"; its `QUANTITIES` tell the units."""
+    """Arguments for `run` of an experiment from texts such as "rod=0.6 m"; `QUANTITIES` defines the quantities."""
     usual, quantities = options_of(module), getattr(module, "QUANTITIES", {})
     zero = getattr(module, "MAY_BE_ZERO", ())
     given: dict[str, Any] = {}

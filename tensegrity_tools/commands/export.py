@@ -1,4 +1,4 @@
-"""`tensegrity export`: a robot in the format of another simulator."""
+"""`tensegrity export`: export of a robot to the format of another simulator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def export(
         Path | None, typer.Option("--out", help="file to write; for matrices a folder or an .npz file; default: print")
     ] = None,
 ) -> None:
-    """The robot at rest for another simulator, or as matrices; what the format cannot say is listed."""
+    """Export the robot at rest for another simulator, or as matrices; properties missing in the format are listed."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.robots.robot_types import robot_type, robot_types, type_of
 

@@ -1,4 +1,4 @@
-"""`tensegrity follow`: a motion from a YAML file, on the running robot."""
+"""`tensegrity follow`: motion of the running robot along a trajectory from a YAML file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def follow(
     namespace: NamespaceOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Move the output or actuators of the running robot along a trajectory; it goes to its first waypoint first."""
+    """Move the output or actuators of the running robot along a trajectory, after a motion to its first waypoint."""
     from tensegrity_control import load_trajectory
     from tensegrity_control.trajectories.pose_trajectory import pose_waypoints
     from tensegrity_dynamics import Simulation, load_robot
@@ -51,9 +51,7 @@ def follow(
     origin = np.zeros(3)
     if relative:
         loaded.output  # noqa: B018 - raises where there is none
-        origin = np.asarray(
-            Simulation(loaded).observe().pose[0]
-        )  # simulations begin at rest, whatever the kind of robot
+        origin = np.asarray(Simulation(loaded).observe().pose[0])  # simulations start at rest for all kinds of robots
     waypoints = [(when, origin + position, quaternion) for when, position, quaternion in waypoints]
     figures: dict[str, Any] = {
         "waypoints": len(motion.knots),
@@ -102,7 +100,7 @@ def follow(
 
 
 def _check(loaded: Any, file: Path, motion: Any, origin: np.ndarray) -> None:
-    """Solve the inverse kinematics at every waypoint of the file; TensegrityError names the first that has none."""
+    """Solve the inverse kinematics at all waypoints of the file; TensegrityError names the first without a solution."""
     from tensegrity_control import inverse_kinematics
 
     with progress.status("looking at the waypoints") as status:

@@ -1,4 +1,4 @@
-"""`tensegrity follow` in joint space: the file's columns are actuators."""
+"""`tensegrity follow` in joint space: the columns of the file are actuators."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..output import console, print_json, print_table, progress, table
 from .running_robot import watching
 
 AT_START = 1e-4
-"""m or rad within which an actuator is where the motion begins."""
+"""Tolerance for an actuator at the start of the motion [m or rad]."""
 
 
 def follow_actuators(
     loaded: Any, file: Path, motion: Any, relative: bool, check_only: bool, namespace: str, as_json: bool
 ) -> None:
-    """Send a motion of actuators to the running robot, and print what became of it."""
+    """Send a motion of actuators to the running robot, and print the result."""
     from tensegrity_control.controllers.actuator_motion import ActuatorMotion
     from tensegrity_control.trajectories.actuator_table import table_between, table_of
     from tensegrity_dynamics import Simulation
@@ -30,7 +30,7 @@ def follow_actuators(
         sent = table_of(motion)
         if relative:
             sent = sent.moved(np.array([at_rest.get(name, 0.0) for name in sent.names]))
-        # every limit is looked at before anything moves
+        # all limits are checked before any motion
         start = dict(at_rest) | dict(zip(sent.names, sent.positions[0].tolist(), strict=True))
         ActuatorMotion(
             loaded, 0.0, [start[each.name] for each in loaded.actuators], None, sent.names, sent.times, sent.positions,
@@ -84,7 +84,7 @@ def _show(figures: dict[str, Any], as_json: bool) -> None:
 def show_figures(
     figures: dict[str, Any], as_json: bool, sizes: list[tuple[str, str]], errors: list[tuple[str, str]]
 ) -> None:
-    """Print a motion that can be followed, or was, as a table or JSON; ends with status 1 where it was not."""
+    """Print the result of a motion or of its check as a table or JSON; the exit status is 1 for a failure."""
     success = figures.get("success", True)
     if as_json:
         print_json(figures)

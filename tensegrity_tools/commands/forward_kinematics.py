@@ -1,4 +1,4 @@
-"""`tensegrity fk`: the equilibrium that belongs to rest lengths, or to positions of actuators."""
+"""`tensegrity fk`: equilibrium for given rest lengths, or positions of actuators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from ..output import print_json, print_report, progress
 from .arguments import JsonOption, RigidOption, RobotArgument, check_picture
 
-if TYPE_CHECKING:  # `--help` shall not load the library
+if TYPE_CHECKING:  # `--help` must not import the library
     import numpy as np
     from numpy.typing import NDArray
 
@@ -70,7 +70,8 @@ def fk(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Shape from rest lengths, or of a mechanism from positions of its actuators; the others are those of the file."""
+    """Compute the shape for rest lengths, or for actuator positions of a mechanism; omitted ones: as in the robot
+    file."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.robots.report import KinematicsOptions
     from tensegrity_dynamics.robots.robot_types import type_of
@@ -108,7 +109,7 @@ def _vector(option: str, text: str) -> list[float]:
 
 
 def _start(robot: Robot, path: Path) -> NDArray[np.float64]:
-    """(n, 3) m, the nodes of the robot file, with those that a table names where it puts them."""
+    """(n, 3) nodes of the robot file, with the positions of a table for the nodes that it names [m]."""
     if robot.kind != "structure":
         raise TensegrityError(f"--start is for structures; {robot.name} is a {robot.kind}.")
     nodes, names = robot.structure.nodes.copy(), list(robot.structure.node_names)

@@ -1,4 +1,4 @@
-"""`tensegrity ik`: the rest lengths that bring the output to a pose."""
+"""`tensegrity ik`: rest lengths, or actuator positions, for a pose of the output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..output import console, print_json, print_report, print_table, progress, t
 from .arguments import JsonOption, RigidOption, RobotArgument
 
 GoalOf = Callable[[Pose], tuple[np.ndarray | None, np.ndarray | None]]
-"""Position (3,) m and quaternion (4,) of the goal, or None for what it leaves open, from the pose at rest."""
+"""Function from the pose at rest to position (3,) [m] and quaternion (4,) of the goal; None for an open one."""
 
 
 def ik(
@@ -37,14 +37,14 @@ def ik(
     rigid_bars: RigidOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Rest lengths, or positions of a mechanism's actuators, for a goal pose; what is not given stays as at rest."""
+    """Compute rest lengths, or actuator positions of a mechanism, for a goal pose; omitted components: as at rest."""
     from tensegrity_dynamics import load_robot
 
     loaded = load_robot(robot)
     if loaded.kind not in COMMANDS:
         able = " and ".join(f"{kind}s" for kind in COMMANDS)
         raise TensegrityError(f"{loaded.name} is a {loaded.kind}; inverse kinematics is for {able}.")
-    controlled = loaded.output.controlled  # raises where there is no output
+    controlled = loaded.output.controlled  # raises if there is no output
     check_controlled("--move", move, read_vector(move, "--move", kind="length"), ("x", "y", "z"), controlled)
     turned = read_vector(turn, "--turn", kind="angle", unit="deg")
     check_controlled("--turn", turn, turned, ("rx", "ry", "rz"), controlled)
@@ -136,7 +136,7 @@ def _mechanism_ik(robot: Any, goal_of: GoalOf, method: str, rigid_bars: bool, as
 
 
 def _free_axes(robot: Any, source: str) -> str:
-    """What a goal says of no effect, in words; empty where the output controls all axes."""
+    """Text about the axes of a goal without effect; empty if the output controls all axes."""
     free = [axis for axis in ("x", "y", "z", "rx", "ry", "rz") if axis not in robot.output.controlled]
     if not free:
         return ""
@@ -146,7 +146,7 @@ def _free_axes(robot: Any, source: str) -> str:
 def check_controlled(
     option: str, text: str | None, values: np.ndarray | None, axes: Sequence[str], controlled: Sequence[str]
 ) -> None:
-    """Raise TensegrityError where a motion (3,) goes along axes that the output does not control."""
+    """Raise TensegrityError if a motion (3,) has components along axes that the output does not control."""
     moved = [] if values is None else [axis for axis, value in zip(axes, values, strict=True) if value]
     lost = [axis for axis in moved if axis not in controlled]
     if lost:
@@ -155,13 +155,13 @@ def check_controlled(
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"structure": _structure_ik, "mechanism": _mechanism_ik}
-"""What finds and prints the lengths or positions, by kind of robot."""
+"""Functions that compute and print the lengths or positions, by kind of robot."""
 
 
 def _goal(
     rest: Any, move: str | None, turn: str | None, position: str | None, quaternion: str | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Absolute position (3,) m and quaternion (4,) of what the options ask for; None for what they leave open."""
+    """Absolute position (3,) [m] and quaternion (4,) from the options; None for an open one."""
     from tensegrity_dynamics.numerics.rotations import (
         matrix_from_quaternion,
         matrix_from_vector,

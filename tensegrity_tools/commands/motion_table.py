@@ -1,4 +1,4 @@
-"""The motion of a simulated robot as a table for other programs."""
+"""Export of the motion of a simulated robot as a table."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from tensegrity_dynamics.saved_file import save_file
 
 
 def write_table(samples: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Samples as CSV: time [s], output [m and quaternion wxyz], tensions [N], forces of the ground [N] by foot,
-    and of routed cables that rub slip [m], its speed [m/s] and whether they slip (1) by element.
+    """Write samples as CSV.
+
+    The columns are time [s], output [m and quaternion wxyz], tensions [N] and ground forces [N] by foot, and, for
+    routed cables with friction, slip [m], slip speed [m/s] and whether the cable slips (1), by element.
 
     Raises:
         TensegrityError: the file cannot be written.

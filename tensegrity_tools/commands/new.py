@@ -1,4 +1,4 @@
-"""`tensegrity new`: a robot file to start from, of a template, of matrices or of a model of MuJoCo."""
+"""`tensegrity new`: new robot file from a template, matrices or a MuJoCo model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def new(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="replace an existing file")] = False,
 ) -> None:
-    """Write a commented robot file that runs as it is and that you can then edit; tutorial: docs/your_own_robot.md."""
+    """Write a commented robot file that runs without changes and can be edited; tutorial: docs/your_own_robot.md."""
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
     robot = _checked_name(path.stem)
     check_folder(path, "NAME")
@@ -84,7 +84,7 @@ def _template(kind: str) -> str:
 
 
 def _from_mjcf(name: str, source: Path, matrices: Path | None) -> Export:
-    """The robot file of a mechanism that MuJoCo reads; what it says otherwise is listed."""
+    """Robot file of a MuJoCo mechanism; differences from the model are listed."""
     if matrices is not None:
         raise TensegrityError("give --from-mjcf or --from-matrices, not both.")
     from ..mjcf_import import robot_from_mjcf
@@ -96,13 +96,13 @@ def _from_mjcf(name: str, source: Path, matrices: Path | None) -> Export:
 
 
 def fixed_text(held: list[bool]) -> str:
-    """The field `fixed` of a node that is held along some of x, y and z."""
+    """Text of the field `fixed` of a node that is fixed along some of x, y and z."""
     axes = [axis for axis, is_held in zip("xyz", held, strict=True) if is_held]
     return ", fixed: true" if len(axes) == 3 else f", fixed: [{', '.join(axes)}]" if axes else ""
 
 
 def _matrices_text(name: str, source: Path, made: StructureMatrices) -> str:
-    """The robot file of a structure that matrices describe."""
+    """Robot file of a structure defined by matrices."""
     stated, nodes = made.nodes is not None, made.start_nodes().tolist()
     has_weight = bool(made.held.any() and made.masses.any())
     gravity = [0.0, 0.0, -9.80665 if has_weight else 0.0] if made.gravity is None else made.gravity.tolist()

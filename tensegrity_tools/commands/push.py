@@ -1,4 +1,4 @@
-"""`tensegrity push` and `payload`: a force, a moment or a mass on a body or node of the robot that is simulated."""
+"""`tensegrity push` and `payload`: a force, a moment or a mass on a body or node of the simulated robot."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def push(
 
 
 TAKING = 5.0
-"""s of wall time until the simulator has said what it carries; it says it once a second."""
+"""Longest wall time until the simulator reports its payloads [s]; it reports them once per second."""
 
 
 def payload(
@@ -81,7 +81,7 @@ def payload(
                 return words != [""] and not any(each.startswith(f"{body}: ") for each in words)
             return payload_words(body, kilograms, where) in words
 
-        for _ in range(round(TAKING / 0.5)):  # again: a message of a busy machine may be too old when it comes
+        for _ in range(round(TAKING / 0.5)):  # repeated, since on a busy computer a message may arrive too late
             send(body, kilograms, where)
             if watcher.wait_until(is_there, 0.5):
                 break
@@ -94,13 +94,13 @@ def payload(
 
 
 def _simulator_says(watcher: Any, key: str) -> str:
-    """A value in the simulator's diagnostics; empty where it has not said it."""
+    """Value in the diagnostics of the simulator; empty if it is not reported."""
     simulator = watcher.diagnostics.get("simulator")
     return "" if simulator is None else next((each.value for each in simulator.values if each.key == key), "")
 
 
 def _is_node(watcher: Any, body: str) -> bool:
-    """Whether this is a node, not a body, of the robot that is simulated; TensegrityError: neither, or none is."""
+    """Whether a name is a node, not a body, of the simulated robot; TensegrityError: neither, or no simulated robot."""
     if not watcher.wait_for_robot(lambda: watcher.truth is not None and any(watcher.load_names)):
         raise TensegrityError("no simulator is running; start one with `tensegrity up sim ROBOT`.")
     bodies, nodes = watcher.load_names

@@ -1,4 +1,4 @@
-"""`tensegrity goal`, `status`, `hold`, `stop`: talk to a robot that is running."""
+"""`tensegrity goal`, `status`, `hold`, `stop`: commands for a running robot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .arguments import JsonOption
 
 
 def need_ros() -> None:
-    """Raise TensegrityError with what to install where ROS or the interfaces are missing."""
+    """Raise TensegrityError, with the required installation, if ROS or the interfaces are missing."""
     try:
         import rclpy  # noqa: F401
         from tensegrity.msg import ActuatorCommand  # noqa: F401
@@ -30,13 +30,13 @@ def need_ros() -> None:
 
 
 LONGEST_WAIT = 900.0
-"""s of wall time; longer than the longest motion."""
+"""Longest wait in wall time [s], longer than the longest motion."""
 NamespaceOption = Annotated[str, typer.Option(help="namespace of the robot, if several share a ROS domain")]
 
 
 @contextlib.contextmanager
 def watching(namespace: str) -> Iterator[Any]:
-    """A `Watcher` for the length of the context; SIGINT and SIGTERM end the process."""
+    """Context with a `Watcher`; SIGINT and SIGTERM end the process."""
     need_ros()
     from ..runtime.robot_client import Watcher
 
@@ -65,7 +65,7 @@ def goal(
 ) -> None:
     """Send a goal pose to the running robot: `tensegrity goal 0 0 1cm --relative`.
 
-    `tensegrity status` prints its present pose.
+    `tensegrity status` prints the present pose.
     """
     moved = np.array([read_quantity(text, "length", name) for name, text in zip("xyz", (x, y, z), strict=True)])
     turned = read_vector(quaternion, "--quaternion", 4)
@@ -116,12 +116,12 @@ def status(namespace: NamespaceOption = "", as_json: JsonOption = False) -> None
 
 
 def hold(namespace: NamespaceOption = "") -> None:
-    """End the motion and hold; after a stop, accept goals again."""
+    """End the motion and hold; after a stop, the robot accepts goals again."""
     _trigger("hold", namespace)
 
 
 def stop(namespace: NamespaceOption = "") -> None:
-    """Stop the running robot; it holds, and refuses goals until `tensegrity hold`."""
+    """Stop the running robot; it holds its position and refuses goals until `tensegrity hold`."""
     _trigger("stop", namespace)
 
 

@@ -1,4 +1,4 @@
-"""`tensegrity simulate`: a robot in time with the library alone, and a picture of it."""
+"""`tensegrity simulate`: simulation of a robot with the library only, and a plot of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..output import console, panels, print_json, print_report, progress, save_p
 from .arguments import JsonOption, RobotArgument, check_folder, check_picture
 from .motion_table import write_table
 
-MOST_STEPS = 1e10  # of one run
+MOST_STEPS = 1e10  # largest number of steps of one run
 SAMPLES = 400
 COLOURS = {"tendon": "C0", "spring": "C1", "cable": "C2"}
 STRAIGHT = {"position": "length", "velocity": "speed", "effort": "force"}
@@ -33,7 +33,7 @@ QUANTITIES = {
     "prismatic": STRAIGHT,
     "revolute": {"position": "angle", "velocity": "angular speed", "effort": "torque"},
 }
-"""What is commanded, by motion of the actuator and mode."""
+"""Physical quantity of commands, by motion of the actuator and mode."""
 
 
 def simulate(
@@ -91,7 +91,7 @@ def simulate(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate a robot without ROS: it starts in equilibrium, with constant commands, if any."""
+    """Simulate a robot without ROS, from equilibrium, with optional constant commands."""
     from tensegrity_dynamics import Simulation, load_robot
 
     seconds = read_quantity(duration, "time", "--duration")
@@ -118,7 +118,7 @@ def simulate(
     if begin:
         options["start"] = start
     began = time.perf_counter()
-    warnings.simplefilter("ignore", AccuracyWarning)  # it is said as a note
+    warnings.simplefilter("ignore", AccuracyWarning)  # reported as a note
     with progress.status("preparing (the first time the kernels are compiled, about half a minute)") as note:
         simulation = Simulation(
             loaded, step, integrator or None, rigid_bars=not elastic_bars, gravity=weight, air_damping=air_damping,
@@ -221,7 +221,7 @@ def simulate(
 
 
 def _start_up(loaded: Any, pretension: str | None, ramp: str | None) -> tuple[Any, Any, Any]:
-    """The robot with the rest lengths that start-up has wound, the nodes at rest, and what it took."""
+    """Robot with the rest lengths after start-up, the nodes at rest, and the results of the start-up."""
     from tensegrity_dynamics import Structure, start_up
 
     if not isinstance(loaded.model, Structure):
@@ -237,7 +237,7 @@ def _start_up(loaded: Any, pretension: str | None, ramp: str | None) -> tuple[An
 
 
 def _pulling(structure: Any) -> list[int]:
-    """Indices of tendons and springs that can move."""
+    """Indices of tendons and springs that are not fixed at both ends."""
     return [structure.member(name) for name in structure.tension_kinds]
 
 
@@ -250,7 +250,7 @@ def _start_up_figures(started: Any) -> dict[str, Any]:
 
 
 def _commands(items: Sequence[str], loaded: Any, mode: str) -> dict[str, float]:
-    """Set points in SI by actuator name."""
+    """Set points in SI units by actuator name."""
     by_name = {actuator.name: actuator for actuator in loaded.actuators}
     result = {}
     for item in items:
@@ -260,7 +260,7 @@ def _commands(items: Sequence[str], loaded: Any, mode: str) -> dict[str, float]:
 
 
 def _cut(commands: Mapping[str, Mapping[str, float]], loaded: Any) -> list[str]:
-    """What simulation cuts of the commands, since the actuator's limits are narrower."""
+    """Notes about commands that the simulation clips to the limits of the actuators."""
     notes = []
     for actuator in loaded.actuators:
         limits = {
@@ -279,7 +279,7 @@ def _cut(commands: Mapping[str, Mapping[str, float]], loaded: Any) -> list[str]:
 
 
 def _loads(items: Sequence[str], loaded: Any) -> dict[str, Any]:
-    """Forces (3,) N by name of a node or a body; those on the same one add up."""
+    """Forces (3,) by name of a node or a body [N]; forces on the same one are added."""
     what, loads = "body" if loaded.model.takes_moments else "node", dict[str, Any]()
     for item in items:
         name, value = split_item(item, "--force", "NAME=X,Y,Z", what, loaded.model.load_names)
@@ -288,7 +288,7 @@ def _loads(items: Sequence[str], loaded: Any) -> dict[str, Any]:
 
 
 def _motion(items: Sequence[str], loaded: Any) -> Any:
-    """Velocities at the start, (n, 3) of a structure or (nv,) of a mechanism; None without any."""
+    """Initial velocities, (n, 3) of a structure or (nv,) of a mechanism; None if there are none."""
     from tensegrity_dynamics import Structure
 
     if not items:

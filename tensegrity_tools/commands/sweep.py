@@ -1,4 +1,4 @@
-"""`tensegrity sweep`: a robot over many poses, loads or parameters, with a report."""
+"""`tensegrity sweep`: evaluation of a robot over many poses, loads or parameters, with a report."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def sweep(
     assert loaded.path is not None
     text, path = read_text(loaded.path), str(loaded.path.resolve())
     plan = SweepPlan(text, loaded.path.name, path, axes, random, seed, chunk, wrench, rigid_bars)
-    for row in {0, len(plan.points.outer) - 1}:  # wrong names are said before the work begins
+    for row in {0, len(plan.points.outer) - 1}:  # reports wrong names before the computation
         plan.robot(plan.points.outer[row].tolist())
     folder = out or Path(f"{loaded.name}_sweep")
     store = SweepFolder(folder, plan)

@@ -1,4 +1,4 @@
-"""`tensegrity up`: start a robot's nodes as processes, watch them, and end them together."""
+"""`tensegrity up`: start the nodes of a robot as processes, monitor them, and end them together."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def up(
 ) -> None:
     """Start a robot: `tensegrity up sim tensebot --tour`, or `tensegrity up hardware manipulator --port /dev/ttyUSB0`.
 
-    `tensegrity up replay BAG` runs estimator and controller again on a recording and compares; with --rate it plays
-    the bag for the view. Ctrl-C ends everything.
+    `tensegrity up replay BAG` runs estimator and controller again with recorded inputs and compares the answers; with
+    --rate it plays the bag for the view. Ctrl-C ends all processes.
     """
     if what not in USES:
         raise TensegrityError(f"there is no `up {what}`; there are sim, hardware and replay.")
@@ -137,10 +137,10 @@ def up(
             kernels = CompiledKernels(robot, controller)
             compiles = not kernels.are_ready
             folder = release.enter_context(temporary_folder("emulated")) if what == "hardware" else None
-            with console.status(kernels.why if compiles else "loading the robot"):  # which compiles a part of it
+            with console.status(kernels.why if compiles else "loading the robot"):  # loading compiles some functions
                 graph = resolve(replace(choices, folder=Path(folder) if folder else None))
                 check_ports(graph)
-            if compiles:  # said for good when nothing that was asked for is wrong
+            if compiles:  # printed permanently when all options are valid
                 console.print(kernels.why, soft_wrap=True, highlight=False)
             loaded, loose = _checked(robot, tour)
             if loose:
@@ -148,7 +148,7 @@ def up(
                     raise TensegrityError(loose)
                 console.print(f"{loose} It is shown without control.", style="yellow", soft_wrap=True)
                 graph = graph.without("controller")
-            if tour and not loaded.tour:  # then it takes no goals: it is shown as it stands
+            if tour and not loaded.tour:  # the robot accepts no goals and is shown at rest
                 console.print(f"no tour: {loaded.name} {loaded.model.takes_no_goals}.")
                 tour = False
             graph = for_tours(graph) if tour else graph
@@ -168,7 +168,7 @@ def up(
             ended = _run(nodes, graph, loaded, tour, stay, ending.check)
         if ending.asked:
             console.print("\nending all nodes")
-        if ended is None:  # a signal is how a robot ends that has nothing to finish
+        if ended is None:  # a robot without a task ends by a signal
             ended = 128 + ending.asked if tour else 0
     leave(ending, ended)
 
@@ -179,11 +179,11 @@ FOREIGN = {
     "replay": ("tour", "lockstep", "composed", "namespace", "frame_prefix", "controller", "state", "port", "board",
                "calibration", "deactivate", "bag", "command_delay", "state_delay", "delay_jitter", "control_period"),
 }  # fmt: skip
-"""Options that a use does not have."""
+"""Options that do not exist for a use."""
 
 
 def _refuse_foreign(what: str, **given: Any) -> None:
-    """Refuse options that another use has, instead of doing nothing with them."""
+    """Refuse options of another use, instead of ignoring them."""
     foreign = []
     for name in FOREIGN[what]:
         if given[name]:
@@ -204,7 +204,7 @@ def _print_parameters(choices: Choices, as_json: bool) -> None:
 
 
 def _replay(choices: Choices) -> None:
-    """Run a replay; the process ends with status 1 where it differs from the recording."""
+    """Run a replay; the exit status is 1 if it differs from the recording."""
     from ..runtime.replay_run import run_replay
 
     status = 0
@@ -220,7 +220,7 @@ def _replay(choices: Choices) -> None:
             status = run_replay(nodes, graph, ending.check, lambda text: console.print(text, markup=False))
         if ending.asked:
             console.print("\nending all nodes")
-            status = 0 if choices.rate else 128 + ending.asked  # watched enough; a comparison is broken off
+            status = 0 if choices.rate else 128 + ending.asked  # playback ended by the user; comparison interrupted
     leave(ending, status)
 
 
@@ -239,7 +239,7 @@ def compile_missing(kernels: CompiledKernels, robot: str, check: Callable[[], No
             lines = programs.log_path("compile").read_text(errors="replace").splitlines(keepends=True)
             whole = [line.rstrip() for line in lines if line.endswith("\n")]
             for line in whole[shown:]:
-                if line.startswith(f"{robot}: "):  # no warnings of libraries
+                if line.startswith(f"{robot}: "):  # excludes warnings of libraries
                     console.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)
             shown = len(whole)
     finally:
@@ -247,7 +247,7 @@ def compile_missing(kernels: CompiledKernels, robot: str, check: Callable[[], No
 
 
 def _checked(name: str, tour: bool) -> tuple[Any, str]:
-    """The robot, and why it cannot be driven, "" where it can."""
+    """Robot, and the reason why it cannot be driven; "" if it can."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.estimation import make_estimator
     from tensegrity_dynamics.robots.robot_types import type_of
@@ -287,7 +287,7 @@ def _run(
         if tour and not alive.runs("controller"):
             return 1
         if "recorder" in graph and not alive.runs("recorder") and graph["recorder"].parameters.get("release"):
-            watcher.call("simulator/set_paused", SetBool.Request(data=False))  # nobody else does
+            watcher.call("simulator/set_paused", SetBool.Request(data=False))  # no other program does
         alive.began = True
         domain = os.environ.get("ROS_DOMAIN_ID", "0")
         console.print(f"{loaded.name} is running after {time.monotonic() - began:.0f} s in ROS domain {domain}.")
@@ -295,7 +295,7 @@ def _run(
             console.print(str(graph.choice), soft_wrap=True, highlight=False)
         if "view" in watcher.diagnostics and alive.runs("view"):
             values = {value.key: value.value for value in watcher.diagnostics["view"].values}
-            # in one piece on a line of its own, so that a narrow terminal does not cut the token
+            # on a separate line, so that a narrow terminal does not cut the token
             console.print("watch it in a browser:")
             console.print(values.get("url", "?"), style="bold", soft_wrap=True, highlight=False)
             from ..view.guard import EXPOSED, Guard
@@ -309,7 +309,7 @@ def _run(
             line.end()
             status = 0 if tour_summary(arrivals) else 1
             if not graph.source.parameters.get("lockstep"):
-                watcher.spin(1.5)  # diagnostics come once a second
+                watcher.spin(1.5)  # diagnostics are published once per second
                 console.print(pace(watcher.diagnostics), soft_wrap=True)
         terminal = sys.stdin.isatty() and sys.stdout.isatty()
         if stay if stay is not None else terminal or not tour:
@@ -325,7 +325,7 @@ def _run(
 
 
 def _not_ready(watcher: Any, graph: NodeGraph, alive: Living) -> list[str]:
-    """What is still missing: the first state, the controller's service and the view."""
+    """Missing parts before the robot is ready: first state, service of the controller, view."""
     source = graph.source.name
     own = watcher.diagnostics.get(source)
     if own is not None and own.message.startswith("cannot be"):
@@ -352,11 +352,11 @@ def _not_ready(watcher: Any, graph: NodeGraph, alive: Living) -> list[str]:
 
 
 REFUSED_S = 20.0
-"""s for which a controller may refuse every state before that counts: the next one may be one that it takes."""
+"""Time for which a controller may refuse every state before this is an error [s], since it may accept a later state."""
 
 
 def _wait(alive: Living, watcher: Any, missing: Callable[[], list[str]]) -> None:
-    """Wait until nothing is missing any more, saying what still is."""
+    """Wait until no part is missing, and print the missing parts meanwhile."""
     with console.status("starting the nodes") as note:
         began = refused = time.monotonic()
         while waiting := missing():
@@ -375,10 +375,10 @@ def _wait(alive: Living, watcher: Any, missing: Callable[[], list[str]]) -> None
 
 
 class Living:
-    """Which nodes still run: the end of one that others need is an error, that of one that only shows is said once.
+    """Monitoring of the nodes: the end of a required node is an error; the end of a display node is reported once.
 
     Attributes:
-        began: all nodes are ready and the robot is driven.
+        began: whether all nodes are ready and the robot is driven.
     """
 
     def __init__(self, nodes: NodeProcesses, graph: NodeGraph) -> None:
@@ -387,18 +387,19 @@ class Living:
         self.began = False
 
     def runs(self, name: str) -> bool:
-        """Whether the node belongs to the graph and has not ended."""
+        """Whether a node belongs to the graph and has not ended."""
         return name in self._graph and name not in self._missed
 
     def _may_end(self, name: str, status: int, words: str) -> bool:
-        """Whether the others go on. A simulated robot that no controller can hold is shown without one."""
+        """Whether the other nodes continue. A simulated robot that no controller can hold is shown without a
+        controller."""
         if name not in self._graph:
             return False
         unfit = name == "controller" and "simulator" in self._graph and not self.began
         return self._graph[name].may_end or (unfit and status == 1 and "Traceback" not in words)
 
     def check(self) -> None:
-        """Raise where a node has ended that the others need."""
+        """Raise an error if a required node has ended."""
         for name, status in self._nodes.ended().items():
             words = self._nodes.last_words(name)
             if name not in self._missed and not self._may_end(name, status, words):
@@ -434,11 +435,11 @@ def tour_summary(arrivals: list[Any]) -> bool:
 
 
 MANY_LATE = 0.02
-"""Part of the states that may be answered late before it is said what helps."""
+"""Fraction of late answers to states above which remedies are printed."""
 
 
 def pace(diagnostics: Mapping[str, Any]) -> str:
-    """Missed deadlines in real time, in words, from the diagnostics (DiagnosticStatus by node)."""
+    """Text about missed real-time deadlines, from the diagnostics (DiagnosticStatus by node)."""
     controller, simulator = (
         {value.key: value.value for value in diagnostics[name].values} if name in diagnostics else {}
         for name in ("controller", "simulator")
@@ -457,7 +458,7 @@ def pace(diagnostics: Mapping[str, Any]) -> str:
 
 
 class StatusLine:
-    """One line that is written over on a terminal, and now and then a line elsewhere."""
+    """Status line that is overwritten on a terminal; other outputs receive occasional lines."""
 
     def __init__(self, watcher: Any, robot: Any) -> None:
         self._watcher, self._robot = watcher, robot
@@ -500,7 +501,7 @@ class StatusLine:
                 print(text, flush=True)
 
     def end(self) -> None:
-        """Go on below the line."""
+        """Finish the line, so that further output starts on a new one."""
         if self._open:
             sys.stdout.write("\n")
             self._open = False

@@ -1,4 +1,4 @@
-"""`tensegrity urdf`: the robot description for RViz and other tools of ROS."""
+"""`tensegrity urdf`: robot description for RViz and other ROS tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def urdf(
     robot: RobotArgument,
     out: Annotated[Path | None, typer.Option("--out", help="file to write; default: print")] = None,
 ) -> None:
-    """URDF of a robot: one link per bar or body and per output frame; tendons and cables are not part of it."""
+    """Write the URDF of a robot: one link per bar or body and per output frame; tendons and cables are not included."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.visualization.picture import make_picture
     from tensegrity_dynamics.visualization.urdf import make_urdf

@@ -1,4 +1,5 @@
-"""`tensegrity wrenches`: which forces and moments a robot on cables holds, within floor and ceiling of its tensions."""
+"""`tensegrity wrenches`: forces and moments that a cable robot can balance, within floor and ceiling of its
+tensions."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def wrenches(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Whether a pose and a wrench are feasible, how far the output can be pushed and turned, and the tensions."""
+    """Check whether a pose and a wrench are feasible; print tensions and the largest additional forces and moments."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
     from tensegrity_dynamics.mechanisms.statics.wrench_feasibility import (
@@ -107,7 +108,7 @@ def wrenches(
 
 
 def _posed(loaded: Any, model: Any, move: str | None, turn: str | None) -> tuple[Any, Any]:
-    """Pose of the output and q (nq,); in closed form where it hangs on cables alone, so that no tension is needed."""
+    """Pose of the output and q (nq,); in closed form, without tensions, if the output is suspended only by cables."""
     from tensegrity_control import inverse_kinematics
     from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
     from tensegrity_dynamics.mechanisms.statics.hanging_body import hanging_position, hangs_on_cables

@@ -1,4 +1,4 @@
-"""Runge-Kutta with a control law evaluated at every stage, as the document's simulations have it."""
+"""Runge-Kutta integration with a control law evaluated at every stage, as in the simulations of the documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from tensegrity_dynamics.mechanisms.workspace import make_stage_workspace, make_
 from tensegrity_dynamics.numerics.types import Array
 
 INSIDE = 1e-6
-"""Part of a step that the law's times keep off its ends, so that a jump of the path between two steps is in neither."""
+"""Smallest distance of the evaluation times of the law from the ends of a step, relative to the step. It excludes jumps
+of the path between two steps from both."""
 
 
 def every_stage(
@@ -30,8 +31,8 @@ def every_stage(
     """Time [s] and position (nq,) after every step of a motion from rest.
 
     Args:
-        start: (nq,). drives: velocity coordinates that the law's efforts (u,) act on. law: of time, q and v.
-        step, duration: s.
+        start: (nq,) initial position. drives: indices of velocity coordinates on which the efforts (u,) of the law act.
+        law: efforts as a function of time, q and v. step, duration: s.
     """
     flat = robot.mechanism.flat
     work, solver, stages = make_workspace(flat), make_reduction_workspace(flat), make_stage_workspace(flat)

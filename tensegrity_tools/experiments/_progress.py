@@ -1,4 +1,4 @@
-"""What an experiment is doing and has found so far, for whoever waits for it."""
+"""Progress messages and intermediate results of an experiment."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _listeners: list[Listener] = []
 
 
 def report(text: str) -> None:
-    """Say what comes next; nobody needs to listen."""
+    """Report the next part; without a listener there is no effect."""
     _say(text, False)
 
 
 def figures(part: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Say what a part that has just ended came to, so that a run that is broken off has shown its figures.
+    """Report the results of a finished part, so that an interrupted run has shown them.
 
     Args:
-        row: figures by name; series and tables are left out.
+        part: name of the part. row: results by name; series and tables are left out.
 
     Returns:
-        The same row.
+        Unchanged `row`.
     """
     words = (f"{name} {_in_words(value)}" for name, value in row.items() if np.ndim(value) == 0 or np.size(value) < 4)
     _say(f"{part}: {', '.join(each for each in words if not each.endswith(' '))}", True)
@@ -33,7 +33,7 @@ def figures(part: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_words(value: Any) -> str:
-    """One figure, a few of them, a sentence, or nothing."""
+    """Text for one number, a few numbers or a sentence; empty for other values."""
     if value is None or isinstance(value, Mapping):
         return ""
     if np.ndim(value):
@@ -48,7 +48,8 @@ def _say(text: str, lasts: bool) -> None:
 
 @contextlib.contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Hear what experiments say meanwhile: the text, and whether it is a result that stays on the screen."""
+    """Context in which a listener receives the messages: text, and whether it is a result that remains on the
+    screen."""
     _listeners.append(listener)
     try:
         yield

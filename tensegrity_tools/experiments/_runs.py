@@ -1,4 +1,4 @@
-"""Trajectories of the experiments through the libraries or through the nodes, on variants of the shipped robots."""
+"""Trajectories of the experiments with the libraries or with the nodes, for variants of the shipped robots."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Change = Callable[[dict[str, Any]], None]
 
 
 class Variants:
-    """Robot files with changes, in a folder that is removed with this object."""
+    """Modified robot files in a folder that is removed with this object."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="tensegrity_variants_")
         self._count = 0
 
     def file(self, name: str, *changes: Change) -> Path:
-        """A shipped robot's file with changes to its blocks."""
+        """File of a shipped robot with changes to its blocks."""
         yaml = YAML(typ="safe", pure=True)
         yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # a parameter is calculated from those before it
         blocks = yaml.load((resources.files("tensegrity_dynamics") / "robots" / f"{name}.yaml").read_text())
@@ -44,12 +44,12 @@ class Variants:
 
 
 def gravity_vector(acts: bool) -> list[float]:
-    """m/s^2, standard gravity or none."""
+    """Vector of standard gravity, or zero [m/s^2]."""
     return [0.0, 0.0, -STANDARD_GRAVITY if acts else 0.0]
 
 
 def listed(text: str | Sequence[str], what: str, available: Sequence[str]) -> list[str]:
-    """Names from a text with commas between. Raises TensegrityError: one is unknown, or there are none."""
+    """Names from a text, separated by commas. Raises TensegrityError if one is unknown, or there are none."""
     names = [part.strip() for part in text.split(",")] if isinstance(text, str) else list(text)
     for name in names:
         if name not in available:
@@ -58,7 +58,7 @@ def listed(text: str | Sequence[str], what: str, available: Sequence[str]) -> li
 
 
 def quantities(text: str | Sequence[float], what: str, kind: str) -> list[float]:
-    """Numbers above zero in SI from a text such as "200 MPa, 2 GPa". Raises TensegrityError that names `what`."""
+    """Positive numbers in SI units from a text such as "200 MPa, 2 GPa". Raises TensegrityError that names `what`."""
     if not isinstance(text, str):
         return [float(value) for value in text]
     values = [read_quantity(part, kind, what) for part in text.split(",")]
@@ -78,9 +78,9 @@ def run_trajectory(
     control: Any = None,
     **options: Any,
 ) -> TrajectoryRun:
-    """A run, see `through_libraries`; `nodes` takes the real ones in lock-step."""
+    """Run a trajectory, see `through_libraries`; `nodes`: with the real nodes in lock-step."""
     if "actuation" in controller_class(controller).parameters():
-        parameters = {"actuation": "effort", **(parameters or {})}  # as the documents do
+        parameters = {"actuation": "effort", **(parameters or {})}  # as in the documents
     if nodes:
         from ..runtime.lockstep_run import through_nodes
 
@@ -93,20 +93,20 @@ def run_trajectory(
 
 
 def spread(first: float, second: float) -> float:
-    """How far two figures are apart, as a part of the larger one."""
+    """Difference of two numbers relative to the larger one."""
     largest = max(abs(first), abs(second))
     return 0.0 if largest == 0.0 else abs(first - second) / largest
 
 
 def same_bits(first: TrajectoryRun, second: TrajectoryRun) -> bool:
-    """Whether two runs went through the same states with the same commands, to the last bit."""
+    """Whether states and commands of two runs are equal bit for bit."""
     return all(
         np.array_equal(getattr(first, name), getattr(second, name)) for name in ("q", "v", "commands", "tensions")
     )
 
 
 def through_nodes_in_words(rows: Sequence[dict[str, Any]]) -> str:
-    """What running through the nodes came to, in one sentence."""
+    """Result of the runs with the nodes, in one sentence."""
     twice = sum(r["two_runs_have_the_same_bits"] for r in rows)
     text = (
         f"through the nodes in lock-step: {len(rows)} runs, figures {100 * max(r['apart'] for r in rows):.2g} % apart "

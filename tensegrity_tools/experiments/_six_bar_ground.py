@@ -1,7 +1,7 @@
-"""The six bars on their ground: how far they sink, what carries them, when they slide, tip and bounce; 003, 3.3.3.
+"""Six-bar structure on its ground: depth, contact forces, sliding, tipping and bouncing; 003, section 3.3.3.
 
-Each figure stands beside what a closed form or statics say. All are of the shipped robot (k = 1e4 N/m), but for the
-friction that a row names.
+Each result is compared with a closed-form solution or statics. All are for the shipped robot (k = 1e4 N/m), except for
+the friction stated in a row.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from tensegrity_dynamics.structures.structure import make_structure
 from ..output import table
 
 SMOOTHNESS = 1e-3
-"""m, of the soft-plus law."""
+"""Smoothing length of the soft-plus law [m]."""
 SLIPPERY, SLIDES = 0.2, 10.0
-"""Coefficient of friction where sliding is looked for; times the regularisation speed that counts as sliding."""
+"""Coefficient of friction for the sliding test; speed that counts as sliding, relative to the regularisation speed."""
 DROP = 0.05
-"""m."""
+"""Height of the drop [m]."""
 
 
 def ground_rows(structure: Structure) -> list[dict[str, Any]]:
-    """What, found, expected, off (all in `unit`) and `allowed`; without an expectation the last three are None.
+    """Rows with name, found, expected, off (all in `unit`) and `allowed`; without an expected value the last three are
+    None.
 
     Args:
-        structure: the six bars on level ground.
+        structure: six-bar structure on level ground.
     """
     rows: list[dict[str, Any]] = []
 
@@ -59,7 +60,7 @@ def ground_rows(structure: Structure) -> list[dict[str, Any]]:
         row(f"feet sink, {law}, statics", "m", worst, expected, 1e-8)
         if law == "softplus":
             row("  what it exerts on raised nodes", "N", raised)
-        damped = _on(own, damping=300.0, friction_speed=0.1)  # below it feet creep: fast enough to wait for
+        damped = _on(own, damping=300.0, friction_speed=0.1)  # below this speed feet creep, fast enough for the test
         simulation = Simulation(damped, 2e-3, "rattle", start=shape.nodes + [0.0, 0.0, 0.02])
         simulation.advance(duration=25.0)
         sunk = -simulation.state.nodes[feet, 2]
@@ -102,7 +103,7 @@ def _on(structure: Structure, **changes: Any) -> Structure:
 
 
 def _threshold(happens: Callable[[float], bool], least: float, most: float) -> float:
-    """Where it begins to happen between two values, within 0.02; one of them, where it always or never does."""
+    """Value between two limits at which `happens` becomes true, within 0.02; a limit if it is always or never true."""
     if happens(least):
         return least
     if not happens(most):
@@ -114,7 +115,7 @@ def _threshold(happens: Callable[[float], bool], least: float, most: float) -> f
 
 
 def _speeds(structure: Structure, angle: float) -> tuple[float, float]:
-    """m/s of the centre after 3 and after 6 s on a slope [deg]."""
+    """Speed of the centre after 3 s and after 6 s on a slope [deg] [m/s]."""
     own, tilt = _on(structure, slope=np.radians(angle)), np.radians(angle)
     turned = structure.nodes @ np.array(
         [[np.cos(tilt), 0.0, -np.sin(tilt)], [0.0, 1.0, 0.0], [np.sin(tilt), 0.0, np.cos(tilt)]]
@@ -134,20 +135,21 @@ def _slides(structure: Structure, slow: float, angle: float) -> bool:
 
 
 def _leaning(structure: Structure, angle: float, out: Array) -> Array:
-    """(3,) m/s^2: gravity that leans so far [deg] along a level direction (3,)."""
+    """(3,) gravity inclined by an angle [deg] along a horizontal direction (3,) [m/s^2]."""
     tilt, size = np.radians(angle), float(np.linalg.norm(structure.gravity))
     return size * (np.sin(tilt) * out - np.cos(tilt) * np.array([0.0, 0.0, 1.0]))
 
 
 def _tips(structure: Structure, start: Array, out: Array, foot: int, angle: float) -> bool:
-    """Whether a foot leaves the ground under a gravity that leans, from nodes (n, 3) m that rest a little below."""
+    """Whether a foot leaves the ground under inclined gravity, from nodes (n, 3) at rest at a slightly smaller angle
+    [m]."""
     simulation = Simulation(structure, 1e-3, "rattle", start=start, gravity=_leaning(structure, angle, out))
     simulation.advance(duration=10.0)
     return structure.node_names[foot] not in simulation.observe().contacts
 
 
 def _drop_rows(structure: Structure, weight: float) -> list[dict[str, Any]]:
-    """A drop: its energy balance in parts of the fall, and the least push that a node feels meanwhile."""
+    """Drop test: energy balance relative to the energy of the fall, and smallest contact force on a node."""
     start = forward_kinematics(structure, rigid_bars=True).nodes + [0.0, 0.0, DROP]
     simulation, least = Simulation(structure, 1e-5, "rattle", start=start), np.inf
     before = simulation.energy().balance
@@ -164,7 +166,7 @@ def _drop_rows(structure: Structure, weight: float) -> list[dict[str, Any]]:
 
 
 def _impact(damping: float) -> list[tuple[str, str, float, float]]:
-    """Stopping distance and largest force of a point mass, simulated and by m x'' + c x' + k x = 0 from x = 0."""
+    """Stopping distance and largest force of a point mass, by simulation and by m x'' + c x' + k x = 0 from x = 0."""
     k, m, v, step = 1e4, 1.0, 0.5, 2e-5
     structure = make_structure(
         {"post": (0, 0, 5), "ball": (0, 0, 0)}, [("loose", "tendon", "post", "ball", 1.0, 50.0)], fixed=["post"],
@@ -181,7 +183,7 @@ def _impact(damping: float) -> list[tuple[str, str, float, float]]:
     turn = np.sqrt(k / m - decay * decay)
     when = np.arctan2(turn, decay) / turn
     deepest = v / turn * np.exp(-decay * when) * np.sin(turn * when)
-    # the force is greatest where its derivative k x' + c x'' is zero
+    # the force is largest at the zero of its derivative k x' + c x''
     times = np.linspace(0.0, when, 20001)
     x = v / turn * np.exp(-decay * times) * np.sin(turn * times)
     rate = v * np.exp(-decay * times) * (np.cos(turn * times) - decay / turn * np.sin(turn * times))
@@ -192,7 +194,7 @@ def _impact(damping: float) -> list[tuple[str, str, float, float]]:
 
 
 def render_ground(rows: list[dict[str, Any]], console: Console) -> None:
-    """Each figure, what it should be, and by how much it is off."""
+    """Print each result, its expected value, and the difference."""
     lines = [
         (each["what"], f"{each['found']:.7g} {each['unit']}",
          "" if each["expected"] is None else f"{each['expected']:.7g}",

@@ -1,11 +1,11 @@
-"""The Biglide: kinematic control, computed torque and a crossed singularity, chapters 3 and 4 of 002.
+"""Biglide: kinematic control, computed torque and crossing of a singularity, chapters 3 and 4 of 002.
 
-Kinematic control with the communication times 0.1, 0.05 and 0.025 s; computed torque from (0, 0.30005393) to
+Cases: kinematic control with communication times of 0.1, 0.05 and 0.025 s; computed torque from (0, 0.30005393) to
 (0.1, 0.1) in 2 s; the crossing (0.1, 0.3) -> (0, 1) -> (-0.1, 1.8) on the working mode (+, -), planned with the
-criterion (4.2), with y'' = 0 instead, and the straight path (0.1, 0.4) -> (-0.1, 0.2) of chapter 3. Velocity and
-acceleration at the crossing are not printed: the straight line from start to end is taken, over 2 s, and an
-acceleration that is not zero, since with zero the criterion reads 0 = 0 and says nothing. All three paths are followed
-by computed torque without a guard at the singularity, with efforts held over several periods.
+criterion (4.2), or with y'' = 0 instead, and the straight path (0.1, 0.4) -> (-0.1, 0.2) of chapter 3. Velocity and
+acceleration at the crossing are not printed: here they follow from the straight line from start to end over 2 s, with
+a non-zero acceleration, since with zero the criterion is trivially satisfied (0 = 0). All three paths are followed by
+computed torque without a guard at the singularity, with efforts held over several periods.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ COMMUNICATION = (0.1, 0.05, 0.025)
 GAIN, STIFFNESS, DAMPING = 2.0, 1.0, 2.0
 CROSSING, CROSSING_TIMES = ((0.1, 0.3), (0.0, 1.0), (-0.1, 1.8)), (0.0, 1.0, 2.0)
 CROSSED = CROSSING_TIMES[1]
-BESIDE = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # s before and after the crossing
-PERIODS = (2e-3, 5e-3, 1e-2)  # s over which efforts are held
-NEAREST = 0.02  # of `ComputedTorqueController`
+BESIDE = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # times before and after the crossing [s]
+PERIODS = (2e-3, 5e-3, 1e-2)  # periods over which efforts are held [s]
+NEAREST = 0.02  # as in `ComputedTorqueController`
 FORCES = "force_N_before_and_after"
 FAILING = ((0.1, 0.4), (-0.1, 0.2))
 GOAL = [(DURATION, (*END, 0.0), None)]
 
 
 def straight(first: tuple[float, float], last: tuple[float, float]) -> QuinticSpline:
-    """The quintic of (3.1) from rest to rest."""
+    """Quintic polynomial of (3.1) from rest to rest."""
     return QuinticSpline([0.0, DURATION], [first, last], rates=np.zeros((2, 2)), accelerations=np.zeros((2, 2)))
 
 
@@ -65,14 +65,15 @@ def run(
     speed: float = 0.7566, acceleration: float = 0.7566, stiffness: float = 100.0, damping: float = 20.0,
     nearest: float = NEAREST, nodes: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """All three.
+    """Run all cases.
 
     Args:
-        speed: at the crossing [m/s], along the line from its start to its end.
-        acceleration: there [m/s^2], along the same line; the nearest one that satisfies the criterion is taken.
-        stiffness, damping: K_p [1/s^2] and K_d [1/s] of computed torque on the paths through the singularity.
-        nearest: distance to the singularity below which it goes on without feedback, as in the controller.
-        nodes: run what a controller does through the real nodes in lock-step as well.
+        speed: speed at the crossing along the line from start to end [m/s].
+        acceleration: acceleration at the crossing along the same line [m/s^2]; the nearest one that satisfies the
+            criterion is used.
+        stiffness, damping: gains K_p [1/s^2] and K_d [1/s] of computed torque on the paths through the singularity.
+        nearest: distance to the singularity below which feedback is disabled, as in the controller.
+        nodes: whether runs with a controller are repeated with the real nodes in lock-step.
     """
     robot = load_robot(NAME)
     kinematics, start = loop_kinematics(robot), robot.model.initial_configuration
@@ -136,7 +137,7 @@ def _compared(
     result: dict[str, Any], controller: str, waypoints: Any, options: dict[str, Any],
     robot: Path | str = NAME, path: Trajectory | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The result with what comes through the nodes, twice."""
+    """Result, with the results of two runs with the nodes added."""
     report(f"{controller} through the nodes, twice")
     runs = [run_trajectory(robot, controller, waypoints, nodes=True, **options) for _ in range(2)]
     error = _errors(runs[0], path)["largest_error_m"]
@@ -158,7 +159,7 @@ def _crossing(
     good = crossing_trajectory(kinematics, CROSSING, CROSSING_TIMES, mode, *crossed)
     rate, acceleration = good.value(CROSSED, 1), good.value(CROSSED, 2)
     flat = smooth_crossing(np.array(CROSSING_TIMES), np.array(CROSSING), rate, acceleration * [1.0, 0.0])
-    times = np.linspace(*CROSSING_TIMES[::2], 402)  # beside the crossing, never on it
+    times = np.linspace(*CROSSING_TIMES[::2], 402)  # never exactly at the crossing
     result: dict[str, Any] = {
         "velocity_at_the_crossing_m_per_s": rate,
         "acceleration_at_the_crossing_m_per_s2": acceleration,
@@ -198,7 +199,7 @@ def _crossing(
 
 
 def _controlled(mode: Array, gains: tuple[float, ...], nodes: bool) -> dict[str, Any]:
-    """The controller on the crossing that it plans for waypoints, on feet that are fast enough for it."""
+    """Result of the controller for the crossing that it plans for waypoints, with sufficiently fast actuators."""
     variants = Variants()
 
     def change(blocks: dict[str, Any]) -> None:
@@ -213,7 +214,7 @@ def _controlled(mode: Array, gains: tuple[float, ...], nodes: bool) -> dict[str,
     parameters = dict(zip(("stiffness", "damping", "nearest"), gains, strict=True))
     options: dict[str, Any] = {"period": 1e-3, "interpolation": "crossing", "parameters": parameters}
     kinematics = loop_kinematics(load_robot(robot))
-    path = crossing_trajectory(kinematics, CROSSING, CROSSING_TIMES, mode)  # as the controller plans it by itself
+    path = crossing_trajectory(kinematics, CROSSING, CROSSING_TIMES, mode)  # as planned by the controller
     first = run_trajectory(robot, "computed_torque", waypoints, nodes=False, **options)
     result = _errors(first, path)
     return _compared(result, "computed_torque", waypoints, options, robot, path) if nodes else result
@@ -227,9 +228,10 @@ def _followed(
     gains: tuple[float, ...],
     period: float,
 ) -> dict[str, Any]:
-    """Computed torque through the singularity with efforts held over a period, unlimited, as the controller does it.
+    """Computed torque through the singularity with unlimited efforts held over a period, as in the controller.
 
-    Nearer to it than `nearest` feedback has no hold and the path's own efforts act; on it, the last ones.
+    At distances below `nearest` feedback is disabled and the efforts of the path act; at the singularity, the last
+    ones.
     """
     stiffness, damping, nearest = gains
     robot = load_robot(NAME)
@@ -257,7 +259,7 @@ def _followed(
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """Errors and forces as tables."""
+    """Print errors and forces as tables."""
     errors = [row["largest_error_m"] for row in result["kinematic"]]
     ratios = ("", *(f"{error / last:.3f}" for last, error in pairwise(errors)))
     rows: list[tuple[str, ...]] = [
@@ -307,7 +309,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 
 def draw(result: dict[str, Any], picture: Path) -> None:
-    """Tracking errors (3.2 to 3.4, 3.6), and path and forces of the crossing (4.1, 4.2, 4.4)."""
+    """Plot tracking errors (3.2 to 3.4, 3.6), and path and forces of the crossing (4.1, 4.2, 4.4)."""
     figure, axes = panels(2, 3, figsize=(13, 7))
     for row in result["kinematic"]:
         error = 1e3 * np.linalg.norm(row["error_m"], axis=1)

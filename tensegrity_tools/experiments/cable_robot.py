@@ -1,13 +1,13 @@
-"""The suspended cable robot: tensions continuous along a path, and the pose with pulleys beside point anchors.
+"""Suspended cable robot: continuous tensions along a path, and pose errors of point anchors compared with pulleys.
 
-The platform goes round a closed path of positions and turns. At every point the tensions between floor and ceiling that
-are nearest to a desired level are found, and from them, in closed form, the angles of the pulleys, with the pulleys'
-geometry and the cables' stretch, and once more as if every cable started at a fixed point (where it leaves its pulley
-at rest). The model with pulleys then finds where the platform comes to rest with either.
+The platform moves along a closed path of positions and rotations. At every point the tensions between floor and ceiling
+nearest to a desired level are computed. From these follow, in closed form, the angles of the pulleys: once with the
+geometry of the pulleys and the stretch of the cables, and once as if every cable started at a fixed point (where it
+leaves its pulley at rest). The model with pulleys then gives the pose at rest for both sets of angles.
 
-Driven in simulation, angles of shapes at rest leave out what accelerates the platform: cables that stretch under it let
-it swing off its path. The same angles with the tensions that carry it along (the inertial wrench of the path) do not,
-nor does `qp`, which computes them in every period.
+In simulation, angles of static poses neglect the acceleration of the platform: the cables stretch under the inertial
+load, and the platform oscillates about its path. Angles that include the tensions for the inertial wrench of the path
+avoid this, and so does `qp`, which computes the tensions in every period.
 """
 
 from __future__ import annotations
@@ -43,23 +43,24 @@ NAME = "cable_robot"
 DESCRIPTION = "tensions of the suspended cable robot along a path, and its pose with pulleys beside point anchors"
 QUANTITIES = {"reach": "length", "level": "force", "duration": "time"}
 PERIOD = 0.005
-"""s between two commands of `qp`."""
+"""Control period of `qp` [s]."""
 WAYPOINTS = 401
-"""Of the path that `qp` follows."""
+"""Number of waypoints of the path for `qp`."""
 CHECKED = 12
-"""Points of the path at which the shapes at rest are solved for."""
+"""Number of points of the path at which static poses are computed."""
 
 
 def run(
     robot: str = "cable_robot", reach: float = 0.5, turn: float = 12.0, level: float = 20.0, points: int = 400,
     duration: float = 12.0,
 ) -> dict[str, Any]:  # fmt: skip
-    """See the module.
+    """Run the experiment, see the module docstring.
 
     Args:
-        robot: shipped or a file, one whose output hangs on cables alone. reach: m of the path's radius.
-        turn: deg of its turns. level: N that tensions shall be near to. points: of the path.
-        duration: s in which it is driven in simulation; 0 leaves that out.
+        robot: shipped robot or file whose output is suspended only by cables.
+        reach: diameter of the path in x and y [m]. turn: amplitude of the rotations [deg].
+        level: desired tension [N]. points: number of points of the path.
+        duration: duration of the motion in simulation [s]; 0: no simulation.
     """
     loaded = load_robot(robot)
     model, output = loaded.model_as(MechanismModel), loaded.output
@@ -70,7 +71,7 @@ def run(
     tensions, exact, straight = [], [], []
     for position, quaternion in poses:
         q = hanging_position(model, output, position, quaternion)
-        for _ in range(2):  # the stretch moves what the tensions follow from
+        for _ in range(2):  # the stretch changes the pose that determines the tensions
             own = tension_distribution(cable_statics(loaded, q), desired=level)
             if own is None:
                 return {"experiment": NAME, "robot": loaded.name, "feasible": False, "position_m": position}
@@ -85,7 +86,7 @@ def run(
     last = dict.fromkeys(errors, home)
     for index in picked:
         for what, angles in (("pulleys", exact), ("point anchors", straight)):
-            last[what] = equilibria.solve(angles[index], last[what])  # from the shape before, not from the answer
+            last[what] = equilibria.solve(angles[index], last[what])  # starts from the previous pose
             errors[what].append(pose_error(poses[index], last[what].pose))
     result: dict[str, Any] = {
         "experiment": NAME, "robot": loaded.name, "feasible": True, "level_N": level, "points": points,
@@ -120,7 +121,7 @@ def run(
 
 
 def _inertial_wrenches(loaded: Any, home: Any, shares: Any, reach: float, turn: float, duration: float) -> list[Any]:
-    """(6,) N and N m on the output, world axes, that stand for the platform's acceleration at every pose."""
+    """(6,) inertial wrench of the platform on the output at every pose, in world axes [N, N m]."""
     output = loaded.output
     body = next(each for each in loaded.mechanism.bodies if each.name == output.body)
     step, result = 1e-3, []
@@ -139,7 +140,7 @@ def _inertial_wrenches(loaded: Any, home: Any, shares: Any, reach: float, turn: 
 
 
 def _control(loaded: Any, poses: Any, duration: float) -> dict[str, float]:
-    """Follow the same poses with `qp`: errors on the way, against the poses of the path, and one second after."""
+    """Follow the same poses with `qp`; returns the errors during the motion and one second after its end."""
     control = QPController(loaded, period=PERIOD)
     steps = max(1, int(np.ceil(PERIOD / min(Simulation(loaded).time_step, 1e-3) - 1e-9)))
     simulation, body_poses = Simulation(loaded, PERIOD / steps), BodyPoses(loaded.model_as(MechanismModel))
@@ -171,7 +172,7 @@ def _control(loaded: Any, poses: Any, duration: float) -> dict[str, float]:
 
 
 def _pose(home: Any, share: float, reach: float, turn: float) -> tuple[Any, Any]:
-    """Pose at a share of the closed path, which begins and ends at rest, slowly."""
+    """Pose at a fraction of the closed path, which starts and ends smoothly at rest."""
     s = share**3 * (10.0 - 15.0 * share + 6.0 * share**2)
     angle = 2.0 * np.pi * s
     away = np.array([1.0 - np.cos(angle), np.sin(angle), 0.4 * (1.0 - np.cos(2.0 * angle))])
@@ -181,17 +182,18 @@ def _pose(home: Any, share: float, reach: float, turn: float) -> tuple[Any, Any]
 
 
 def _stiffness(model: MechanismModel) -> Any:
-    """(c,) N per strain."""
+    """(c,) axial stiffness E A of the cables [N]."""
     return np.array([cable.young * cable.area for cable in model.mechanism.cables])
 
 
 def _angles(loaded: Any, model: MechanismModel, q: Any) -> Any:
-    """(a,) rad of the actuators at q."""
+    """(a,) angles of the actuators at q [rad]."""
     return np.array([q[model.mechanism.positions_of(model.joint_of(each.drives)).start] for each in loaded.actuators])
 
 
 def _point_anchors(loaded: Any, model: MechanismModel, rest: Any, pose: Any, tensions: Any) -> Any:
-    """(a,) rad of the actuators as if each cable started where it leaves its pulley at rest (nq,)."""
+    """(a,) angles of the actuators if each cable started at the point where it leaves its pulley at `rest` (nq,)
+    [rad]."""
     body_poses, turned = BodyPoses(model).update(rest), matrix_from_quaternion(pose[1])
     body = model.mechanism.body_index[loaded.output.body]
     first, first_turned = body_poses.positions[body].copy(), body_poses.rotations[body].copy()
@@ -202,7 +204,7 @@ def _point_anchors(loaded: Any, model: MechanismModel, rest: Any, pose: Any, ten
         q = rest[model.mechanism.positions_of(entry.joints[2])]
         taut = entry.radius * q[0] * (1.0 + q[1])
         cable = model.mechanism.body_index[f"{entry.name}-cable"]
-        along = body_poses.rotations[cable][:, 0]  # from where it leaves the pulley to its end
+        along = body_poses.rotations[cable][:, 0]  # from the point where it leaves the pulley to its end
         point = anchor - taut * along
         offset = turned @ (entry.anchor - loaded.output.frame.origin)
         length = float(np.linalg.norm(pose[0] + offset - point))
@@ -212,11 +214,12 @@ def _point_anchors(loaded: Any, model: MechanismModel, rest: Any, pose: Any, ten
 
 
 def _drive(loaded: Any, model: MechanismModel, angles: Any, poses: Any, duration: float) -> dict[str, float]:
-    """Follow the angles with the pulleys' servos in simulation; errors on the way and one second after the end."""
+    """Follow the angles with the servos of the pulleys in simulation; returns errors during and 1 s after the
+    motion."""
     simulation, body_poses = Simulation(loaded), BodyPoses(model)
     names = [each.name for each in loaded.actuators]
     step = duration / (len(angles) - 1)
-    curve = CubicSpline(step * np.arange(len(angles)), angles, bc_type="clamped")  # straight pieces would be off it
+    curve = CubicSpline(step * np.arange(len(angles)), angles, bc_type="clamped")  # linear interpolation would deviate
     parts = max(1, int(np.ceil(step / PERIOD - 1e-9)))
     during_motion = np.zeros(2)
     for k, pose in enumerate(poses[1:]):
@@ -235,7 +238,7 @@ def _drive(loaded: Any, model: MechanismModel, angles: Any, poses: Any, duration
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """The figures as a table."""
+    """Print the results as a table."""
     if not result["feasible"]:
         at = ", ".join(f"{x:.3f}" for x in result["position_m"])
         console.print(f"{result['robot']} cannot hold itself at ({at}) m within its tensions; take a smaller reach.")
@@ -259,7 +262,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Tensions along the path, and the errors of pulleys and of point anchors."""
+    """Plot the tensions along the path, and the errors with pulleys and with point anchors."""
     if not result["feasible"]:
         return
     figure, axes = panels(1, 2, figsize=(11, 4))
@@ -271,7 +274,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
     for what, rows in result["errors"].items():
         for part, style, unit in ((slice(0, 3), "o-", "m"), (slice(3, 6), "x--", "rad")):
             errors = np.linalg.norm(np.asarray(rows)[:, part], axis=1)
-            errors[errors == 0.0] = np.nan  # no point on a logarithmic axis
+            errors[errors == 0.0] = np.nan  # not on a logarithmic axis
             axes[1].semilogy(result["checked"], errors, style, label=f"{what}, {unit}")
     axes[0].set_title("tensions", fontsize=10)
     axes[1].set_xlabel("share of the path")

@@ -1,9 +1,9 @@
-"""Control that comes late: error and least tension over a delay of the commands of 0 to 3 control periods.
+"""Delayed control: error and smallest tension as functions of a command delay of 0 to 3 control periods.
 
-Every controller of torques does the same motion with commands that are late by always the same time, and by one that is
-drawn anew for each of them; with impedances that the actuators close, and with the efforts of its own feedback. The
-controllers do not know: what the plant reports of when commands act is all they know. A run is lost where the
-simulation or the controller gives up.
+Every torque controller executes the same motion with a constant delay and with a random delay of each command; with
+impedance loops closed by the actuators, and with efforts by its own feedback. The controllers do not know the delay,
+except by the reports of the plant about the times at which commands took effect. A run is lost if the simulation or the
+controller fails.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ DESCRIPTION = "late commands: error and least tension of every controller of tor
 DELAYS = (0, 1, 2, 3)
 KINDS = ("fixed", "varying")
 SETTLING, HOLD = 0.1, 0.5
-"""s before the motion begins, and after it."""
+"""Duration before the motion, and after it [s]."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One motion: the output goes `move` m away in `duration` s, commands come every `period` s; None: as often as the
-    controller needs for this robot."""
+    """One motion: the output moves by `move` m in `duration` s, with a control period of `period` s; None: the period
+    that the controller needs for this robot."""
 
     robot: str
     controller: str
@@ -45,7 +45,7 @@ class Case:
 
     @property
     def seconds(self) -> float:
-        """s between two commands."""
+        """Control period [s]."""
         return self.period or controller_class(self.controller).period_for(load_robot(self.robot)).seconds
 
 
@@ -65,7 +65,7 @@ CASES = (
 
 def late_run(case: Case, actuation: str, delay: int, kind: str = "fixed", *, observer: bool = False, seed: int = 0
              ) -> dict[str, Any]:  # fmt: skip
-    """One run: errors in m, least tension in N and in parts of the floor (None without cables), and why it was lost."""
+    """Result of one run: errors [m], smallest tension [N] and relative to the floor (None without cables), failure."""
     robot, period = load_robot(case.robot), case.seconds
     row: dict[str, Any] = {
         "robot": case.robot, "controller": case.controller, "actuation": actuation, "kind": kind,
@@ -87,7 +87,7 @@ def late_run(case: Case, actuation: str, delay: int, kind: str = "fixed", *, obs
 
 
 def control_of(case: Case, actuation: str) -> Any:
-    """The controller of a case."""
+    """Controller of a case."""
     given: dict[str, Any] = {"period": case.seconds, "actuation": actuation}
     available = controller_class(case.controller).parameters()
     return make_controller(
@@ -104,13 +104,14 @@ def run(
     state: str = "truth",
     seed: int = 0,
 ) -> dict[str, Any]:
-    """All runs.
+    """Run all cases.
 
     Args:
-        robot, controller, kind: those alone; empty for all. state: "truth" or "observer". seed: of delays that vary.
+        cases: cases. delays: delays [periods]. robot, controller, kind: restriction to one of them; empty: all. state:
+            "truth" or "observer". seed: seed of random delays.
 
     Raises:
-        TensegrityError: there is no such case.
+        TensegrityError: no case matches.
     """
     for what, word, available in (
         ("robot", robot, {each.robot for each in cases}),
@@ -138,7 +139,7 @@ def run(
 
 
 def render(result: dict[str, Any], console: Any) -> None:
-    """Print the runs."""
+    """Print one line per run."""
     rows = []
     for each in result["runs"]:
         cells = ["lost", "", "", ""]
@@ -157,7 +158,7 @@ def render(result: dict[str, Any], console: Any) -> None:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Error and least tension over the delay, of fixed delays and of those that vary; what is lost is left out."""
+    """Plot error and smallest tension over the delay, for fixed and random delays, without lost runs."""
     figure, axes = panels(2, 2, figsize=(11, 8), sharex=True)
     groups = dict.fromkeys((each["robot"], each["controller"], each["actuation"]) for each in result["runs"])
     colours = {each[:2]: f"C{k}" for k, each in enumerate(dict.fromkeys(group[:2] for group in groups))}

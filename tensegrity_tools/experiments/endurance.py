@@ -1,11 +1,11 @@
-"""Hours with late messages: random goals, delays that change, a computer that stands still, and other controllers.
+"""Endurance with message delays: random goals, varying delays, computer freezes, and changes of the controller.
 
-Everything is drawn from one seed. In every stretch of some seconds the delays of states and commands are drawn anew,
-fixed or varying, 0 to 3 control periods in all; the controller's computer stands still now and then for 0.1 to 0.5 s,
-moving or not; goals come before the last one is reached; at the end of a stretch the robot is commanded to hold, and
-another controller takes over. A robot is lost where the simulation or the controller gives up. It failed, too, where a
-tendon was slack or below its floor, or where the output, with a controller that answered, was far from its reference;
-each is said with its time, its tendon and its controller.
+All random values follow from one seed. In every interval of some seconds new delays of states and commands are drawn,
+fixed or varying, 0 to 3 control periods in total. The computer of the controller freezes occasionally for 0.1 to 0.5 s,
+also during motions, and new goals arrive before the last one is reached. At the end of an interval the robot is
+commanded to hold, and another controller takes over. A run is lost if the simulation or the controller fails. Further
+faults are a tendon that is slack or below its floor, and an output far from its reference although the controller
+answers; each fault is reported with its time, tendon and controller.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from ._progress import report
 DESCRIPTION = "random goals for minutes or hours with delays, freezes and switches of controllers, from a seed"
 QUANTITIES = {"duration": "time", "stretch": "time"}
 MOST = 3
-"""Periods of delay, of states and commands together."""
+"""Largest total delay of states and commands [periods]."""
 FROZEN, SPACING = (0.1, 0.5), 3.0
-"""s for which the computer stands still, and s between two such times."""
+"""Shortest and longest freeze of the computer, and mean time between two freezes [s]."""
 FAR = 0.02
-"""m from the reference that counts as far off once the controller answers again for `CAUGHT_UP`."""
+"""Distance from the reference that counts as a fault, if the controller has answered for `CAUGHT_UP` [m]."""
 CAUGHT_UP = 1.0
-"""s after a freeze from which on the robot has caught up with its reference."""
+"""Time after a freeze at which the robot must be at its reference again [s]."""
 RESTING = 2.5
-"""s for which a robot is let come to rest before another controller takes over."""
+"""Time for the robot to come to rest before another controller takes over [s]."""
 
 
 def finite(value: float) -> float | None:
-    """The value, None where it is not finite."""
+    """The value, or None if it is not finite."""
     return value if np.isfinite(value) else None
 
 
 def faults(loop: DelayedLoop, begin: float) -> list[str]:
-    """What went wrong with what a loop has noted since `begin` [s]: tendons that were slack or below their floors, each
-    with its least tension and when that was, and how far off the output was though somebody answered."""
+    """Faults in the records of a loop since `begin` [s]: tendons that were slack or below their floors, with smallest
+    tension and its time, and the largest distance of the output from its reference while the controller answered."""
     floors = loop.robot.model.tension_floors(loop.robot.actuators)
     found = []
     tensions = np.array(loop.tensions).reshape(len(loop.tensions), -1)
@@ -69,7 +69,7 @@ def faults(loop: DelayedLoop, begin: float) -> list[str]:
 
 
 def draw_delays(random: np.random.Generator) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Least and most periods of states and of commands, at most `MOST` together."""
+    """Smallest and largest delay of states and of commands [periods], at most `MOST` in total."""
     total = int(random.integers(0, MOST + 1))
     states = int(random.integers(0, total + 1))
     least = [0 if random.random() < 0.5 else most for most in (states, total - states)]
@@ -86,11 +86,12 @@ def run(
     stretch: float = 10.0,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """One robot for `duration` s of its own time.
+    """Run one robot for `duration` s of its time.
 
     Args:
-        controllers: names with commas between, of which one takes over after the other. state: "observer" or "truth".
-        period: s. reach: m, from the start to the farthest goals along each axis. stretch: s with the same delays.
+        controllers: names separated by commas, which take over in turn. state: "observer" or "truth".
+        period: control period [s]. reach: largest distance of goals from the start along each axis [m].
+        stretch: duration of an interval with the same delays [s]. seed: seed of all random values.
 
     Raises:
         TensegrityError: robot or controllers do not exist.
@@ -118,7 +119,7 @@ def run(
             accepted = loop.control.set_goal(loop.stamp, goal)  # type: ignore[attr-defined]
             count["goals"] += 1
             next_goal = time + float(random.uniform(0.3, 1.3)) * (accepted.arrival - loop.stamp)
-        except TensegrityError:  # out of reach, or asked for while nothing could be
+        except TensegrityError:  # out of reach, or refused in the present state
             count["refused"] += 1
             next_goal = time + 0.5
 
@@ -152,7 +153,7 @@ def run(
 
 
 def render(result: dict[str, Any], console: Any) -> None:
-    """One line for each stretch."""
+    """Print one line per interval."""
     rows = [
         (f"{each['until']:.0f}", each["controller"], _range(each["states"]), _range(each["commands"]),
          str(each["freezes"]), str(each["goals"]), f"{1e3 * each['worst']:.3f}", _tension(each["least"]))
@@ -180,7 +181,7 @@ def _range(periods: tuple[int, int]) -> str:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Worst error and least tension of every stretch."""
+    """Plot largest error and smallest tension of every interval."""
     figure, (errors, tensions) = panels(2, 1, figsize=(8, 6), sharex=True)
     until = [each["until"] for each in result["stretches"]]
     errors.semilogy(until, [max(1e3 * each["worst"], 1e-6) for each in result["stretches"]], ".")

@@ -1,10 +1,10 @@
-"""Offline plan, receding horizon and `qp` on the same motion: the open question of document 000, with figures.
+"""Offline plan, receding horizon and `qp` for the same motion: numerical results on the open question of document 000.
 
-Every controller moves the output by the same distance in the same time, from rest along a straight line with least
-jerk, as known, with a push on the way, and with other cables and masses than its model has. All send efforts, or with
-`actuation=impedance` set points of the actuators' own loops, with which an offline plan has no other feedback. Error:
-distance from that line and its timing; effort: root mean square of what is more than at rest; planning: processor time
-of the plan before the motion, and of a plan or program on the way.
+Every controller moves the output by the same distance in the same time, from rest along a straight minimum-jerk line:
+with the exact model, with a push during the motion, and with other cables and masses than in its model. All send
+efforts, or with `actuation=impedance` set points of the actuators' impedance loops, which are then the only feedback of
+an offline plan. Error: distance from the line at the same time. Effort: root mean square of the effort in addition to
+that at rest. Planning: processor time of the plan before the motion, and of a plan or program during the motion.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from ._progress import figures, report
 
 DESCRIPTION = "offline plan, receding horizon and `qp` on the same motion: error, effort and planning time"
 AFTER = 0.5
-"""s after the motion."""
-SIMULATED = 1e-3  # s, longest step of the simulation
+"""Duration after the motion [s]."""
+SIMULATED = 1e-3  # longest step of the simulation [s]
 CONTROLLERS: dict[str, tuple[str, dict[str, Any]]] = {
     "offline": ("task", {}),
     "receding": ("task", {"plan": "receding_in_step"}),
@@ -42,7 +42,8 @@ CONTROLLERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """What is otherwise than stated: N at the output on the way, and the part by which cables and masses are more."""
+    """Disturbance of a run: push on the output during the motion [N], and relative excess of cable modulus and
+    masses."""
 
     name: str
     push: float = 0.0
@@ -50,7 +51,7 @@ class Case:
 
 
 def plant_of(robot: Robot, case: Case) -> Robot:
-    """The robot as it is."""
+    """Simulated robot of a case."""
     if not case.error:
         return robot
     model, factor = robot.model_as(MechanismModel), 1.0 + case.error
@@ -74,7 +75,7 @@ def one_run(
     replan: float,
     actuation: str = "effort",
 ) -> dict[str, Any]:
-    """One motion; errors in m, effort in N m or N, times in s."""
+    """Result of one motion; errors [m], effort [N m or N], times [s]."""
     robot = load_robot(robot_name)
     plant = plant_of(robot, case)
     kind, given = CONTROLLERS[which]
@@ -142,13 +143,14 @@ def run(
     replan: float = 0.05,
     actuation: str = "effort",
 ) -> dict[str, Any]:
-    """All runs.
+    """Run all motions.
 
     Args:
-        robot: name or file. controller: one of `CONTROLLERS` alone; empty for all. move: m, along the last axis that is
-            controlled. duration: s. push: N along the first one. error: part by which Young's modulus and masses are
-            larger. period: s. horizon, replan: s that a new plan looks ahead, and between two of them. actuation: what
-            all of them send, "effort" or "impedance".
+        robot: name or file. controller: one of `CONTROLLERS`; empty: all.
+        move: displacement along the last controlled axis [m]. duration: duration of the motion [s].
+        push: force along the first controlled axis [N]. error: relative excess of Young's modulus and masses.
+        period: control period [s]. horizon: prediction horizon [s]. replan: interval between two plans [s].
+        actuation: type of commands, "effort" or "impedance".
     """
     if controller and controller not in CONTROLLERS:
         raise TensegrityError(unknown_name("controller", controller, CONTROLLERS))
@@ -166,7 +168,7 @@ def run(
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """One line for each run."""
+    """Print one line per run."""
     rows = []
     for each in result["runs"]:
         if each["lost"]:

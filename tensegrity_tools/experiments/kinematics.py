@@ -1,9 +1,9 @@
-"""Figures 7 to 13 of 001: shapes from lengths, from disturbed starts, too, and lengths for goals.
+"""Figures 7 to 13 of 001: shapes from lengths, also from disturbed starts, and lengths for goals.
 
-The figures print no numbers but these: the start and the shape of the three-bar prism (5.4.1), the flange of TenseBot
-at strings of 8.5 in (6.1), and 48 of 50 disturbed starts that lead to one shape (5.5). The bar of figures 7 and 12 has
-the length 1; where its tendons end and how stiff they are is not said, and how far starts are disturbed neither. What
-is taken here stands in the constants below.
+The document prints only these numbers: initial and final shape of the three-bar prism (5.4.1), the flange of TenseBot
+with strings of 8.5 in (6.1), and 48 of 50 disturbed starts that lead to the same shape (5.5). The bar of figures 7 and
+12 has the length 1. The ends and the stiffness of its tendons, and the size of the disturbances are not stated; the
+values used here are the constants below.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ QUANTITIES = {"noise": "length"}
 
 INCH = 0.0254
 BAR, STRING, REST = 1000.0, 100.0, 1.2
-"""N/m, N/m and m: of the single bar of 1 m, whose foot is at the origin, and its tendons; they end at x = -1 m, 1 m."""
+"""Stiffness of the single bar [N/m], stiffness [N/m] and rest length [m] of its tendons. The bar has a length of 1 m
+and its foot at the origin; the tendons end at x = -1 m and 1 m."""
 BAR_START, BAR_GOAL = 60.0, 45.0
-"""deg, of figures 7 and 12; the document's goes from 90 to 45."""
+"""Angles of figures 7 and 12 [deg]; in the document the bar moves from 90 to 45."""
 DELTA, EPSILON, THRESHOLD = 0.01, 0.05, 1e-5
-"""Of Algorithm 1 (table 7, section 5.4.1), in m/N, 1 and N."""
+"""Parameters of Algorithm 1 (table 7, section 5.4.1) [m/N, -, N]."""
 PRISM = ((0.4981, 0.2920, 0.9555), (-0.0038, -0.5774, 0.9555), (-0.5019, 0.2854, 0.9555))
 PRISM_ITERATIONS = 644
-"""m, the top of the three-bar prism as printed, and how many iterations led there (table 7)."""
+"""Printed top of the three-bar prism [m], and number of iterations (table 7)."""
 FLANGE_HEIGHT, FLANGE_TURN = 7.5324, -0.0029
-"""in and rad, of TenseBot's flange as printed."""
+"""Printed height [in] and rotation [rad] of the flange of TenseBot."""
 SAME_SHAPE = 1e-4
-"""m within which nodes are the same place."""
+"""Largest distance of nodes of equal shapes [m]."""
 MOVES = (
     ("x + 1 in", (1.0, 0.0, 0.0), (0.0, 0.0, 0.0)), ("y + 1 in", (0.0, 1.0, 0.0), (0.0, 0.0, 0.0)),
     ("z + 0.5 in", (0.0, 0.0, 0.5), (0.0, 0.0, 0.0)), ("5 deg about x", (0.0, 0.0, 0.0), (5.0, 0.0, 0.0)),
@@ -50,11 +51,11 @@ MOVES = (
 
 
 def run(starts: int = 50, noise: float = 1.5 * INCH, seed: int = 0) -> dict[str, Any]:
-    """All figures.
+    """Run all figures.
 
     Args:
-        starts: disturbed ones of figure 11. noise: m, deviation of every coordinate of every free node in them.
-        seed: of the noise.
+        starts: number of disturbed starts of figure 11. noise: standard deviation of their free node coordinates [m].
+        seed: seed of the noise.
     """
     report("a single bar")
     found: dict[str, Any] = {"experiment": NAME, "figure_7": _single_bar()}
@@ -70,13 +71,13 @@ def run(starts: int = 50, noise: float = 1.5 * INCH, seed: int = 0) -> dict[str,
 
 
 def _robot(name: str) -> Robot:
-    """A shipped robot without weight, which the document's flange has none of, see robots/tensebot.yaml."""
+    """Shipped robot without gravity, since the flange of the document has no weight, see robots/tensebot.yaml."""
     robot = load_robot(name)
     return replace(robot, model=replace(robot.structure, gravity=np.zeros(3)))
 
 
 def _lengths(robot: Robot) -> dict[str, float] | None:
-    """Of TenseBot all strings at 8.5 in, as in the document; else those of the file."""
+    """Lengths of all strings of TenseBot, 8.5 in as in the document; None for other robots: lengths of the file."""
     return {each.name: 8.5 * INCH for each in robot.actuators} if robot.name == "tensebot" else None
 
 
@@ -84,7 +85,7 @@ def _lengths(robot: Robot) -> dict[str, float] | None:
 
 
 def single_bar(angle: float, rest: tuple[float, float] = (REST, REST)) -> Structure:
-    """The bar at an angle [rad] to the x axis between its tendons, whose rest lengths [m] are given."""
+    """Structure of the bar at an angle [rad] to the x axis between its tendons with given rest lengths [m]."""
     tip = (np.cos(angle), 0.0, np.sin(angle))
     nodes = {"foot": (0.0, 0.0, 0.0), "left": (-1.0, 0.0, 0.0), "right": (1.0, 0.0, 0.0), "tip": tip}
     members = [
@@ -96,12 +97,12 @@ def single_bar(angle: float, rest: tuple[float, float] = (REST, REST)) -> Struct
 
 
 def angle_of(nodes: Any) -> float:
-    """rad, of the bar."""
+    """Angle of the bar [rad]."""
     return float(np.arctan2(nodes[3][2], nodes[3][0]))
 
 
 def _single_bar() -> dict[str, Any]:
-    """Algorithm 1 step by step, written out here: beside it stands what the library finds."""
+    """Algorithm 1, implemented here step by step, compared with the result of the library."""
     structure = single_bar(np.radians(BAR_START))
     tip, speed, angles, pulls = np.array(structure.nodes[3]), np.zeros(3), [], []
     ends = structure.nodes[:3]
@@ -110,7 +111,7 @@ def _single_bar() -> dict[str, Any]:
         away = tip - ends
         lengths = np.linalg.norm(away, axis=1)
         force = stiffness * (rest - lengths)
-        force[1:] = np.minimum(force[1:], 0.0)  # slack tendons carry nothing
+        force[1:] = np.minimum(force[1:], 0.0)  # slack tendons carry no force
         pull = (force / lengths) @ away
         angles.append(float(np.degrees(np.arctan2(tip[2], tip[0]))))
         pulls.append(float(np.linalg.norm(pull)))
@@ -127,7 +128,7 @@ def _single_bar() -> dict[str, Any]:
 
 
 def _bar_goal() -> dict[str, Any]:
-    """Algorithm 2 with the Jacobian by differences, from 90 to 45 deg; its least change of both tendons."""
+    """Algorithm 2 with the Jacobian by finite differences, from 90 to 45 deg, with minimum change of both tendons."""
     goal, rest = np.radians(BAR_GOAL), np.array([REST, REST])
     shape = forward_kinematics(single_bar(0.5 * np.pi))
     angles = [angle_of(shape.nodes)]
@@ -159,7 +160,7 @@ def _bar_goal() -> dict[str, Any]:
 
 
 def _shape(robot: Robot) -> dict[str, Any]:
-    """A shape by relaxation from the nodes of the file, and by Newton's method."""
+    """Shape by relaxation from the nodes of the file, and by Newton's method."""
     exact = forward_kinematics(robot, _lengths(robot))
     try:
         relaxed = forward_kinematics(robot, _lengths(robot), method="relaxation")
@@ -183,7 +184,8 @@ def _shape(robot: Robot) -> dict[str, Any]:
 
 
 def _printed_prism(robot: Robot) -> dict[str, Any]:
-    """The prism by Algorithm 1 with the document's numbers, which stop it early: it hardly resists to turn."""
+    """Prism by Algorithm 1 with the values of the document, which stop it early, as its torsional stiffness is
+    small."""
     shape = forward_kinematics(robot, method="relaxation", delta=DELTA, epsilon=EPSILON, tolerance=THRESHOLD)
     return {
         "printed_iterations": PRISM_ITERATIONS, "as_printed_iterations": shape.iterations,
@@ -192,13 +194,13 @@ def _printed_prism(robot: Robot) -> dict[str, Any]:
 
 
 def _turn(quaternion: Any) -> float:
-    """rad about z, the last of the 3-2-1 Euler angles."""
+    """Rotation about z, the last of the 3-2-1 Euler angles [rad]."""
     rotation = matrix_from_quaternion(quaternion)
     return float(np.arctan2(rotation[1, 0], rotation[0, 0]))
 
 
 def _disturbed(robot: Robot, starts: int, noise: float, seed: int) -> dict[str, Any]:
-    """Where relaxation and Newton's method lead from starts that are disturbed at every free node."""
+    """Shapes by relaxation and by Newton's method from starts with disturbances of all free nodes."""
     draw, usual = np.random.default_rng(seed), robot.structure.nodes
     home, free = forward_kinematics(robot, _lengths(robot)).nodes, robot.structure.free
     held = ~np.isin(np.arange(3 * len(usual)), free).reshape(-1, 3).any(axis=1)
@@ -225,7 +227,7 @@ def _disturbed(robot: Robot, starts: int, noise: float, seed: int) -> dict[str, 
 
 
 def _goal(robot: Robot, name: str, move: Any, turn: Any) -> dict[str, Any]:
-    """String lengths for a move of the flange; the shape that belongs to them is computed anew by relaxation."""
+    """String lengths for a motion of the flange; their shape is verified by relaxation."""
     start = forward_kinematics(robot, _lengths(robot))
     position = start.pose[0] + INCH * np.array(move)
     rotation = matrix_from_vector(np.radians(turn)) @ matrix_from_quaternion(start.pose[1])
@@ -248,11 +250,11 @@ def _goal(robot: Robot, name: str, move: Any, turn: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-# -- what people see ---------------------------------------------------------------------------------------------------
+# -- output ------------------------------------------------------------------------------------------------------------
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """The figures as tables."""
+    """Print the results as tables."""
     bar, goal = result["figure_7"], result["figure_12"]
     rows = [
         ("7, Algorithm 1", f"{bar['start_deg']:g} to {bar['end_deg']:.6f} deg in {bar['iterations']} iterations"),
@@ -302,7 +304,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Figures 7 to 13, side views of the robots in grey before and in colour after."""
+    """Plot figures 7 to 13, with side views of the robots: before in grey, after in colour."""
     figure, axes = panels(2, 4, figsize=(16, 8))
     bar, goal = axes[0][0], axes[1][2]
     bar.plot(result["figure_7"]["angles_deg"])
@@ -339,7 +341,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
 
 def _wires(axis: Any, shape: dict[str, Any], nodes: Any, colour: str | None, width: float = 1.2) -> None:
-    """Members seen along y; bars blue and thick, what pulls red, or all in one colour."""
+    """Draw members in a view along y: bars blue and thick, tendons red, or all in one colour."""
     where = np.array(nodes)
     for (a, b), pulls in zip(shape["members"], shape["pulling"], strict=True):
         usual = "C3" if pulls else "C0"

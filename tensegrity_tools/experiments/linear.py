@@ -1,9 +1,9 @@
-"""Discretised linear models of a structure beside its simulation: what section 3.5.1 of 003 announces.
+"""Discretised linear models of a structure compared with its simulation, as announced in section 3.5.1 of 003.
 
-A robot is simulated finely, in flight and while it falls on its ground. At states of that motion its exact linear
-model is made, discretised with the rule of Euler (3.38), the trapezoidal rule (3.39) and the matrix exponential, and
-asked for the state one step ahead. The exponential is exact for the linear model, so that its error is that of the
-linear model itself; what the others have more is theirs.
+A robot is simulated with a small step, in flight and during a fall on the ground. At states of these motions its exact
+linear model is computed and discretised by the Euler rule (3.38), the trapezoidal rule (3.39) and the matrix
+exponential, and the state after one step is predicted. The exponential is exact for the linear model, so that its error
+is that of the linearisation; the additional error of the other rules is due to the discretisation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ QUANTITIES = {
     "damping": "damping",
     "friction_speed": "speed",
 }
-"""Of what kind the options are, so that they may carry units."""
+"""Physical quantities of the options, so that they may have units."""
 
 
 def run(
@@ -46,12 +46,12 @@ def run(
     damping: float = 100.0,
     friction_speed: float = 1e-3,
 ) -> dict[str, Any]:
-    """Errors of one step, over the states of a motion in flight and of a fall on the ground.
+    """Errors of one step at states of a motion in flight and of a fall on the ground.
 
     Args:
-        robot: a structure with ground. drop: m, height of the fall. spin: m/s of the nodes' random velocities.
-        duration: s of each motion. states: how many of it. stiffness, damping, friction_speed: of the ground,
-            N/m, N s/m and m/s.
+        robot: structure with ground. drop: height of the fall [m]. spin: size of random node velocities [m/s].
+        duration: duration of each motion [s]. states: number of states per motion.
+        stiffness, damping, friction_speed: parameters of the ground [N/m, N s/m, m/s].
 
     Raises:
         TensegrityError: the robot is not a structure with ground.
@@ -134,7 +134,7 @@ def _case(
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """The table of 3.5.1."""
+    """Print the table of 3.5.1."""
     title = (
         f"{result['robot']}: error of the nodes' velocities after one step in m/s, median (worst) of the states; "
         f"ground {result['ground_stiffness_N_per_m']:g} N/m, {result['ground_damping_Ns_per_m']:g} N s/m"
@@ -155,7 +155,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Median errors over the step, a panel for each motion and edge."""
+    """Plot the median errors over the step, one panel for each motion and edge."""
     names = list(dict.fromkeys((row["case"], row["edge"]) for row in result["rows"]))
     width = min(3, len(names))
     height = -(-len(names) // width)

@@ -1,12 +1,13 @@
-"""The manipulator along its two trajectories, section 5.4 of 000 with tables 5.8 and 5.9 and figures 5.12 to 5.14.
+"""Manipulator along its two trajectories: section 5.4 of 000 with tables 5.8 and 5.9 and figures 5.12 to 5.14.
 
-Ours: the motion planned over its whole length and its own feedback (`task_plan`), torques held over the period, from
-rest at h0, where it came by itself and settled for a second, then 20 s of holding. Beside it the document's law (5.4.2
-to 5.4.5), evaluated at every stage of the integrator and without feedback, until it leaves the path: from where ours
-rests, which is above the law's floor; from rest at its floor with the least torques; with other free coordinates where
-these become poor; after a time of stabilising (figure 5.12); and with what the document has not, an aim for the free
-motions, and feedback of the output. The text states neither gravity nor the strain at the start; here gravity acts, and
-every cable keeps 5 N. Table 5.9 moves along y.
+Our control: the motion is planned over its whole length, with feedback (`task_plan`) and torques held over the period.
+It starts at rest at h0, which the robot reaches by a previous motion and one second of settling, and ends with 20 s of
+holding. For comparison, the law of the document (5.4.2 to 5.4.5) is evaluated at every stage of the integrator without
+feedback, until it leaves the path, in several cases: from the position at rest of our plan, which is above the floor of
+the law; from rest at its floor with minimum torques; with a new choice of the free coordinates when they become
+ill-conditioned; after a time of stabilisation (figure 5.12); and with two additions to the document, an objective for
+the free motions and feedback of the output. The text states neither gravity nor the initial strain; here gravity acts,
+and every cable keeps 5 N. Table 5.9 moves along y.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ PATHS = {
     "horizontal": ((0.0, 0.0, 0.0), (0.0, -0.35, 0.0), (0.0, 0.35, 0.0), (0.0, 0.0, 0.0)),
 }
 PERIOD, HOLD = 5e-3, 20.0
-APPROACH, SETTLED = 4.0, 5.0  # s: when the start of the path is reached, and left
-LOST = 0.05  # m from the path at which the document's law is stopped
+APPROACH, SETTLED = 4.0, 5.0  # times of arrival at the start of the path and of departure [s]
+LOST = 0.05  # distance from the path at which the document's law is stopped [m]
 FLOOR = 5.0  # N
 USUAL_YOUNG, USUAL_DAMPING = 2e9, 10e6  # Pa and Pa s
-STAGE, EVERY = 2e-3, 4  # s, steps of the document's law, and how many of them make one of the series
+STAGE, EVERY = 2e-3, 4  # step of the document's law [s], steps per sample
 STABILISING = 5.0  # s
 CASES: dict[str, dict[str, Any]] = {
     "from where the plan rests": {"start": "plan"},
@@ -61,20 +62,20 @@ CASES: dict[str, dict[str, Any]] = {
     "output fed back": {"rechosen": True, "feedback": 20.0},
     "damped and fed back": {"rechosen": True, "damping": 10.0, "feedback": 20.0},
 }
-"""Of the document's law; each but the first begins at its floor."""
+"""Cases of the document's law; all except the first start at its floor."""
 QUANTITIES = {"hold": "time", "period": "time", "young": "stress", "damping": "viscosity", "floor": "force"}
 MAY_BE_ZERO = ("hold", "damping")
 STRUTS = tuple(f"B{i}-{part}Jt" for i in (1, 2, 3) for part in ("dummy", "strut"))
 
 
 def path(name: str, share: float = 1.0) -> HermiteSpline:
-    """A trajectory of tables 5.8 and 5.9; `share` scales its time and its length alike."""
+    """Trajectory of table 5.8 or 5.9; `share` scales its duration and its length."""
     moves = share * np.array(PATHS[name])
     return HermiteSpline(share * np.array(TIMES), np.array([0.0, 0.0, HEIGHT]) + moves, np.zeros((4, 3)))
 
 
 def waypoints(spline: HermiteSpline) -> list[Waypoint]:
-    """To the start of the path, some rest there, and the path's own knots."""
+    """Waypoints: motion to the start of the path, rest there, and the knots of the path."""
     found: list[Waypoint] = [(APPROACH, spline.value(0.0), None), (SETTLED, spline.value(0.0), None)]
     return found + [(SETTLED + float(time), spline.value(float(time)), None) for time in spline.knots[1:]]
 
@@ -93,13 +94,15 @@ def run(
     cases: str | tuple[str, ...] = ", ".join(CASES),
     nodes: bool = False,
 ) -> dict[str, Any]:
-    """Errors, tensions and torques along the paths, for ours and for the document's law.
+    """Errors, tensions and torques along the paths, for our control and for the document's law.
 
     Args:
-        paths: names of `PATHS`, with commas between. share: of the document's time and length. hold: s at the end.
-        period: s, of the control. young, damping: Pa and Pa s of all cables. floor: N of all cables.
-        plans, laws: whether ours and the document's law are run. cases: of the law, names of `CASES`, likewise.
-        nodes: run ours through the real nodes in lock-step as well.
+        paths: names of `PATHS`, separated by commas. share: fraction of the document's duration and length.
+        hold: duration of holding at the end [s]. period: control period [s].
+        young, damping: modulus [Pa] and damping [Pa s] of all cables. gravity: whether gravity acts.
+        floor: smallest tension of all cables [N]. plans, laws: whether our control and the document's law are run.
+        cases: cases of the law, names of `CASES`, separated by commas.
+        nodes: whether our control is also run with the real nodes in lock-step.
     """
     variants, rows = Variants(), []
     each_path, each_case = listed(paths, "paths", tuple(PATHS)), listed(cases, "cases", tuple(CASES))
@@ -180,7 +183,7 @@ def _figures(run: TrajectoryRun, spline: HermiteSpline, period: float, floor: fl
 def _laws(
     robot: Robot, spline: HermiteSpline, rest: Array | None, floor: float, name: str, cases: list[str]
 ) -> list[dict[str, Any]]:
-    """The document's law in some cases of `CASES`, see `_law`."""
+    """Results of the document's law in the given cases of `CASES`, see `_law`."""
     cables, limits = robot.mechanism.cables, tuple(replace(each, effort=1e6) for each in robot.actuators)
     unbounded = replace(robot, actuators=limits)
     strains = floor / np.array([cable.young * cable.area for cable in cables])
@@ -202,7 +205,7 @@ def _laws(
 
 
 def _start_at_floor(robot: Robot, goal: Array, strains: Array) -> Array:
-    """(nq,) at rest with the output at a position, the least torques and no cable below its floor."""
+    """(nq,) configuration at rest with the output at a position, minimum torques and no cable below its floor."""
     names = NearRigidModel(robot, STRUTS).names
     model, home = OutputModel(robot, names), MechanismEquilibriumMap(robot).home
     index = np.flatnonzero([name.endswith(".strain") for name in names])
@@ -212,11 +215,12 @@ def _start_at_floor(robot: Robot, goal: Array, strains: Array) -> Array:
 def _law(
     law: ExtendedNearRigidLaw, spline: HermiteSpline, start: Array, still: float, feedback: float
 ) -> dict[str, Any]:
-    """The document's law at every stage of Runge-Kutta, with torques without bounds, until it is lost.
+    """Document's law at every stage of Runge-Kutta with unlimited torques, until it leaves the path.
 
     Args:
-        still: s for which no acceleration is asked for before the path begins (figure 5.12).
-        feedback: bandwidth w [1/s] of 2 w and w^2 on rate and position of the output, which the document has not.
+        still: duration of zero desired acceleration before the start of the path [s] (figure 5.12).
+        feedback: bandwidth w of feedback gains 2 w and w^2 for rate and position of the output [1/s]; not part of the
+            document.
     """
     model, measure = law.model, OutputModel(law.model.robot)
     young = min(cable.young for cable in model.mechanism.cables)
@@ -274,13 +278,13 @@ def _law(
 
 
 def _distance_to_singularity(model: OutputModel, q: Array) -> float:
-    """Smallest singular value of K, the loops by all velocities."""
+    """Smallest singular value of K, the loop constraints with respect to all velocities."""
     found = equations(model.mechanism, q, np.zeros(model.mechanism.velocity_count))
     return float(np.linalg.svd(found.loop, compute_uv=False)[-1])
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """Errors, tensions and torques as a table, and where the document's law ends."""
+    """Print errors, tensions and torques as a table, and the point at which the document's law fails."""
     gravity = "gravity on" if any(result["gravity_m_per_s2"]) else "no gravity"
     console.print(
         f"manipulator, E = {1e-6 * result['young_Pa']:g} MPa, damping {1e-6 * result['damping_Pa_s']:g} MPa s, "
@@ -319,7 +323,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 
 def draw(result: dict[str, Any], picture: Path) -> None:
-    """Errors of both (5.13, 5.14) and tensions of ours, one row for each path."""
+    """Plot the errors of both (5.13, 5.14) and the tensions of our control, one row per path."""
     rows = result["paths"]
     columns = 5 if any("ours" in row for row in rows) else 3
     size = (4.4 * columns, 3.8 * len(rows))

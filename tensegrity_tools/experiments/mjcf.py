@@ -1,10 +1,10 @@
-"""Every robot exported to MuJoCo and read back by it: its equilibrium and its frequencies beside ours.
+"""Comparison of every robot with its MuJoCo export: equilibrium and frequencies.
 
-MuJoCo starts away from the exported shape and finds its own equilibrium by its own kinematics, masses and forces
-(`mujoco_judge`); actuators are held, as in `tensegrity check`. A robot passes where all bodies are within 1e-6 m and
-the first ten frequencies without damping within 0.1 %. Where lengths do not determine the shape, each side would come
-to another of a continuum: ours then is sought from where MuJoCo came to rest. Tendons at the edge between slack and
-tight leave frequencies undetermined. What MJCF cannot say of a robot stands below the table.
+MuJoCo starts at a distance from the exported shape and finds its equilibrium with its own kinematics, masses and forces
+(`mujoco_judge`); actuators are held, as in `tensegrity check`. A robot passes if all bodies are within 1e-6 m and the
+first ten undamped frequencies within 0.1 %. If the lengths do not determine the shape, both sides could find different
+shapes of a continuum; our search then starts from the equilibrium of MuJoCo. Frequencies are undefined for tendons at
+the limit between slack and tight. Properties that MJCF cannot represent are listed below the table.
 """
 
 from __future__ import annotations
@@ -34,11 +34,15 @@ from ._progress import report
 DESCRIPTION = "equilibrium and frequencies of exported robots, computed by MuJoCo, beside ours"
 
 POSITION, FREQUENCY, COUNT = 1e-6, 1e-3, 10
-"""m; part of the frequency; how many of them."""
+"""Tolerance of positions [m], relative tolerance of frequencies [-], number of frequencies."""
 
 
 def run(robot: str = "all", away: float = 1e-4) -> dict[str, Any]:
-    """Distances by robot; robot: a name or file, or all that are shipped. away: m or rad, where MuJoCo starts."""
+    """Differences by robot.
+
+    Args:
+        robot: name or file, or "all" for all shipped robots. away: distance of the start of MuJoCo [m or rad].
+    """
     rows = []
     for name in shipped_robots() if robot == "all" else (robot,):
         report(name)
@@ -47,7 +51,7 @@ def run(robot: str = "all", away: float = 1e-4) -> dict[str, Any]:
 
 
 def compare(robot: Robot, away: float = 1e-4) -> dict[str, Any]:
-    """One robot in MuJoCo and here: largest distance of a body, of a frequency, what MJCF does not say."""
+    """Largest differences of a body position and of a frequency for one robot, and properties missing in MJCF."""
     row: dict[str, Any] = {"robot": robot.name, "passes": False, "not_said": []}
     try:
         made = type_of(robot).exports["mjcf"](robot)
@@ -77,7 +81,7 @@ def compare(robot: Robot, away: float = 1e-4) -> dict[str, Any]:
 
 
 def mechanism_at_rest(model: MechanismModel, held: tuple[str, ...]) -> tuple[dict[str, Array], Array]:
-    """Origins of the bodies [m] and frequencies [rad/s] without damping, at rest with joints held."""
+    """Origins of the bodies [m] and undamped frequencies [rad/s], at rest with held joints."""
     solver = MechanismEquilibriumSolver(model.mechanism, held)
     shape = solver.solve(model.start)
     matrix = vibration_model(solver, shape)[0].dense_matrix
@@ -90,10 +94,10 @@ def structure_at_rest(structure: Structure, theirs: dict[str, Array]) -> tuple[d
     """Free nodes [m] and frequencies [rad/s]: elastic bars, masses at their ends, no friction.
 
     Args:
-        theirs: free nodes where MuJoCo came to rest, the start of the search where lengths do not determine the shape.
+        theirs: free nodes at the equilibrium of MuJoCo, start of the search if the lengths do not determine the shape.
 
     Returns:
-        No frequencies where tendons are at the edge between slack and tight.
+        Frequencies are None if tendons are at the limit between slack and tight.
     """
     solver = StructureEquilibriumSolver(structure)
     shape = solver.solve()
@@ -130,12 +134,12 @@ def structure_at_rest(structure: Structure, theirs: dict[str, Array]) -> tuple[d
 
 
 def _frequencies(squares: Array) -> Array:
-    """rad/s, lowest first, of a stiffness over coordinates of unit inertia."""
+    """Angular frequencies from the squares, in ascending order [rad/s]."""
     return np.sqrt(np.maximum(np.linalg.eigvalsh(0.5 * (squares + squares.T)), 0.0)) if squares.size else np.zeros(0)
 
 
 def render(result: dict[str, Any], console: Any) -> None:
-    """Print the table, then what MJCF does not say of each robot."""
+    """Print the table, then the properties of each robot that are missing in MJCF."""
     rows = []
     for row in result["robots"]:
         if "refused" in row:

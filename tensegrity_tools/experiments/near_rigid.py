@@ -1,10 +1,10 @@
-"""Near-rigid control of the single strut, section 5.3 of 000 with its table 5.7 and figures 5.8 to 5.11.
+"""Near-rigid control of the single strut: section 5.3 of 000 with table 5.7 and figures 5.8 to 5.11.
 
-Printed: the inputs of (3.2.5) to (3.2.8) at every stage of the integrator, without feedback. Ours: strains planned
-along the whole path and a regulator, with inputs held over the control period. The text states neither the damping of
-the cables, nor gravity, nor where the first branch stands. Here: damping 10 MPa s as in section 5.4, no gravity, first
-branch at -x; with these the errors are 0.5 to 1.3 times the printed ones, and shrink as 1/E. A first branch at -x is
-the mirrored path with the file's robot, whose first branch is at +x.
+Printed law: the inputs of (3.2.5) to (3.2.8) at every stage of the integrator, without feedback. Our control: strains
+planned along the whole path and a regulator, with inputs held over the control period. The text states neither the
+damping of the cables, nor gravity, nor the position of the first branch. Here: damping 10 MPa s as in section 5.4, no
+gravity, first branch at -x. The errors are then 0.5 to 1.3 times the printed ones, and decrease as 1/E. A first branch
+at -x is equivalent to the mirrored path with the robot of the file, whose first branch is at +x.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ PLANTS: dict[str, dict[str, Any]] = {
 }
 STEP = 1e-4
 STAGE = 0.2
-"""Step of the printed law's integrator in parts of what is fastest, 1 / |eigenvalue| at the start."""
-SAMPLE = 0.02  # s between two points of the series
+"""Integrator step of the printed law, relative to the shortest time constant 1 / |eigenvalue| at the start."""
+SAMPLE = 0.02  # sampling interval of the series [s]
 
 
 def path() -> HermiteSpline:
@@ -78,7 +78,7 @@ def strut_file(
     variants: Variants, young: float, *, stress: float = STRESS, damping: float = DAMPING, gravity: bool = False,
     young_factor: float = 1.0, inertia_factor: float = 1.0, mass_factor: float = 1.0, radius_factor: float = 1.0,
 ) -> Path:  # fmt: skip
-    """The single strut with other cables; the factors make it another plant."""
+    """File of the single strut with other cables; the factors change it to a plant that differs from the model."""
 
     def change(blocks: dict[str, Any]) -> None:
         blocks["gravity"] = gravity_vector(gravity)
@@ -95,7 +95,7 @@ def strut_file(
 
 
 def waypoints(model: NearRigidModel) -> list[Waypoint]:
-    """The path's knots as positions of the tip."""
+    """Knots of the path as positions of the tip."""
     spline, body_poses, q = (
         path(),
         BodyPoses(model.robot.model_as(MechanismModel)),
@@ -121,13 +121,13 @@ def run(
     laws: bool = True,
     nodes: bool = False,
 ) -> dict[str, Any]:
-    """Largest errors of the printed law and of ours, for several moduli E and control periods.
+    """Largest errors of the printed law and of our control, for several moduli E and control periods.
 
     Args:
-        moduli, periods: Pa and s, or texts with units and commas between. plants: names of `PLANTS`, likewise.
-        stress: Pa at the start and as floor. damping: Pa s of the cables.
-        plans, laws: whether ours and the printed law are run.
-        nodes: run ours through the real nodes in lock-step as well.
+        moduli, periods: values [Pa] and [s], or texts with units, separated by commas. plants: names of `PLANTS`.
+        stress: initial stress and floor [Pa]. damping: damping of the cables [Pa s]. gravity: whether gravity acts.
+        plans, laws: whether our control and the printed law are run.
+        nodes: whether our control is also run with the real nodes in lock-step.
     """
     variants = Variants()
     steady: dict[str, Any] = {"stress": stress, "damping": damping, "gravity": gravity}
@@ -145,7 +145,7 @@ def run(
             points = waypoints(NearRigidModel(robot, TRACKED))
             control = planned_control(robot, "near_rigid", points, None, period, "cubic", {"actuation": "effort"})
             for label in chosen:
-                if round(PLANTS[label].get("delay", period) / period) > 0:  # a delay below the period is none
+                if round(PLANTS[label].get("delay", period) / period) > 0:  # a delay below the period has no effect
                     report(f"{young / 1e6:g} MPa, {1e3 * period:g} ms, plant {label!r}")
                     row = _ours(variants, young, period, label, nodes, file, control, steady)
                     ours.append(figures("planned", row))
@@ -166,7 +166,7 @@ def run(
 
 
 def _printed(variants: Variants, young: float, steady: dict[str, Any]) -> dict[str, Any]:
-    """The document's law, evaluated at every stage of Runge-Kutta."""
+    """Result of the document's law, evaluated at every stage of Runge-Kutta."""
     robot, spline = load_robot(str(strut_file(variants, young, **steady))), path()
     floor = steady["stress"] / young
     law = NearRigidLaw(robot, TRACKED, floor)
@@ -204,7 +204,7 @@ def _ours(
     variants: Variants, young: float, period: float, label: str, nodes: bool, file: Path, control: Any,
     steady: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
-    """One run with a plant that differs from the model's file, through the libraries, and through the nodes."""
+    """Result with a plant that differs from the model, with the libraries and with the nodes."""
     factors, stress = PLANTS[label], steady["stress"]
     other = {k: v for k, v in factors.items() if k.endswith("_factor")}
     plant = strut_file(variants, young, **steady, **other)
@@ -243,7 +243,7 @@ def _figures(run: TrajectoryRun, model: NearRigidModel, floor: float, every: int
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """The errors as tables."""
+    """Print the errors as tables."""
     gravity = "gravity" if any(result["gravity_m_per_s2"]) else "no gravity"
     console.print(
         f"single strut, stress of {1e-6 * result['stress_at_the_start_Pa']:g} MPa at the start and as floor, damping "
@@ -287,7 +287,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 
 def draw(result: dict[str, Any], picture: Path) -> None:
-    """The path (5.8), and deviations and strains of both controls for every modulus (5.9 to 5.11)."""
+    """Plot the path (5.8), and deviations and strains of both controls for every modulus (5.9 to 5.11)."""
     printed = {row["young_Pa"]: row for row in result["printed_law"]}
     planned: dict[float, dict[str, Any]] = {}
     for row in result["planned"]:

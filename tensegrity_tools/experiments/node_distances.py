@@ -1,6 +1,7 @@
-"""Figures 2 to 5 of 004 on random networks: time of an inversion, sparsity, numbers to keep, and two models apart.
+"""Figures 2 to 5 of 004 for random networks: time of an inversion, sparsity, storage, and difference of two models.
 
-Beside the document's pairs of all nodes stand ours: the pairs that members join, with H* applied and never formed.
+The document uses the pairs of all nodes. For comparison, our method uses only the pairs joined by members, and applies
+H* without forming it.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from ..output import panels, save_picture, table
 NAME = "node_distances"
 DESCRIPTION = "004: figures 2 to 5, node distances beside node positions, all pairs beside connected ones"
 SIZES = (6, 10, 14)
-"""Rods of the classes of structures; the document goes on in steps of four to 30 (`run(sizes=...)`)."""
+"""Numbers of rods of the structures; the document continues in steps of four to 30 (`run(sizes=...)`)."""
 LARGE = (100, 1000)
 PRINTED_ERROR = 1e-5
-"""m, figure 5."""
+"""Error printed in figure 5 [m]."""
 
 
 def class_1_network(count: int) -> Structure:
-    """A random network of so many nodes: every node on one bar, and cables to its four nearest others."""
+    """Random network of `count` nodes: every node belongs to one bar, and has cables to its four nearest nodes."""
     draw = np.random.default_rng(0)
     positions = draw.normal(size=(count, 3)) * count ** (1.0 / 3.0)
     names = [f"n{i}" for i in range(count)]
@@ -59,7 +60,12 @@ def class_1_network(count: int) -> Structure:
 
 
 def run(sizes: Any = SIZES, large: Any = LARGE, duration: float = 0.3) -> dict[str, Any]:
-    """All figures. sizes: nodes of figures 2 and 4. large: nodes of our own pairs. duration: s of figure 5."""
+    """Run all figures.
+
+    Args:
+        sizes: sizes of the networks of figures 2 and 4. large: sizes of the networks of our method.
+        duration: duration of figure 5 [s].
+    """
     return {
         "experiment": NAME,
         "figure_2_and_4": [_inversion(count) for count in sizes],
@@ -70,7 +76,7 @@ def run(sizes: Any = SIZES, large: Any = LARGE, duration: float = 0.3) -> dict[s
 
 
 def _best(work: Any, times: int = 5) -> float:
-    """s of processor time, the best of some calls."""
+    """Shortest processor time of several calls [s]."""
     best = np.inf
     for _ in range(times):
         began = time.process_time()
@@ -137,7 +143,7 @@ def _large(count: int) -> dict[str, Any]:
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """Figures as tables."""
+    """Print the results as tables."""
     rows = [
         (str(r["nodes"]), str(r["pairs"]), str(r["connected"]), *(f"{1e6 * r[key]:.0f}" for key in
          ("pseudo_inverse_s", "inverse_dense_s", "inverse_sparse_s", "applied_s")),
@@ -161,7 +167,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """The four figures."""
+    """Plot the four figures."""
     figure, ((two, three), (four, five)) = panels(2, 2, figsize=(10, 7))
     rows = result["figure_2_and_4"]
     nodes = [row["nodes"] for row in rows]

@@ -1,12 +1,13 @@
-"""Sections 5.3 and 5.4 of 000 without any plan: the controller `qp`, one quadratic program in every control period.
+"""Sections 5.3 and 5.4 of 000 without offline planning: controller `qp`, one quadratic program per control period.
 
-The manipulator along its vertical and its horizontal path, held over 5 ms and over 1 ms; then a tenth of the horizontal
-path with commands one to three periods late, and with a cable that is stiffer and masses that are larger than the
-controller knows. Gravity acts, cables keep 5 N, the robot starts at rest and comes to the start of the path by itself.
+Manipulator along its vertical and its horizontal path, with commands held over 5 ms and over 1 ms; then a tenth of the
+horizontal path with commands delayed by one to three periods, and with a stiffer cable and larger masses than in the
+model of the controller. Gravity acts, cables keep 5 N, and the controller moves the robot from rest to the start of the
+path.
 
-The single strut through the knots of table 5.6 at 1 kHz with cables of 200, 2,000 and 20,000 MPa, as in `near_rigid`:
-no gravity, 20 MPa at the start and as floor. Its errors are those of its two angles, from a path of its tip that is
-cubic between the knots.
+Single strut through the knots of table 5.6 at 1 kHz with cables of 200, 2,000 and 20,000 MPa, as in `near_rigid`: no
+gravity, 20 MPa as initial stress and as floor. Its errors are those of its two angles, relative to a path of its tip
+that is cubic between the knots.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ._runs import Variants, listed, quantities, run_trajectory
 NAME = "qp"
 DESCRIPTION = "sections 5.3 and 5.4 of 000 by one quadratic program a period, without any plan"
 SHORT = 0.1
-"""Share of the paths where commands are late or the model is wrong."""
+"""Fraction of the paths for runs with delayed commands or a wrong model."""
 
 
 ROBOTS = ("manipulator", "single_strut")
@@ -46,15 +47,16 @@ def run(
     period: float = 1e-3,
     state: str = "truth",
 ) -> dict[str, Any]:
-    """Errors, tensions and torques.
+    """Run the experiment: errors, tensions and torques.
 
     Args:
-        share: of the document's time and length, for the manipulator. robots: names of `ROBOTS`, with commas between.
-        moduli: Pa of the single strut's cables, or a text with units. period: s, of the single strut's control.
-        state: "truth" or "observer".
+        share: fraction of the document's duration and length, for the manipulator.
+        robots: names of `ROBOTS`, separated by commas.
+        moduli: moduli of the cables of the single strut [Pa], or a text with units.
+        period: control period of the single strut [s]. state: "truth" or "observer".
 
     Raises:
-        TensegrityError: there is no such robot or state.
+        TensegrityError: an unknown robot or state.
     """
     chosen, rows, struts = listed(robots, "robots", ROBOTS), [], []
     if state not in STATES:
@@ -79,7 +81,7 @@ def run(
 
 
 def _strut(young: float, period: float, actuation: str, observer: bool) -> dict[str, Any]:
-    """The single strut along the path of table 5.6."""
+    """Result of the single strut along the path of table 5.6."""
     part = f"single strut, {1e-6 * young:g} MPa, {actuation}"
     report(part)
     variants = Variants()
@@ -108,7 +110,7 @@ def _strut(young: float, period: float, actuation: str, observer: bool) -> dict[
 
 
 def _angles(tip: Array) -> Array:
-    """(k, 2) phi about x and then psi about y, of a strut of 1 m with its tip at (k, 2) m of x and y."""
+    """(k, 2) angles phi about x and then psi about y of a strut of 1 m with its tip at x, y (k, 2) [m]."""
     psi = np.arcsin(tip[:, 0])
     return np.column_stack((np.arcsin(-tip[:, 1] / np.cos(psi)), psi))
 
@@ -153,7 +155,7 @@ def _row(
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """One line for each run."""
+    """Print one line per run."""
     heads: tuple[str, ...] = (
         "path", "s", "held", "commands", "late", "robot", "error [m]", "at the end", "tension/floor", "torque/limit"
     )  # fmt: skip

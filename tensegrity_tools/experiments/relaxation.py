@@ -1,9 +1,9 @@
-"""Iteration counts of relaxation, plain and tuned, beside table 7 of 001.
+"""Iteration counts of relaxation, plain and tuned, compared with table 7 of 001.
 
-The table names neither threshold, norm nor stiffness for its counts; section 5.4.1 stops at max(R) < 1e-5 and tables 2
-and 4 give k = 1000. Those are taken here, in each table's own units (delta is a length per force). The start of the
-prism is printed, that of TenseBot is not; both come from the robot files. A count alone says little: each row also
-gives how far from the equilibrium the run stopped.
+The table states neither threshold, norm nor stiffness for its counts; section 5.4.1 stops at max(R) < 1e-5, and tables
+2 and 4 give k = 1000. These values are used here, in the units of each table (delta is a length per force). The initial
+shape of the prism is printed, that of TenseBot is not; both are those of the robot files. Since the count alone is
+hardly comparable, each row also gives the distance from the equilibrium at which the run stopped.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ MAXIMUM_ITERATIONS = 200_000
 
 
 def run(threshold: float = THRESHOLD, evaluations: int = 150) -> dict[str, Any]:
-    """Counts for every row of table 7 and for pairs that were tuned here.
+    """Counts for every row of table 7 and for pairs (delta, epsilon) that are tuned here.
 
     Args:
-        threshold: on the largest force component, in the unit of force of the robot's table.
-        evaluations: relaxations per start of the tuner.
+        threshold: threshold for the largest force component, in the unit of force of the table of the robot.
+        evaluations: number of relaxations per start of the tuner.
     """
     robots = []
     for name, length, force, plain_count, printed_pair, printed_count in TABLE_7:
@@ -64,7 +64,7 @@ def run(threshold: float = THRESHOLD, evaluations: int = 150) -> dict[str, Any]:
         # delta epsilon lambda_max < 4 - 2 epsilon, solved for k
         highest = stable_delta(printed_pair[1], 1.0) / printed_pair[0] / stiffest * STIFFNESS
         if highest < STIFFNESS:
-            # softer by a power of ten until the printed pair is stable: both printed counts then need this k
+            # reduced by a power of ten until the printed pair is stable: both printed counts then need this k
             part = 10.0 ** np.floor(np.log10(highest / STIFFNESS))
             soft = replace(robot, model=replace(robot.structure, stiffness=part * robot.structure.stiffness))
             exact_soft = forward_kinematics(soft)
@@ -142,7 +142,7 @@ def _row(
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """The counts as a table, and what they are worth in words."""
+    """Print the counts as a table, with an interpretation."""
     for item in result["robots"]:
         title = (
             f"{item['robot']}: largest force component below {item['threshold']:g}, k = {item['stiffness']:g} "

@@ -1,10 +1,10 @@
-"""The controller `qp` with unchanged gains where nothing is as modelled: late commands, coarse sensors, lost states,
-another robot, loads and pushes that nobody announced.
+"""Robustness of the controller `qp` with unchanged gains: delayed commands, coarse sensors, lost states, model errors,
+unknown loads and pushes.
 
-One loop of simulation, observer and controller, all but the first run with something wrong from its beginning (sensors,
-delay, model) or from its middle on (payload, push). Every run moves the output by the same distance at the same time.
-Error: largest distance from the reference, and the largest one from a second after the end of the motion (or push) on;
-least tension in parts of the floor.
+Closed loop of simulation, observer and controller. All runs except the first have a disturbance from the start
+(sensors, delay, model) or from the middle on (payload, push). Every run moves the output by the same distance in the
+same time. Results: largest distance from the reference during the run, and from one second after the end of the motion
+(or push) on; smallest tension relative to the floor.
 """
 
 from __future__ import annotations
@@ -36,22 +36,24 @@ DESCRIPTION = "`qp` with unchanged gains under delays, coarse sensors, wrong mod
 PERIOD = 0.005  # s
 SETTLING, MOVE, AFTER = 0.5, (0.03, 0.0, -0.02), 1.0
 SHARE = 0.2
-"""Of the robot's mass, of the payload."""
+"""Mass of the payload relative to that of the robot."""
 PUSH, PUSHED = 5.0, 0.5
-"""N and s."""
+"""Force [N] and duration [s] of a push."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is wrong.
+    """Disturbances of a run.
 
     Args:
-        delay: periods by which commands come late, without notice. steps: of the encoders per turn; 0: exact.
-        tension_noise: part of each tension by which load cells err; they are read where this is above zero.
-        lost: part of the states that do not arrive. young, radius, density: factors of the plant.
-        payload: part of the robot's mass that hangs on the output. push: N at the output for `PUSHED` s, after the
-            motion. state: "observer" or "truth". start, move: m, from the pose at rest to where the measured motion
-            begins, and from there to its goal.
+        delay: delay of commands, unknown to the controller [periods].
+        steps: encoder steps per turn; 0: exact sensors.
+        tension_noise: relative error of load cells; they are used if it is above zero.
+        lost: fraction of lost states. young, radius, density: factors of the plant relative to the model.
+        payload: mass of a payload on the output relative to that of the robot.
+        push: force on the output for `PUSHED` s after the motion [N]. state: "observer" or "truth".
+        start: displacement from the pose at rest to the start of the evaluated motion [m].
+        move: displacement from there to the goal [m].
     """
 
     name: str
@@ -89,24 +91,24 @@ CASES = (
 )  # fmt: skip
 QUANTITIES = {"push": "force", "reach": "length"}
 REACH = 0.04
-"""m, of starts and targets that are drawn."""
+"""Range of random starts and goals [m]."""
 
 
 def scaled(case: Case, error: float, payload: float, push: float) -> Case:
-    """A case with other errors of the model, another payload (part of the mass) and push [N]."""
+    """Copy of a case with other model errors, another payload (relative to the robot mass) and push [N]."""
     changed = {name: 1.0 + np.sign(getattr(case, name) - 1.0) * error for name in ("young", "radius", "density")}
     return replace(case, **changed, payload=payload if case.payload else 0.0, push=push if case.push else 0.0)
 
 
 def drawn(case: Case, seed: int, reach: float) -> Case:
-    """A case with a start and a target that a seed draws, as far away as `reach` [m]."""
+    """Copy of a case with random start and goal within `reach` [m], by a seed."""
     start, move = (vector / np.linalg.norm(vector) for vector in np.random.default_rng(seed).normal(size=(2, 3)))
     ends = tuple((reach * start).tolist()), tuple((reach * move).tolist())
     return replace(case, name=f"{case.name}, positions {seed}", start=ends[0], move=ends[1])
 
 
 def plant_of(name: str, case: Case) -> Robot:
-    """The robot as it is, which is not as controller and observer have it."""
+    """Simulated robot, which differs from the model of controller and observer."""
     robot = load_robot(name)
     if case.young != 1.0 or case.radius != 1.0:
         robot = load_robot(str(_with_cables(robot, name, case)))
@@ -121,7 +123,7 @@ def plant_of(name: str, case: Case) -> Robot:
 
 
 def _groups(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A block and what it repeats, which is one mapping or a list of some, each of which may repeat more."""
+    """A block and its nested `repeat` blocks; `repeat` is one mapping or a list of mappings."""
     yield block
     repeated = block.get("repeat", ())
     for each in (repeated,) if isinstance(repeated, Mapping) else repeated:
@@ -142,12 +144,12 @@ def _with_cables(robot: Robot, name: str, case: Case) -> Path:
 
 
 VARIANTS = Variants()
-"""Robot files of the plants, which last as long as it does."""
+"""Robot files of the plants, which exist as long as this object."""
 
 
 @dataclass
 class Sensors:
-    """What a plant tells: positions in steps, efforts, tensions with noise; and whether it is heard at all."""
+    """Sensors of a plant: quantised positions, efforts, tensions with noise, and random loss of states."""
 
     case: Case
     random: np.random.Generator
@@ -168,7 +170,7 @@ class Sensors:
 
 
 def run_case(case: Case, robot_name: str = "manipulator", seed: int = 7) -> dict[str, Any]:
-    """One run: errors in m, least tension in parts of the floor, and why it was lost, if it was."""
+    """Result of one run: errors [m], smallest tension relative to the floor, and the reason of a failure."""
     robot, plant = load_robot(robot_name), plant_of(robot_name, case)
     natural = Simulation(plant)
     steps = max(1, int(np.ceil(PERIOD / min(natural.time_step, 1e-3) - 1e-9)))
@@ -246,13 +248,14 @@ def run(
     reach: float = REACH,
     truth: bool = False,
 ) -> dict[str, Any]:
-    """All cases.
+    """Run all cases.
 
     Args:
-        robot: name or file. only: cases whose names hold one of these texts, with | between them.
-        error: of Young's modulus, radius and masses, in parts of them. payload: part of the robot's mass. push: N.
-        seed: of noise, of what is lost, and of positions. draws: how many drawn starts and targets every case has
-            beside the usual one. reach: m, how far these are. truth: the state is the simulator's, not the observer's.
+        cases: cases. robot: name or file. only: texts separated by |; only cases whose names contain one are run.
+        error: relative error of Young's modulus, radius and masses. payload: payload relative to the robot mass.
+        push: force of the push [N]. seed: seed of noise, losses and positions.
+        draws: number of random starts and goals per case, in addition to the default one. reach: their range [m].
+        truth: whether the state is the true one in place of the observer's.
     """
     chosen = [
         scaled(each, error, payload, push) for each in cases
@@ -271,7 +274,7 @@ def run(
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """One line for each case."""
+    """Print one line per case."""
     rows = []
     for each in result["rows"]:
         if each["lost"]:
@@ -284,7 +287,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Errors as bars."""
+    """Plot the errors as bars."""
     rows = [each for each in result["rows"] if not each["lost"]]
     figure, axes = panels(figsize=(8, 4))
     rows_at = np.arange(len(rows))

@@ -1,9 +1,9 @@
-"""Rolling of the six bars: what every cable does on every face, and a tour in truth and in the estimator's eyes.
+"""Rolling of the six-bar structure: effect of every cable on every face, and tours with true and estimated state.
 
-The faces and the cables that tip them are found by the model, the first of them beside what the prototype of 003 did.
-The tour goes a metre ahead, to the left and aslant, and back each time, level and on a slope (first uphill). The
-estimator knows rest lengths and IMUs; its error per metre rolled is the drift of dead reckoning, with the model that is
-simulated and with one that differs from it.
+The faces and the cables that tip them are determined with the model; the first is compared with the prototype of 003.
+The tour moves one metre forward, to the left and diagonally, each time with the way back, on level ground and on a
+slope (first uphill). The estimator uses rest lengths and IMUs; its error per metre rolled is the drift of dead
+reckoning, with the simulated model and with a different one.
 """
 
 from __future__ import annotations
@@ -29,31 +29,35 @@ NAME = "rolling"
 DESCRIPTION = "003: six bars roll, what every cable does on all 20 faces, and a tour in truth and estimated"
 GOALS = ((1.0, 0.0), (0.0, 0.0), (0.0, 1.0), (0.0, 0.0), (-0.7071, -0.7071), (0.0, 0.0))
 SLOPE = 5.0
-"""deg, downhill along x."""
+"""Angle of the slope, which falls along x [deg]."""
 PROTOTYPE: tuple[dict[str, Any], ...] = (
     {"rest_m": 0.50, "tips_below_m": 0.32, "rolls": "onto n1-n6-n10, 0.52 m away"},
     {"rest_m": 0.55, "tips_below_m": 0.39, "rolls": "does not come to lie on a closed face"},
 )
-"""What is reported of cable 1-5 on the face 1-5-9 of a prototype: two masses of 0.5 kg on each rod, k = 500 N/m,
-friction 0.5; how quickly it was wound is not."""
+"""Reported results for cable 1-5 on the face 1-5-9 of a prototype: two masses of 0.5 kg on each rod, k = 500 N/m,
+friction 0.5. The speed of winding is not reported."""
 ROBOT, CABLE = "six_bar", 6
-"""CABLE: row of cable_1 among the members."""
+"""Name of the robot, and index of cable_1 among the members."""
 SWING = 6.0
-"""s, for which it may swing before it counts as not tipped."""
+"""Duration of oscillation after which the robot counts as not tipped [s]."""
 LONGEST_ROLL = 2000
-"""Periods of a roll that is drawn."""
+"""Largest number of periods of a plotted roll."""
 CONTROLLERS = ("rolling", "rolling_mpc")
 SECONDS = 30.0
-"""Of the robot's time through the nodes: two rolls."""
+"""Duration of a run with the nodes in the robot's time, enough for two rolls [s]."""
 
 
 def run(
     nodes: bool = False, goals: Any = GOALS, faces: bool = True, mpc: bool = True, solver: str = "piqp",
     slope: float = SLOPE,
 ) -> dict[str, Any]:  # fmt: skip
-    """All faces, the tours, with `mpc` one of them tipped by model predictive control beside the gait of one cable.
+    """Run all faces and tours.
 
-    With `nodes` two runs through the nodes. slope: deg, of the second three tours.
+    Args:
+        nodes: whether two runs with the nodes are included. goals: goal positions of a tour (2,) [m].
+        faces: whether the tables of faces are computed.
+        mpc: whether one goal is also reached by model predictive control, compared with the gait of one cable.
+        solver: solver of the model predictive control. slope: angle of the slope of the second three tours [deg].
     """
     robot = load_robot(ROBOT)
     rolls = RollMap(robot)
@@ -84,21 +88,22 @@ def run(
 
 
 def roll_tables(rolls: RollMap) -> dict[str, Any]:
-    """What every cable does on every face, and one of them beside the prototype."""
+    """Effect of every cable on every face, and one of them compared with the prototype."""
     return {"faces": [face_row(rolls, face) for face in rolls.faces()], "prototype": prototype_rows(rolls.body.robot)}
 
 
 def tilted(robot: Robot, angle: float) -> Robot:
-    """The robot on a slope [deg] that falls along x."""
+    """Copy of the robot on a slope [deg] that falls along x."""
     structure = robot.structure
     return replace(robot, model=replace(structure, ground=replace(structure.ground, slope=np.radians(angle))))
 
 
 def prototype_rows(robot: Robot) -> list[dict[str, Any]]:
-    """Cable 1 on the face that the robot stands on, as in the prototype and with its rods as the file has them; m.
+    """Results for cable 1 on the initial face, with the masses of the prototype and with those of the file [m].
 
-    A cable tips it sooner the quicker it is wound: below `slowly_m` there is no equilibrium on the face any more
-    (feet that slide freely), `wound_m` is by the gait, and `at_once_m` where the rest length jumps and it swings over.
+    The faster a cable is wound, the earlier the robot tips. `slowly_m`: rest length below which there is no equilibrium
+    on the face (with freely sliding feet). `wound_m`: rest length at tipping with the gait. `at_once_m`: rest length
+    below which the robot tips if the rest length changes instantaneously.
     """
     rows = []
     for reported in PROTOTYPE:
@@ -120,7 +125,7 @@ def prototype_rows(robot: Robot) -> list[dict[str, Any]]:
 
 
 def with_rods(robot: Robot, rest: float, ends: bool) -> Robot:
-    """All cables at a rest length [m]; the rods' masses at their ends, or as they are."""
+    """Copy of the robot with one rest length of all cables [m], and the rod masses at the ends or unchanged."""
     structure = robot.structure
     lengths = np.where(structure.unilateral, rest, structure.rest_lengths)
     masses = structure.lumped_masses()
@@ -129,7 +134,7 @@ def with_rods(robot: Robot, rest: float, ends: bool) -> Robot:
 
 
 def tips_slowly(structure: Structure) -> float:
-    """m, rest length of the first driven cable below which there is no equilibrium on the face that it stands on."""
+    """Rest length of the first driven cable below which there is no equilibrium on the present face [m]."""
     solver, reader, k = StructureEquilibriumSolver(structure, rigid_bars=True), FootingReader(structure), CABLE
     shape = solver.solve()
     feet, lengths, step = reader.touching(shape.nodes), np.array(structure.rest_lengths), 0.02
@@ -149,7 +154,7 @@ def tips_slowly(structure: Structure) -> float:
 
 
 def tips_at_once(robot: Robot) -> float:
-    """m, rest length below which the first cable tips it where it has that length from one moment to the next."""
+    """Rest length below which the first cable tips the robot if it changes instantaneously [m]."""
     structure, reader, k = robot.structure, FootingReader(robot.structure), CABLE
     home = StructureEquilibriumSolver(structure, rigid_bars=True).solve().nodes
     feet, least, most = reader.touching(home), 0.0, float(structure.rest_lengths[k])
@@ -167,14 +172,14 @@ def tips_at_once(robot: Robot) -> float:
 
 
 def heavier(robot: Robot, factor: float) -> Any:
-    """The structure with other masses and less friction, that the controller does not know of."""
+    """Structure with other masses and less friction than in the model of the controller."""
     structure = robot.structure
     ground = replace(structure.ground, friction=0.8 * structure.ground.friction)
     return replace(structure, masses=factor * structure.masses, ground=ground)
 
 
 def control_row(robot: Robot, rolls: RollMap, name: str, solver: str) -> dict[str, Any]:
-    """The first position by one controller: what it takes of time, energy and tension; J, N, s and ms."""
+    """Time, energy and tension for the first goal with one controller [s, ms, J, N]."""
     options: dict[str, Any] = {"solver": solver} if name == "rolling_mpc" else {"rolls": rolls}
     loop = RollingLoop(robot, controller=name, **options)
     found = loop.go(loop.position + np.array(GOALS[0]))
@@ -193,9 +198,9 @@ def control_row(robot: Robot, rolls: RollMap, name: str, solver: str) -> dict[st
 
 
 def roll_speeds(robot: Robot, rolls: RollMap, name: str) -> dict[str, Any]:
-    """Figure 3.5 of 003: linear and angular velocity of all rods over one roll, until it is over.
+    """Figure 3.5 of 003: linear and angular velocities of all rods during one roll.
 
-    time_s (k,), linear_m_per_s and angular_rad_per_s (k, rods, 3); a rod does not turn about itself.
+    Results: time_s (k,), linear_m_per_s and angular_rad_per_s (k, rods, 3), without rotation about the rod axis.
     """
     loop = RollingLoop(robot, rolls=rolls if name == "rolling" else None, controller=name)
     ends = robot.structure.members[~robot.structure.unilateral]
@@ -218,7 +223,7 @@ def roll_speeds(robot: Robot, rolls: RollMap, name: str) -> dict[str, Any]:
 
 
 def face_row(rolls: RollMap, face: tuple[int, ...]) -> dict[str, Any]:
-    """What happens on one face: m, deg, s and N."""
+    """Results for one face [m, deg, s, N]."""
     body = rolls.body
     stand = Stand(face, 0.0, np.zeros(2))
     nodes = rolls.standing(stand)
@@ -244,7 +249,7 @@ def face_row(rolls: RollMap, face: tuple[int, ...]) -> dict[str, Any]:
 
 
 def tour_rows(loop: RollingLoop, goals: Any) -> list[dict[str, Any]]:
-    """One row a position, relative to where it begins."""
+    """One row per goal position, relative to the start of its motion."""
     rows: list[dict[str, Any]] = []
     home = loop.position
     for position in goals:
@@ -264,7 +269,7 @@ def tour_rows(loop: RollingLoop, goals: Any) -> list[dict[str, Any]]:
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """Faces, then tours."""
+    """Print faces, then tours."""
     render_faces(result, console)
     for tour in result["tours"]:
         lines = [
@@ -314,7 +319,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 
 def render_faces(result: dict[str, Any], console: Console) -> None:
-    """One row for each face and each cable that tips it, then the prototype beside ours."""
+    """Print one row for each face and each cable that tips it, then the comparison with the prototype."""
     rows = []
     for face in result["faces"]:
         for roll in face["rolls"] or [{}]:
@@ -347,7 +352,8 @@ def render_faces(result: dict[str, Any], console: Console) -> None:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """How long each roll from each face is, and the velocities of all rods over a roll with one cable and with all."""
+    """Plot the length of each roll from each face, and the velocities of all rods in a roll with one and with all
+    cables."""
     count = len(result["speeds"])
     figure, axes = panels(1 + count, 2, figsize=(11, 3.5 * (1 + count)))
     for k, face in enumerate(result["faces"]):

@@ -1,6 +1,7 @@
-"""Routed cables against closed forms: pulleys with inertia, capstan friction, blocks, hysteresis, drums with layers.
+"""Routed cables compared with closed-form solutions: pulleys with inertia, capstan friction, blocks, hysteresis, drums
+with layers.
 
-The closed forms stand beside the models here; nothing of the library enters them but masses, stiffness and friction.
+The closed-form solutions are in this module; they use only masses, stiffness and friction of the models.
 """
 
 from __future__ import annotations
@@ -80,9 +81,9 @@ def atwood(
     *, heavy: float = 2.0, light: float = 1.0, inertia: float = 0.01, friction: float = 1.0, young: float = 2e9,
     damping: float = 1e6, duration: float = 0.3, bearing: float = 0.0,
 ) -> dict[str, float]:  # fmt: skip
-    """An Atwood machine in steady acceleration against the form with strain and against the rigid one.
+    """Atwood machine in steady acceleration, compared with the elastic and the rigid closed-form solution.
 
-    With a bearing [N m] that rubs it is in motion from the start, so that the friction is all there.
+    With bearing friction [N m] it starts in motion, so that the friction acts fully.
     """
     model = model_of(
         ATWOOD,
@@ -167,7 +168,7 @@ def capstan(friction: float = 0.3, pulls: Sequence[float] = (1e-3, 1.5e-3, -1e-3
 
 
 def chain(count: int = 20, friction: float = 0.05) -> dict[str, float]:
-    """A cable over guides on its left and right in turns, pulled until it slips on all: the product of their ratios."""
+    """Cable over guides on alternating sides, pulled until it slips on all of them: product of the tension ratios."""
     route = ["{body: world, at: [-0.3, 0, 0]}"]
     for k in range(count):
         side = 1 if k % 2 == 0 else -1
@@ -198,10 +199,11 @@ routed_cables:
 
 
 def loop_area(model: MechanismModel, friction: float, low: float, high: float) -> float:
-    """Work [J] that moves the end of a tendon to and fro between two positions, as often as makes it a closed loop.
+    """Work that moves the end of a tendon back and forth between two positions, in the closed hysteresis loop [J].
 
-    It is the heat in the guide, and the integral of the tension at that end over its displacement. Rest lengths R1 + R2
-    = R; where the tendon sticks R2 stays, where it slips strain 2 is c strain 1 or the other way, c = e^(mu phi).
+    It equals the heat in the guide, and the integral of the tension at that end over its displacement. Rest lengths: R1
+    + R2 = R. R2 is constant while the tendon sticks; while it slips, strain 2 = c strain 1 or strain 1 = c strain 2,
+    with c = e^(mu phi).
     """
     from scipy.integrate import quad  # here, so that listing the experiments stays quick
     from scipy.optimize import brentq
@@ -218,7 +220,7 @@ def loop_area(model: MechanismModel, friction: float, low: float, high: float) -
         return ratio * strain, (two + x) / (1 + ratio * strain)
 
     def stroke(start: float, end: float, ratio: float) -> float:
-        """Work of the slider from one end to the other: stick until the ratio is reached, then slip."""
+        """Work of the slider from one end to the other: sticking until the ratio is reached, then slipping [J]."""
         _, rest = pulled(start, 1.0 / ratio)
         stuck = lambda x: (two + x) / rest - 1.0  # noqa: E731
         other = one / (whole - rest) - 1.0
@@ -276,7 +278,7 @@ def creep(friction: float = 0.3, duration: float = 10.0) -> float:
 
 
 def tackle(sheaves: int = 4, load: float = 40.0, young: float = 1e9) -> dict[str, float]:
-    """A block and tackle: 2 n lines carry the load; its sinking against W l / (4 n^2 E A) of the form with strain."""
+    """Block and tackle with 2 n lines: displacement under load, compared with the elastic form W l / (4 n^2 E A)."""
     route = ["{body: world, at: [0, 0, 0]}"]
     for k in range(sheaves):
         route.append(f"{{body: block, at: [{0.1 + 0.4 * k:.1f}, 0, 0], axis: [0, 1, 0], radius: 0.1, side: -1}}")
@@ -318,7 +320,7 @@ routed_cables:
 
 
 def drum(wound: float = 14.5, off: float = 14.0) -> dict[str, float]:
-    """Rest length that comes off a drum of three layers, against the sum over its turns."""
+    """Rest length paid out by a drum with three layers, compared with the sum over its turns."""
     from scipy.integrate import quad  # here, so that listing the experiments stays quick
 
     model = model_of(DRUM, wound=wound)
@@ -340,7 +342,7 @@ def drum(wound: float = 14.5, off: float = 14.0) -> dict[str, float]:
 
 
 def run() -> dict[str, Any]:
-    """All figures."""
+    """Run all cases."""
     youngs = (2e8, 2e9, 2e10)
     sticks = [atwood(young=each) for each in youngs]
     slips = [atwood(heavy=5.0, friction=0.05, young=each) for each in youngs]
@@ -352,7 +354,7 @@ def run() -> dict[str, Any]:
 
 
 def render(result: dict[str, Any], console: Any) -> None:
-    """Print the figures beside their closed forms."""
+    """Print the results and their closed forms."""
     rows = []
     for kind in ("sticks", "slips"):
         for young, each in zip(result["atwood"]["young"], result["atwood"][kind], strict=True):

@@ -1,7 +1,7 @@
-"""The six-bar spherical tensegrity of 003: its geometry, its start-up, and its two models beside each other.
+"""Six-bar spherical tensegrity of 003: its geometry, its start-up, and a comparison of its two models.
 
-The document prints no lengths, masses or stiffness: rods, stiffness and pretension are options here (`--set rod=0.6m`).
-Geometry and start-up are without weight, the motions too. On its ground it is the shipped robot; its tours are in
+The document states no lengths, masses or stiffness: rods, stiffness and pretension are options here (`--set rod=0.6m`).
+Geometry, start-up and motions are without gravity. On the ground it is the shipped robot; its tours are in the
 experiment `rolling`.
 """
 
@@ -43,16 +43,17 @@ QUANTITIES = {
     "smoothness": "length",
     "step": "time",
 }
-"""Of what kind the options are, so that they may carry units."""
+"""Physical quantities of the options, so that they may have units."""
 
 CABLE, SPACING, COMPRESSION = np.sqrt(3.0 / 8.0), 0.5, np.sqrt(6.0)
 GOLDEN = 2.0 / (1.0 + np.sqrt(5.0))
 LOSS = GOLDEN - CABLE
-"""Of the neutral pose, in rods and tensions; what the regular icosahedron loses, in rods (CORRECTIONS to 003)."""
+"""CABLE, SPACING [rod lengths] and COMPRESSION [cable tensions] are values of the neutral pose. LOSS is the reduction
+of the cable length from the regular icosahedron to the neutral pose [rod lengths] (CORRECTIONS to 003)."""
 TIP_CLOSED, TIP_OPEN, TIP_NO_CABLE = (float(np.degrees(np.arctan(x))) for x in (1.0 / np.sqrt(6.0), CABLE / 2.0, 0.5))
-"""deg over an edge of a closed face, over a cable of an open one, and over its edge without cable."""
+"""Tipping angle over an edge of a closed face, over a cable of an open face, and over its edge without cable [deg]."""
 DISTRIBUTIONS = {"uniform": (1.0, 0.0, 0.0), "end masses": (0.0, 0.5, 0.5), "mixture": (0.6, 0.3, 0.1)}
-"""Parts of a rod's mass: spread along it, at its + end, at its - end."""
+"""Fractions of the mass of a rod: uniformly distributed, at its + end, at its - end."""
 
 
 def run(
@@ -65,16 +66,18 @@ def run(
     part: float = 1.0,
     faces: bool = True,
 ) -> dict[str, Any]:
-    """All figures.
+    """Run all parts.
 
     Args:
-        rod: m, length of the rods. mass: kg, of a rod. stiffness: N/m, of a cable. pretension: N, of a cable.
-        smoothness: m, of the tension law; zero is the hard law. step: s; zero is a twentieth of the shortest period.
-        part: of the lengths of all runs, for tests. faces: the shipped robot on its ground, too: how it stands, slides
-            and tips, and what every cable does on every face.
+        rod: length of the rods [m]. mass: mass of a rod [kg]. stiffness: stiffness of a cable [N/m].
+        pretension: pretension of a cable [N]. smoothness: smoothing length of the tension law [m]; zero: hard law.
+        step: time step [s]; zero: a twentieth of the shortest period.
+        part: fraction of the durations of all runs, for tests.
+        faces: whether the shipped robot on its ground is included: how it stands, slides and tips, and the effect of
+            every cable on every face.
 
     Raises:
-        TensegrityError: a pretension that needs rest lengths below zero.
+        TensegrityError: the pretension needs rest lengths below zero.
     """
     body = neutral(rod, mass, stiffness, pretension, smoothness)
     return {
@@ -97,7 +100,7 @@ def run(
 
 
 def neutral(rod: float, mass: float, stiffness: float, pretension: float, smoothness: float = 0.0) -> Structure:
-    """The shipped robot at another size, at its neutral pose, weightless and without ground and dampers."""
+    """Shipped robot with another size in its neutral pose, without gravity, ground and dampers."""
     given = load_robot("six_bar").structure
     bars = ~given.unilateral
     scale = rod / float(given.rest_lengths[bars][0])
@@ -117,7 +120,7 @@ def neutral(rod: float, mass: float, stiffness: float, pretension: float, smooth
 
 
 def geometry(body: Structure, rod: float) -> list[dict[str, Any]]:
-    """The neutral pose found by Newton's method, beside what its geometry says."""
+    """Neutral pose by Newton's method, compared with its geometry."""
     shape = StructureEquilibriumSolver(body, rigid_bars=True).solve()
     cables = body.unilateral
     pairs = [np.array(body.members[k]) for k in np.flatnonzero(~cables)]
@@ -181,7 +184,7 @@ def geometry(body: Structure, rod: float) -> list[dict[str, Any]]:
 
 
 def _faces(body: Structure, nodes: NDArray) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """Triangles of the convex hull: those of three cables, and the others."""
+    """Triangles of the convex hull: those bounded by three cables, and the others."""
     from scipy.spatial import ConvexHull
 
     joined = {frozenset(map(int, pair)) for pair in body.members[body.unilateral]}
@@ -195,7 +198,7 @@ def _faces(body: Structure, nodes: NDArray) -> tuple[list[tuple[int, ...]], list
 
 
 def icosahedron(body: Structure, rod: float) -> NDArray[np.float64]:
-    """(n, 3) m: the parallel rods of the neutral pose moved apart to a regular icosahedron."""
+    """(n, 3) nodes of a regular icosahedron, the neutral pose with parallel rods moved apart [m]."""
     bars = body.members[~body.unilateral]
     nodes = np.array(body.nodes)
     centre = nodes.mean(axis=0)
@@ -207,12 +210,12 @@ def icosahedron(body: Structure, rod: float) -> NDArray[np.float64]:
 
 
 def start_ups(body: Structure, rod: float, stiffness: float, pretension: float, part: float) -> list[dict[str, Any]]:
-    """Ends and counts of the start-up from the regular icosahedron, with and without what makes it quick."""
+    """Final states and step counts of the start-up from the regular icosahedron, with and without its acceleration."""
     nodes, loss = icosahedron(body, rod), LOSS * stiffness * rod
     rows = []
     most = max(2000, round(200_000 * part))
     damped = replace(body, damping=np.where(body.unilateral, 0.05 * np.sqrt(stiffness * body.masses.max()), 0.0))
-    start_up(body, pretension, start=nodes)  # compiled before the clock runs
+    start_up(body, pretension, start=nodes)  # compiles before the time measurement
     cases: list[tuple[str, Structure, float, dict[str, Any]]] = [
         ("ramp, velocities zeroed", body, pretension, {}),
         ("no ramp, velocities zeroed", body, pretension, {"ramp": 0.0}),
@@ -257,7 +260,7 @@ def start_ups(body: Structure, rod: float, stiffness: float, pretension: float, 
 
 
 def _spacing(body: Structure, nodes: NDArray) -> float:
-    """m, the mean distance of the centres of parallel rods: of each rod from the nearest to parallel."""
+    """Mean distance of the centres of parallel rods, from each rod to the one nearest to parallel [m]."""
     pairs = body.members[~body.unilateral]
     centres, axes = nodes[pairs].mean(axis=1), nodes[pairs[:, 0]] - nodes[pairs[:, 1]]
     axes /= np.linalg.norm(axes, axis=1)[:, None]
@@ -266,7 +269,7 @@ def _spacing(body: Structure, nodes: NDArray) -> float:
 
 
 def with_distribution(body: Structure, parts: tuple[float, float, float]) -> Structure:
-    """The rods' masses, split into what is spread, at the + end and at the - end."""
+    """Structure with the masses of the rods split into a distributed part, the + end and the - end."""
     bars = np.flatnonzero(~body.unilateral)
     ends = np.array(body.node_masses)
     for k in bars:
@@ -277,7 +280,7 @@ def with_distribution(body: Structure, parts: tuple[float, float, float]) -> Str
 
 
 def thrown(body: Structure, plucked: float = 0.02) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and velocities of a body in flight: tumbling at 4 rad/s about its centre, nodes moved by parts of a rod."""
+    """Nodes and velocities in flight: rotation at 4 rad/s about the centre, nodes displaced by fractions of a rod."""
     away, size = body.nodes - body.nodes.mean(axis=0), float(body.rest_lengths.max())
     wave = plucked * size * np.sin(1.0 + 2.3 * np.arange(away.size).reshape(away.shape))
     return away + wave, np.cross([3.2, 2.4, 0.0], away)
@@ -292,7 +295,7 @@ def _flown(body: Structure, step: float | None, duration: float, **options: Any)
 
 
 def models(body: Structure, step: float, part: float) -> list[dict[str, Any]]:
-    """How far the two models are apart after a second of free flight, and where both come to rest."""
+    """Difference of the two models after one second of free flight, and their positions at rest."""
     rows = []
     drag = 0.05 * float(np.sqrt(body.stiffness[body.unilateral].max() * body.masses.max()))
     for name, parts in DISTRIBUTIONS.items():
@@ -303,7 +306,7 @@ def models(body: Structure, step: float, part: float) -> list[dict[str, Any]]:
         still = []
         heavy = replace(own, damping=np.where(own.unilateral, 0.5 * np.sqrt(own.stiffness * body.masses.max()), 0.0))
         for model in ("point_masses", "minimal"):
-            # the mode in which parallel rods move apart stretches no cable to first order: cables do not damp it
+            # cables do not damp the mode in which parallel rods move apart, since it stretches no cable to first order
             simulation = Simulation(heavy, 10.0 * h, start=thrown(heavy)[0], model=model, air_damping=drag)
             simulation.advance(duration=40.0 * part)
             still.append(simulation.state.nodes)
@@ -325,7 +328,7 @@ def _distances(nodes: NDArray) -> NDArray[np.float64]:
 
 
 def energies(body: Structure, step: float, part: float) -> list[dict[str, Any]]:
-    """What both integrators and both models keep in free flight without damping."""
+    """Conserved quantities of both integrators and both models in free flight without damping."""
     rows = []
     cases: tuple[tuple[str, float, float, dict[str, Any]], ...] = (
         ("rk4, point masses, spun", 0.0, 1.0, {}),
@@ -372,7 +375,7 @@ def _kept(body: Structure, simulation: Simulation) -> tuple[float, NDArray, NDAr
 
 
 def tumbling_rod(tilt: float) -> tuple[Structure, NDArray[np.float64]]:
-    """A rod of 1 m and 1 kg on a cable, and velocities that lead it past the vertical at `tilt` [rad]."""
+    """Rod of 1 m and 1 kg on a cable, and velocities with which it passes the vertical at an angle `tilt` [rad]."""
     direction = np.array([np.cos(0.4), 0.0, np.sin(0.4)])
     nodes = {"top": (0.2, 0.1, 1.5), "up": tuple(0.5 * direction), "down": tuple(-0.5 * direction)}
     structure = make_structure(
@@ -386,7 +389,7 @@ def tumbling_rod(tilt: float) -> tuple[Structure, NDArray[np.float64]]:
 
 
 def through_the_vertical(step: float, part: float) -> list[dict[str, Any]]:
-    """A rod on a cable led through its polar axis: each value of `vertical` against point masses."""
+    """Rod on a cable that passes its polar axis: each value of `vertical` compared with point masses."""
     rows = []
     for tilt in (0.0, 0.02, 0.2):
         structure, velocities = tumbling_rod(tilt)
@@ -417,7 +420,7 @@ def through_the_vertical(step: float, part: float) -> list[dict[str, Any]]:
 
 
 def stabilised(body: Structure, step: float, part: float) -> list[dict[str, Any]]:
-    """Bars by k_s and k_d: as in (3.36), without any, and with the sign of (3.37)."""
+    """Bars stabilised by k_s and k_d: as in (3.36), without stabilisation, and with the sign of (3.37)."""
     rows = []
     bars = np.flatnonzero(~body.unilateral)
     for what, gains in (
@@ -446,7 +449,8 @@ def stabilised(body: Structure, step: float, part: float) -> list[dict[str, Any]
 def jacobian_over_the_angle(count: int = 60) -> dict[str, Any]:
     """Norm and condition number of d(rate of the state)/d(state) of one rod under forces, over its polar angle.
 
-    What 003, section 3.3.4, left to do. State: two angles and their rates (theta' = phi' = 1 rad/s, forces of 10 N).
+    This is an open point of 003, section 3.3.4. State: two angles and their rates (theta' = phi' = 1 rad/s, forces of
+    10 N).
     """
     structure, _ = tumbling_rod(0.0)
     angles = np.concatenate((np.geomspace(1e-3, 0.3, count // 2), np.linspace(0.31, 0.5 * np.pi, count - count // 2)))
@@ -479,7 +483,7 @@ def jacobian_over_the_angle(count: int = 60) -> dict[str, Any]:
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """The figures as tables."""
+    """Print the results as tables."""
     console.print(
         f"rods of {result['rod_m']:g} m and {result['mass_kg']:g} kg, cables of {result['stiffness_N_per_m']:g} N/m at "
         f"{result['pretension_N']:g} N, "
@@ -559,7 +563,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Norm and condition number of the Jacobian over the polar angle."""
+    """Plot norm and condition number of the Jacobian over the polar angle."""
     figure, axes = panels(1, 2, figsize=(10, 4))
     curves = result["jacobian"]
     for axis, what in zip(axes, ("norm", "condition"), strict=True):

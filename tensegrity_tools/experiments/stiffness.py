@@ -1,8 +1,8 @@
-"""A stiffness of the output that `qp` holds by choice of self-stress while the pose moves, beside the robot left alone.
+"""Control of the output stiffness by `qp` with the self-stress during a motion, compared with uncontrolled stiffness.
 
-Along a path that does not stop the pulleys are held where they are, and a small force in both senses along the
-direction says how stiff the output is between two equilibria: nothing of what the controller reckons with but the model
-itself. Beside it stands the same stiffness by derivatives (`tensegrity check --stiffness`).
+At points along a continuous motion, the stiffness is measured by two equilibria with locked pulleys and a small force
+along the direction in both senses; this uses the model, but no other quantity of the controller. For comparison the
+stiffness is also computed by derivatives (`tensegrity check --stiffness`).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from ._progress import figures, report
 
 DESCRIPTION = "a stiffness of the output held by self-stress while the pose moves, against equilibria under load"
 MAST = str(Path(__file__).resolve().parents[2] / "examples" / "soft_mast.yaml")
-"""Of the checkout, in whatever folder one works."""
+"""Path in the checkout, independent of the working directory."""
 QUANTITIES = {"move": "length", "stiffness": "stiffness", "ceiling": "force", "duration": "time", "period": "time"}
 FORCE = 1e-2
-"""N of the differences, in both senses."""
+"""Force of the finite differences, in both senses [N]."""
 SETTLING = 1.2
-"""s in which tensions go to those that are asked for."""
-SIMULATED = 1e-3  # s, longest step of the simulation
+"""Time for the tensions to reach their desired values [s]."""
+SIMULATED = 1e-3  # longest step of the simulation [s]
 
 
 class LoadedShapes:
-    """Shapes at rest of a robot with a small force on its output along a unit vector (3,), its actuators held."""
+    """Equilibria of a robot with locked actuators and a small force on its output along a unit vector (3,)."""
 
     def __init__(self, robot: Robot, along: Array) -> None:
         model = robot.model_as(MechanismModel)
@@ -53,8 +53,7 @@ class LoadedShapes:
             self.solvers.append(MechanismEquilibriumSolver(mechanism, joints))
 
     def stiffness(self, q: Array) -> tuple[float, float]:
-        """N/m near q (nq,): force over displacement between two shapes, and by derivatives of the forces at the one
-        between."""
+        """Stiffness near q (nq,) [N/m]: by two loaded equilibria, and by derivatives at the unloaded one."""
         here = self.solvers[0].solve(q)
         index = self.solvers[0].mechanism.body_index[self.output.body]
         shapes = [solver.solve(here.q, tolerance=1e-13) for solver in self.solvers[1:]]
@@ -68,7 +67,7 @@ class LoadedShapes:
 def one_run(
     robot: Robot, asked: dict[str, float], along: Array, moves: Array, duration: float, period: float, looks: int
 ) -> dict[str, Any]:
-    """One motion through all moves (k, 3) m from the start: stiffness [N/m] and tensions [N] along it."""
+    """Stiffness [N/m] and tensions [N] along one motion through displacements (k, 3) from the start [m]."""
     control: Any = make_controller("qp", robot, period=period, **asked)
     longest = min(Simulation(robot).time_step, SIMULATED)
     simulation = Simulation(robot, period / max(1, int(np.ceil(period / longest - 1e-9))))
@@ -114,12 +113,13 @@ def run(
     period: float = 0.01,
     looks: int = 12,
 ) -> dict[str, Any]:
-    """The path with the stiffness held, and left alone.
+    """Run the path with and without control of the stiffness.
 
     Args:
-        robot: a mechanism whose self-stress moves its stiffness. stiffness: N/m. direction: x, y, z in the world.
-        move: m from the start, x, y, z of every point that is passed. ceiling: N that no cable exceeds; 0 for none.
-        duration: s of the path. period: s. looks: how often along the path.
+        robot: mechanism whose stiffness depends on its self-stress. stiffness: desired stiffness [N/m].
+        direction: direction x, y, z in the world frame.
+        move: displacement x, y, z of every point from the start [m]. ceiling: largest tension of cables [N]; 0: none.
+        duration: duration of the path [s]. period: control period [s]. looks: number of measurements along the path.
     """
     loaded, along = load_robot(robot), np.array(direction) / np.linalg.norm(direction)
     moves, rows = np.array(move).reshape(-1, 3), []
@@ -132,7 +132,7 @@ def run(
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """One line for each run."""
+    """Print one line per run."""
     rows = [
         (
             each["run"], f"{each['least']:.3f} to {each['most']:.3f}",

@@ -1,8 +1,8 @@
-"""The compliant variants of the involute joint against each other, section 5.2 of 000 with its figures 5.5 and 5.6.
+"""Comparison of the compliant variants of the involute joint: section 5.2 of 000 with figures 5.5 and 5.6.
 
-The single strut with E = 50 MPa, without damping, under the steady pulley torques 0.1001, 0.1 and 0.1 N m for one
-second in 10^4 steps of Runge-Kutta. The text does not state the strain at the start nor whether gravity acts: here
-every cable starts with the strain that balances 0.1 N m, tau / (R E A), and both cases of gravity are run.
+Single strut with E = 50 MPa, without damping, with constant pulley torques of 0.1001, 0.1 and 0.1 N m for one second in
+10^4 steps of Runge-Kutta. The text states neither the initial strain nor whether gravity acts: here every cable starts
+with the strain that balances 0.1 N m, tau / (R E A), and both cases of gravity are run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GRAVITIES = {"with gravity": (0.0, 0.0, -9.80665), "without gravity": (0.0, 0.0,
 
 
 def run(step: float = STEP, duration: float = DURATION) -> dict[str, Any]:
-    """Angles and strains of every variant over time, and how far they are from the epsilon variant."""
+    """Angles and strains of every variant over time, and their differences from the epsilon variant."""
     cases = []
     for label, gravity in GRAVITIES.items():
         motions = {variant: _motion(variant, gravity, step, duration) for variant in VARIANTS}
@@ -103,7 +103,7 @@ def _motion(variant: str, gravity: tuple[float, ...], step: float, duration: flo
 
 
 def render(result: dict[str, Any], console: Console) -> None:
-    """The figures as tables."""
+    """Print the results as tables."""
     console.print(
         f"single strut, E = {1e-6 * result['young_Pa']:g} MPa, no damping, torques "
         f"{', '.join(f'{x:g}' for x in result['torques_N_m'])} N m, {result['duration_s']:g} s in steps of "
@@ -137,7 +137,7 @@ def render(result: dict[str, Any], console: Console) -> None:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Figures 5.5 (motion of the epsilon variant) and 5.6 (deviations of the others), one row for each gravity."""
+    """Plot figures 5.5 (motion of the epsilon variant) and 5.6 (deviations of the others), one row per gravity case."""
     figure, axes = panels(len(result["cases"]), 3, figsize=(13, 6.5), sharex=True)
     for row, case in zip(axes, result["cases"], strict=True):
         times = case["time_s"]
@@ -147,7 +147,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
         row[0].set_title(f"epsilon variant, {case['case']} (figure 5.5)", fontsize=10)
         strains = np.asarray(case["strains"])
         for k in range(strains.shape[1]):
-            style = "--" if k == 2 else "-"  # the last two lie on each other
+            style = "--" if k == 2 else "-"  # the last two curves coincide
             row[1].plot(times, 1e3 * (strains[:, k] - strains[0, k]), style, label=f"cable {k + 1}")
         row[1].set_ylabel("strain since the start [1e-3]")
         row[1].set_title("strains of the cables", fontsize=10)

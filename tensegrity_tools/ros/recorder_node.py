@@ -219,7 +219,7 @@ class RecorderNode(RobotNode):
         self._topics.clear()
         self.set_status(ERROR, f"{error} The robot goes on without a recording.")
 
-    # -- what there is to record ----------------------------------------------------------------------------------
+    # -- topics to record -----------------------------------------------------------------------------------------
 
     def _look(self) -> None:
         """Search for new topics and nodes; start the simulator when all topics are subscribed."""

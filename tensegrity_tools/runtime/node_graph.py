@@ -252,11 +252,11 @@ class NodeGraph:
 
 @dataclass(frozen=True)
 class Watching:
-    """Nodes for display alone.
+    """Nodes for display only.
 
     Attributes:
         markers: for RViz. view: the browser view. view_port: port of the view, or the next free one.
-        view_address: address on which the view listens; by default this computer alone.
+        view_address: address on which the view listens; by default only this computer.
     """
 
     markers: bool = True

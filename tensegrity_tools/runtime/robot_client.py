@@ -200,7 +200,7 @@ class Watcher:
             known = len(self.diagnostics)
             self.wait_until(lambda last=known: len(self.diagnostics) > last, min(SETTLED, left))  # type: ignore[misc]
 
-    # -- what was heard -------------------------------------------------------------------------------------------
+    # -- received data --------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> StructureState | None:

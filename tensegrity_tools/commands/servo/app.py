@@ -1,4 +1,4 @@
-"""`tensegrity servo`: commands to set servos up, from the first scan to a calibrated robot."""
+"""`tensegrity servo`: commands for the setup of servos, from the first scan to a calibrated robot."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def scan_command(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the servos on a bus: every speed, both protocols, every id; nothing is written.
+    """Find the servos on a bus at every speed, protocol and id; nothing is written.
 
-    With a robot it starts at the speed and protocol of its servos, and ends when all of them answer there.
+    With a robot, the scan starts at the speed and protocol of its servos, and ends when all of them have answered.
     The exit status is 1 for duplicate ids, or if the servos differ from those of the robot.
     """
     from .scan import PortOptions, run_scan
@@ -61,7 +61,8 @@ def set_id_command(
     new_baud_rate: Annotated[int | None, typer.Option(help="new speed (bit/s)")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Set the id of a servo, and its speed; connect it alone. Its return delay is set to zero, its torque is off."""
+    """Change the id, and the speed, of a servo that is connected alone. Return delay becomes zero, torque is switched
+    off."""
     from .scan import PortOptions
     from .set_id import run_set_id
 
@@ -84,10 +85,10 @@ def calibrate_command(
     rule: Annotated[str, typer.Option(help="resolution of the measured lengths")] = "0.2 mm",
     as_json: JsonOption = False,
 ) -> None:
-    """Calibrate spools: measure the length of each string at several positions, and fit a line to its sensor.
+    """Calibrate spools: the length of each string is measured at several positions, and a line is fitted to its sensor.
 
-    At every position type the measured length; +5 and -5 pay out and wind in by 5 mm, `off` switches the torque
-    off, so that you can turn the spool by hand.
+    At every position, enter the measured length. +5 and -5 pay out and wind in by 5 mm; `off` switches the torque off,
+    so that the spool can be turned by hand.
     """
     from .calibrate import CalibrateOptions, run_calibrate
     from .session import BusOptions
@@ -102,7 +103,7 @@ def spring_command(
     rule: Annotated[str, typer.Option(help="resolution of the measured lengths")] = "0.2 mm",
     as_json: JsonOption = False,
 ) -> None:
-    """Rate and zero-force length of a spring, from its lengths under several weights."""
+    """Determine rate and zero-force length of a spring from its lengths under several weights."""
     from .spring import run_spring
 
     run_spring(points, rule, as_json)
@@ -117,9 +118,9 @@ def watch_command(
     cycles: Annotated[int | None, typer.Option(min=1, help="number of bus cycles")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the state of every servo and its faults; nothing is driven. Ctrl-C ends it.
+    """Show the state of every servo and its faults, without motion. Ctrl-C ends it.
 
-    With --json it reads several cycles, after which every fault is detected, and prints the last one.
+    With --json, the command reads enough cycles to detect every fault, and prints the last one.
     """
     from .session import BusOptions
     from .watch import run_watch
@@ -140,7 +141,7 @@ def home_command(
     save: SaveOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find where a slack tendon becomes tight: pay out a little, then wind in slowly until load or current rises."""
+    """Find the position at which a tendon becomes tight: pay out slightly, then wind in slowly until the load rises."""
     from .home import HomeOptions, run_home
     from .session import BusOptions
 
@@ -157,7 +158,7 @@ def reboot_command(
     board: BoardOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Reboot servos of protocol 2 after a hardware error; torque goes off, turns are lost. Home their tendons next."""
+    """Reboot servos of protocol 2 after a hardware error. They lose torque and turn counts; home their tendons next."""
     from .reboot import run_reboot
     from .session import BusOptions
 

@@ -1,4 +1,4 @@
-"""`tensegrity servo calibrate`: measured points from a person or a file, a robust fit, and the calibration file."""
+"""`tensegrity servo calibrate`: measured points from a user or a file, a robust fit, and the calibration file."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from .prompts import agreed, ask, interactive
 from .session import NO_FILE, BusOptions, ServoSession, open_session, select_actuators
 
 RECOMMENDED_POINTS = 5
-"""Number of points that a person is asked for; fewer give a warning."""
+"""Number of points requested from a user; fewer points give a warning."""
 MAX_SCATTER = {"potentiometer": 3.0, "encoder": 0.02}
-"""Largest distance between readings of a sensor at rest [counts, rad]."""
+"""Largest difference between readings of a sensor at rest [counts, rad]."""
 UNITS = {"potentiometer": "counts", "encoder": "rad"}
 HELP = """\
   215 mm     the measured length: adds a point            undo   remove the last point
@@ -46,10 +46,10 @@ class CalibrateOptions:
     """Options of the command.
 
     Attributes:
-        bus: ports and calibration file. points: file of measured points; None: points are entered by a person.
-        save: without asking. anew: replace a file that is damaged or for another bus or robot.
-        tension: limit while jogging, with its unit; empty: a fifth of the effort. rule: resolution of lengths.
-        as_json: print figures alone.
+        bus: ports and calibration file. points: file of measured points; None: a user enters the points.
+        save: save without a question. anew: replace a file that is damaged or for another bus or robot.
+        tension: tension limit of jogs, with its unit; empty: a fifth of the effort.
+        rule: resolution of lengths, with its unit. as_json: print only results as JSON.
     """
 
     bus: BusOptions = field(default_factory=BusOptions)
@@ -62,7 +62,7 @@ class CalibrateOptions:
 
     @property
     def resolution(self) -> float:
-        """Resolution of measured lengths [m]; raises TensegrityError for no length."""
+        """Resolution of measured lengths [m]; raises TensegrityError if it is not a length."""
         return read_amount(self.rule, "length", "--rule")
 
 
@@ -82,7 +82,7 @@ class Fitted:
 
 
 def run_calibrate(robot_name: str, actuators: list[str], options: CalibrateOptions) -> None:
-    """Calibrate the named spools, or all, from a file of points or with a person at the terminal."""
+    """Calibrate the named spools, or all, with a file of points or a user at the terminal."""
     robot = load_robot(robot_name)
     resolution = options.resolution
     names = select_actuators(robot, actuators)
@@ -110,13 +110,13 @@ def run_calibrate(robot_name: str, actuators: list[str], options: CalibrateOptio
 
 
 class CalibrationChanges:
-    """Fits that are added to the calibration of a bus, and saved together.
+    """Fits to add to the calibration of a bus, saved together.
 
     Args:
-        store: of the calibration. anew: replace a file that is damaged or for another bus or robot.
+        store: store of the calibration. anew: replace a file that is damaged or for another bus or robot.
 
     Raises:
-        CalibrationError: there is a file, but not for this bus, and not `anew`.
+        CalibrationError: there is a file that is not for this bus, and not `anew`.
     """
 
     def __init__(self, store: CalibrationStore, anew: bool) -> None:
@@ -151,7 +151,7 @@ def _revision(path: Path | None) -> int:
 
 
 def fit_points(robot: Robot, spool: Spool, points: Sequence[Point], resolution: float) -> Fitted:
-    """Line through the points of one spool, compared with its radius; raises CalibrationError."""
+    """Line fit to the points of one spool, compared with its radius; raises CalibrationError."""
     readings, lengths = [each.reading for each in points], [each.length for each in points]
     return Fitted(spool, points, fit_spool(robot, spool, readings, lengths, resolution=resolution))
 
@@ -208,11 +208,11 @@ def _save_fits(robot: Robot, fits: Sequence[Fitted], options: CalibrateOptions) 
         return str(path)
 
 
-# -- points from a person --------------------------------------------------------------------------------------------
+# -- points from a user ----------------------------------------------------------------------------------------------
 
 
 def _guided(session: ServoSession, name: str, resolution: float, tension: float | None) -> Fitted | None:
-    """Points of one spool from a person, and their fit; None for a spool that is skipped."""
+    """Points of one spool from a user, and their fit; None for a skipped spool."""
     spool = session.uncalibrated_spools()[name]
     effort = spool.actuator.effort
     limit = DEFAULT_TENSION_SHARE * effort if tension is None else min(tension, effort)
@@ -245,7 +245,7 @@ def _guided(session: ServoSession, name: str, resolution: float, tension: float 
 
 
 def _execute(session: ServoSession, spool: Spool, answer: str, points: list[Point], tension: float) -> None:
-    """Execute one answer; raises TensegrityError for one that cannot be executed."""
+    """Execute one answer of the user; raises TensegrityError if this is impossible."""
     name, unit = spool.name, UNITS[spool.measured_by]
     if not answer:
         return
@@ -271,14 +271,14 @@ def _execute(session: ServoSession, spool: Spool, answer: str, points: list[Poin
 
 
 def _reading(spool: Spool, raw: ServoReading) -> tuple[float | None, int]:
-    """Reading of the sensor that measures a spool, and its age in cycles."""
+    """Reading of the position-loop sensor of a spool, and its age [cycles]."""
     if spool.measured_by == "potentiometer":
         return raw.sensor, raw.sensor_age
     return raw.position, raw.age
 
 
 def _steady(session: ServoSession, spool: Spool) -> float:
-    """Mean reading of a sensor at rest; raises CalibrationError where it moves or gives none."""
+    """Mean reading of a sensor at rest; raises CalibrationError if it moves or gives no reading."""
     steady = SteadyReading(spool.name, scatter=MAX_SCATTER[spool.measured_by])
     while True:
         mean = steady.add(*_reading(spool, session.read()[spool.name]))
@@ -287,7 +287,7 @@ def _steady(session: ServoSession, spool: Spool) -> float:
 
 
 def _live(session: ServoSession, spool: Spool) -> str:
-    """Present readings of the sensors of a spool in one line."""
+    """Text with the present readings of the sensors of a spool, one line."""
     raw = session.read()[spool.name]
     reading, age = _reading(spool, raw)
     text = "no reading" if reading is None or age > 0 else f"{reading:8.2f} {UNITS[spool.measured_by]}"
@@ -304,11 +304,11 @@ def _live(session: ServoSession, spool: Spool) -> str:
     return "  ".join(parts)
 
 
-# -- showing ---------------------------------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------------------------
 
 
 def fit_figures(fitted: Fitted) -> Mapping[str, Any]:
-    """Figures of a fit for JSON."""
+    """Results of a fit for JSON."""
     fit = fitted.check.fit
     return {
         "sensor": fitted.spool.measured_by, "slope": fit.slope, "slope_interval": fit.slope_interval,

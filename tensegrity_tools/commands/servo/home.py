@@ -1,4 +1,5 @@
-"""`tensegrity servo home`: finds the reading at which tendons become tight, and corrects the calibration by it."""
+"""`tensegrity servo home`: detection of the reading at which tendons become tight, and correction of the
+calibration."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class HomeOptions:
 
     Attributes:
         bus: ports and calibration file. length: rest length when tight, with its unit; empty: no correction.
-        save: without asking. as_json: print figures alone.
+        save: save without a question. as_json: print only results as JSON.
     """
 
     bus: BusOptions = field(default_factory=BusOptions)
@@ -67,7 +68,7 @@ def run_home(robot_name: str, actuators: list[str], options: HomeOptions) -> Non
 
 
 def _load_calibration(session: ServoSession, *, required: bool) -> RobotCalibration | None:
-    """Calibration of this bus, or None; raises CalibrationError where it is required and cannot be loaded."""
+    """Calibration of this bus, or None; raises CalibrationError if it is required and cannot be loaded."""
     if not session.store.exists:
         if required:
             raise CalibrationError(
@@ -122,7 +123,7 @@ def _show(session: ServoSession, calibration: RobotCalibration | None, result: T
 def _correct(
     session: ServoSession, calibration: RobotCalibration, result: TightPosition, length: float, options: HomeOptions
 ) -> bool:
-    """Shift the calibrated line to the tight position; returns whether it was saved."""
+    """Shift the calibrated line to the tight position; returns whether the calibration was saved."""
     old = _sensor(session, calibration, result.tendon)
     if old is None:
         raise CalibrationError(

@@ -1,7 +1,7 @@
-"""Slow motions of one uncalibrated spool at low tension, which end at any implausible reading.
+"""Jogs: slow motions of one uncalibrated spool at low tension, which end at any implausible reading.
 
-The safety layer needs lengths, which an uncalibrated spool lacks. Changes of length, by the radius, show how far and in
-which direction a jog has moved.
+The safety layer needs lengths, which an uncalibrated spool does not have. Changes of length by the radius show the
+distance and direction of a jog.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEFAULT_TENSION_SHARE = 0.2
 
 
 def prepare(session: ServoSession, name: str, tension: float) -> None:
-    """Set one servo up and switch its torque on at its position, with a tension limit [N]; raises BusError."""
+    """Configure one servo and switch its torque on at its position, with a tension limit [N]; raises BusError."""
     spool = session.uncalibrated_spools()[name]
     rest = DriveCommand(Drive.VELOCITY, 0.0, spool.actuator.rate, tension)
     session.bus.ceilings[name] = spool.command(rest)
@@ -34,17 +34,18 @@ def prepare(session: ServoSession, name: str, tension: float) -> None:
 
 
 def torque_off(session: ServoSession, name: str) -> None:
-    """Switch the torque of one servo off, verified; raises BusError."""
+    """Switch the torque of one servo off and verify it; raises BusError."""
     servo = session.bus.servos[name]
     session.bus.bus.write_if_changed(servo.id, servo.model.register("torque_enable"), 0.0)
 
 
 def jog(session: ServoSession, name: str, distance: float, tension: float) -> float:
-    """Pay out (positive) or wind in by a distance and stop.
+    """Pay out (positive) or wind in (negative) by a distance and stop.
 
     Args:
-        distance: m, at most `MAX_JOG_M`.
-        tension: limit [N]; the jog ends early where it is reached, after twice the time of the motion.
+        distance: distance of the motion [m], at most `MAX_JOG_M`.
+        tension: tension limit [N]. If it prevents the motion, the jog ends before its goal, after twice the time of the
+            motion.
 
     Returns:
         Change of length [m].

@@ -1,4 +1,5 @@
-"""Measured points from a file: a table with heading (.csv) or a list of mappings (.yaml); errors name file and line."""
+"""Measured points from a file: a table with a header line (.csv) or a list of mappings (.yaml); errors state file and
+line."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tensegrity_dynamics.robots.units import BaseUnits
 
 SEPARATORS = ",;\t"
 MAX_LENGTH_M = 10.0
-"""Length above which a number without unit was meant in another unit [m]."""
+"""Largest plausible length; a larger number without unit indicates another unit [m]."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,10 @@ def read_points(path: Path, names: Sequence[str]) -> dict[str, list[Point]]:
     """Calibration points by actuator, from columns actuator, reading, length (m unless it carries a unit).
 
     Args:
-        path: of the file. names: of the actuators that may occur.
+        path: path of the file. names: names of the allowed actuators.
 
     Raises:
-        TensegrityError: no such file, or an invalid row; names file and line.
+        TensegrityError: no such file, or an invalid row; the message states file and line.
     """
     points: dict[str, list[Point]] = {}
     for source, row in read_rows(path, ("actuator", "reading", "length")):
@@ -62,7 +63,7 @@ def read_weights(path: Path) -> tuple[list[float], list[float]]:
 
 
 def read_length(text: str, source: str) -> float:
-    """Length above zero, up to `MAX_LENGTH_M` [m]; raises TensegrityError that begins with `source`."""
+    """Length from a text, above zero and up to `MAX_LENGTH_M` [m]; raises TensegrityError that starts with `source`."""
     length = read_amount(text, "length", source)
     if not 0.0 < length <= MAX_LENGTH_M:
         raise TensegrityError(
@@ -73,7 +74,7 @@ def read_length(text: str, source: str) -> float:
 
 
 def read_amount(text: str, kind: str, source: str) -> float:
-    """Quantity in SI units; raises TensegrityError that begins with `source`."""
+    """Quantity from a text in SI units; raises TensegrityError that starts with `source`."""
     try:
         return BaseUnits().to_si(text.strip(), kind)
     except ValueError as problem:
@@ -81,7 +82,7 @@ def read_amount(text: str, kind: str, source: str) -> float:
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
-    """Rows by column, each with its source (file and line); raises TensegrityError for another format."""
+    """Rows as mappings by column, each with its source (file and line); raises TensegrityError for another format."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as problem:

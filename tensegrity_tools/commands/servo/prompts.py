@@ -1,4 +1,4 @@
-"""Questions at the terminal, with a line above them that is updated until the answer is complete."""
+"""Questions at the terminal, below a line that is updated until the answer is complete."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ UPDATE_PERIOD_S = 0.05
 
 
 def ask(question: str, live: Callable[[], str] | None = None) -> str:
-    """Answer of the person, stripped.
+    """Ask a question and return the answer of the user, stripped.
 
     Args:
-        question: without a blank at its end. live: text of the line above it; called periodically on a terminal.
+        question: text without a trailing blank. live: function that returns the text of the line above it; called
+            periodically on a terminal.
 
     Raises:
         TensegrityError: the input has ended.
@@ -39,7 +40,7 @@ def ask(question: str, live: Callable[[], str] | None = None) -> str:
 
 
 def agreed(question: str) -> bool:
-    """Whether the person answers yes; other answers than yes and no repeat the question. Raises TensegrityError."""
+    """Whether the user answers yes; the question is repeated until the answer is yes or no. Raises TensegrityError."""
     while True:
         answer = ask(f"{question} [y/n]").lower()
         if answer in ("y", "yes", "n", "no"):
@@ -47,5 +48,5 @@ def agreed(question: str) -> bool:
 
 
 def interactive() -> bool:
-    """Whether questions can be answered."""
+    """Whether a user can answer questions."""
     return sys.stdin.isatty()

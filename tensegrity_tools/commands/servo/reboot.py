@@ -1,4 +1,4 @@
-"""`tensegrity servo reboot`: reboots servos of protocol 2 after a hardware error."""
+"""`tensegrity servo reboot`: reboot of servos of protocol 2 after a hardware error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...output import console, print_json, progress
 from .session import BusOptions, ServoSession, open_session, select_actuators
 
 MAX_REBOOT_S = 3.0
-"""Longest time that a servo may take until it answers again [s]."""
+"""Longest time until a servo must answer again [s]."""
 
 
 def run_reboot(robot_name: str, actuators: list[str], options: BusOptions, *, as_json: bool) -> None:

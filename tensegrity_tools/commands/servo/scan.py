@@ -1,4 +1,4 @@
-"""`tensegrity servo scan`: servos that answer, their settings, and a comparison with the servos of a robot."""
+"""`tensegrity servo scan`: servos that answer, their settings, and comparison with the servos of a robot."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from .session import COMPILING, choose_port, patience_for
 
 DETAILS = ("firmware", "present_voltage", "present_temperature", "present_position", "return_delay")
 MAX_PATIENT_IDS = 32
-"""Number of ids up to which a longer timeout per id is acceptable."""
+"""Largest number of ids for which a longer timeout per id is acceptable."""
 REPEATS = 2
-"""Repeated scans for missing servos of a robot."""
+"""Number of repeated scans for missing servos of a robot."""
 COLUMNS = ("id", "actuator", "model", "firmware", "V", "°C", "position", "delay", "")
 
 
@@ -41,7 +41,7 @@ class PortOptions:
     """Options of the commands that search a port for servos.
 
     Attributes:
-        port: see `choose_port`. robot: name or file of a robot; empty: none.
+        port: port, see `choose_port`. robot: name or file of a robot; empty: none.
         baud_rates, protocol: range of the search; None: all.
     """
 
@@ -80,7 +80,7 @@ def run_scan(options: PortOptions, ids_text: str, *, everywhere: bool, as_json: 
 
     Args:
         options: range of the scan. ids_text: ids to scan, see `read_ids`.
-        everywhere: continue after all servos of the robot have answered. as_json: print figures alone.
+        everywhere: continue after all servos of the robot have answered. as_json: print only results as JSON.
     """
     robot = load_robot(options.robot) if options.robot else None
     rows = servo_rows(robot) if robot is not None else ()
@@ -126,7 +126,7 @@ def run_scan(options: PortOptions, ids_text: str, *, everywhere: bool, as_json: 
 def _scan_repeatedly(
     line: SerialPort, robot: Robot | None, baud_rate: int, protocol: int, ids: Sequence[int]
 ) -> Iterator[FoundServo]:
-    """Servos at one speed; missing servos of the robot are scanned again, as a single answer may be lost."""
+    """Servos at one speed and protocol; missing servos of the robot are scanned again, as an answer may be lost."""
     missing: list[int] = []
     if robot is not None and (baud_rate, protocol) == _robot_bus(robot):
         missing = [int(row["id"]) for row in servo_rows(robot) if int(row["id"]) in ids]
@@ -143,12 +143,12 @@ def _robot_bus(robot: Robot) -> tuple[int, int]:
 
 
 def _complete(servos: Sequence[ScannedServo], robot: Robot, ids: Sequence[int]) -> bool:
-    """Whether all servos of a robot have answered, with the models and speeds of its file, one for each id."""
+    """Whether all servos of a robot have answered, with models and speeds as in its file, and without duplicate ids."""
     return not any(lines for kind, lines in compare(servos, robot, ids).items() if kind != "extra")
 
 
 def read_ids(text: str) -> tuple[int, ...]:
-    """Ids of a text such as "1-12" or "1,2,7", all for an empty one; raises TensegrityError for another text."""
+    """Ids from a text such as "1-12" or "1,2,7"; all ids for an empty text; raises TensegrityError for another text."""
     if not text.strip():
         return tuple(IDS)
     ids: set[int] = set()
@@ -169,8 +169,8 @@ def open_port(port: str, robot: Robot | None, *, patient: bool = True) -> Iterat
     """Open a port, or that of an emulated robot.
 
     Args:
-        port: path, EMULATED, or empty for the only adapter. robot: to emulate.
-        patient: longer timeout where another program answers.
+        port: path, EMULATED, or empty for the only adapter. robot: robot to emulate.
+        patient: whether the timeout is longer if another program answers.
 
     Raises:
         BusError: the port cannot be opened. TensegrityError: several adapters, or no robot to emulate.
@@ -193,7 +193,7 @@ def open_port(port: str, robot: Robot | None, *, patient: bool = True) -> Iterat
 
 
 def _search_order(robot: Robot | None, options: PortOptions) -> Iterator[tuple[int, int]]:
-    """Speeds and protocols of the search, those of the robot first."""
+    """Speeds and protocols of the search; those of the robot come first."""
     speeds, protocols = options.speeds, options.protocols
     if robot is not None:
         robot_speed, robot_protocol = _robot_bus(robot)
@@ -206,7 +206,7 @@ def _search_order(robot: Robot | None, options: PortOptions) -> Iterator[tuple[i
 
 @contextlib.contextmanager
 def _live_table(quiet: bool) -> Iterator[Any]:
-    """Function that shows the servos so far, as a growing table on a terminal."""
+    """Context with a function that shows the servos found so far, as a growing table on a terminal."""
     if quiet or not console.is_terminal:
         yield lambda servos, line: None
         return
@@ -219,7 +219,7 @@ def _live_table(quiet: bool) -> Iterator[Any]:
 
 
 def _details(line: SerialPort, found: FoundServo) -> dict[str, float]:
-    """Values of its registers in SI units; those that cannot be read are absent."""
+    """Register values of a servo in SI units; registers that cannot be read are absent."""
     if found.model is None:
         return {}
     before, model = line.baudrate, MODELS[found.model]
@@ -232,7 +232,7 @@ def _details(line: SerialPort, found: FoundServo) -> dict[str, float]:
             except BusError:
                 if not line.is_open:
                     raise
-                break  # a duplicate or silenced servo: its columns stay empty
+                break  # a duplicate or silent servo: its columns stay empty
         return values
     finally:
         if line.is_open:
@@ -240,12 +240,12 @@ def _details(line: SerialPort, found: FoundServo) -> dict[str, float]:
 
 
 def _buses(servos: list[ScannedServo]) -> list[tuple[int, int]]:
-    """Speeds and protocols that occur, each of which is a group that can be driven together."""
+    """Speeds and protocols of the servos; servos with the same pair can be driven together."""
     return list(dict.fromkeys((each.found.baud_rate, each.found.protocol) for each in servos))
 
 
 def _latency_warnings(line: SerialPort, servos: list[ScannedServo], baud_rate: int, protocol: int) -> list[str]:
-    """Warnings on settings that lengthen the bus cycle."""
+    """Warnings about settings that lengthen the bus cycle."""
     records = [
         Servo(each.actuator or str(each.found.model), each.found.id, MODELS[each.found.model])
         for each in servos
@@ -261,7 +261,7 @@ def _latency_warnings(line: SerialPort, servos: list[ScannedServo], baud_rate: i
 
 
 def compare(servos: Sequence[ScannedServo], robot: Robot, ids: Sequence[int] = IDS) -> dict[str, list[str]]:
-    """Differences between scanned servos and those of a robot file, as texts by kind, within the scanned ids."""
+    """Differences between scanned servos and those of a robot file within the scanned ids, as texts by kind."""
     baud_rate, protocol = _robot_bus(robot)
     by_id: dict[int, list[FoundServo]] = {}
     for each in servos:

@@ -1,4 +1,4 @@
-"""Session of a servo command: the open bus of a robot, one reading per cycle, and its calibration.
+"""Session of a servo command: open bus of a robot, one reading per cycle, and its calibration.
 
 Emulated servos live in this process; their time advances by one period per reading.
 """
@@ -49,7 +49,7 @@ class BusOptions:
 
 
 def choose_port(port: str) -> str:
-    """The named port, or the only USB serial adapter; raises TensegrityError where there is none or several."""
+    """Named port, or the only USB serial adapter; raises TensegrityError if there is none or more than one."""
     if port:
         return port
     from serial.tools.list_ports import comports
@@ -66,18 +66,18 @@ def choose_port(port: str) -> str:
 
 
 def patience_for(port: str) -> float | None:
-    """Time to wait for packets beyond their time on the wire [s]; None: by the latency timer of the adapter."""
+    """Time to wait for packets beyond their wire time [s]; None: determined by the latency timer of the adapter."""
     return PSEUDO_TERMINAL_PATIENCE_S if os.path.realpath(port).startswith(PSEUDO_TERMINALS) else None
 
 
 @dataclass
 class ServoSession:
-    """The open bus of a robot.
+    """Open bus of a robot.
 
     Attributes:
-        robot: with servos. settings: of its hardware. hardware: of its ports. bus: its servos and board.
-        store: of its calibration; its path is None where nothing can be saved.
-        problems: errors of the check of the bus; empty without errors. health: of the bus in the last cycle.
+        robot: robot with servos. settings: hardware settings. hardware: hardware at the ports. bus: servos and board.
+        store: store of the calibration; its path is None if nothing can be saved.
+        problems: errors of the check of the bus; empty without errors. health: state of the bus in the last cycle.
     """
 
     robot: Robot
@@ -94,7 +94,7 @@ class ServoSession:
         return self.settings.safety.period
 
     def read(self) -> Mapping[str, ServoReading]:
-        """Wait for one period and read all servos, by actuator; raises BusError while the port is gone."""
+        """Wait for one period and read all servos, by actuator; raises BusError while the port is missing."""
         if self.hardware.steps_time:
             self.hardware.advance(self.period)
         else:
@@ -103,12 +103,12 @@ class ServoSession:
         return readings
 
     def uncalibrated_spools(self) -> dict[str, Spool]:
-        """Spools by actuator with the slopes of their radii, valid for changes of length alone."""
+        """Spools by actuator with slopes by their radii, valid only for changes of length."""
         return make_spools(self.robot, None)
 
 
 def select_actuators(robot: Robot, names: list[str]) -> list[str]:
-    """The named actuators, or all with a servo; raises TensegrityError for an unknown one."""
+    """Named actuators, or all with a servo; raises TensegrityError for an unknown one."""
     available = [str(row["actuator"]) for row in servo_rows(robot)]
     for name in names:
         if name not in available:
@@ -121,11 +121,11 @@ def open_session(robot: Robot, options: BusOptions, *, allow_problems: bool = Fa
     """Open the bus of a robot; at the end it is closed, and the servos keep the last command.
 
     Args:
-        robot: with servos. options: ports and calibration file.
-        allow_problems: errors of single servos are stored in `problems` instead of raised.
+        robot: robot with servos. options: ports and calibration file.
+        allow_problems: whether errors of single servos are stored in `problems` instead of raised.
 
     Raises:
-        TensegrityError: no servos. BusError: the port, a servo or the board.
+        TensegrityError: no servos. BusError: error of the port, a servo or the board.
     """
     settings = hardware_settings(robot, calibration=options.calibration)
     port = choose_port(options.port)
@@ -161,7 +161,8 @@ def _check(bus: ServoGroup, allow_problems: bool) -> str:
 
 
 def _calibration_store(robot: Robot, bus: ServoGroup, hardware: SerialHardware, path: Path | None) -> CalibrationStore:
-    """Store for the adapter of the bus and the servos of the robot file; exact without file for emulated servos."""
+    """Calibration store for the adapter of the bus and the servos of the file; exact, without file, for emulated
+    servos."""
     numbers = tuple((int(row["id"]), model_named(row["model"]).number) for row in servo_rows(robot))
     identity = BusIdentity(bus.identity.adapter, numbers)
     exact = hardware.make_calibration(identity) if path is None else None

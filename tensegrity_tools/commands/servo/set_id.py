@@ -1,4 +1,4 @@
-"""`tensegrity servo set-id`: sets id, speed and return delay of one servo."""
+"""`tensegrity servo set-id`: change of id, speed and return delay of one servo."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .scan import PortOptions, open_port
 
 
 def run_set_id(old: int, new: int, options: PortOptions, new_baud_rate: int | None, *, as_json: bool) -> None:
-    """Set the id of the servo `old` to `new`, and its speed where `new_baud_rate` [bit/s] is not None."""
+    """Change the id of the servo `old` to `new`, and its speed if `new_baud_rate` [bit/s] is not None."""
     robot = load_robot(options.robot) if options.robot else None
     with open_port(options.port, robot) as line:
         with progress.status(f"looking for servo {old}"):
@@ -30,7 +30,8 @@ def run_set_id(old: int, new: int, options: PortOptions, new_baud_rate: int | No
 
 
 def find_one(line: SerialPort, number: int, options: PortOptions) -> FoundServo:
-    """Servo with an id, at the speeds and protocols of the options; raises BusError for none or more than one."""
+    """Servo with an id, searched at the speeds and protocols of the options; raises BusError unless there is exactly
+    one."""
     servos: tuple[FoundServo, ...] = ()
     for _ in range(MAX_TRIES):  # a single answer may be lost
         servos = servos or scan(line, protocols=options.protocols, baud_rates=options.speeds, ids=(number,))
@@ -48,11 +49,11 @@ def find_one(line: SerialPort, number: int, options: PortOptions) -> FoundServo:
 
 
 def set_identity(line: SerialPort, found: FoundServo, new: int, new_baud_rate: int | None) -> tuple[ServoModel, int]:
-    """Set id, return delay and speed of a servo, with its torque off; returns its model and its speed [bit/s].
+    """Change id, return delay and speed of a servo with its torque off; returns its model and its speed [bit/s].
 
     Raises:
-        BusError: the new id is taken, the servo is locked or does not accept a setting.
-        TensegrityError: a speed that it does not support.
+        BusError: the new id is in use, the servo is locked or does not accept a setting.
+        TensegrityError: the servo does not support the speed.
     """
     line.set_baud_rate(found.baud_rate)
     bus = Bus(line, found.protocol)
@@ -67,7 +68,7 @@ def set_identity(line: SerialPort, found: FoundServo, new: int, new_baud_rate: i
     bus.write_if_changed(found.id, model.register("torque_enable"), 0.0)
     bus.write_if_changed(found.id, model.register("return_delay"), 0.0)
     if new != found.id:
-        bus.write(found.id, model.register("id"), float(new), verify=False)  # it answers with the new one
+        bus.write(found.id, model.register("id"), float(new), verify=False)  # it answers with the new id
         _check_answer(bus, new, f"id {new}")
     if new_baud_rate is None or new_baud_rate == found.baud_rate:
         return model, found.baud_rate

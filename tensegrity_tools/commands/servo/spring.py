@@ -14,7 +14,7 @@ def run_spring(points: Path, rule: str, as_json: bool) -> None:
     """Fit a spring and print it, with the entry of the robot file.
 
     Args:
-        points: file of masses and lengths. rule: resolution of the lengths. as_json: print figures alone.
+        points: file of masses and lengths. rule: resolution of the lengths. as_json: print only results as JSON.
     """
     masses, lengths = read_weights(points)
     resolution = read_amount(rule, "length", "--rule")

@@ -1,4 +1,4 @@
-"""`tensegrity servo watch`: present state of every servo and its faults; reads, and never drives."""
+"""`tensegrity servo watch`: present state of every servo and its faults, without motion."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from ...output import console, print_json, table
 from .session import BusOptions, ServoSession, open_session
 
 JSON_CYCLES = 12
-"""Cycles of one printed reading: more than the persistence of any of these faults."""
+"""Number of cycles for one printed reading, larger than the persistence of all these faults."""
 TABLE_CYCLES = 5
-"""Cycles between two tables on a terminal."""
+"""Number of cycles between two tables on a terminal."""
 COLUMNS = ("actuator", "id", "length mm", "second mm", "tension", "load", "°C", "V", "torque", "age", "errors")
 
 
@@ -36,7 +36,7 @@ def run_watch(robot_name: str, options: BusOptions, cycles: int | None, *, as_js
 
     Args:
         options: ports and calibration file. cycles: number of bus cycles; None: until Ctrl-C on a terminal, else
-            `JSON_CYCLES`. as_json: print figures of the last cycle alone.
+            `JSON_CYCLES`. as_json: print only results of the last cycle as JSON.
     """
     robot = load_robot(robot_name)
     with open_session(robot, options, allow_problems=True) as session:
@@ -62,14 +62,14 @@ def run_watch(robot_name: str, options: BusOptions, cycles: int | None, *, as_js
 
 
 class Watcher:
-    """Reads all servos cycle by cycle, with those monitors of the driver that need no commands.
+    """Cyclic reading of all servos, with the monitors of the driver that need no commands.
 
     Args:
-        session: of the bus.
+        session: session of the bus.
 
     Attributes:
-        cycle: number of cycles so far. tendons: last readings. faults: of the last cycle.
-        remarks: on the bus and the calibration. lost: error of a lost port, or None.
+        cycle: number of cycles. tendons: last readings. faults: faults of the last cycle.
+        remarks: remarks on the bus and the calibration. lost: error of a lost port, or None.
     """
 
     def __init__(self, session: ServoSession) -> None:
@@ -88,7 +88,7 @@ class Watcher:
         self.lost: str | None = None
 
     def _spools(self) -> tuple[dict[str, Spool], set[str]]:
-        """Spools by actuator, and the names of those that are calibrated."""
+        """Spools by actuator, and the names of the calibrated ones."""
         store, spools = self.session.store, self.session.uncalibrated_spools()
         if not store.exists:
             self.remarks.append(
@@ -111,13 +111,13 @@ class Watcher:
         return {name: _with_lines(spool, lines.get(name, {})) for name, spool in spools.items()}, calibrated
 
     def run(self, cycles: int | None, after: Callable[[], None]) -> None:
-        """Read for a number of cycles, or until an interrupt; `after` is called after each."""
+        """Read for a number of cycles, or until an interrupt; `after` is called after each cycle."""
         while cycles is None or self.cycle < cycles:
             self.step()
             after()
 
     def step(self) -> None:
-        """Read one cycle; a lost port is reported and opened again in the next one."""
+        """Read one cycle; a lost port is reported and opened again in the next cycle."""
         self.cycle += 1
         try:
             raw = self.session.read()
@@ -130,17 +130,17 @@ class Watcher:
         updates = (monitor.update(self.cycle, readings, {}) for monitor in self.monitors)
         self.faults = tuple(fault for fault in updates if fault is not None)
 
-    # -- showing -----------------------------------------------------------------------------------------------------
+    # -- output ------------------------------------------------------------------------------------------------------
 
     def _length(self, name: str, which: str) -> float:
-        """Length by a calibrated sensor [m], else nan."""
+        """Length by a calibrated sensor [m]; nan if it is not calibrated."""
         spool, tendon = self.spools[name], self.tendons[name]
         if name not in self.calibrated or (which == "second_length" and spool.encoder_turn):
             return math.nan
         return float(getattr(tendon, which))
 
     def figures(self) -> dict[str, Any]:
-        """Figures of the last reading for JSON, in SI units."""
+        """Results of the last reading for JSON, in SI units."""
         servos = {}
         for name, tendon in self.tendons.items():
             raw = tendon.raw
@@ -194,7 +194,7 @@ class Watcher:
 
 
 def _with_lines(spool: Spool, sensors: Mapping[str, SensorCalibration]) -> Spool:
-    """Spool with the lines of its calibrated sensors alone."""
+    """Spool with the lines of its calibrated sensors only."""
     if not sensors:
         return spool
     lines = {name: each.line for name, each in sensors.items()}
