@@ -20,6 +20,7 @@ from ..body_frame import BodyFrame
 from ..dynamics.equations_of_motion import evaluate
 from ..kinematics.independent_coordinates import wrench_jacobian
 from ..routing.columns import COUNT, FIRST, HOLDS, LINE_MASS, LOOP_ROW, REST_NOW, STIFFNESS, STRAIN, STRAIN_RATE
+from ..workspace import make_workspace
 from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 
 RATE_STEP = 1e-4
@@ -42,7 +43,7 @@ def vibration_model(solver: MechanismEquilibriumSolver, shape: MechanismEquilibr
     count = solver._residual(q, effort, reuse=False).size
     stiffness, basis = solver._stiffness(q, effort, count)
     gradients = solver._strain_gradients(q, basis)
-    work = solver._work
+    work = make_workspace(flat)  # that of the solver may contain the ground of statics, which has no dampers
     evaluate(flat, q, still, work)
     mass = basis.T @ work.mass @ basis
     damping = np.zeros((count, count))

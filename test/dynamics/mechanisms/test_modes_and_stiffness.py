@@ -156,3 +156,29 @@ def test_the_energy_of_a_mode_is_reported_by_routed_cables_too():
     [mode] = mechanism_modes(solver, solver.solve(robot.model.start))
     assert mode.cables == pytest.approx({"hard": 0.75, "soft": 0.25}, rel=1e-9)
     assert mode.frequency == pytest.approx(np.sqrt(4e9 * np.pi * 1e-6 / 1.9 / 2.0) / (2 * np.pi), rel=1e-6)
+
+
+TABLE = """
+kind: mechanism
+name: table
+gravity: [0, 0, -9.81]
+contact: {stiffness: 2.0e+4, damping: 200, friction: 0.6}
+bodies: {top: {mass: 4.0, inertia: [0.03, 0.03, 0.05]}}
+joints: [{name: base, kind: floating, parent: world, body: top, start: [0, 0, 0.199]}]
+contact_parts:
+  - {body: top, kind: point, at: [0.13, 0, -0.2]}
+  - {body: top, kind: point, at: [-0.065, 0.11258330249197703, -0.2]}
+  - {body: top, kind: point, at: [-0.065, -0.11258330249197703, -0.2]}
+outputs: [{name: top, body: top, controlled: [z]}]
+"""
+
+
+def test_a_table_on_three_feet_bounces_with_the_damping_of_its_ground():
+    robot = parse_robot(TABLE)
+    solver = MechanismEquilibriumSolver(robot.mechanism)
+    modes = mechanism_modes(solver, solver.solve(robot.model.initial_configuration), robot.output)
+    stiffness, damping, mass = 3 * 2.0e4, 3 * 200.0, 4.0
+    ratio = 0.5 * damping / np.sqrt(stiffness * mass)
+    rate = np.sqrt(stiffness / mass)
+    expected = rate * complex(-ratio, np.sqrt(1.0 - ratio**2))
+    assert min(abs(mode.eigenvalue - expected) for mode in modes) < 1e-6 * rate
