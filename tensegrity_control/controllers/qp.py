@@ -1022,7 +1022,7 @@ class QPController(SampledController):
         model = ReducedModel(self.equations.robot, index, counted=False)
         q, effort = self._equilibrium()
         try:
-            return impedance_gains(model, q, effort)
+            return impedance_gains(model, q, effort, kept=0.0)  # the loop of the program holds the output
         except InfeasibleControlError:
             _, inertia = driven_rows(model, q)
             cables = cable_stiffness(model, q)

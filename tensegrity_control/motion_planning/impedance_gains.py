@@ -83,7 +83,9 @@ class ImpedanceGains:
     kept: float = 1.0
 
 
-def impedance_gains(model: ReducedModel, q: Array, effort: Array, *, period: float = INNER_PERIOD) -> ImpedanceGains:
+def impedance_gains(
+    model: ReducedModel, q: Array, effort: Array, *, period: float = INNER_PERIOD, kept: float = KEPT
+) -> ImpedanceGains:
     """Gains for a robot near an equilibrium; see the module.
 
     Args:
@@ -91,6 +93,8 @@ def impedance_gains(model: ReducedModel, q: Array, effort: Array, *, period: flo
         q: (nq,) equilibrium configuration.
         effort: (a,) N m or N at this equilibrium.
         period: s of the loop at the actuators.
+        kept: smallest fraction of the stiffness with locked pulleys that the softest motion keeps, if possible; 0 if
+            another loop holds the configuration.
 
     Raises:
         InfeasibleControlError: no gains hold the configuration at this rate.
@@ -98,7 +102,7 @@ def impedance_gains(model: ReducedModel, q: Array, effort: Array, *, period: flo
     """
     if not (np.isfinite(period) and period > 0.0):
         raise TensegrityError(f"the inner period is {period} s; give a time above zero.")
-    return _designed(_loops_at(model, q, effort, period))
+    return _designed(_loops_at(model, q, effort, period), kept)
 
 
 def gains_for_motion(
@@ -135,12 +139,12 @@ def _loops_at(model: ReducedModel, q: Array, effort: Array, period: float) -> _L
     return _Loops(dynamics, push, rows, inertia, cables, share, _locked_rate(dynamics, rows, model.mass(q)), period)
 
 
-def _designed(loops: _Loops) -> ImpedanceGains:
+def _designed(loops: _Loops, kept: float = KEPT) -> ImpedanceGains:
     """See `impedance_gains`."""
     found: list[ImpedanceGains] = []
     for delay in range(DELAY_MARGIN, -1, -1):
-        found += loops.stable_gains(delay)
-        if found and found[-1].kept >= KEPT:
+        found += loops.stable_gains(delay, kept)
+        if found and found[-1].kept >= kept:
             return found[-1]
     if not found:
         raise InfeasibleControlError(
@@ -172,17 +176,17 @@ class _Loops:
     locked: float
     period: float
 
-    def stable_gains(self, delay: int) -> list[ImpedanceGains]:
+    def stable_gains(self, delay: int, kept: float) -> list[ImpedanceGains]:
         """Gains that are stable with up to `delay` periods of delay, the stiffest last; empty if there are none.
 
-        From the usual stiffness it increases until the loops are stable and the softest motion keeps `KEPT`. With the
+        From the usual stiffness it increases until the loops are stable and the softest motion keeps `kept`. With the
         whole margin of delay it decreases if no larger one is stable.
         """
         found: list[ImpedanceGains] = []
         for scale in np.sqrt(np.geomspace(1.0, MOST_STIFFENED, STIFFENED)):
             stiffer = self._best_damping(scale, delay)
             found += [stiffer] if stiffer else []
-            if found and (stiffer is None or stiffer.kept >= KEPT):
+            if found and (stiffer is None or stiffer.kept >= kept):
                 break
         if not found and delay == DELAY_MARGIN:
             lower = filter(None, (self._best_damping(LOWERED**k, delay) for k in range(1, MOST_LOWERED)))
