@@ -211,8 +211,12 @@ class MechanismEquilibriumSolver:
         self._ground = mechanism.ground
         self._load = float(np.linalg.norm(_whole_load(mechanism)))
         self._stands = mechanism.touches and mechanism.is_free
+        self.stand()
+
+    def stand(self) -> None:
+        """Let the ground push against the load of a robot that only the ground holds."""
         if self._stands:
-            set_standing(self._work, standing_direction(mechanism))
+            set_standing(self._work, standing_direction(self.mechanism))
 
     def solve(
         self,

@@ -17,10 +17,10 @@ from ...errors import TensegrityError
 from ...linear_models.linear_model import LinearModel
 from ...linear_models.modes import Mode, find_modes, main_parts, motion_words, shares
 from ..body_frame import BodyFrame
+from ..contact_readings import set_standing
 from ..dynamics.equations_of_motion import evaluate
 from ..kinematics.independent_coordinates import wrench_jacobian
 from ..routing.columns import COUNT, FIRST, HOLDS, LINE_MASS, LOOP_ROW, REST_NOW, STIFFNESS, STRAIN, STRAIN_RATE
-from ..workspace import make_workspace
 from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 
 RATE_STEP = 1e-4
@@ -43,7 +43,8 @@ def vibration_model(solver: MechanismEquilibriumSolver, shape: MechanismEquilibr
     count = solver._residual(q, effort, reuse=False).size
     stiffness, basis = solver._stiffness(q, effort, count)
     gradients = solver._strain_gradients(q, basis)
-    work = make_workspace(flat)  # that of the solver may contain the ground of statics, which has no dampers
+    work = solver._work
+    set_standing(work, np.zeros(3))  # the ground of simulations: that of statics has neither dampers nor friction
     evaluate(flat, q, still, work)
     mass = basis.T @ work.mass @ basis
     damping = np.zeros((count, count))
@@ -52,6 +53,7 @@ def vibration_model(solver: MechanismEquilibriumSolver, shape: MechanismEquilibr
         for sign in (1.0, -1.0):
             evaluate(flat, q, sign * h * basis[:, i], work)
             damping[:, i] -= sign * (basis.T @ (work.passive - work.bias)) / (2.0 * h)
+    solver.stand()
     try:
         root = np.linalg.cholesky(mass) if count else np.zeros((0, 0))
     except np.linalg.LinAlgError:
