@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -125,7 +126,7 @@ def gains_for_motion(
     with suppress(InfeasibleControlError):
         others = _designed(first)
         worse = min(first.kept(others.stiffness), last.kept(others.stiffness))
-        if worse > min(first.kept(gains.stiffness), gains.kept):
+        if last.are_stable(others) and worse > min(first.kept(gains.stiffness), gains.kept):
             return others
     return gains
 
@@ -195,17 +196,27 @@ class _Loops:
 
     def _best_damping(self, scale: float, delay: int) -> ImpedanceGains | None:
         """Gains with scale^2 times the usual stiffness, and the damping with the fastest decay; None if unstable."""
-        ahead, moved = discretized(self.dynamics, self.push, self.period)
         stiffness = scale**2 * self.share
         tried = DAMPING_FACTORS[:, None] * np.sqrt((stiffness + self.cables) * self.inertia)
         decays = _decays(self.dynamics, self.push, self.rows, stiffness, tried)
         for k in np.argsort(-decays, kind="stable"):  # the first one with a stable sampled loop is the best
             if not decays[k] > 0.0:
                 break
-            if _sampled_radius(ahead, moved, self.rows, stiffness, tried[k], delay) < 1.0:
+            if _sampled_radius(*self._sampled, self.rows, stiffness, tried[k], delay) < 1.0:
                 kept = self.kept(stiffness)
                 return ImpedanceGains(stiffness, tried[k], delay, self.period, float(decays[k]), kept)
         return None
+
+    @cached_property
+    def _sampled(self) -> tuple[Array, Array]:
+        """Dynamics and inputs over one period."""
+        return discretized(self.dynamics, self.push, self.period)
+
+    def are_stable(self, gains: ImpedanceGains) -> bool:
+        """Whether the loops are stable here with gains for another configuration, up to their delay."""
+        decay = _decays(self.dynamics, self.push, self.rows, gains.stiffness, gains.damping[None])[0]
+        radius = _sampled_radius(*self._sampled, self.rows, gains.stiffness, gains.damping, gains.delay)
+        return bool(decay > 0.0 and radius < 1.0)
 
     def kept(self, stiffness: Array) -> float:
         """See `ImpedanceGains`."""

@@ -304,8 +304,11 @@ def choose(robot: Robot, controller: str = "", state: str = "", period: float = 
 
 
 def slower_than_real_time(robot: Robot, controller: str) -> str:
-    """Why a controller does not run in real time with a simulated robot; "" if it does."""
-    choice = choose(robot, controller, "", 0.0)
+    """Why nodes do not run a controller in real time with a simulated robot; "" if they do."""
+    try:
+        choice = choose(robot, controller)
+    except TensegrityError as error:  # the nodes have no states for it
+        return str(error)
     return _too_fast(choice) if choice.period < KEPT_PERIOD else ""
 
 

@@ -99,8 +99,8 @@ def summary(figures: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("points", str(figures["points"])), ("reached", str(figures["reached"])),
         ("out of reach", str(figures["out_of_reach"])), ("no robot or no equilibrium", str(figures["no_robot"])),
+        ("what stops the motion there", stops or "nothing"),
     ]  # fmt: skip
-    rows += [("what stops the motion there", stops)] if stops else []
     for column in COLUMNS[1:]:
         if column in figures:
             each = figures[column]
