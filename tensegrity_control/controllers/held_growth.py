@@ -214,6 +214,14 @@ class HeldGrowth:
         """Admissible rate [1/s] of a loop with the unreported delay that it tolerates; period in s, w in 1/s."""
         return HeldGrowth.afforded(period, UNREPORTED * period, bandwidth)
 
+    def interval(self, most: float) -> float:
+        """Time [s], up to `most`, for which the acceleration at the start of a command describes the motion."""
+        return min(most, GROWN / self.rate) if self.rate > 0.0 else most
+
+    def least_bandwidth(self, most: float) -> float:
+        """w [1/s], up to `most`, that the output's loop needs for the present rate."""
+        return min(self.rate / FASTER, most)
+
     def begin(self, q: Array, efforts: Sequence[Array]) -> None:
         """Evaluate the rate at q (nq,) for each of the efforts (a,) that may hold the output; the largest counts."""
         self.rate, self._before = max(self.rate_at(q, each) for each in efforts), (-np.inf, 0.0)

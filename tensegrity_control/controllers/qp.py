@@ -676,6 +676,7 @@ class QPController(SampledController):
         here[2] = middle[2]
         arrays = self.equations.update(q, v, half, held=self.period)
         w = self._bandwidth * affordable(self.period, timing.latest, self._delayed)
+        w = max(w, self.growth.least_bandwidth(self._bandwidth))
         error, rate, desired = self._task.follow(
             here, arrays.position, arrays.velocity, arrays.selection, turn, w, half
         )  # fmt: skip
@@ -706,7 +707,10 @@ class QPController(SampledController):
         self._last_effort = solution.effort
         lasts, carried = timing.held, None
         if self._impedance is not None:  # set points continue at the remaining rate until the next command arrives
-            lasts, carried = max(lasts, timing.latest), self._pending.gone(max(acts - self._last_acts, 0.0))
+            lasts, carried = (
+                max(lasts, self.growth.interval(timing.latest)),
+                self._pending.gone(max(acts - self._last_acts, 0.0)),
+            )
         more = self.stretch.efforts(q, v, before, solution.tension, self.bounds.floor, timing.elapsed, lasts, carried)
         if self._gears.any:
             more += self._gears.more(solution.effort + more, rates + 0.5 * w * error)

@@ -105,12 +105,15 @@ class MechanismModel(ShortRepr, RobotModel):
         these."""
         floors: dict[str, float] = {}
         for each in actuators:
-            joint = self.joint_of(each.drives)
-            wound = [entry.name for entry in self.entries if entry.joints[1] == joint]
-            wound += [route.name for route in self.routes if any(joint == point.joint for point in route.route)]
-            for name in wound:
+            for name in self.wound_by(each):
                 floors[name] = max(floors.get(name, 0.0), each.minimum_tension)
         return floors
+
+    def wound_by(self, actuator: Actuator) -> list[str]:
+        """Names of the cables that an actuator winds."""
+        joint = self.joint_of(actuator.drives)
+        wound = [entry.name for entry in self.entries if entry.joints[1] == joint]
+        return wound + [route.name for route in self.routes if any(joint == point.joint for point in route.route)]
 
     @property
     def body_names(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import NoEquilibriumError, TensegrityError
+from ..robots.formatting import listing
 from ..robots.mjcf import (
     LEAST_PART,
     SLACK_OFFSET,
@@ -346,7 +347,7 @@ class _Writer:
         work = make_workspace(self.flat)
         evaluate(self.flat, np.array(self.q), np.zeros(self.mechanism.velocity_count), work)
         poses = {name: self.pose(name) for name in self.bodies}
-        writer = RouteWriter(self.mechanism, self.bodies, poses, self.differences)
+        writer = RouteWriter(self.mechanism, self.bodies, poses)
         for cable, route in zip(self.flat.routed_cables, self.model.routes, strict=True):
             if route.line_mass:
                 self.differences.append(f"cable {route.name} sags here; MuJoCo's tendons have no weight.")
@@ -356,6 +357,7 @@ class _Writer:
                 )
             first = int(cable[FIRST])
             writer.write(tendons, route, work.route_state[first : first + int(cable[COUNT])])
+        self.differences += writer.differences
 
     def add_actuators(self, actuators: ET.Element) -> None:
         for each in self.robot.actuators:
@@ -397,8 +399,9 @@ class _Writer:
             say("floating joints have no armature.")
         if self.mechanism.ground is not None:
             say("the ground is left out: its laws of force and friction have no equal there.")
-        for each in self.robot.actuators:
-            say(f"actuator {each.name} is a motor: limits of position and rate are left out.")
+        if self.robot.actuators:
+            names = listing([each.name for each in self.robot.actuators])
+            say(f"actuators are motors: limits of position and rate are left out ({names}).")
 
 
 def _orthonormal(axes: NDArray[np.float64]) -> NDArray[np.float64]:

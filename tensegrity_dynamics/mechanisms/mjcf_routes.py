@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..errors import TensegrityError
 from ..numerics.rotations import matrix_from_vector
+from ..robots.formatting import listing
 from ..robots.mjcf import add, orientation
 from .mechanism import WORLD, Mechanism
 from .routing.columns import (
@@ -58,30 +59,41 @@ class RouteWriter:
     Args:
         mechanism: mechanism of the robot. bodies: XML elements of the bodies by name.
         poses: origins and axes of the bodies in the world by name.
-        differences: list to which differences from the original model are added.
     """
 
     mechanism: Mechanism
     bodies: Mapping[str, ET.Element]
     poses: Mapping[str, tuple[Array, Array]]
-    differences: list[str]
+    _differences: dict[str, list[str]] = field(default_factory=dict)  # names of cables by difference
+
+    @property
+    def differences(self) -> list[str]:
+        """Differences of the cables written so far from the original model, each with the names of its cables."""
+        return [
+            f"cable{'s' if len(names) > 1 else ''} {listing(names)}: {what}."
+            for what, names in self._differences.items()
+        ]
+
+    def _differs(self, cable: RoutedCable, what: str) -> None:
+        self._differences.setdefault(what, []).append(cable.name)
 
     def write(self, tendons: ET.Element, cable: RoutedCable, state: Array) -> None:
         """Add a cable whose elements have the states (n, STATE_COLUMNS) in the exported configuration."""
         points = cable.route
         touched = [k for k in range(len(points)) if not points[k].is_pulley or state[k, TOUCHES]]
         for k in sorted(set(range(len(points))) - set(touched)):
-            self.differences.append(f"cable {cable.name} runs clear of {cable.point_name(k)}, which is left out.")
+            self._differs(cable, f"{cable.point_name(k)}, from which it runs clear, is left out")
         held = [k for k in touched if _holds(points, k)]
         if cable.rubs:
-            self.differences.append(f"cable {cable.name} sticks to all that it rubs on.")
+            self._differs(cable, "no slip on guides and pulleys with friction")
         if any(points[k].is_pulley for k in held):
-            self.differences.append(
-                f"cable {cable.name} is right within a quarter turn of its pulleys; its stiffness is that of the "
-                "exported shape, and winding takes no strain along."
+            self._differs(
+                cable,
+                "exact within a quarter turn of the pulleys; the stiffness is that of the exported shape, and winding "
+                "takes no strain along",
             )
         if any(point.layers is not None for point in points):
-            self.differences.append(f"cable {cable.name}: the radius of its drum stays that of the exported shape.")
+            self._differs(cable, "the radius of the drum stays that of the exported shape")
         for number, (first, last) in enumerate(pairwise(held)):
             name = cable.name if len(held) == 2 else f"{cable.name}.{number}"
             between = touched[touched.index(first) : touched.index(last) + 1]

@@ -196,16 +196,18 @@ class MechanismReport(RobotReport):
             if rest.slack:
                 notes.append(f"slack at rest: {listing(list(rest.slack))}.")
             for each, effort in zip(self.robot.actuators, self._efforts(rest), strict=True):
-                tension = rest.tensions.get(each.drives, float("nan"))
                 if abs(effort) > each.effort:
                     push = each.units[2]
                     notes.append(
                         f"{each.name} needs {effort:.3g} {push} at rest, above its limit of {each.effort:.3g} {push}."
                     )
-                if 0.0 < tension < each.minimum_tension:
-                    notes.append(
-                        f"{each.name} carries {tension:.3g} N, below its floor of {each.minimum_tension:.3g} N."
-                    )
+                for name in self.model.wound_by(each):
+                    if 0.0 < rest.tensions.get(name, 0.0) < each.minimum_tension:
+                        carries = each.name if name == each.name else f"cable {name}, wound by {each.name},"
+                        notes.append(
+                            f"{carries} carries {rest.tensions[name]:.3g} N, below its floor of "
+                            f"{each.minimum_tension:.3g} N."
+                        )
         return notes + drive_notes(self.robot)
 
     def _figures(self, rest: Estimate | None, freedom: int, gap: float, notes: list[str]) -> dict[str, Any]:
@@ -390,15 +392,15 @@ def equilibrium_parts(
         ("slack", ", ".join(slack) or "none"),
         ("force left", f"{shape.residual:.1e} N or N m after {shape.iterations} iterations"),
     ]
-    lines = []
+    lines, model = [], robot.model_as(MechanismModel)
     for each in robot.actuators:
-        tension = tensions.get(each.drives, float("nan"))
+        pulls = [tensions[name] for name in model.wound_by(each) if np.isfinite(tensions.get(name, np.nan))]
         lines.append(
             (
                 each.name,
                 f"{positions[each.name] + 0.0:.4f} {each.units[0]}",
                 f"{each.position[0]:.4g} to {each.position[1]:.4g}",
-                f"{tension:.4g} N" if np.isfinite(tension) else "-",
+                ", ".join(f"{tension:.4g}" for tension in pulls) + " N" if pulls else "-",
             )
         )
     heads = ("name", "position", "limits", "tension")

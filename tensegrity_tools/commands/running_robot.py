@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Annotated, Any
 
 import numpy as np
@@ -29,6 +30,8 @@ def need_ros() -> None:
         raise TensegrityError(f"ROS 2 is there but does not load: {error}.") from None
 
 
+CLOCK = 1e8
+"""Time [s] above which a time counts seconds since 1970, as the clock of a computer does, not those of a simulation."""
 LONGEST_WAIT = 900.0
 """Longest wait in wall time [s], longer than the longest motion."""
 NamespaceOption = Annotated[str, typer.Option(help="namespace of the robot, if several share a ROS domain")]
@@ -77,11 +80,11 @@ def goal(
         if not answer.accepted:
             raise TensegrityError(answer.reason)
         arrival = answer.predicted_arrival.sec + 1e-9 * answer.predicted_arrival.nanosec
-        console.print(f"accepted; it arrives at {arrival:.2f} s of the robot's time. {answer.reason}".strip())
+        console.print(f"accepted; it arrives at {moment(arrival)} of the robot's time. {answer.reason}".strip())
         if wait:
             if not watcher.wait_until(lambda: watcher.time >= arrival, LONGEST_WAIT):
                 raise TensegrityError(
-                    f"after {LONGEST_WAIT:g} s it is {watcher.time:.2f} s of the robot's time: paused?"
+                    f"after {LONGEST_WAIT:g} s it is {moment(watcher.time)} of the robot's time: paused?"
                 )
             error = 1e3 * float(np.linalg.norm(watcher.pose[0] - moved))
             console.print(f"the output is {error:.3g} mm from the goal position.")
@@ -106,13 +109,20 @@ def status(namespace: NamespaceOption = "", as_json: JsonOption = False) -> None
         print_json(figures)
         return
     rows = [
-        ("time", f"{figures['time_s']:.2f} s"),
+        ("time", moment(watcher.time)),
         ("position", " ".join(f"{round(float(x), 5) + 0.0:.5f}" for x in pose[0]) + " m"),
         ("quaternion w x y z", " ".join(f"{x:.5f}" for x in pose[1])),
         ("tension", f"{np.min(pulls):.4g} to {np.max(pulls):.4g} N" if pulls.size else "-"),
         *sorted(figures["nodes"].items()),
     ]
     print_table(table("status", ("", ""), rows))
+
+
+def moment(seconds: float) -> str:
+    """Time of a robot [s] as text: seconds of a simulation, or the time of day by the clock of the computer."""
+    if seconds < CLOCK:
+        return f"{seconds:.2f} s"
+    return f"{datetime.fromtimestamp(seconds):%H:%M:%S.%f}"[:-4]
 
 
 def hold(namespace: NamespaceOption = "") -> None:

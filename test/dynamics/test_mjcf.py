@@ -153,7 +153,7 @@ def test_a_rope_over_wheel_pulley_and_guide_has_its_shape_and_frequencies_in_muj
     assert row["frequency_error"] <= 1e-3
     assert row["frequencies_Hz"].size == 2
     said = " ".join(row["not_said"])
-    assert "sticks to all that it rubs on" in said and "within a quarter turn" in said
+    assert "no slip on guides and pulleys with friction" in said and "within a quarter turn" in said
 
 
 def test_what_cannot_be_said_is_listed():

@@ -56,6 +56,8 @@ MISSED = 1.5
 """Number of usual intervals between two readings, above which a reading counts as lost."""
 SURE, STILL = 0.01, 1.0
 """Initial standard deviations of coordinates [rad or m] and rates [rad/s or m/s] at the start from an equilibrium."""
+MOST_GROWN = 1e4
+"""Largest growth of the variances between two readings."""
 UNLIMITED = 20.0
 """Effort noise of an actuator without effort limit, relative to the noise at other coordinates."""
 SAME = 1e-12
@@ -328,8 +330,7 @@ class MechanismObserver(MechanismEstimator):
         self._rechoose(state.q, state.v)
         w = model.state(state.q, state.v)
         system = self._linear(state.q, w, applied, interval, measured_cables)
-        for _ in range(max(1, round(interval / system.interval))):
-            self.covariance.predict(system.ahead, system.process)
+        self._predict_covariance(system, max(1, round(interval / system.interval)))
         change, self.surprise = self.covariance.correct(
             system.rows, self.variances(measured, len(measured_cables)), deviation
         )
@@ -346,6 +347,19 @@ class MechanismObserver(MechanismEstimator):
         if unknown.count:
             object.__setattr__(estimate, "unknown", self._found(estimate))  # the estimate is not published yet
         return estimate
+
+    def _predict_covariance(self, system: System, intervals: int) -> None:
+        """Predict the covariance over a number of intervals, over lost readings up to `MOST_GROWN`.
+
+        The linear system holds for constant efforts, under which a robot may fall. Its actuators do not let it fall
+        between lost readings, and without a limit the covariance would lose all precision.
+        """
+        variances = np.diagonal(self.covariance.value)
+        most = MOST_GROWN * float(np.max(variances))
+        for _ in range(intervals):
+            self.covariance.predict(system.ahead, system.process)
+            if np.max(variances) > most:
+                return
 
     def _rechoose(self, q: Array, v: Array) -> None:
         """Change coordinates near a singularity of the present ones, and transform estimate and covariance."""

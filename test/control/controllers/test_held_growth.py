@@ -162,6 +162,21 @@ def test_an_arm_at_the_period_that_follows_from_it_survives_two_periods_of_delay
     assert loop.least() > 0.95 and max(loop.errors) < 1e-4 and not loop.control.relaxed()
 
 
+@pytest.mark.parametrize("gap", [0.3, pytest.param(0.6, marks=pytest.mark.long)])
+def test_an_arm_that_falls_away_fast_survives_a_gap_in_its_commands_during_a_motion(gap):
+    robot = thin_arm()
+    period = QPController.period_for(robot).seconds
+    loop = DelayedLoop(
+        robot, make_controller("qp", robot, period=period), period, Delays(freezes=((0.5, gap),)), observer=True
+    )
+    loop.run(0.3)
+    goal = loop.simulation.observe().pose[0] + np.array([0.02, 0.0, 0.005])
+    loop.control.set_goal(loop.stamp, goal)
+    loop.forget()
+    loop.run(0.9 + gap)
+    assert loop.least() > 0.95 and max(loop.errors) < 4e-3 and not loop.control.relaxed()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1])
 def test_an_arm_that_falls_away_fast_is_never_lost_on_the_way_to_drawn_goals(seed):

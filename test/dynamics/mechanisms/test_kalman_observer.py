@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from elbow import ELBOW
 
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
@@ -19,6 +20,7 @@ from tensegrity_dynamics.mechanisms.estimation.covariance import white_noise_sys
 from tensegrity_dynamics.mechanisms.estimation.kalman_observer import MechanismObserver, Noise, simulated_copy
 from tensegrity_dynamics.mechanisms.estimation.quasi_static_estimator import MechanismEstimator
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import MechanismSimulator
+from tensegrity_dynamics.robots.load_robot import parse_robot
 
 PERIOD = 5e-3
 FINGER = str(Path(__file__).parents[3] / "examples" / "finger.yaml")
@@ -198,6 +200,20 @@ def test_missed_readings_cost_no_new_gain_and_little_accuracy():
         gains |= set() if observer.system is None else {id(observer.system)}
     assert len(gains) == 1
     assert worst < 2e-3
+
+
+def test_a_gap_in_the_readings_of_an_arm_that_falls_at_constant_efforts_leaves_a_covariance():
+    robot = parse_robot(ELBOW, "elbow.yaml")  # its errors grow by a factor of e in 16 ms under constant efforts
+    simulation, observer = Simulation(robot), MechanismObserver(robot)
+    simulation.hold()
+    step = 2.0 * np.pi / 4096.0
+    for k in range(200):
+        simulation.advance(duration=0.6 if k == 100 else 1e-3)
+        seen = simulation.observe()
+        read = {name: step * round(value / step + 0.1 * (k % 9)) for name, value in seen.positions.items()}
+        estimate = observer.update(seen.time, read, seen.efforts)
+        np.testing.assert_allclose(estimate.q, simulation.state.q, atol=2.0 * step)
+        assert k == 0 or np.min(np.linalg.eigvalsh(observer.covariance.value)) > 0.0
 
 
 def test_noise_that_pushes_a_mass_at_any_time_is_integrated_as_the_textbook_says():

@@ -19,6 +19,7 @@ from elbow import ELBOW
 from tensegrity_dynamics import load_robot
 from tensegrity_tools.cli import COMMANDS, app
 from tensegrity_tools.commands import push
+from tensegrity_tools.commands.running_robot import moment
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -101,6 +102,22 @@ def test_check_tells_weight_from_prestress(run, tmp_path: Path) -> None:
     assert status == 0
     assert "stands by its loads alone" in out
     assert "with rigid bars" not in out
+
+
+def test_the_tension_of_a_routed_cable_is_given_at_its_drum_and_compared_with_the_floor_of_its_actuator(run, tmp_path):
+    path = tmp_path / "elbow.yaml"
+    path.write_text(ELBOW.replace('minimum_tension: "5 N"', 'minimum_tension: "41 N"'))
+    front = json.loads(run("fk", str(path), "--json")[1])["tensions_N"]["front"]
+    assert front < 41.0
+    warned = " ".join(run("check", str(path))[1].split())
+    assert f"cable front, wound by d2, carries {front:.3g} N, below its floor of 41 N" in warned
+    shape = run("fk", str(path))[1].splitlines()
+    assert f"{front:.4g} N" in next(line for line in shape if line.startswith("d2"))
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(5.224, "5.22 s"), (1.8e9 + 0.25, r"\d\d:00:00.25")])
+def test_times_of_simulations_are_in_seconds_and_those_of_hardware_are_times_of_day(seconds, text):
+    assert re.fullmatch(text, moment(seconds))
 
 
 def test_check_says_which_controller_is_too_fast_for_real_time_in_the_words_of_up(run, tmp_path) -> None:
