@@ -243,6 +243,47 @@ def turn_columns(matrix, i, c, s, first, end):
 
 
 @allocation_free
+def diagonalise(matrix, vectors):
+    """Bring a symmetric matrix (n, n) to diagonal form by Jacobi rotations, in place, with its eigenvectors in the
+    columns of vectors (n, n). Returns the column of the largest eigenvalue."""
+    count = matrix.shape[0]
+    for i in range(count):
+        for j in range(count):
+            vectors[i, j] = 1.0 if i == j else 0.0
+    for _ in range(ROTATIONS):
+        beside, whole = 0.0, 0.0
+        for i in range(count):
+            for j in range(count):
+                whole += matrix[i, j] * matrix[i, j]
+                beside += matrix[i, j] * matrix[i, j] if i != j else 0.0
+        if not beside > EPSILON * EPSILON * whole:
+            break
+        for i in range(count - 1):
+            for j in range(i + 1, count):
+                if matrix[i, j] == 0.0:
+                    continue
+                ratio = (matrix[j, j] - matrix[i, i]) / (2.0 * matrix[i, j])
+                t = 1.0 / (abs(ratio) + np.sqrt(1.0 + ratio * ratio))
+                if ratio < 0.0:
+                    t = -t
+                c = 1.0 / np.sqrt(1.0 + t * t)
+                d = t * c
+                for k in range(count):
+                    first, second = matrix[k, i], matrix[k, j]
+                    matrix[k, i], matrix[k, j] = c * first - d * second, d * first + c * second
+                for k in range(count):
+                    first, second = matrix[i, k], matrix[j, k]
+                    matrix[i, k], matrix[j, k] = c * first - d * second, d * first + c * second
+                    first, second = vectors[k, i], vectors[k, j]
+                    vectors[k, i], vectors[k, j] = c * first - d * second, d * first + c * second
+    largest = 0
+    for i in range(1, count):
+        if matrix[i, i] > matrix[largest, largest]:
+            largest = i
+    return largest
+
+
+@allocation_free
 def eigenvalues(matrix, values):
     """Fill values (n,) with the eigenvalues of a matrix (n, n), both complex; the matrix is overwritten.
 

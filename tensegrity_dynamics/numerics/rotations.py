@@ -33,6 +33,15 @@ def fill_quaternions(matrices, out):
             q[k] /= size
 
 
+@allocation_free
+def fill_matrix(quaternion, out):
+    """Fill out (3, 3) with the rotation of a unit quaternion (4,) wxyz."""
+    w, x, y, z = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
+    out[0, 0], out[0, 1], out[0, 2] = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)
+    out[1, 0], out[1, 1], out[1, 2] = 2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)
+    out[2, 0], out[2, 1], out[2, 2] = 2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)
+
+
 _fill_quaternions = QuickCall(fill_quaternions)
 
 
@@ -51,8 +60,8 @@ def quaternions_from_matrices(matrices: NDArray[np.float64]) -> NDArray[np.float
 def matrix_from_quaternion(quaternion: ArrayLike) -> NDArray[np.float64]:
     """(3, 3) rotation of a quaternion (4,), normalised first. Raises ValueError for a zero or non-finite one."""
     q = np.asarray(quaternion, dtype=np.float64)
-    norm = float(np.linalg.norm(q)) if q.shape == (4,) else 0.0
-    if not np.isfinite(norm) or norm < 1e-9:
+    norm = math.sqrt(q @ q) if q.shape == (4,) else 0.0
+    if not math.isfinite(norm) or norm < 1e-9:
         raise ValueError(f"{quaternion!r} is not a quaternion; give four finite numbers w, x, y, z, not all zero.")
     w, x, y, z = (q / norm).tolist()  # a dozen products of Python floats take a third of the time
     return np.array(

@@ -11,6 +11,7 @@ without the accelerations of the motion.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,12 +42,11 @@ def read_imu(imu: Imu, axis: Array, gravity: Array, count: int) -> Array:
         axis: (3,) unit vector along the rod. gravity: (3,) m/s^2.
         count: number of the reading; repeated calls with the same number have the same noise.
     """
-    force = -gravity
-    along = float(force @ axis)
-    across = float(np.linalg.norm(force - along * axis))
+    (x, y, z), (g_x, g_y, g_z) = axis.tolist(), gravity.tolist()
+    along = -(g_x * x + g_y * y + g_z * z)
+    across = math.hypot(g_x + along * x, g_y + along * y, g_z + along * z)
     reading = np.array([across, 0.0, along])
-    size = float(np.linalg.norm(reading))
-    if imu.noise > 0.0 and size > 0.0:
+    if imu.noise > 0.0 and (size := math.hypot(across, along)) > 0.0:
         first, second = imu.noise * np.random.default_rng((imu.seed, count)).normal(size=2)
         up = reading / size
         aside = np.array([0.0, 1.0, 0.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -410,7 +411,7 @@ class StructureSimulator(Simulator):
         for imu in self.structure.imus:
             i, j = self.structure.members[self.structure.member(imu.bar)]
             axis = self._nodes[j] - self._nodes[i]
-            readings[imu.bar] = read_imu(imu, axis / np.linalg.norm(axis), self._gravity, self._steps)
+            readings[imu.bar] = read_imu(imu, axis / math.sqrt(axis @ axis), self._gravity, self._steps)
         return readings
 
     def energy(self) -> Energy:

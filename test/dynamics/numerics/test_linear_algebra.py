@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensegrity_dynamics.numerics.linear_algebra import eigenvalues
+from tensegrity_dynamics.numerics.linear_algebra import diagonalise, eigenvalues
 
 
 def found(matrix):
@@ -49,3 +49,17 @@ def test_eigenvalues_are_found_where_a_shift_has_nothing_to_go_by(matrix):
 
 def test_a_matrix_that_is_not_finite_has_no_eigenvalues():
     assert not eigenvalues(np.full((3, 3), np.nan, dtype=complex), np.zeros(3, dtype=complex))
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 6])
+def test_jacobi_rotations_give_the_eigenvectors_of_symmetric_matrices(size):
+    random = np.random.default_rng(size)
+    for scale in (1e-12, 1.0, 1e9):
+        matrix = random.normal(size=(size, size)) * scale
+        matrix += matrix.T
+        worked, vectors = matrix.copy(), np.empty((size, size))
+        largest = diagonalise(worked, vectors)
+        values = np.diagonal(worked)
+        np.testing.assert_allclose(np.sort(values), np.linalg.eigvalsh(matrix), atol=1e-13 * scale)
+        np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-13 * scale)
+        assert values[largest] == np.max(values)
