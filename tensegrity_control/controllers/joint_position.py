@@ -9,13 +9,13 @@ is reached later.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
@@ -23,13 +23,14 @@ from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import Command, Reference, RobotState, Setting
-from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium
+from ..inverse_kinematics.mechanism_equilibria import FRICTION_MARGIN, MechanismEquilibriumMap, PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
 from ..paths.equilibrium_path import EquilibriumPath
+from ..paths.standing_margin import standing_stretch
 from ..paths.timed_path import TimedPath
 from ..trajectories.time_scaling import Progress
-from .goal_controller import RestPoint, check_settings
+from .goal_controller import GoalPath, RestPoint, TooFastError, check_settings
 from .known_loads import LoadTakingController
 from .position_controller import PositionController
 
@@ -112,6 +113,35 @@ class JointPositionController(LoadTakingController, PositionController):
                 self._correct(values, tracker.equilibrium(progress.time), state.pose, step)
         self._last_time = time
         return np.clip(values + self._correction, self._low, self._high) if self._correction.any() else values
+
+    def _make_tracker(self, rest: RestPoint, path: GoalPath, duration: float, profile: str) -> TimedPath:
+        tracker = super()._make_tracker(rest, path, duration, profile)
+        self._refuse_hurry(tracker)
+        return tracker
+
+    def _make_waypoint_tracker(
+        self, rest: RestPoint, times: Sequence[float], goals: Sequence[PoseGoal], interpolation: str
+    ) -> TimedPath:
+        tracker = super()._make_waypoint_tracker(rest, times, goals, interpolation)
+        self._refuse_hurry(tracker)
+        return tracker
+
+    def _refuse_hurry(self, tracker: TimedPath) -> None:
+        """Raise TooFastError if feet of a robot that only the ground holds would slide by its inertia, or lift."""
+        if not self.equilibria.stands or tracker.path.span <= 0.0:
+            return
+        factor = standing_stretch(self.equilibria.model.mechanism, tracker.path, tracker.law, FRICTION_MARGIN)
+        if factor > 1.0:
+            if not np.isfinite(factor):
+                raise InfeasibleControlError(
+                    f"the feet of {self.robot.name} cannot carry any inertia on the way: it would tip over or slide. "
+                    "Choose a goal that keeps its weight between its feet."
+                )
+            limit = "what its feet carry without sliding or tipping over"
+            raise TooFastError(
+                f"the motion is too fast for {limit}; stretch all times by a factor of {factor:.3g} or more.",
+                "", factor, limit,
+            )  # fmt: skip
 
     def _make_command(
         self, time: float, tracker: TimedPath | HeldActuators, progress: Progress, state: RobotState | None

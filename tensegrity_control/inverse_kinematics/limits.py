@@ -67,6 +67,12 @@ class Limits:
         return f"{self.names[row]}: {self.quantities[row]} {value:.4g} {unit} at its {word} of {bound:.4g} {unit}{why}"
 
 
+DOES_NOT_ANSWER = (
+    "the pose does not answer to the actuators in that direction (a singular shape; begin the motion from another one)"
+)
+"""Cause where no limit stops a motion."""
+
+
 def unreachable_goal(
     goal: PoseGoal,
     nearest: Any,
@@ -98,7 +104,7 @@ def unreachable_goal(
     short += [f"{round(np.degrees(float(np.linalg.norm(turned))), 6):.5g} deg"] if turned else []
     position, quaternion = (", ".join(f"{round(value, 4) + 0.0:.4f}" for value in part) for part in nearest.pose)
     where = f"position ({position}) m" + (f", quaternion ({quaternion})" if turned else "")
-    why = limits.describe_all(rows, values) or trouble or "the pose does not answer to the actuators in that direction"
+    why = limits.describe_all(rows, values) or trouble or DOES_NOT_ANSWER
     is_of_file = any(not (limits.usual and limits.usual[row]) for row in rows)
     return UnreachableGoalError(
         f"the goal pose is out of reach. Nearest {'reachable pose' if reachable else 'pose found'}: {where}; it misses "

@@ -21,6 +21,7 @@ from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismE
 from tensegrity_dynamics.mechanisms.statics.modes import mechanism_modes
 from tensegrity_dynamics.mechanisms.statics.output_stiffness import output_compliance
 from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
+from tensegrity_dynamics.mechanisms.statics.standing_motion import follow
 from tensegrity_dynamics.numerics.short_repr import ShortRepr
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
@@ -83,6 +84,10 @@ MOVES = 1e-6
 """m or rad of the output per rad or m of a free motion, above which the output counts as moved by it."""
 STRAND_STEP = 1e-6
 """rad or m of the largest coordinate, step of the finite differences of strand tensions."""
+SLID = 1e-5
+"""m, distance of a foot along the ground above which it counts as sliding."""
+FRICTION_MARGIN = 0.1
+"""Fraction of the available static friction that feet must not use at rest."""
 FORESEEN = 0.3
 """rad or m of a coordinate, largest step for which derivatives predict a good start for the next equilibrium."""
 
@@ -132,6 +137,11 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         return self._in_this_thread("solver", lambda: MechanismEquilibriumSolver(self.model.mechanism, self.joints))
 
     @property
+    def stands(self) -> bool:
+        """Whether only the ground holds the robot."""
+        return self._solver.stands
+
+    @property
     def _poses(self) -> BodyPoses:
         return self._in_this_thread("poses", lambda: BodyPoses(self.model))
 
@@ -150,20 +160,26 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         checkpoint()
         q = start.q if isinstance(start, PathEquilibrium) else start
         by_joint = dict(zip(self.joints, np.asarray(positions, dtype=np.float64), strict=True))
+        slid, drag = np.zeros(0), np.zeros(0)
         try:
-            statics = self._from_foreseen(start, positions, by_joint) or self._solver.solve(q, by_joint)
+            if self._solver.stands and isinstance(start, PathEquilibrium):
+                statics, slid, drag = follow(self._solver, start.statics, by_joint)
+            else:
+                statics = self._from_foreseen(start, positions, by_joint) or self._solver.solve(q, by_joint)
         except NoEquilibriumError as error:
             raise TensegrityError(
                 f"{self.robot.name} has no equilibrium with these actuator positions: {error}"
             ) from error
         if not statics.stable:
-            loose = abs(statics.softest) < NO_STIFFNESS
             hint = "; no stiffness resists one of its motions, such as the spin of a strut; use the controller qp"
+            loose = abs(statics.softest) < NO_STIFFNESS and statics.standing is None
             raise TensegrityError(
                 f"the equilibrium of {self.robot.name} is not stable (smallest stiffness {statics.softest:.3g})"
-                f"{hint if loose else ''}."
+                f"{hint if loose else ''}: nothing resists a motion of {statics.loose}."
             )
         self._refuse_drift(statics)
+        if statics.standing is not None:
+            self._refuse_sliding(start, statics, slid, drag)
         pose, _ = self._poses.update(statics.q).output(self.output)
         return PathEquilibrium(np.array(positions, dtype=np.float64), pose, statics.tension, statics)
 
@@ -203,6 +219,42 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
                 f"{self.robot.name} does not hold its output {self.output.name}: no stiffness resists one of its "
                 "motions; use the controller qp."
             )
+
+    def _refuse_sliding(
+        self, start: PathEquilibrium | Array, statics: MechanismEquilibrium, slid: Array, drag: Array
+    ) -> None:
+        """Raise TensegrityError if friction does not hold a robot that only the ground holds, with a margin.
+
+        Args:
+            slid: (p,) m that the contact points have slid from the start. drag: (nv,) largest efforts of their friction.
+        """
+        name, standing = self.robot.name, statics.standing
+        assert standing is not None
+        if standing.used > 1.0 - FRICTION_MARGIN:
+            raise TensegrityError(
+                f"{name} may slide: its foot {standing.foot} uses {100.0 * standing.used:.3g} % of the friction of the "
+                f"ground at rest, and {100.0 * (1.0 - FRICTION_MARGIN):.3g} % are allowed. Make the slope or the loads "
+                "smaller, or the friction larger."
+            )
+        if not slid.size or not isinstance(start, PathEquilibrium):
+            return
+        before = start.statics.standing
+        loose = standing.loose or (before.loose if before is not None else "")
+        if loose and np.max(slid) > SLID:
+            raise TensegrityError(
+                f"{name} stands in a singular shape: nothing but friction resists a motion of {loose}. On the way its "
+                f"feet slide (by {1e3 * np.max(slid):.3g} mm), friction of sliding feet has no stiffness, and the "
+                "robot would collapse. Bend the joints away from this shape (their start in the robot file), give them "
+                "a stiffness (`resistance`) or an actuator."
+            )
+        for each, joint in zip(self.robot.actuators, self.joints, strict=True):
+            at = self.model.mechanism.velocities_of(joint).start
+            needed = abs(float(statics.effort[at])) + float(drag[at])
+            if drag[at] > 0.0 and needed > each.effort:
+                raise TensegrityError(
+                    f"{each.name} needs up to {needed:.3g} {each.units[2]} on the way, where feet slide against "
+                    f"friction ({drag[at]:.3g} {each.units[2]}), above its limit of {each.effort:.3g}."
+                )
 
     def _from_foreseen(
         self, start: PathEquilibrium | Array, positions: Array, by_joint: dict[str, float]

@@ -16,7 +16,7 @@ from tensegrity_dynamics.numerics.types import Array
 
 from .ik_result import InverseKinematicsOptions, InverseKinematicsResult
 from .ik_step import Posture, solve_step
-from .limits import Limits, unreachable_goal
+from .limits import DOES_NOT_ANSWER, Limits, unreachable_goal
 from .mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium, PathSensitivity
 from .pose_goal import PoseGoal
 
@@ -35,6 +35,10 @@ class StepSettings:
         max_steps: largest number of steps.
         max_stalled_steps: largest number of steps without progress.
         max_halvings: number of times that a step is halved until there is an equilibrium.
+        trust: largest difference between the motion of the pose in a step and its linear prediction, relative to the
+            prediction; above it the step is halved.
+        singular: motion of the pose towards the goal relative to its whole motion, below which it does not answer to
+            the actuators.
     """
 
     largest_step: float = 0.02
@@ -45,6 +49,8 @@ class StepSettings:
     max_steps: int = 400
     max_stalled_steps: int = 3
     max_halvings: int = 8
+    trust: float = 0.5
+    singular: float = 1e-5
 
 
 SETTINGS = StepSettings()
@@ -83,6 +89,9 @@ def plan_mechanism_path(
         slopes = equilibria.sensitivity(equilibrium)
         part = error * min(1.0, SETTINGS.largest_step / float(np.linalg.norm(error)))
         jacobian = goal.jacobian(equilibrium.pose, slopes.pose)
+        along = float(np.linalg.norm(error / np.linalg.norm(error) @ jacobian))
+        if not along > SETTINGS.singular * float(np.linalg.norm(slopes.pose)):  # rounding would choose the direction
+            raise _unreachable(equilibria, goal, equilibrium, limits, (), DOES_NOT_ANSWER)
         values, rows = limited(equilibria, equilibrium, slopes)
         actuated = _actuated(equilibria, equilibrium, slopes)
         step = solve_step(part, jacobian, values, rows, limits, actuated, posture, SETTINGS.radius)
@@ -91,10 +100,13 @@ def plan_mechanism_path(
             weights = np.ones(part.size)
             step = solve_step(part, jacobian, values, rows, limits, actuated, posture, SETTINGS.radius, weights)
             binding = step.binding or binding
-        moved, tries = _moved(equilibria, equilibrium, step.change, limits)
+        trouble = "no stable shape with tight cables lies further on"
+        try:
+            moved, tries = _moved(equilibria, equilibrium, step.change, limits, goal, jacobian @ step.change)
+        except TensegrityError as error:  # what the ground does not hold
+            moved, tries, trouble = None, SETTINGS.max_halvings, str(error).rstrip(".")
         solves += tries
         if moved is None:
-            trouble = "no stable shape with tight cables lies further on"
             raise _unreachable(equilibria, goal, equilibrium, limits, binding, trouble)
         equilibrium = moved
         path.append(equilibrium)
@@ -202,18 +214,37 @@ def _posture(equilibria: MechanismEquilibriumMap) -> Posture:
 
 
 def _moved(
-    equilibria: MechanismEquilibriumMap, equilibrium: PathEquilibrium, change: Array, limits: Limits
+    equilibria: MechanismEquilibriumMap,
+    equilibrium: PathEquilibrium,
+    change: Array,
+    limits: Limits,
+    goal: PoseGoal,
+    foreseen: Array,
 ) -> tuple[PathEquilibrium | None, int]:
-    """Equilibrium after a change or a part of it, None if there is none within the limits; and the number of trials."""
+    """Equilibrium after a change or a part of it, None if there is none within the limits; and the number of trials.
+
+    Raises TensegrityError with the reason if there is none for a robot that only the ground holds. The part is such that the pose follows its derivatives. Near a singularity a whole step may go far past the goal.
+
+    Args:
+        foreseen: (k,) linear prediction of the motion of the pose, for the whole change.
+    """
     allowed = max(limits.violation(limited(equilibria, equilibrium, None)[0]), 1e-6) + SETTINGS.tolerance_limits
+    before, last, trouble = goal.error(equilibrium.pose), None, None
     for halvings in range(SETTINGS.max_halvings):
+        part = 0.5**halvings
         try:
-            moved = equilibria.solve(equilibrium.positions + 0.5**halvings * change, equilibrium)
-        except TensegrityError:
+            moved = equilibria.solve(equilibrium.positions + part * change, equilibrium)
+        except TensegrityError as error:
+            trouble = trouble or error
             continue
         if limits.violation(limited(equilibria, moved, None)[0]) <= allowed:
-            return moved, halvings + 1
-    return None, SETTINGS.max_halvings
+            last = moved
+            beside = float(np.linalg.norm(before - goal.error(moved.pose) - part * foreseen))
+            if beside <= SETTINGS.trust * part * float(np.linalg.norm(foreseen)) + SETTINGS.tolerance_arrival:
+                return moved, halvings + 1
+    if last is None and trouble is not None and equilibria.stands:
+        raise trouble
+    return last, SETTINGS.max_halvings
 
 
 def _thinned(path: list[PathEquilibrium]) -> list[PathEquilibrium]:

@@ -40,9 +40,10 @@ from ..loads import LOAD_FORCE
 from ..mechanism import Mechanism, check_state
 from ..route_readings import RouteReading, read_routes, set_slips, slips
 from ..routing.columns import FIRST, FRICTION, LENGTH, REST_NOW, SLACK, STRAIN, TENSION, WRAP
-from ..touch.columns import RADIUS
+from ..touch.columns import NORMAL, RADIUS
 from ..touch.parts import contact_array
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
+from .standing import Standing, coordinates_of, friction_used
 
 MOST_DIRECT_STEPS = 40
 """Largest number of Newton steps with the actual ground stiffness, before the solver continues with softer grounds."""
@@ -170,6 +171,8 @@ class MechanismEquilibrium(ShortRepr):
         contacts: for each contact part that touches, by name, (k, 2, 3): contact points [m] and ground forces [N].
         idle: (nv, m) motions that change no force, such as the spin of a strut on ball joints. They do not count for
             `stable` and `softest`.
+        loose: coordinates of a motion that no stiffness resists, if the equilibrium is not stable; else empty.
+        standing: friction at the feet of a robot that only the ground holds; None for other robots.
     """
 
     q: NDArray[np.float64]
@@ -186,6 +189,8 @@ class MechanismEquilibrium(ShortRepr):
     routes: Mapping[str, RouteReading] = field(default_factory=dict)
     contacts: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     idle: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    loose: str = ""
+    standing: Standing | None = None
 
 
 class MechanismEquilibriumSolver:
@@ -194,6 +199,9 @@ class MechanismEquilibriumSolver:
     Args:
         mechanism: the mechanism.
         held: names of the joints with prescribed coordinates, such as the pulleys.
+
+    Attributes:
+        stands: whether only the ground holds the mechanism.
     """
 
     def __init__(self, mechanism: Mechanism, held: tuple[str, ...] = ()) -> None:
@@ -210,12 +218,12 @@ class MechanismEquilibriumSolver:
         self._tangent = make_tangent_workspace(self._flat, mechanism.position_count)
         self._ground = mechanism.ground
         self._load = float(np.linalg.norm(_whole_load(mechanism)))
-        self._stands = mechanism.touches and mechanism.is_free
+        self.stands = mechanism.touches and mechanism.is_free
         self.stand()
 
     def stand(self) -> None:
         """Let the ground push against the load of a robot that only the ground holds."""
-        if self._stands:
+        if self.stands:
             set_standing(self._work, standing_direction(self.mechanism))
 
     def solve(
@@ -334,9 +342,9 @@ class MechanismEquilibriumSolver:
         tau = np.array(zero if effort is None else effort, dtype=np.float64)
         if not self._close(q):
             raise NoEquilibriumError("the loops cannot close near the start; start nearer or check the positions.")
-        direct = min(MOST_DIRECT_STEPS, maximum_iterations) if self._stands else maximum_iterations
+        direct = min(MOST_DIRECT_STEPS, maximum_iterations) if self.stands else maximum_iterations
         found, worst, steps, is_there = self._descend(q, tau, tolerance, direct)
-        if not is_there and self._stands:
+        if not is_there and self.stands:
             found, worst, more, is_there = self._stiffen(q, tau, tolerance, maximum_iterations)
             steps += more
         if is_there:
@@ -345,7 +353,7 @@ class MechanismEquilibriumSolver:
         raise NoEquilibriumError(
             f"no equilibrium found: a force of {worst:.3g} is left after {steps + 1} Newton steps. "
             "Tendons may be slack, or the start is too far; start nearer or tighten them."
-            + (ROLLS if self._stands and self._may_roll() else "")
+            + (ROLLS if self.stands and self._may_roll() else "")
         )
 
     def _may_roll(self) -> bool:
@@ -471,8 +479,9 @@ class MechanismEquilibriumSolver:
         found = self._moved(q, np.asarray(step, dtype=np.float64))
         return np.array(q) if found is None else found
 
-    def _stability(self, q: NDArray, tau: NDArray, count: int) -> tuple[bool, float, NDArray]:
-        """Stability of an equilibrium, its lowest stiffness, and its idle motions (nv, m).
+    def _stability(self, q: NDArray, tau: NDArray, count: int) -> tuple[bool, float, NDArray, str, tuple[str, float]]:
+        """Stability of an equilibrium, its lowest stiffness, its idle motions (nv, m), coordinates of a motion that no
+        stiffness resists, and those of one that nothing but friction resists, with its rate of growth.
 
         `_residual` must have been called at q before.
         """
@@ -495,8 +504,9 @@ class MechanismEquilibriumSolver:
             evaluate(self._flat, q, np.zeros(tau.size), self._work)
         finally:
             self._flat = flat
-        stiffness = stiffness + self._held_by_friction(basis)
         reduced = basis.T @ self._work.mass @ basis
+        sliding = self._grows_sliding(stiffness, reduced, basis) if self.stands and not edge.size else ("", 0.0)
+        stiffness = stiffness + self.held_by_friction(basis)
         idle = np.zeros((basis.shape[0], 0))
         if not edge.size:
             moving = self._idle(q, tau, basis, stiffness, reduced)
@@ -504,13 +514,15 @@ class MechanismEquilibriumSolver:
                 rest = np.linalg.qr(reduced @ moving, mode="complete")[0][:, moving.shape[1] :]
                 idle, basis = basis @ moving, basis @ rest
                 reduced, stiffness = rest.T @ reduced @ rest, rest.T @ stiffness @ rest
-        rates = np.linalg.eigvals(np.linalg.lstsq(reduced, stiffness, rcond=None)[0])
+        rates, motions = np.linalg.eig(np.linalg.lstsq(reduced, stiffness, rcond=None)[0])
         stable = not rates.size or bool(np.min(rates.real) > 1e-9 * np.max(np.abs(rates)))
+        loose = "" if stable else coordinates_of(self.mechanism, (basis @ motions[:, np.argmin(rates.real)]).real)
         size = np.linalg.norm(basis, axis=0)
         scaled = stiffness / np.outer(size, size)
         scaled = 0.5 * (scaled + scaled.T)
         if not edge.size:
-            return stable, float(np.linalg.eigvalsh(scaled)[0]) if scaled.size else np.inf, idle
+            softest = float(np.linalg.eigvalsh(scaled)[0]) if scaled.size else np.inf
+            return stable, softest, idle, loose, sliding
         # energy of a cable: 1/2 E A strain^2 times its rest length
         rest = np.array([flat.radius[i] * q[flat.q_start[i]] for i in flat.cable_joint[edge]])
         weights = flat.cable_young[edge] * flat.cable_area[edge] * rest
@@ -518,7 +530,28 @@ class MechanismEquilibriumSolver:
         largest = float(
             np.max(np.abs(np.linalg.eigvalsh(scaled))) + np.max(weights * (gradients[edge] ** 2).sum(axis=1))
         )
-        return stable or softest > 1e-9 * largest, softest, idle
+        stable = stable or bool(softest > 1e-9 * largest)
+        return stable, softest, idle, "" if stable else loose, sliding
+
+    def _grows_sliding(self, stiffness: NDArray, mass: NDArray, basis: NDArray) -> tuple[str, float]:
+        """Coordinates and rate of growth [1/s] of a motion that nothing but friction resists, besides sliding of the
+        whole robot; empty and zero if there is none."""
+        count = mass.shape[0]
+        mass = mass + 1e-9 * np.trace(mass) / max(1, count) * np.eye(count)
+        rates, motions = np.linalg.eig(np.linalg.solve(mass, stiffness))
+        if not count or not np.min(rates.real) < -NO_STIFFNESS * np.max(np.abs(rates)):
+            return "", 0.0
+        worst = int(np.argmin(rates.real))
+        return coordinates_of(self.mechanism, (basis @ motions[:, worst]).real), float(np.sqrt(-rates[worst].real))
+
+    def tangential_jacobians(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(p, 3, nv) Jacobian of the contact points along the ground and (p,) their normal forces [N], after
+        `evaluate`; zeros for points that do not touch."""
+        normals, jacobians = point_normals(self._work), point_jacobians(self._flat, self._work)
+        pressed = np.maximum(self._work.contact_state[:-1, NORMAL], 0.0)
+        along = jacobians - normals[:, :, None] * np.einsum("px,pxd->pd", normals, jacobians)[:, None, :]
+        along[pressed <= 0.0] = 0.0
+        return along, pressed
 
     def _idle(self, q: NDArray, tau: NDArray, basis: NDArray, stiffness: NDArray, mass: NDArray) -> NDArray[np.float64]:
         """(y, m) idle motions, orthonormal in the mass; they cause no force, such as the spin of a strut on ball
@@ -550,7 +583,7 @@ class MechanismEquilibriumSolver:
         self._residual(q, tau, reuse=True)
         return np.array(found).T if found else none
 
-    def _held_by_friction(self, basis: NDArray) -> NDArray[np.float64]:
+    def held_by_friction(self, basis: NDArray) -> NDArray[np.float64]:
         """(y, y) stiffness of static friction: feet on the ground do not slide. It equals the ground stiffness at every
         point with friction."""
         held = np.zeros((basis.shape[1], basis.shape[1]))
@@ -604,13 +637,13 @@ class MechanismEquilibriumSolver:
 
         zero = np.zeros(basis.shape[0])
         evaluate(self._flat, q, zero, self._work)
-        if self._stands:
+        if self.stands:
             # Sliding of the whole mechanism needs no force, so that equilibria are not isolated and Newton's matrix is
             # singular. A resistance of the feet to sliding, proportional to the remaining force, keeps the steps small
             # and the convergence quadratic (Fan and Yuan, On the quadratic convergence of the Levenberg-Marquardt
             # method without nonsingularity, 2005).
             left = min(1.0, float(np.max(np.abs(force), initial=0.0)) / self._load) if self._load > 0.0 else 1.0
-            stiffness = stiffness + left * self._held_by_friction(basis)
+            stiffness = stiffness + left * self.held_by_friction(basis)
         mass = basis.T @ self._work.mass @ basis
         mass += 1e-9 * np.trace(mass) / max(1, force.size) * np.eye(force.size)
         rates = eigh(0.5 * (stiffness + stiffness.T), mass, eigvals_only=True)
@@ -651,11 +684,12 @@ class MechanismEquilibriumSolver:
 
     def _shape(self, q: NDArray, tau: NDArray, residual: float, iterations: int) -> MechanismEquilibrium:
         force = self._residual(q, tau, reuse=False)
-        stable, softest, idle = True, np.inf, np.zeros((tau.size, 0))
+        stable, softest, idle, loose, sliding = True, np.inf, np.zeros((tau.size, 0)), "", ("", 0.0)
         if force.size:
-            stable, softest, idle = self._stability(q, tau, force.size)
+            stable, softest, idle, loose, sliding = self._stability(q, tau, force.size)
         evaluate(self._flat, q, np.zeros(tau.size), self._work)
         work = self._work
+        standing = Standing(*friction_used(self.mechanism, work.contact_state), *sliding) if self.stands else None
         # efforts of the held joints: tau + p - c + K' lambda = 0 on all coordinates
         open_effort = tau + work.passive - work.bias
         free = ~self._held
@@ -665,7 +699,7 @@ class MechanismEquilibriumSolver:
         return MechanismEquilibrium(
             q.copy(), work.position.copy(), work.rotation.copy(), work.strain.copy(), work.tension.copy(),
             effort, residual, iterations, stable, softest, slips(work), read_routes(self.mechanism, work),
-            read_contacts(self.mechanism, work), idle,
+            read_contacts(self.mechanism, work), idle, loose, standing,
         )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...errors import NoEquilibriumError
 from ..dynamics.equations_of_motion import evaluate
-from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
+from .equilibrium_solver import NO_STIFFNESS, MechanismEquilibrium, MechanismEquilibriumSolver
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,8 @@ class EquilibriumSensitivity:
         inertia: (c, h) tensions due to the inertia of the masses that follow the held joints [N per rad/s^2 or m/s^2]:
             -dT/dy K^-1 G' M dq/dp.
         stretch: (c, h) instantaneous change of the tensions, with the masses still at rest [N per rad or m].
+        slip: (p, 3, h) slip of the contact points per unit displacement of each held one, for robots that only the
+            ground holds. pressed: (p,) normal forces [N] there.
     """
 
     held: NDArray[np.int64]
@@ -37,6 +39,8 @@ class EquilibriumSensitivity:
     slowest_period: float
     inertia: NDArray[np.float64]
     stretch: NDArray[np.float64]
+    slip: NDArray[np.float64]
+    pressed: NDArray[np.float64]
 
 
 def sensitivity(
@@ -75,17 +79,53 @@ def sensitivity(
     if shape.idle.shape[1]:  # idle motions do not move
         carried = mass @ shape.idle[index]
         stiffness[:, :count] += np.max(np.abs(np.diag(stiffness)) / np.diag(mass)) * carried @ carried.T
-    try:
-        answer = -np.linalg.solve(stiffness[:, :count], stiffness[:, count:]) if count else np.zeros((0, held.size))
-    except np.linalg.LinAlgError:
-        raise NoEquilibriumError(
-            "the stiffness of this equilibrium is singular, so it does not follow its joints."
-        ) from None
-    squares = np.linalg.eigvals(np.linalg.solve(mass, stiffness[:, :count])).real if count else np.zeros(0)
+    evaluate(flat, q, np.zeros(effort.size), work)
+    tangential, pressed = (
+        solver.tangential_jacobians() if solver.stands else (np.zeros((0, 3, effort.size)), np.zeros(0))
+    )
+    if solver.stands and count:
+        slips = (np.sqrt(pressed)[:, None, None] * tangential).reshape(-1, effort.size) @ columns
+        answer = _with_least_slip(stiffness, slips, mass)
+    else:
+        try:
+            answer = -np.linalg.solve(stiffness[:, :count], stiffness[:, count:]) if count else np.zeros((0, held.size))
+        except np.linalg.LinAlgError:
+            raise NoEquilibriumError(
+                "the stiffness of this equilibrium is singular, so it does not follow its joints."
+            ) from None
+    # feet stick in vibrations
+    sprung = stiffness[:, :count] + (solver.held_by_friction(basis) if solver.stands else 0.0)
+    squares = np.linalg.eigvals(np.linalg.solve(mass, sprung)).real if count else np.zeros(0)
     period = 2.0 * np.pi / np.sqrt(squares.min()) if count and squares.min() > 0.0 else 0.0
     motion = np.asarray(driven + basis @ answer, dtype=np.float64)
     tension = np.asarray(pulls[:, count:] + pulls[:, :count] @ answer, dtype=np.float64)
     inertia = np.zeros((cables, held.size))
     if count:
         inertia = -pulls[:, :count] @ np.linalg.solve(stiffness[:, :count], basis.T @ full_mass @ motion)
-    return EquilibriumSensitivity(held, motion, tension, float(period), inertia, pulls[:, count:].copy())
+    return EquilibriumSensitivity(
+        held, motion, tension, float(period), inertia, pulls[:, count:].copy(), tangential @ motion, pressed
+    )
+
+
+def _with_least_slip(
+    stiffness: NDArray[np.float64], slips: NDArray[np.float64], mass: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(y, h) motion of the free coordinates of a robot that only the ground holds, per held one.
+
+    The stiffness does not resist sliding of the whole robot; this part of the motion has the least slip.
+
+    Args:
+        stiffness: (y, y + h) along free and held coordinates. slips: (s, y + h) of the feet, with their weights.
+        mass: (y, y), which makes coordinates comparable.
+    """
+    count = stiffness.shape[0]
+    mass = mass + 1e-9 * np.trace(mass) / count * np.eye(count)
+    scale = np.linalg.inv(np.linalg.cholesky(mass)).T
+    left, size, right = np.linalg.svd(scale.T @ stiffness[:, :count] @ scale)
+    rank = int(np.count_nonzero(size > NO_STIFFNESS * np.max(size, initial=0.0)))
+    answer = -scale @ (right[:rank].T @ ((left[:, :rank].T @ scale.T @ stiffness[:, count:]) / size[:rank, None]))
+    neutral = scale @ right[rank:].T
+    if neutral.shape[1]:
+        slipping = slips[:, :count] @ answer + slips[:, count:]
+        answer -= neutral @ np.linalg.lstsq(slips[:, :count] @ neutral, slipping, rcond=1e-9)[0]
+    return np.asarray(answer)
