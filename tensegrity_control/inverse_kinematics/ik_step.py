@@ -56,7 +56,7 @@ class Posture:
     """Preferred tensions and lengths of the redundant tendons.
 
     Attributes:
-        tensions: (a,) N, preferred tensions of the actuated tendons.
+        tensions: (t,) N, preferred tensions, of the actuated tendons or of all cables.
         lengths: (a,) m, preferred rest lengths.
         tension_scale: N and length_scale: m, deviations of equal cost if length_weight is 1.
         length_weight: weight of lengths relative to tensions; above zero.
@@ -110,7 +110,7 @@ def solve_step(
         error: (p,) pose error to remove, m and rad.
         pose_jacobian: (p, a).
         values: (r,) present values of the limited rows, value_jacobian: (r, a).
-        actuated: present tensions (a,) N, their Jacobian (a, a) N/m and present rest lengths (a,) m.
+        actuated: present tensions (t,) N, their Jacobian (t, a) N/m and present rest lengths (a,) m.
         radius: largest change of one rest length [m].
         weights: (p,) W of the least squares; None for the straight line.
         caution: extra cost of change, in units of the length weight; damps steps with a too optimistic prediction.

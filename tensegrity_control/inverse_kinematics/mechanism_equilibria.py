@@ -3,7 +3,7 @@ positions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -191,12 +191,25 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
 
     def strand_tensions(self, equilibrium: PathEquilibrium) -> Array:
         """(s,) N of the strands of routed cables whose actuators have a `minimum_tension`."""
-        routes = equilibrium.statics.routes
-        return np.array([pull for name in self.strand_floors for pull in routes[name].tensions])
+        return self.pulls(equilibrium, self.strand_floors)
 
     def strand_slopes(self, equilibrium: PathEquilibrium, motion: Array) -> Array:
         """(s, a) derivatives of `strand_tensions` along motions (nv, a), by finite differences."""
-        solver, slopes = self._solver, np.zeros((self.strand_tensions(equilibrium).size, motion.shape[1]))
+        return self.pull_slopes(equilibrium, motion, self.strand_floors)
+
+    @property
+    def elastic_routes(self) -> list[str]:
+        """Names of the routed cables whose tensions follow from the shape, those that sag included."""
+        return [route.name for route in self.model.mechanism.routes if not route.rigid]
+
+    def pulls(self, equilibrium: PathEquilibrium, names: Iterable[str]) -> Array:
+        """(s,) N of the strands of routed cables; those of a cable that sags are its two ends."""
+        return np.array([pull for name in names for pull in equilibrium.statics.routes[name].tensions])
+
+    def pull_slopes(self, equilibrium: PathEquilibrium, motion: Array, names: Iterable[str]) -> Array:
+        """(s, a) derivatives of `pulls` along motions (nv, a), by finite differences."""
+        names = list(names)
+        solver, slopes = self._solver, np.zeros((self.pulls(equilibrium, names).size, motion.shape[1]))
         if not slopes.size:
             return slopes
         for k, direction in enumerate(motion.T):
@@ -204,7 +217,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
             there, back = (
                 solver.route_tensions_at(solver.moved(equilibrium.q, sign * step * direction)) for sign in (1.0, -1.0)
             )
-            pulls = [a - b for name in self.strand_floors for a, b in zip(there[name], back[name], strict=True)]
+            pulls = [a - b for name in names for a, b in zip(there[name], back[name], strict=True)]
             slopes[:, k] = np.array(pulls) / (2.0 * step)
         return slopes
 

@@ -26,7 +26,8 @@ class StepSettings:
     """Step control along a path.
 
     Attributes:
-        largest_step: m (rad for rotations) of the pose in one step. Smaller: a denser path, more computing time.
+        largest_step: rad of the pose in one step, and m, times the size of a robot that is larger than 1 m. Smaller: a
+            denser path, more computing time.
         radius: rad or m, largest change of one actuator in one step.
         tolerance_arrival: m and rad, pose error at arrival.
         tolerance_blocked: fraction of the error that a straight step must remove; below it the motion slides along the
@@ -81,19 +82,20 @@ def plan_mechanism_path(
         )
     limits, posture = make_limits(equilibria), _posture(equilibria)
     path, equilibrium, stalled, solves = [start], start, 0, 0
+    sizes = np.where(goal.output.rows < 3, max(1.0, equilibria.reach), 1.0)
     best = float(np.linalg.norm(goal.error(start.pose)))
     for steps in range(SETTINGS.max_steps):
         error = goal.error(equilibrium.pose)
         if np.linalg.norm(error) <= SETTINGS.tolerance_arrival:
             return _result(equilibria, _thinned(path), goal, steps, solves)
         slopes = equilibria.sensitivity(equilibrium)
-        part = error * min(1.0, SETTINGS.largest_step / float(np.linalg.norm(error)))
+        part = error * min(1.0, SETTINGS.largest_step / float(np.linalg.norm(error / sizes)))
         jacobian = goal.jacobian(equilibrium.pose, slopes.pose)
         along = float(np.linalg.norm(error / np.linalg.norm(error) @ jacobian))
         if not along > SETTINGS.singular * float(np.linalg.norm(slopes.pose)):  # rounding would choose the direction
             raise _unreachable(equilibria, goal, equilibrium, limits, (), DOES_NOT_ANSWER)
         values, rows = limited(equilibria, equilibrium, slopes)
-        actuated = _actuated(equilibria, equilibrium, slopes)
+        actuated = _held_tensions(equilibria, equilibrium, slopes)
         step = solve_step(part, jacobian, values, rows, limits, actuated, posture, SETTINGS.radius)
         binding = step.binding
         if step.progress < SETTINGS.tolerance_blocked:  # the straight line is blocked: slide along the limits
@@ -191,26 +193,27 @@ def limited(
     return values, np.vstack((slopes.tensions[rows], pulled, np.eye(count)))
 
 
-def _actuated(
+def _held_tensions(
     equilibria: MechanismEquilibriumMap, equilibrium: PathEquilibrium, slopes: PathSensitivity
 ) -> tuple[Array, Array, Array]:
-    """Tensions, their derivatives and the positions by actuator; joints without a cable have no tension."""
-    count = len(equilibria.robot.actuators)
-    tensions, pulls = np.zeros(count), np.zeros((count, count))
-    for k in range(count):
-        row = equilibria.cable_of(k)
-        if row >= 0:
-            tensions[k], pulls[k] = equilibrium.tensions[row], slopes.tensions[row]
-    return tensions, pulls, equilibrium.positions
+    """Tensions that the posture keeps (of the cables that actuators wind, and of all strands of elastic routed cables),
+    their derivatives, and the positions by actuator."""
+    rows, routes = _wound(equilibria), equilibria.elastic_routes
+    tensions = np.concatenate((equilibrium.tensions[rows], equilibria.pulls(equilibrium, routes)))
+    pulled = equilibria.pull_slopes(equilibrium, slopes.motion, routes)
+    return tensions, np.vstack((slopes.tensions[rows], pulled)), equilibrium.positions
+
+
+def _wound(equilibria: MechanismEquilibriumMap) -> list[int]:
+    """Indices of the cables that actuators wind."""
+    rows = [equilibria.cable_of(k) for k in range(len(equilibria.robot.actuators))]
+    return [row for row in rows if row >= 0]
 
 
 def _posture(equilibria: MechanismEquilibriumMap) -> Posture:
-    count = len(equilibria.robot.actuators)
-    rows = [equilibria.cable_of(k) for k in range(count)]
-    tensions = np.array([equilibria.home.tensions[row] if row >= 0 else 0.0 for row in rows])
-    return Posture(
-        tensions, equilibria.home.positions, max(1.0, float(np.max(np.abs(tensions), initial=1.0))), 1.0, 0.01
-    )
+    home = equilibria.home
+    tensions = np.concatenate((home.tensions[_wound(equilibria)], equilibria.pulls(home, equilibria.elastic_routes)))
+    return Posture(tensions, home.positions, max(1.0, float(np.max(np.abs(tensions), initial=1.0))), 1.0, 0.01)
 
 
 def _moved(

@@ -83,23 +83,31 @@ def read_routes(
     mechanism: Mechanism, work: Workspace, gravity: NDArray[np.float64] | None = None
 ) -> dict[str, RouteReading]:
     """Readings by name, from the results of `evaluate`; gravity (3,) [m/s^2], by default that of the mechanism."""
-    readings = {}
+    readings, pulls = {}, strand_tensions(mechanism, work)
     gravity = mechanism.gravity if gravity is None else gravity
     for cable, route, result in zip(mechanism.flat.routed_cables, mechanism.routes, work.route_results, strict=True):
         first = int(cable[FIRST])
         rows = first + route.holding
         strands = work.route_state[rows]
         state = work.route_state[first : first + int(cable[COUNT])]
-        tensions, sag = strands[:, TENSION], 0.0
-        if route.line_mass:
-            tensions, sag = state[:, TENSION], _sag(cable, state, gravity)
+        sag = _sag(cable, state, gravity) if route.line_mass else 0.0
         readings[route.name] = RouteReading(
             float(result[PATH_LENGTH]), float(strands[:, REST_NOW].sum()), float(result[HIGHEST]),
-            float(strands[:, STRAIN].max()), tuple(tensions.tolist()), tuple(state[:, WRAP].tolist()),
+            float(strands[:, STRAIN].max()), pulls[route.name], tuple(state[:, WRAP].tolist()),
             tuple(_contact(row, own) for row, own in zip(route.elements, state, strict=True)),
             tuple(state[:, TRIAL].tolist()), tuple(state[:, RATE].tolist()), sag,
         )  # fmt: skip
     return readings
+
+
+def strand_tensions(mechanism: Mechanism, work: Workspace) -> dict[str, tuple[float, ...]]:
+    """`RouteReading.tensions` by name, from the results of `evaluate`; quick, for finite differences."""
+    found = {}
+    for cable, route in zip(mechanism.flat.routed_cables, mechanism.routes, strict=True):
+        first = int(cable[FIRST])
+        rows = first + np.arange(int(cable[COUNT])) if route.line_mass else first + route.holding
+        found[route.name] = tuple(work.route_state[rows, TENSION].tolist())
+    return found
 
 
 def _contact(row: NDArray[np.float64], own: NDArray[np.float64]) -> str:

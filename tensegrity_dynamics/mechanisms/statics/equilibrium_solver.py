@@ -38,7 +38,7 @@ from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, make_reduction_workspace, reduce_rows
 from ..loads import LOAD_FORCE
 from ..mechanism import Mechanism, check_state
-from ..route_readings import RouteReading, read_routes, set_slips, slips
+from ..route_readings import RouteReading, read_routes, set_slips, slips, strand_tensions
 from ..routing.columns import FIRST, FRICTION, LENGTH, REST_NOW, SLACK, STRAIN, TENSION, WRAP
 from ..touch.columns import NORMAL, RADIUS
 from ..touch.parts import contact_array
@@ -315,7 +315,7 @@ class MechanismEquilibriumSolver:
     def route_tensions_at(self, q: NDArray[np.float64]) -> dict[str, tuple[float, ...]]:
         """Tensions [N] of the strands of elastic routed cables, by cable name, at rest at q (nq,)."""
         evaluate(self._flat, q, np.zeros(self._held.size), self._work)
-        return {name: each.tensions for name, each in read_routes(self.mechanism, self._work).items()}
+        return strand_tensions(self.mechanism, self._work)
 
     def _at(self, q: NDArray) -> None:
         """Evaluate the mechanism at a configuration with zero velocity."""
