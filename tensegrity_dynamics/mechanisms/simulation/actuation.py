@@ -7,8 +7,10 @@ servo, a digital loop at the integrator's rate with the desired acceleration
 
 of its joint. The torque for this acceleration follows from the accelerations under the present torques and the mobility
 of the driven joints (P (G' M G)^-1 P' with their rows P of G), and is clipped at the effort limit. Explicit steps hold
-the torque constant, and so compensate the pull of a cable at the start of the step. Implicit steps contain the torque
-in their equations (`drive_laws`), and compensate the pull at every instant. Set points move at most at the rate of the
+the torque constant. They compensate the pull of a cable as it will be at the middle of the step, extrapolated from its
+values at the start of this step and of the last one: with the pull at the start the joint would lag behind every
+vibration by half a step and feed it. Implicit steps contain the torque in their equations (`drive_laws`), and
+compensate the pull at every instant. Set points move at most at the rate of the
 actuator. A joint at a position limit is held there in every mode. An extrapolated position (`impedance.MovingPosition`)
 moves like q_d below.
 
@@ -69,13 +71,14 @@ CATCH_UP = impedance.CATCH_UP
 
 Drives = namedtuple(
     "Drives",
-    "q v low high rate effort mode command set_point torque speed feed feed_forward stiffness damping age lead "
+    "q v low high rate effort mode command set_point torque speed feed feed_forward stiffness damping age free known lead "
     "desired_acceleration compliance middle moving servo stiff present earlier mobility column response servos gear",
 )
 """Arrays over the actuators. Fixed: indices in q and v, limits, and `gear`, the row of the resistance whose gear the
 actuator drives, or -1. State: mode, command, set point of the servo and torque; for extrapolated set points, the
-commanded rate, the age of the command and the extrapolation time `lead` [s] (0: a constant position); for
-impedances, the commanded and the present feed-forward, and the gains. The rest is scratch: `middle` and `moving` are
+commanded rate, the age of the command and the extrapolation time `lead` [s] (0: a constant position); for servos of
+explicit steps, the acceleration `free` of the joint without torques of the servos, at the start of the last step, and
+the length `known` [s] of that step (0: none); for impedances, the commanded and the present feed-forward, and the gains. The rest is scratch: `middle` and `moving` are
 set point and rate during a step, and `stiff` marks the actuators with an impedance. `servo` lists those with a servo,
 of which the equations of an implicit step contain the first `servos`. `present` and `earlier` are torques at the end
 and at the start of a part of a step."""
@@ -220,14 +223,19 @@ def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
     reduction.acceleration is the acceleration under these efforts."""
     servos = desired_accelerations(drives, q, v, step, implicit)
     drives.servos[0] = 0
+    i = 0
     for a in range(drives.q.shape[0]):
         effort[drives.v[a]] = drives.torque[a]
+        if i < servos and drives.servo[i] == a:
+            i += 1
+        else:
+            drives.known[a] = 0.0
     if servos == 0:
         return REGULAR, False
     status, _ = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
     if status != REGULAR:
         return status, False
-    status = accelerate_servos(drives, servos, True, work, reduction)
+    status = accelerate_servos(drives, servos, True, 0.0 if implicit else step, work, reduction)
     if status != REGULAR:
         return status, False
     for i in range(servos):

@@ -28,9 +28,12 @@ def impedance_efforts(drives, q, v, effort):
 
 
 @allocation_free
-def accelerate_servos(drives, servos, limited, work, reduction):
+def accelerate_servos(drives, servos, limited, ahead, work, reduction):
     """Fill drives.present [N m or N] with the torques that give the first `servos` servos their desired accelerations,
     where `limited` within their effort limits, and add to reduction.acceleration what they change; return a status.
+
+    The torques suit the middle of the next `ahead` s, for which they will be held: the accelerations without them are
+    extrapolated from the last step. With 0 they suit this instant.
 
     reduction holds the accelerations under drives.torque, with the factor of G' M G, as `accelerate` leaves them.
     """
@@ -52,6 +55,15 @@ def accelerate_servos(drives, servos, limited, work, reduction):
         a = drives.servo[i]
         missing = drives.desired_acceleration[a] - drives.compliance[a] * drives.torque[a]
         drives.column[i] = missing - reduction.acceleration[row]
+    if ahead > 0.0:
+        for i in range(servos):
+            a = drives.servo[i]
+            free = reduction.acceleration[drives.v[a]]
+            for j in range(servos):
+                free -= drives.mobility[max(i, j), min(i, j)] * drives.torque[drives.servo[j]]
+            if drives.known[a] > 0.0 and drives.compliance[a] == 0.0:
+                drives.column[i] -= 0.5 * ahead / drives.known[a] * (free - drives.free[a])
+            drives.free[a], drives.known[a] = free, ahead
     for i in range(servos):
         row = drives.v[drives.servo[i]]
         if drives.mobility[i, i] * work.mass[row, row] < LOCKED:  # locked: use the mobility of its own mass
@@ -90,7 +102,7 @@ def driven_accelerations(flat, drives, q, v, effort, work, reduction, reuse):
     servos = drives.servos[0]
     if status != REGULAR or servos == 0:
         return status
-    return accelerate_servos(drives, servos, False, work, reduction)
+    return accelerate_servos(drives, servos, False, 0.0, work, reduction)
 
 
 @for_compiled_callers

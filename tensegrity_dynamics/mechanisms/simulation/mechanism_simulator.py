@@ -213,14 +213,14 @@ class MechanismSimulator(Simulator):
         self._q[:] = self._assembled(q)
         self._v[:] = v
         project_onto_loops(self.flat, self._q, self._v, self._work, self._reduction, self._stages)
-        self.drives.set_point[:] = self._q[self.drives.q]
+        self.drives.set_point[:], self.drives.known[:] = self._q[self.drives.q], 0.0
 
     def set_closed_state(self, q: NDArray[np.float64], v: NDArray[np.float64]) -> None:
         """As `set_state`, for a state (nq,), (nv,) with closed loops; nothing is checked."""
         self._q[:], self._v[:] = q, v
         if self._strands.names:
             self._strands.fit(self._q, self._v)
-        self.drives.set_point[:] = q[self.drives.q]
+        self.drives.set_point[:], self.drives.known[:] = q[self.drives.q], 0.0
 
     def give_efforts(self, efforts: NDArray[np.float64]) -> None:
         """Command all actuators in effort mode with finite efforts (a,) [N m or N]."""
@@ -232,7 +232,7 @@ class MechanismSimulator(Simulator):
     def set_motion(self, velocity: ArrayLike) -> None:
         """Set the velocities (nv,) of the coordinates; components that would open a loop are removed."""
         _, v = check_state(self._mechanism, self._q, np.array(velocity, dtype=np.float64))
-        self._v[:] = v
+        self._v[:], self.drives.known[:] = v, 0.0
         self._strands.let_slip()
         project_onto_loops(self.flat, self._q, self._v, self._work, self._reduction, self._stages)
         self._strands.take_directions(self._q, self._v)
@@ -526,6 +526,7 @@ class MechanismSimulator(Simulator):
         drives = self.drives
         drives.mode[:] = POSITION
         drives.command[:] = drives.set_point[:] = self._q[drives.q]
+        drives.known[:] = 0.0
         drives.lead[:] = 0.0
         drives.torque[:] = self._start_effort[drives.v]
         self.flat.resistances[:, LAW + CARRIED] = 0.0
