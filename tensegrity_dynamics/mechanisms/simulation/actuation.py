@@ -71,17 +71,18 @@ CATCH_UP = impedance.CATCH_UP
 
 Drives = namedtuple(
     "Drives",
-    "q v low high rate effort mode command set_point torque speed feed feed_forward stiffness damping age free known lead "
-    "desired_acceleration compliance middle moving servo stiff present earlier mobility column response servos gear",
+    "q v low high rate effort mode command set_point torque speed feed feed_forward stiffness damping age free known "
+    "lead desired_acceleration compliance middle moving servo stiff present earlier mobility column response servos "
+    "gear",
 )
 """Arrays over the actuators. Fixed: indices in q and v, limits, and `gear`, the row of the resistance whose gear the
 actuator drives, or -1. State: mode, command, set point of the servo and torque; for extrapolated set points, the
 commanded rate, the age of the command and the extrapolation time `lead` [s] (0: a constant position); for servos of
 explicit steps, the acceleration `free` of the joint without torques of the servos, at the start of the last step, and
-the length `known` [s] of that step (0: none); for impedances, the commanded and the present feed-forward, and the gains. The rest is scratch: `middle` and `moving` are
-set point and rate during a step, and `stiff` marks the actuators with an impedance. `servo` lists those with a servo,
-of which the equations of an implicit step contain the first `servos`. `present` and `earlier` are torques at the end
-and at the start of a part of a step."""
+the length `known` [s] of that step (0: none); for impedances, the commanded and the present feed-forward, and the
+gains. The rest is scratch: `middle` and `moving` are set point and rate during a step, and `stiff` marks the actuators
+with an impedance. `servo` lists those with a servo, of which the equations of an implicit step contain the first
+`servos`. `present` and `earlier` are torques at the end and at the start of a part of a step."""
 DRIVE_STATE = Drives._fields[Drives._fields.index("mode") : Drives._fields.index("lead") + 1]
 """Names of the arrays that hold the state."""
 
