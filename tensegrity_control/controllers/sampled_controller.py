@@ -78,8 +78,8 @@ class SampledController(GoalController):
         if model.mechanism.touches and model.mechanism.is_free:
             raise TensegrityError(
                 f"only the ground holds {robot.name}, by friction at its feet, and this controller moves a robot by "
-                "the efforts of its actuators: sliding has no stiffness, so a foot whose friction breaks for an instant "
-                "slides away. Position control (joint_position) holds its joints stiff."
+                "the efforts of its actuators: sliding has no stiffness, so a foot whose friction breaks for an "
+                "instant slides away. Position control (joint_position) holds its joints stiff."
             )
         self._poses, self._planning_poses = BodyPoses(model), BodyPoses(model)
         self.blind = 0

@@ -239,7 +239,8 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         """Raise TensegrityError if friction does not hold a robot that only the ground holds, with a margin.
 
         Args:
-            slid: (p,) m that the contact points have slid from the start. drag: (nv,) largest efforts of their friction.
+            slid: (p,) m that the contact points have slid from the start.
+            drag: (nv,) N or N m, largest efforts of their friction.
         """
         name, standing = self.robot.name, statics.standing
         assert standing is not None

@@ -226,7 +226,8 @@ def _moved(
 ) -> tuple[PathEquilibrium | None, int]:
     """Equilibrium after a change or a part of it, None if there is none within the limits; and the number of trials.
 
-    Raises TensegrityError with the reason if there is none for a robot that only the ground holds. The part is such that the pose follows its derivatives. Near a singularity a whole step may go far past the goal.
+    Raises TensegrityError with the reason if there is none for a robot that only the ground holds.
+    The part is such that the pose follows its derivatives. Near a singularity a whole step may go far past the goal.
 
     Args:
         foreseen: (k,) linear prediction of the motion of the pose, for the whole change.

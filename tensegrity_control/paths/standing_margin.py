@@ -7,6 +7,7 @@ slide, which has no stiffness, or tips the robot over.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def standing_stretch(mechanism: Mechanism, path: Any, law: TimeLaw, friction_mar
     flat = mechanism.flat
     centres = np.array([s.positions + np.einsum("bij,bj->bi", s.rotations, flat.centre) for s in shapes])
     inertias = np.array([np.einsum("bij,bjk,blk->bil", s.rotations, flat.inertia, s.rotations) for s in shapes])
-    turned = np.array([_turns(a.rotations, b.rotations) for a, b in zip(shapes, shapes[1:], strict=False)])
+    turned = np.array([_turns(a.rotations, b.rotations) for a, b in itertools.pairwise(shapes)])
     rate = np.concatenate((np.gradient(centres, knots, axis=0), _at_knots(turned, knots)), axis=2)
     bend = np.gradient(rate, knots, axis=0)
     longest, times = 0.0, np.linspace(0.0, law.duration, SAMPLES)

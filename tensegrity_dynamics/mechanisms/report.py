@@ -192,7 +192,11 @@ class MechanismReport(RobotReport):
             notes.append(f"no shape at rest was found: {failure}")
         else:
             if not rest.stable:
-                notes.append("it does not stay in this shape: a motion without resistance remains.")
+                notes.append(
+                    "it does not stay in this shape: a motion without resistance remains"
+                    + (f", of {rest.equilibrium.loose}." if rest.equilibrium.loose else ".")
+                )
+            notes += standing_notes(rest.equilibrium)
             if rest.slack:
                 notes.append(f"slack at rest: {listing(list(rest.slack))}.")
             for each, effort in zip(self.robot.actuators, self._efforts(rest), strict=True):
@@ -224,6 +228,7 @@ class MechanismReport(RobotReport):
                 "residual": rest.residual,
                 "iterations": rest.equilibrium.iterations,
                 **({"contacts_N": contact_forces(rest.equilibrium.contacts)} if rest.equilibrium.contacts else {}),
+                **({"standing": vars(rest.equilibrium.standing)} if rest.equilibrium.standing is not None else {}),
             }
         return {
             **facts(self.robot),
@@ -268,8 +273,29 @@ def _shape_rows(rest: Estimate) -> list[tuple[str, str]]:
     if np.isfinite(rest.softest):
         rows.append(("stable", "yes" if rest.stable else "no"))
         rows.append(("softest motion", f"{rest.softest:.4g} (N/m or N m/rad, of coordinates of size one)"))
+    rows += standing_rows(rest.equilibrium)
     rows.append(("force left", f"{rest.residual:.2g} N or N m after {rest.equilibrium.iterations} steps"))
     return rows
+
+
+def standing_rows(shape: MechanismEquilibrium) -> list[tuple[str, str]]:
+    """What friction at its feet carries of a robot that only the ground holds."""
+    if shape.standing is None:
+        return []
+    used = f"; {shape.standing.foot} uses {100.0 * shape.standing.used:.3g} % of it" if shape.standing.foot else ""
+    return [("held by friction", f"sliding of the whole robot along the ground{used}")]
+
+
+def standing_notes(shape: MechanismEquilibrium) -> list[str]:
+    """Warnings about a robot that only the ground holds."""
+    standing = shape.standing
+    if standing is None or not standing.loose:
+        return []
+    return [
+        f"it stands in a singular shape: no stiffness resists a motion of {standing.loose}, only friction while the "
+        f"feet stick. Where they slide it collapses, growing with {standing.rate:.3g} 1/s; controllers refuse goals "
+        "for which feet slide. Bend the joints, or give them a stiffness (resistance) or an actuator."
+    ]
 
 
 def _route_parts(shape: MechanismEquilibrium) -> list[Section | str]:
@@ -373,6 +399,7 @@ def equilibrium_figures(
         "iterations": shape.iterations,
         **({"routed_cables": {name: vars(each) for name, each in shape.routes.items()}} if shape.routes else {}),
         **({"contacts_N": contact_forces(shape.contacts)} if shape.contacts else {}),
+        **({"standing": vars(shape.standing)} if shape.standing is not None else {}),
     }
 
 
@@ -389,6 +416,7 @@ def equilibrium_parts(
     rows = [(f"{robot.outputs[0].name} at", f"{millimetres(pose[0])}, {turned(pose[1])}")] if pose is not None else []
     rows += [
         ("stable", "yes" if shape.stable else "no: a motion without resistance remains"),
+        *standing_rows(shape),
         ("slack", ", ".join(slack) or "none"),
         ("force left", f"{shape.residual:.1e} N or N m after {shape.iterations} iterations"),
     ]

@@ -18,6 +18,7 @@ from ..kinematics.configuration_space import difference
 from ..loads import Payload
 from ..mechanism_model import MechanismModel
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
+from ..statics.standing_motion import follow
 from ..workspace import make_workspace
 from .unknown_loads import UnknownLoad
 
@@ -112,12 +113,18 @@ class MechanismEstimator(QuasiStaticEstimator):
         check_readings(positions)
         if method != "newton":
             raise TensegrityError(unknown_name("method for mechanisms", method, ("newton",)))
-        shape = self._solver.solve(self._home.q, self._by_joint(positions))
+        if self._solver.stands and not self._payloads:
+            shape = follow(self._solver, self._home, self._by_joint(positions))[0]
+        else:
+            shape = self._solver.solve(self._home.q, self._by_joint(positions))
         self._refuse_pushing(shape)
         return self._estimate(0.0, shape, np.zeros(self._model.mechanism.velocity_count))
 
     def _next(self, positions: Mapping[str, float], last: MechanismEstimate) -> MechanismEquilibrium:
-        shape = self._solver.solve(last.q, self._by_joint(positions), slip=last.equilibrium.slip)
+        if self._solver.stands:
+            shape = follow(self._solver, last.equilibrium, self._by_joint(positions))[0]
+        else:
+            shape = self._solver.solve(last.q, self._by_joint(positions), slip=last.equilibrium.slip)
         self._refuse_pushing(shape)
         return shape
 

@@ -31,6 +31,8 @@ class EquilibriumSensitivity:
         stretch: (c, h) instantaneous change of the tensions, with the masses still at rest [N per rad or m].
         slip: (p, 3, h) slip of the contact points per unit displacement of each held one, for robots that only the
             ground holds. pressed: (p,) normal forces [N] there.
+        neutral: (nv, k) motions of such a robot that no stiffness resists; `motion` has the part of them with the least
+            sum of squares of the slip, weighted by the normal forces. tangential: (p, 3, nv) Jacobian of the slip.
     """
 
     held: NDArray[np.int64]
@@ -41,6 +43,8 @@ class EquilibriumSensitivity:
     stretch: NDArray[np.float64]
     slip: NDArray[np.float64]
     pressed: NDArray[np.float64]
+    neutral: NDArray[np.float64]
+    tangential: NDArray[np.float64]
 
 
 def sensitivity(
@@ -83,9 +87,11 @@ def sensitivity(
     tangential, pressed = (
         solver.tangential_jacobians() if solver.stands else (np.zeros((0, 3, effort.size)), np.zeros(0))
     )
+    neutral = np.zeros((effort.size, 0))
     if solver.stands and count:
         slips = (np.sqrt(pressed)[:, None, None] * tangential).reshape(-1, effort.size) @ columns
-        answer = _with_least_slip(stiffness, slips, mass)
+        answer, loose = _with_least_slip(stiffness, slips, mass)
+        neutral = basis @ loose
     else:
         try:
             answer = -np.linalg.solve(stiffness[:, :count], stiffness[:, count:]) if count else np.zeros((0, held.size))
@@ -101,16 +107,28 @@ def sensitivity(
     tension = np.asarray(pulls[:, count:] + pulls[:, :count] @ answer, dtype=np.float64)
     inertia = np.zeros((cables, held.size))
     if count:
-        inertia = -pulls[:, :count] @ np.linalg.solve(stiffness[:, :count], basis.T @ full_mass @ motion)
+        # a pseudo-inverse where feet without friction resist no sliding
+        yields = np.linalg.pinv(sprung, rcond=1e-12) if solver.stands else np.linalg.inv(sprung)
+        inertia = -pulls[:, :count] @ (yields @ (basis.T @ full_mass @ motion))
     return EquilibriumSensitivity(
-        held, motion, tension, float(period), inertia, pulls[:, count:].copy(), tangential @ motion, pressed
+        held,
+        motion,
+        tension,
+        float(period),
+        inertia,
+        pulls[:, count:].copy(),
+        tangential @ motion,
+        pressed,
+        neutral,
+        tangential,
     )
 
 
 def _with_least_slip(
     stiffness: NDArray[np.float64], slips: NDArray[np.float64], mass: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """(y, h) motion of the free coordinates of a robot that only the ground holds, per held one.
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(y, h) motion of the free coordinates of a robot that only the ground holds, per held one, and (y, k) neutral
+    motions.
 
     The stiffness does not resist sliding of the whole robot; this part of the motion has the least slip.
 
@@ -128,4 +146,4 @@ def _with_least_slip(
     if neutral.shape[1]:
         slipping = slips[:, :count] @ answer + slips[:, count:]
         answer -= neutral @ np.linalg.lstsq(slips[:, :count] @ neutral, slipping, rcond=1e-9)[0]
-    return np.asarray(answer)
+    return np.asarray(answer), neutral

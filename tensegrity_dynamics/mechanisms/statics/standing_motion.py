@@ -2,9 +2,9 @@
 
 Equilibria do not determine where such a robot stands: translations along the ground and a rotation about its normal
 change no force at rest. Friction determines them. A foot sticks where the motion lets it. Where feet have to slide, the
-motion is the one with the least slip, weighted by the normal forces. (With Coulomb friction the dissipation is least.
-That is the same motion where the feet that slide do so equally fast.) So wheels roll, and a robot that shifts its body
-over its feet leaves them where they are.
+motion is the one with the least dissipation of Coulomb friction: the sum of the slip speeds, weighted by the normal
+forces, is least. So wheels roll, a robot that shifts its body over its feet leaves them where they are, and of two feet
+that cannot both stick the one that carries less slides.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from ..kinematics.configuration_space import displaced
 from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
-from .sensitivity import sensitivity
+from .sensitivity import EquilibriumSensitivity, sensitivity
 
 LARGEST_STEP = 0.1
 """rad or m, largest change of a held joint between two shapes, so that slip is integrated accurately."""
 SLIPS = 1e-4
 """m of a foot per rad or m of the actuators, above which the foot counts as sliding."""
+ITERATIONS, SMOOTH = 60, 1e-6
+"""Iterations for the motion with the least dissipation, and the slip below which a foot sticks, relative to the
+largest slip."""
 
 
 def follow(
@@ -55,15 +58,41 @@ def follow(
         change[at] = (positions[name] - start[name]) / count
     for k in range(1, count + 1):
         there = {name: start[name] + k / count * (positions[name] - start[name]) for name in positions}
-        foreseen = solver.solve(displaced(mechanism, shape.q, slopes.motion @ change), there, slip=shape.slip)
+        first = _least_dissipation(slopes, change)
+        foreseen = solver.solve(displaced(mechanism, shape.q, first), there, slip=shape.slip)
         after = sensitivity(solver, foreseen)
-        half = displaced(mechanism, shape.q, 0.5 * slopes.motion @ change)  # the trapezoidal rule, of second order
-        slip = 0.5 * (slopes.slip + after.slip) @ change
+        second = _least_dissipation(after, change)
+        half = displaced(mechanism, shape.q, 0.5 * first)  # the trapezoidal rule, of second order
+        slip = 0.5 * (slopes.tangential @ first + after.tangential @ second)
         size = np.linalg.norm(slip, axis=1)
         slid += size
         along = slip / np.where(size > SLIPS * np.max(np.abs(change)), size, np.inf)[:, None]
         rubbed = np.einsum("pxh,px->h", after.slip, friction * after.pressed[:, None] * along)
         drag[after.held] = np.maximum(drag[after.held], np.abs(rubbed))
-        shape = solver.solve(displaced(mechanism, half, 0.5 * after.motion @ change), there, slip=shape.slip)
+        shape = solver.solve(displaced(mechanism, half, 0.5 * second), there, slip=shape.slip)
         slopes = after
     return shape, slid, drag
+
+
+def _least_dissipation(slopes: EquilibriumSensitivity, change: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(nv,) motion with the least dissipation of Coulomb friction for a change (h,) of the held joints.
+
+    Iteratively reweighted least squares: each iteration takes the slip of the last one for the weights.
+    """
+    motion = slopes.motion @ change
+    if not slopes.neutral.shape[1]:
+        return np.asarray(motion)
+    feet = slopes.pressed > 0.0
+    pressed, rows = slopes.pressed[feet], slopes.tangential[feet]
+    slip, sliding = rows @ motion, rows @ slopes.neutral
+    largest = float(np.max(np.linalg.norm(slip, axis=1), initial=0.0))
+    if largest <= SLIPS * float(np.max(np.abs(change))):
+        return np.asarray(motion)
+    part = np.zeros(slopes.neutral.shape[1])
+    for iteration in range(ITERATIONS):
+        size = np.linalg.norm(slip + sliding @ part, axis=1)
+        smooth = max(SMOOTH, 0.1 * 0.7**iteration) * largest
+        weights = np.sqrt(pressed / np.sqrt(size**2 + smooth**2))[:, None]
+        matrix = (weights[:, :, None] * sliding).reshape(-1, part.size)
+        part = -np.linalg.lstsq(matrix, (weights * slip).ravel(), rcond=1e-9)[0]
+    return np.asarray(motion + slopes.neutral @ part)
