@@ -178,7 +178,7 @@ class MechanismReport(RobotReport):
                     each.name if each.name == each.drives else f"{each.name} ({each.drives})",
                     each.motion,
                     f"{each.position[0]:.4g} to {each.position[1]:.4g} {position}",
-                    f"{effort:.3g} {push}" if abs(effort) > 1e-9 else f"0 {push}",
+                    "-" if np.isnan(effort) else f"{effort:.3g} {push}" if abs(effort) > 1e-9 else f"0 {push}",
                     f"{each.effort:.4g} {push}",
                     f"{each.rate:.4g} {rate}",
                 )

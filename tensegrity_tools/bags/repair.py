@@ -12,6 +12,9 @@ from .message_types import Definition
 from .reader import Bag, storage_files
 from .writer import BagWriter
 
+NO_DIGEST = "RIHS01_" + 64 * "0"
+"""Hash of a type that is not defined completely; the format requires one."""
+
 
 @dataclass(frozen=True)
 class Repair:
@@ -47,9 +50,8 @@ def repair_bag(path: Path | str) -> Repair:
             shutil.rmtree(work)  # left by an interrupted repair
         writer = BagWriter(work / target.name, bag.storage)
         try:
-            store = bag.store
             for topic in bag.topics.values():
-                digest = topic.digest or store.hash_rihs01(topic.type)
+                digest = topic.digest or _digest(bag, topic.type)
                 writer.add_topic(topic.name, Definition(topic.type, topic.definition.data, digest), topic.quality)
             for message in bag.messages():
                 writer.write(*message)
@@ -61,3 +63,11 @@ def repair_bag(path: Path | str) -> Repair:
     (work / target.name).rename(target)
     work.rmdir()
     return Repair(writer.count, broken)
+
+
+def _digest(bag: Bag, kind: str) -> str:
+    """Hash of a type as the bag defines it; `NO_DIGEST` if its definition, or a nested one, is damaged or missing."""
+    try:
+        return str(bag.store.hash_rihs01(kind))
+    except Exception:  # the messages are kept; a definition that is repaired elsewhere makes them readable again
+        return NO_DIGEST

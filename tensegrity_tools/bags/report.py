@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -84,10 +85,14 @@ def write_report(path: Path | str, target: Path | str) -> int:
         data["title"] = robot.name
         data["facts"] = _facts(bag, contents, robot, run)
     page = resources.files(__package__).joinpath("report_page.html").read_text(encoding="utf-8")
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
-    page = page.replace("{{title}}", html.escape(f"{robot.name}: {Path(path).name}")).replace("{{capture}}", SCRIPT)
-    page = page.replace("{{data}}", text)
-    raw = page.encode()
+    parts = {
+        "title": html.escape(f"{robot.name}: {Path(path).name}"),
+        "capture": SCRIPT,
+        # "<!--" and "<script" inside a script element would change where it ends
+        "data": json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
+    }
+    # in one pass: a bag may be named like one of these places
+    raw = re.sub(r"\{\{(title|capture|data)\}\}", lambda match: parts[match[1]], page).encode()
     if len(raw) > LARGEST_PAGE:
         raise TensegrityError(f"the page would have {1e-6 * len(raw):.1f} MB; this robot has too many parts for it.")
     save_file(Path(target), raw)

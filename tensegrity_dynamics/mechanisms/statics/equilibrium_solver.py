@@ -672,7 +672,11 @@ class MechanismEquilibriumSolver:
             if tried is None:
                 scale *= 0.5
                 continue
-            back = -float(self._residual(tried, tau) @ step)
+            left = self._residual(tried, tau)
+            if left.size != step.size:  # loops lose or gain rows there; the step belongs to the number of motions here
+                scale *= 0.5
+                continue
+            back = -float(left @ step)
             if not np.isfinite(back):  # a strand has zero length; the forces are undefined there
                 scale *= 0.5
                 continue

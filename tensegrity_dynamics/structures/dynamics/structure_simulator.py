@@ -517,7 +517,10 @@ class StructureSimulator(Simulator):
         for _ in range(100):
             if not couple_bars(network, nodes, work):
                 raise self._dependence(nodes)
-            if close_bars(network, nodes, self._stages.totals, work) < 1e-12:
+            missing = close_bars(network, nodes, self._stages.totals, work)
+            if not np.isfinite(nodes).all():
+                break
+            if missing < 1e-12:
                 return
         raise TensegrityError("the bars cannot reach their lengths from the start; start nearer.")
 

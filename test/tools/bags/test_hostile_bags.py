@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from bag_examples import sample, write_samples
+from bag_examples import NAME, TEXT, sample, write_samples
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_tools.bags.comparison import compare_bags
+from tensegrity_tools.bags.message_types import SEPARATOR, Definition
 from tensegrity_tools.bags.reader import Bag, storage_files
-from tensegrity_tools.bags.repair import repair_bag
+from tensegrity_tools.bags.repair import NO_DIGEST, repair_bag
+from tensegrity_tools.bags.writer import BagWriter
 from tensegrity_tools.cli import app
 from tensegrity_tools.runtime.replay_graph import replay_graph
 
@@ -103,3 +106,18 @@ def test_whatever_happened_to_a_bag_it_is_read_repaired_compared_or_refused(
         assert not any("repairing" in each.name for each in tmp_path.iterdir())
     assert "Traceback" not in capsys.readouterr().err
     assert fewer > many // 6
+
+
+def test_messages_whose_type_lost_its_hash_and_a_nested_type_are_kept_by_a_repair(tmp_path: Path) -> None:
+    path, lost = tmp_path / "bag", TEXT[: TEXT.rindex(SEPARATOR)]
+    with BagWriter(path, "sqlite3") as writer:
+        writer.add_topic("/lost", Definition(NAME, lost, NO_DIGEST))
+        for k in range(20):
+            writer.write("/lost", k, sample(k))
+    (path / "metadata.yaml").unlink()
+    with sqlite3.connect(storage_files(path)[0]) as file:
+        file.execute("UPDATE topics SET type_description_hash = ''")
+    file.close()
+    assert repair_bag(path).count == 20
+    with Bag(path) as bag:
+        assert bag.whole and sum(1 for _ in bag.messages()) == 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,16 @@ def test_words_beside_loads_are_never_cut_at_an_edge(page: Path) -> None:
         assert browser.run("written") < 101  # one whose load is outside the picture is left out
         assert browser.run("cut") == []
         assert browser.errors == []
+
+
+def test_no_word_of_a_bag_and_no_name_of_one_changes_the_page_around_it(bag: Path, tmp_path: Path) -> None:
+    named = tmp_path / "{{data}}{{capture}}<!--<script>"
+    shutil.copytree(bag, named)
+    write_report(named, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert "{{data}}{{capture}}&lt;!--&lt;script&gt;</title>" in text
+    (data,) = re.findall(r'type="application/json">(.*?)</script>', text)
+    assert "<" not in data and json.loads(data)["title"] == "three_prism"
 
 
 def test_a_bag_without_a_robot_has_no_page(tmp_path: Path) -> None:
