@@ -18,7 +18,8 @@ last measured positions to the present ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +40,7 @@ from ..dynamics.state_derivative import components
 from ..loads import Payload
 from ..mechanism import put_on
 from ..mechanism_model import MechanismModel
+from ..resistance import LAW, SPEED
 from ..simulation.mechanism_simulator import MechanismSimulator, load_array
 from ..workspace import make_workspace
 from .covariance import Covariance, white_noise_system
@@ -62,6 +64,8 @@ UNLIMITED = 20.0
 """Effort noise of an actuator without effort limit, relative to the noise at other coordinates."""
 SAME = 1e-12
 """Difference [rad or m] below which two readings are equal."""
+SLIDING = 1.0
+"""Speed [rad/s or m/s] over which the linear system spreads the slope of Coulomb friction, at least."""
 MAX_STIFFNESS_CHANGE = 0.05
 """Relative change of the stiffness of cables after which the linear system is recomputed."""
 RHYTHM = 5
@@ -87,6 +91,21 @@ def fill_variances(now, before, first, steps, own, tension, variances):
         variances[k] = own + step * step / 12.0
     for k in range(count, variances.shape[0]):
         variances[k] = tension
+
+
+@contextmanager
+def sliding(resistances: Array) -> Iterator[None]:
+    """Within the context the rows of resistances (r, columns) have the slope of Coulomb friction that slides.
+
+    At rest regularised friction is an enormous damper, up to its breakaway at `friction_speed`. A covariance that
+    contains this damper takes every motion for noise of the sensors: the observer would not see a robot that slides.
+    While friction slides its slope is zero. What it does at rest is left to the copy, which has the whole law."""
+    speeds = resistances[:, LAW + SPEED].copy()
+    np.maximum(resistances[:, LAW + SPEED], SLIDING, out=resistances[:, LAW + SPEED])
+    try:
+        yield
+    finally:
+        resistances[:, LAW + SPEED] = speeds
 
 
 @dataclass(frozen=True)
@@ -440,7 +459,8 @@ class MechanismObserver(MechanismEstimator):
         size = 2 * count + unknown.count
         loaded = unknown.columns(model, q, effort, self._values, self.last.pose, self._given_loads)
         flow = np.zeros((size, size))
-        matrix, pushed, _ = model.linearised(q, np.zeros(count), unknown.given(effort, self._values))
+        with sliding(model.flat.resistances):
+            matrix, pushed, _ = model.linearised(q, np.zeros(count), unknown.given(effort, self._values))
         flow[: 2 * count, : 2 * count] = model.steadied(q, matrix, pushed)
         flow[count : 2 * count, 2 * count :] = loaded
         flow[2 * count :, 2 * count :] = -np.diag(1.0 / unknown.memory)
