@@ -211,7 +211,7 @@ class QPController(SampledController):
         self.program = MotionProgram(self.equations, solver)
         self._rows, self._task = self.equations.parts.axes, OutputTask(robot.output)  # type: ignore[arg-type]
         self._weights = np.ones(self._rows.size)
-        self._check_turns()
+        self._check_reach()
         self._own_floor = self.equations.floors
         self._position = np.array([each.position for each in robot.actuators]).T
         self._position += KEPT_OFF * np.diff(self._position, axis=0) * np.array([[1.0], [-1.0]])
@@ -1100,11 +1100,19 @@ class QPController(SampledController):
         calm = CALM * 2.0 * math.pi / self._settled.frequency if self._settled.needed else 0.0
         return max(LEAST_DURATION / self._bandwidth, 20.0 * self.period, calm)
 
-    def _check_turns(self) -> None:
-        """Raise TensegrityError where the actuators cannot rotate the output about a controlled axis."""
+    def _check_reach(self) -> None:
+        """Raise TensegrityError where efforts of the actuators do not accelerate the output or do not rotate it about a
+        controlled axis."""
         arrays, output = self.equations.arrays, self.robot.output
         size = np.sqrt(np.diagonal(arrays.mobility))
         reached = np.linalg.norm(arrays.output_1, axis=1) / np.where(size > 0.0, size, np.inf)
+        if not np.any(reached > 0.0):
+            sagging = next((each.name for each in self.robot.mechanism.routes if each.line_mass), "")
+            why = f"cable {sagging} sags, and its catenary carries no effort at once" if sagging else "springs carry it"
+            raise TensegrityError(
+                f"no actuator accelerates the output {output.name} directly ({why}); "  # type: ignore[union-attr]
+                "use joint_position, which moves it through equilibria."
+            )
         idle = [k for k in self._task.turn_rows if not reached[k] > UNMOVED * float(np.max(reached))]
         if idle:
             axes = ", ".join(output.controlled[k] for k in idle)  # type: ignore[union-attr]

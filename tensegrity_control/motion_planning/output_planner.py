@@ -242,11 +242,14 @@ def equilibria_on_line(
 
 def _miss_between(model: OutputModel, line: Sequence[PathEquilibrium], first: Array, offset: Array) -> float:
     """m and rad, largest deviation of the output of interpolated equilibria from a line, midway between the
-    equilibria."""
+    equilibria; infinite where they are so far apart that the loops do not close between them."""
     knots = np.linspace(0.0, 1.0, len(line))
     middles = 0.5 * (knots[1:] + knots[:-1])
     coordinates, efforts = _interpolated(model, line, knots, middles)
-    moved = model.outputs_along(line[0].q, np.hstack((coordinates, np.zeros_like(coordinates))), efforts)
+    try:
+        moved = model.outputs_along(line[0].q, np.hstack((coordinates, np.zeros_like(coordinates))), efforts)
+    except TensegrityError:
+        return np.inf
     return float(np.max(np.abs(model.errors_along(moved, first + middles[:, None] * offset))))
 
 

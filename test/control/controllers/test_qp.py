@@ -335,3 +335,30 @@ def test_a_state_that_is_not_finite_is_answered_like_none_and_forgotten(field):
     assert made.control.blind == before + 1 and np.all(np.isfinite(command.values))
     made.run(0.2)
     assert made.control.blind == before + 1 and np.linalg.norm(made.look().pose[0] - good.pose[0]) < 1e-5
+
+
+def test_an_output_on_cables_that_sag_is_refused_with_the_cable():
+    text = """
+kind: mechanism
+name: hung
+bodies:
+  left: {shapes: [{kind: point, size: [], mass: 1}]}
+  right: {shapes: [{kind: point, size: [], mass: 1}]}
+  camera: {shapes: [{kind: point, size: [], mass: 5}]}
+joints:
+  - {name: pull_left, kind: prismatic, parent: world, body: left, axis: [-1, 0, 0], frame: {at: [-20, 0, 5]}}
+  - {name: pull_right, kind: prismatic, parent: world, body: right, axis: [1, 0, 0], frame: {at: [20, 0, 5]}}
+  - {name: side, kind: prismatic, parent: world, body: camera, axis: [1, 0, 0]}
+routed_cables:
+  - {name: rope_left, sag: true, density: 4000, young: 2.0e+10, cable_radius: 0.002, length: 20.6,
+     route: [{body: left, at: [0, 0, 0]}, {body: camera, at: [0, 0, 0]}]}
+  - {name: rope_right, sag: true, density: 4000, young: 2.0e+10, cable_radius: 0.002, length: 20.6,
+     route: [{body: right, at: [0, 0, 0]}, {body: camera, at: [0, 0, 0]}]}
+actuators:
+  - {drives: pull_left, position: [-5, 5], rate: 1, effort: 5000}
+  - {drives: pull_right, position: [-5, 5], rate: 1, effort: 5000}
+outputs:
+  - {name: camera, body: camera, controlled: [x]}
+"""
+    with pytest.raises(TensegrityError, match=r"cable rope_left sags.*use joint_position"):
+        make_controller("qp", parse_robot(text, "hung.yaml"))

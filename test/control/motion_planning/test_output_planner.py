@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tensegrity_control import make_controller
+from tensegrity_control.inverse_kinematics.pose_goal import PoseGoal
 from tensegrity_control.motion_planning.lqr import LinearPieces, RiccatiSweep, discretized_with_drift, regulator
 from tensegrity_control.motion_planning.output_model import OutputModel
-from tensegrity_control.motion_planning.output_planner import OutputWeights, plan_output
+from tensegrity_control.motion_planning.output_planner import OutputWeights, equilibria_on_line, plan_output
 from tensegrity_control.motion_planning.trajectory_tracking import LinearFeedbackTracker
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import Simulation, load_robot
@@ -257,3 +259,20 @@ def test_weights_and_periods_are_checked():
     robot = load_robot("single_strut")
     with pytest.raises(TensegrityError, match="at most a tenth of it"):
         plan_output(OutputModel(robot), lambda t: np.zeros(2), 1.0, 0.5)
+
+
+def test_equilibria_between_which_the_loops_do_not_close_are_divided_further(monkeypatch):
+    control = make_controller("task", load_robot("single_strut"))
+    start, model = control.equilibria.start(), control.model
+    goal = PoseGoal(start.pose[0] + [0.0, 0.002, 0.0], start.pose[1], model.output)
+    usual, asked = model.outputs_along, []
+
+    def closing_nearby(q, states, efforts):
+        asked.append(len(states))
+        if len(states) < 8:
+            raise TensegrityError("the loops cannot close there.")
+        return usual(q, states, efforts)
+
+    monkeypatch.setattr(type(model), "outputs_along", lambda _, *args: closing_nearby(*args))
+    assert len(equilibria_on_line(model, control.equilibria, start, goal)) >= 9
+    assert asked[0] < 8 <= asked[-1]
