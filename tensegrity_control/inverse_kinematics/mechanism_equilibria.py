@@ -13,6 +13,7 @@ from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.linear_models.modes import Mode
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
+from tensegrity_dynamics.mechanisms.dynamics.rigid_tensions import RigidTensions
 from tensegrity_dynamics.mechanisms.dynamics.sliding_floors import sliding_floors
 from tensegrity_dynamics.mechanisms.kinematics.configuration_space import configuration_rate, normalise_quaternions
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
@@ -22,6 +23,7 @@ from tensegrity_dynamics.mechanisms.statics.modes import mechanism_modes
 from tensegrity_dynamics.mechanisms.statics.output_stiffness import output_compliance
 from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
 from tensegrity_dynamics.mechanisms.statics.standing_motion import follow
+from tensegrity_dynamics.mechanisms.workspace import Workspace, make_workspace
 from tensegrity_dynamics.numerics.short_repr import ShortRepr
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
@@ -142,6 +144,10 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         return self._solver.stands
 
     @property
+    def _work(self) -> Workspace:
+        return self._in_this_thread("work", lambda: make_workspace(self.model.mechanism.flat))
+
+    @property
     def _poses(self) -> BodyPoses:
         return self._in_this_thread("poses", lambda: BodyPoses(self.model))
 
@@ -166,6 +172,8 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
                 statics, slid, drag = follow(self._solver, start.statics, by_joint)
             else:
                 statics = self._from_foreseen(start, positions, by_joint) or self._solver.solve(q, by_joint)
+            rigid = self._in_this_thread("rigid", lambda: RigidTensions(self.model))
+            rigid.refuse_pushing_at_rest(self._work, statics.q, statics.effort)
         except NoEquilibriumError as error:
             raise TensegrityError(
                 f"{self.robot.name} has no equilibrium with these actuator positions: {error}"

@@ -34,6 +34,7 @@ from .body_mesh import BodyMesh
 from .body_poses import BodyPoses
 from .cable_routing import CableEntry
 from .dynamics.equations_of_motion import evaluate
+from .dynamics.rigid_tensions import RigidTensions
 from .frame import Frame
 from .loop_joints import Loop
 from .mechanism import WORLD, Joint
@@ -79,7 +80,9 @@ class _Writer:
         self.differences: list[str] = []
         held = self.model.driven_joints(robot.actuators)
         try:
-            self.q = MechanismEquilibriumSolver(mechanism, held).solve(self.model.start).q
+            shape = MechanismEquilibriumSolver(mechanism, held).solve(self.model.start)
+            RigidTensions(self.model).refuse_pushing_at_rest(make_workspace(mechanism.flat), shape.q, shape.effort)
+            self.q = shape.q
         except NoEquilibriumError:
             self.q = self.model.start
             self.differences.append("no equilibrium was found; the bodies stand at the start of the file.")

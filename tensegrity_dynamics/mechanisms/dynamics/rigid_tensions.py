@@ -15,11 +15,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import NoEquilibriumError
 from ..loop_joints import loop_rows
 from ..mechanism import Mechanism
 from ..mechanism_model import MechanismModel
 from ..routing.columns import DRIVE, EXCESS, FIRST, HIGHEST, LOOP_ROW, MODE, SLACK, TENSION
 from ..workspace import Workspace
+from .equations_of_motion import evaluate
 
 ROUNDING = 1e-7
 """Compression relative to the largest effort, below which it counts as rounding error."""
@@ -114,6 +116,15 @@ class RigidTensions:
             tension = float((axes @ multipliers[row : row + 3]) @ work.rotation[end][:, 0])
             result[name] = 0.0 if -ROUNDING * scale < tension < 0.0 else tension
         return result
+
+    def refuse_pushing_at_rest(self, work: Workspace, q: NDArray, effort: NDArray) -> None:
+        """Raise NoEquilibriumError if a rigid cable would push at rest at q (nq,) under efforts (nv,)."""
+        if not self.names:
+            return
+        still = np.zeros(effort.size)
+        evaluate(self._mechanism.flat, np.array(q), still, work)
+        if reason := pushing(self.tensions(work, still, effort)):
+            raise NoEquilibriumError(f"in the only shape found {reason}.")
 
 
 def pushing(tensions: dict[str, float]) -> str:

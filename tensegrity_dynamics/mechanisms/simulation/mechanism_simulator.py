@@ -335,6 +335,7 @@ class MechanismSimulator(Simulator):
     def _advance_watched(self) -> None:
         """One step, which is undone if a rigid cable is under compression at its end."""
         q, v, works, count = self._q.copy(), self._v.copy(), self._works.copy(), self._steps
+        torque = self.drives.torque.copy()
         if self._strands.names:
             self._now = self.time
             self._stepper.advance(self.time_step)
@@ -344,6 +345,7 @@ class MechanismSimulator(Simulator):
         if reason := pushing(self._rigid_tensions()):
             when = self.time
             self._q[:], self._v[:], self._works[:], self._steps = q, v, works, count
+            self.drives.torque[:] = torque  # that of the last valid state
             raise TensegrityError(f"at {when:.4g} s {reason}.")
 
     def _rigid_tensions(self) -> dict[str, float]:
@@ -353,6 +355,13 @@ class MechanismSimulator(Simulator):
         if self._strands.slip.slipping:
             self._strands.slip.settle(self._strand_tensions)
         return self._unsettled_tensions()
+
+    def _pulling_tensions(self) -> dict[str, float]:
+        """As `_rigid_tensions`. Raises TensegrityError if a cable would push, as in a start that no cable can hold."""
+        found = self._rigid_tensions()
+        if reason := pushing(found):
+            raise TensegrityError(f"at {self.time:.4g} s {reason}.")
+        return found
 
     def _strand_tensions(self) -> NDArray[np.float64]:
         """(s,) tensions [N] of the inextensible strands, with the present contribution of friction."""
@@ -429,7 +438,7 @@ class MechanismSimulator(Simulator):
     def observe_sensors(self) -> SensorReadings | MechanismObservation:
         if self.model.routes:
             return self.observe()
-        rigid, drives = self._rigid_tensions(), self.drives
+        rigid, drives = self._pulling_tensions(), self.drives
         self._pull(self.flat, self._q, self._v, self._work)
         poses, elastic, names = self._poses.take(self._q), self._work.tension.tolist(), self.model.cable_names
         return SensorReadings(
@@ -442,7 +451,7 @@ class MechanismSimulator(Simulator):
         )
 
     def observe(self) -> MechanismObservation:
-        rigid = self._rigid_tensions()
+        rigid = self._pulling_tensions()
         self._evaluate(self.flat, self._q, self._v, self._work)
         poses = self._poses.take(self._q)
         names, drives = self.model.cable_names, self.drives

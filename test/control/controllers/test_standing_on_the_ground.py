@@ -18,7 +18,10 @@ class Loop:
     """Position control of a simulated robot whose actuators hold their start."""
 
     def __init__(self, robot: Robot) -> None:
-        self.control, self.simulation = make_controller("joint_position", robot), Simulation(robot)
+        self.control, self.simulation = (
+            make_controller("joint_position", robot),
+            Simulation(robot, 1e-3, integrator="implicit"),
+        )
         self.simulation.hold()
         self.simulation.advance(duration=SETTLED)
         self.control.reset(SETTLED, RobotState.of(self.simulation))

@@ -8,6 +8,7 @@ import pytest
 
 import tensegrity_dynamics
 from tensegrity_control import make_controller
+from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_dynamics import NoEquilibriumError, RobotFileError, Simulation, TensegrityError, parse_robot
 from tensegrity_dynamics.mechanisms.estimation.quasi_static_estimator import MechanismEstimator
 from tensegrity_dynamics.robots.robot_types import type_of
@@ -54,6 +55,23 @@ def test_a_rigid_rope_is_refused_where_it_would_push():
     assert any("rope would have to push" in note for note in report.notes)
     with pytest.raises(NoEquilibriumError, match="rope would have to push"):
         type_of(hoist()).report(hoist(gravity=9.80665)).stiffness()
+
+
+def test_no_reading_and_no_equilibrium_has_a_rigid_rope_that_pushes():
+    up = hoist(gravity=9.80665)  # the weight pulls upwards, on a rope from above
+    with pytest.raises(TensegrityError, match=r"at 0 s the rigid cable rope would have to push with 19\.61 N"):
+        Simulation(up, time_step=1e-3).observe()  # it said -19.61 N
+    with pytest.raises(TensegrityError, match="rope would have to push"):
+        MechanismEquilibriumMap(up, shapes_only=True)
+    assert MechanismEquilibriumMap(hoist(), shapes_only=True).home.effort.max() == pytest.approx(WEIGHT * RADIUS)
+
+
+def test_after_a_refused_push_the_last_state_still_reads_its_pull():
+    simulation = Simulation(hoist(), time_step=1e-3)
+    simulation.advance(3, effort={"rope": 0.5 * WEIGHT * RADIUS})
+    with pytest.raises(TensegrityError, match="would have to push"):
+        simulation.advance(3, effort={"rope": -10 * RADIUS})
+    assert simulation.observe().tensions["rope"] == pytest.approx(0.5 * WEIGHT, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["near_rigid", "task", "qp", "joint_position"])
