@@ -213,7 +213,8 @@ def within_limits(
         peak = trajectory.largest(derivative)
         allowed = np.asarray(limit, dtype=np.float64)
         if allowed.shape not in ((), peak.shape) or not np.all(allowed > 0.0):
-            raise TensegrityError(f"the {word} limit is {limit}; give one number above zero, or {peak.size} of them.")
+            shown = ", ".join(f"{each:g}" for each in np.ravel(allowed))
+            raise TensegrityError(f"the {word} limit is {shown}; give one number above zero, or {peak.size} of them.")
         factor = max(factor, float(np.max(peak / allowed)) ** (1.0 / derivative))
     return (trajectory, 1.0) if factor == 1.0 else (trajectory.stretched(factor * (1.0 + 1e-12)), factor)
 

@@ -37,6 +37,9 @@ from .splines import Array, HermiteSpline, Trajectory, within_limits
 KINDS = ("cubic Hermite", "quintic", "minimum jerk", "orientation", "pose")
 FIELDS = ("kind", "columns", "quantities", "units", "limits", "rows", "name")
 LIMITS = ("velocity", "acceleration")
+MAXIMUM_CHARACTERS = 500_000
+"""Longest text that is read. 500 waypoints, as many as controllers accept, of 24 actuators with rates and accelerations
+need less; the lines of longer texts take minutes to find."""
 OF_COORDINATES = ("length", "angle", "number")
 DERIVED = {("length", 1): "speed", ("length", 2): "acceleration", ("angle", 1): "angular speed"}
 QUATERNION = ("w", "x", "y", "z")
@@ -50,12 +53,14 @@ class NamedTrajectory:
         names: (n,) names of the coordinates, such as phi and psi; w, x, y, z for an orientation.
         trajectory: motion in SI units. knots: times of its waypoints [s].
         stretched: factor by which the motion was slowed down to satisfy limits; 1 if it was not.
+        lines: lines of the waypoints in their file.
     """
 
     names: tuple[str, ...]
     trajectory: Trajectory
     stretched: float = 1.0
     knots: tuple[float, ...] = ()
+    lines: tuple[int, ...] = ()
 
 
 def load_trajectory(path: str | Path) -> NamedTrajectory:
@@ -69,6 +74,11 @@ def load_trajectory(path: str | Path) -> NamedTrajectory:
 
 def parse_trajectory(text: str, source_name: str = "trajectory.yaml") -> NamedTrajectory:
     """Trajectory from YAML text; errors name it `source_name`. Raises RobotFileError."""
+    if isinstance(text, str) and len(text) > MAXIMUM_CHARACTERS:
+        raise RobotFileError(
+            f"{source_name}: rows: the file has {len(text)} characters, up to {MAXIMUM_CHARACTERS} are read; cut the "
+            "motion into several files, with fewer waypoints each."
+        )
     try:
         source = YamlSource(text, source_name)
     except RobotFileError as error:  # its text is written for robot files
@@ -186,10 +196,12 @@ class _Reader:
                 try:
                     table[i, j] = _to_si(cell, quantities[j], units)
                 except ValueError as error:
-                    raise self.refuse(f"column {columns[j]}: found {cell!r}; {error}.", "rows", i, j) from None
+                    text = f"column {columns[j]}: found {_shown(cell)}; {error}."
+                    raise self.refuse(text, "rows", i, j) from None
             if i and table[i, 0] <= table[i - 1, 0]:
                 raise self.refuse(
-                    f"the time {table[i, 0]:g} s does not come after {table[i - 1, 0]:g} s; let times increase.",
+                    f"the time {float(table[i, 0])!r} s does not come after {float(table[i - 1, 0])!r} s; let times "
+                    "increase.",
                     "rows", i, 0,
                 )  # fmt: skip
         return table
@@ -215,7 +227,8 @@ class _Reader:
         except TensegrityError as error:
             raise self.refuse(str(error), "limits") from None
         knots = times[0] + factor * (times - times[0])
-        return NamedTrajectory(tuple(kinds), motion, factor, tuple(knots.tolist()))
+        lines = tuple(self.source.line(("rows", i)) for i in range(len(times)))
+        return NamedTrajectory(tuple(kinds), motion, factor, tuple(knots.tolist()), lines)
 
     def _limit(self, name: str, entry: Any, each: list[str], units: BaseUnits) -> Array:
         """Limits of all values of `Trajectory.largest` in SI units, from one limit for all or a list with one each."""
@@ -226,7 +239,13 @@ class _Reader:
         try:
             return np.array([_to_si(cell, (kind, order), units) for cell, kind in zip(cells, each, strict=True)])
         except ValueError as error:
-            raise self.refuse(f"found {entry!r}; {error}.", "limits", name) from None
+            raise self.refuse(f"found {_shown(entry)}; {error}.", "limits", name) from None
+
+
+def _shown(entry: Any) -> str:
+    """An entry of the file as a text of readable length."""
+    text = repr(entry)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _allowed(kind: str) -> tuple[str, ...]:

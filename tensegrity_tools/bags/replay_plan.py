@@ -31,6 +31,8 @@ TAKEN = {f"{node}/{name}": kind for node in ("estimator", "controller") for name
 """Topics with which each of them confirms a load, before the first answer that includes it, with their types."""
 STATE, COMMAND, REFERENCE, GOAL = "structure_state", "actuator_command", "reference", "goal"
 
+SLOWEST, FASTEST = 0.01, 100.0
+"""Limits of the rate of a replay [robot seconds per second]."""
 NAMESPACE = "replay"
 """Namespace of all topics in lock-step."""
 RECORDED = "recorded/"

@@ -113,6 +113,8 @@ def compare_command(
 
     if plot_to is not None:
         check_picture(plot_to)
+    if tolerance is not None and not tolerance >= 0.0:  # nothing exceeds NaN
+        raise TensegrityError(f"--tolerance is {tolerance:g}; give a number from 0 on.")
     with progress.status("comparing"), Bag(first) as one, Bag(second) as two:
         found = compare_bags(one, two)
     if plot_to is not None:

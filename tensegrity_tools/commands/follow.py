@@ -38,7 +38,15 @@ def follow(
     from tensegrity_dynamics import Simulation, load_robot
 
     loaded, motion = load_robot(robot), load_trajectory(file)
-    if set(motion.names) & {each.name for each in loaded.actuators}:
+    driven = {each.name for each in loaded.actuators}
+    if driven.intersection(motion.names):
+        others = [name for name in motion.names if name not in driven]
+        if others:
+            raise TensegrityError(
+                f"{file}: columns: {', '.join(others)} {'is no actuator' if len(others) == 1 else 'are no actuators'} "
+                f"of {loaded.name}, the others are. A file has columns of actuators or of the output, not of both; "
+                f"actuators are {', '.join(each.name for each in loaded.actuators)}."
+            )
         follow_actuators(loaded, file, motion, relative, check_only, namespace, as_json)
         return
     try:
@@ -110,7 +118,8 @@ def _check(loaded: Any, file: Path, motion: Any, origin: np.ndarray) -> None:
             try:
                 inverse_kinematics(loaded, origin + value[:3], value[3:] if value.size > 3 else None)
             except UnreachableGoalError as error:
-                raise TensegrityError(f"{file}: rows.{number}: at {when:g} s: {error}") from None
+                where = f"{file}:{motion.lines[number]}: rows.{number}"
+                raise TensegrityError(f"{where}: at {when:g} s: {error}") from None
 
 
 def _show(figures: dict[str, Any], as_json: bool) -> None:

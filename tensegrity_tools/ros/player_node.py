@@ -39,12 +39,14 @@ from ..bags.message_types import MessageTypes
 from ..bags.reader import Bag
 from ..bags.replay_plan import (
     COMMAND,
+    FASTEST,
     GOAL,
     IMU,
     NAMESPACE,
     RECORDED,
     REFERENCE,
     SENSORS,
+    SLOWEST,
     STATE,
     TAKEN,
     TIMING,
@@ -94,7 +96,7 @@ class PlayerNode(RobotNode):
             "lockstep", True, "run estimator and controller again, and compare their answers"
         )
         self.rate = self.parameter(
-            "rate", 1.0, "robot seconds per second of real time", low=0.01, high=100.0, live=True
+            "rate", 1.0, "robot seconds per second of real time", low=SLOWEST, high=FASTEST, live=True
         )
         start = self.parameter("position", 0.0, "time in the bag [s]; set it to seek", live=True)
         self.paused = self.parameter("paused", False, "playback is paused", live=True)

@@ -16,7 +16,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..bags.contents import Contents, read_contents
 from ..bags.reader import Bag
-from ..bags.replay_plan import NAMESPACE, RECORDED, STATE, TAKEN, make_plan
+from ..bags.replay_plan import FASTEST, NAMESPACE, RECORDED, SLOWEST, STATE, TAKEN, make_plan
 from .node_graph import Choice, NodeDescription, NodeGraph, Watching, choose
 
 NOT_SET = ("use_sim_time", "start_type_description_service", "robot", "lockstep")
@@ -44,8 +44,12 @@ def replay_graph(
     Raises:
         TensegrityError: there is no bag, it contains no robot, or there is nothing to compare; one sentence.
     """
-    if rate < 0.0:
-        raise TensegrityError(f"--rate is {rate:g}; give a number above 0, or 0 for a comparison in lock-step.")
+    if rate and not SLOWEST <= rate <= FASTEST:  # NaN is outside, too
+        raise TensegrityError(
+            f"--rate is {rate:g}; give {SLOWEST:g} to {FASTEST:g}, or 0 for a comparison in lock-step."
+        )
+    if not 0.0 <= start < float("inf"):
+        raise TensegrityError(f"--start is {start:g}; give a time in the bag from 0 s on.")
     if not rate and (loop or paused or start):
         raise TensegrityError("--loop, --paused and --start are for a replay at a rate; add --rate 1.")
     with Bag(bag) as opened:

@@ -121,3 +121,25 @@ def test_messages_whose_type_lost_its_hash_and_a_nested_type_are_kept_by_a_repai
     assert repair_bag(path).count == 20
     with Bag(path) as bag:
         assert bag.whole and sum(1 for _ in bag.messages()) == 20
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 1e300])
+def test_a_rate_or_a_start_that_no_replay_can_have_is_refused_before_a_node_starts(
+    value: float, tmp_path: Path
+) -> None:
+    with pytest.raises(TensegrityError, match=r"--rate is .*; give 0.01 to 100, or 0"):
+        replay_graph(tmp_path / "bag", tmp_path, rate=value)
+    if not 0.0 <= value < np.inf:
+        with pytest.raises(TensegrityError, match=r"--start is .*; give a time in the bag from 0 s on"):
+            replay_graph(tmp_path / "bag", tmp_path, rate=1.0, start=value)
+
+
+@pytest.mark.parametrize("value", ["nan", "-1"])
+def test_a_tolerance_that_nothing_exceeds_is_refused(
+    value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, size in (("one", 1.0), ("two", 2.0)):
+        write_samples(tmp_path / name, [("/a", k, sample(k, [size])) for k in range(3)])
+    with pytest.raises(SystemExit) as end:
+        app(["bag", "compare", str(tmp_path / "one"), str(tmp_path / "two"), "--tolerance", value])
+    assert end.value.code == 1 and "give a number from 0 on" in capsys.readouterr().err
