@@ -20,11 +20,6 @@ from tensegrity_dynamics.simulation import Simulation
 from tensegrity_dynamics.simulation_interface import Observation
 from tensegrity_dynamics.structures.structure import Structure
 
-TAKES_NO_LOADS = (
-    "this controller takes no payloads and no wrenches that are announced while it runs; of mechanisms qp, task, "
-    "near_rigid, joint_position and computed_torque do."
-)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RobotState(ShortRepr):
@@ -204,8 +199,8 @@ class Controller(ABC):
     """Whether it takes loads into account that are set at run time, by `set_loads`."""
     takes_estimates: ClassVar[bool] = False
     """Whether these loads may be estimates of an observer, which change all the time."""
-    no_loads: ClassVar[str] = TAKES_NO_LOADS
-    """Reason for the refusal of loads if it takes none."""
+    no_loads: ClassVar[str] = "this controller takes no payloads and no wrenches that are announced while it runs."
+    """Reason for the refusal of loads if it takes none, one sentence."""
     default_period: ClassVar[float] = 0.02
     """Default period of the commands [s]."""
     GAINS: ClassVar[tuple[str, ...]] = ()

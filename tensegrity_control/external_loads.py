@@ -26,6 +26,7 @@ from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
 from .controller import Controller
+from .registry import load_refusal
 
 LARGEST = 0.5
 """Upper bound of an estimate, as a fraction of the weight of the robot."""
@@ -75,7 +76,7 @@ class ExternalLoads:
     """
 
     def __init__(self, robot: Robot, patience: float = 0.5, limit: float | None = None) -> None:
-        model = robot.model
+        model, self._robot = robot.model, robot
         self._wrenches = ExternalWrenches(model.load_names, model.takes_moments, patience)
         self._guesses = ExternalWrenches(model.load_names, model.takes_moments, patience)
         self._controller: Controller | None = None
@@ -98,7 +99,7 @@ class ExternalLoads:
             TensegrityError: this controller does not use loads.
         """
         if not controller.takes_loads:
-            raise TensegrityError(f"{name}: {controller.no_loads}")
+            raise TensegrityError(f"{name}: {load_refusal(controller, self._robot)}")
         self._wrenches.take(name, force, moment, stamp, now)
 
     def take_payload(self, name: str, mass: float, at: ArrayLike, inertia: ArrayLike, stamp: float, now: float) -> None:

@@ -123,6 +123,12 @@ def refusals(robot: Robot) -> dict[str, str]:
     return found
 
 
+def load_refusal(controller: Controller, robot: Robot) -> str:
+    """Reason why a controller takes no loads, and the names of those for this kind of robot that take them."""
+    names = [name for name, kind in CONTROLLERS.items() if kind.suits(robot) and kind.takes_loads]
+    return f"{controller.no_loads} Controllers that take loads: {', '.join(names)}." if names else controller.no_loads
+
+
 def taken_words(robot: Robot, refused: Mapping[str, str]) -> str:
     """Sentence that names the controllers that accept a robot, from the result of `refusals`."""
     names = [name for name, why in refused.items() if not why]

@@ -158,7 +158,7 @@ def equilibrium_map(model: object, robot: Robot, **options: Any) -> EquilibriumM
     Raises:
         TensegrityError: no map is registered for this kind of model.
     """
-    kinds = ", ".join(sorted(each.__name__ for each in equilibrium_map.registry if each is not object))
+    kinds = " and ".join(f"{each.kind}s" for each in equilibrium_map.registry if each is not object)
     raise TensegrityError(
-        f"{robot.name}: there is no equilibrium map for a model of type {type(model).__name__}; registered are {kinds}."
+        f"{robot.name} is a {robot.kind}, for which no equilibrium map is registered; there are maps for {kinds}."
     )

@@ -71,7 +71,7 @@ from ..controller import Accepted, Command, Status
 from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..external_loads import ExternalLoads
 from ..inverse_kinematics.pose_goal import PoseGoal
-from ..registry import make_quickly
+from ..registry import load_refusal, make_quickly
 from ..rehearsal import rehearse_once
 from ..resting_error import ORIENTATION_TOLERANCE, POSITION_TOLERANCE, RestingError
 from ..tension_floor import TensionFloor
@@ -523,7 +523,7 @@ class ControllerNode(RobotNode):
             self.loads.take_payload(*payload_from_message(message), self._now)
             self._payload_publisher.publish(message)
             if not self.controller.takes_payloads:
-                raise TensegrityError(f"{message.header.frame_id}: {self.controller.no_loads}")
+                raise TensegrityError(f"{message.header.frame_id}: {load_refusal(self.controller, self._robot)}")
 
     def begin_with(self, message: CarriedPayloads) -> None:
         """Payloads before this node subscribed: the first message lists all, `payload` reports later changes."""
@@ -534,7 +534,7 @@ class ControllerNode(RobotNode):
             for each in self.loads.begin_with(carried_from_message(message), self._now):
                 self._payload_publisher.publish(fill_payload(InertiaStamped(), each, self.stamp or 0))
                 if not self.controller.takes_payloads:
-                    raise TensegrityError(f"{each.name}: {self.controller.no_loads}")
+                    raise TensegrityError(f"{each.name}: {load_refusal(self.controller, self._robot)}")
 
     def _newest(self, message: StructureState) -> float:
         """Time of the newest actuator reading, at least of the state [s]."""

@@ -24,6 +24,7 @@ from ..robots.report import (
     closing_rows,
     drive_notes,
     facts,
+    free_axes,
     provenance_figures,
     provenance_section,
 )
@@ -139,6 +140,20 @@ class MechanismReport(RobotReport):
             notes=beyond_limits(self.robot, positions),
             shape=(found.q, np.array([found.tensions.get(name, np.nan) for name in self.model.cable_names])),
         )
+
+    def inverse_kinematics(self, result: Any) -> Report:
+        end, steps = result.path[-1], len(result.path) - 1
+        names = [cable.name for cable in self.robot.model_as(MechanismModel).mechanism.cables]
+        tensions = dict(zip(names, end.tensions.tolist(), strict=True))
+        positions = dict(zip((each.name for each in self.robot.actuators), end.positions.tolist(), strict=True))
+        figures = {
+            "reached": True, "positions": positions, "steps": steps,
+            **equilibrium_figures(end.pose, end.statics, tensions),
+        }  # fmt: skip
+        title = f"{self.robot.name} at the goal, {steps} steps from rest"
+        parts = equilibrium_parts(self.robot, title, end.pose, end.statics, tensions, positions)
+        words = free_axes(self.robot, "the actuators")
+        return Report(figures, [*parts, words] if words else parts)
 
     def _loaded(self, options: KinematicsOptions) -> Robot:
         """Robot with the loads of `tensegrity fk` in addition to its own loads."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import TensegrityError
+from ..errors import TensegrityError, UnreachableGoalError
 from .robot import Robot
 
 
@@ -62,7 +62,7 @@ class KinematicsOptions:
         rigid_bars, competing: switches for structures.
         tolerance: largest out-of-balance force [N]; None for the default.
         delta, epsilon: parameters of the method "relaxation".
-        gravity: (3,) gravity [m/s^2] in place of that of the robot.
+        gravity: (3,) gravity [m/s^2] instead of that of the robot.
         start: start node positions (n, 3) [m]. starts, seed: number and seed of the random starts of `competing`.
     """
 
@@ -119,6 +119,18 @@ class RobotReport(ABC):
     def forward_kinematics(self, options: KinematicsOptions) -> Report:
         """Equilibrium for lengths or positions of the actuators (`tensegrity fk`)."""
 
+    def inverse_kinematics(self, result: Any) -> Report:
+        """Actuator positions for a goal pose (`tensegrity ik`).
+
+        Args:
+            result: `InverseKinematicsResult` with equilibria of this kind of robot.
+        """
+        raise TensegrityError(f"{self.robot.name}: robots of kind {self.robot.kind} have no report of a goal pose.")
+
+    def unreachable(self, error: UnreachableGoalError) -> dict[str, Any]:
+        """Figures of a goal pose out of reach (`tensegrity ik --json`)."""
+        return {"reached": False, "reason": str(error), "binding": list(error.binding)}
+
     @abstractmethod
     def not_stable(self, called: str) -> str:
         """Message that an unstable robot cannot be driven, with a remedy (`tensegrity up`).
@@ -162,6 +174,18 @@ def provenance_section(robot: Robot) -> list[Section]:
 def provenance_figures(robot: Robot) -> list[dict[str, str]]:
     """Provenance of all values as data, including the printed ones."""
     return [{"fields": p.fields, "status": p.status, "note": p.note} for p in robot.provenance]
+
+
+def free_axes(robot: Robot, source: str) -> str:
+    """Sentence about the axes of a goal pose that the output does not control; empty if it controls all of them.
+
+    Args:
+        source: quantity that determines the pose on these axes.
+    """
+    free = [axis for axis in ("x", "y", "z", "rx", "ry", "rz") if axis not in robot.output.controlled]
+    if not free:
+        return ""
+    return f"{robot.output.name} controls {', '.join(robot.output.controlled)}; {', '.join(free)} follow from {source}."
 
 
 def drive_notes(robot: Robot) -> list[str]:

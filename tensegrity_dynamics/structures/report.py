@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import TensegrityError
+from ..errors import TensegrityError, UnreachableGoalError
 from ..linear_models.modes import Mode, ModeShapes, mode_report
 from ..linear_models.output_stiffness import stiffness_report
 from ..robots.formatting import listing, millimetres, span, turned
@@ -23,6 +23,7 @@ from ..robots.report import (
     closing_rows,
     drive_notes,
     facts,
+    free_axes,
     provenance_figures,
     provenance_section,
 )
@@ -197,6 +198,47 @@ class StructureReport(RobotReport):
                 "Members may pass through each other in these shapes; that is not checked.",
             ],
         )
+
+    def inverse_kinematics(self, result: Any) -> Report:
+        robot, home, end = self.robot, result.path[0], result.equilibrium
+        steps, (tendon, margin) = len(result.path) - 1, result.lowest_margin
+        figures = {
+            "reached": True,
+            "rest_lengths_m": result.rest_lengths,
+            "steps": steps,
+            "forward_kinematics_solved": result.solves,
+            "pose_error": result.pose_error,
+            "lowest_margin_N": margin,
+            "lowest_margin_of": tendon,
+            "shape": shape_figures(end),
+        }
+        tensions = dict(zip(robot.structure.member_names, end.tensions.tolist(), strict=True))
+        rows = [
+            (
+                each.name,
+                f"{1e3 * float(home.rest_lengths[robot.structure.member(each.drives)]):.2f}",
+                f"{1e3 * result.rest_lengths[each.name]:.2f}",
+                f"{1e3 * each.position[0]:.1f} to {1e3 * each.position[1]:.1f}",
+                f"{tensions[each.drives]:.4g}",
+                f"{each.minimum_tension:.3g} to {each.effort:.4g}",
+            )
+            for each in robot.actuators
+        ]
+        heads = ("actuator", "at rest mm", "at goal mm", "limits mm", "tension N", "limits N")
+        path = f"{steps} steps; closest to slack: {tendon}, {margin:.4g} N above its floor"
+        parts: list[Section | str] = [
+            Section(f"rest lengths of {robot.name}", heads, rows, right=(1, 2, 3, 4, 5)),
+            Section("equilibrium at the goal", ("", ""), [*shape_rows(end), ("path", path)]),
+        ]
+        if words := free_axes(robot, "the lengths"):
+            parts.append(f"{words} At rest: {pose_words(home)}")
+        return Report(figures, parts)
+
+    def unreachable(self, error: UnreachableGoalError) -> dict[str, Any]:
+        figures = super().unreachable(error)
+        if error.nearest is not None:
+            figures["nearest"] = {"rest_lengths_m": error.rest_lengths, "shape": shape_figures(error.nearest)}
+        return figures
 
     def not_stable(self, called: str) -> str:
         return (

@@ -81,7 +81,7 @@ def wrenches(
             ", ".join(f"{x:g}" for x in wrench[:3]) + " N, " + ", ".join(f"{x:g}" for x in wrench[3:]) + " N m",
         ),
         ("held", "yes" if tensions is not None else "no: no tensions between floor and ceiling balance it"),
-        ("self-stresses", f"{statics.self_stress_count}: what of the tensions can be chosen"),
+        ("self-stresses", f"{statics.self_stress_count} independent"),
     ]
     print_table(table(f"statics of {loaded.name}", ("", ""), rows))
     if tensions is None or margins is None:
@@ -104,7 +104,9 @@ def wrenches(
     console.print()
     units = {axis: "N m" if axis.startswith("r") else "N" for axis in margins}
     ends = [(axis, f"{low:.4g} {units[axis]}", f"{high:.4g} {units[axis]}") for axis, (low, high) in margins.items()]
-    print_table(table("what may be added along one axis", ("axis", "backwards", "forwards"), ends, right=(1, 2)))
+    print_table(
+        table("largest additional force or moment along one axis", ("axis", "negative", "positive"), ends, right=(1, 2))
+    )
 
 
 def _posed(loaded: Any, model: Any, move: str | None, turn: str | None) -> tuple[Any, Any]:
@@ -113,13 +115,13 @@ def _posed(loaded: Any, model: Any, move: str | None, turn: str | None) -> tuple
     from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
     from tensegrity_dynamics.mechanisms.statics.hanging_body import hanging_position, hangs_on_cables
 
-    from .inverse_kinematics import _goal
+    from .inverse_kinematics import goal_pose
 
     equilibria = MechanismEquilibriumMap(loaded)
     home = equilibria.home
     if move is None and turn is None:
         return home.pose, home.q
-    position, quaternion = _goal(home.pose, move, turn, None, None)
+    position, quaternion = goal_pose(home.pose, move, turn, None, None)
     position = home.pose[0] if position is None else position
     quaternion = home.pose[1] if quaternion is None else quaternion
     if hangs_on_cables(model, loaded.output):

@@ -163,7 +163,7 @@ def test_its_description_is_printed_and_written(path: Path, tmp_path: Path) -> N
 def test_what_it_has_no_part_for_is_refused_in_words(path: Path) -> None:
     result = CliRunner().invoke(program, ["ik", str(path), "--move", "0,0,0.1"])
     assert result.exit_code != 0
-    assert "crane is a hoist; inverse kinematics is for structures and mechanisms" in str(result.exception)
+    assert "crane is a hoist, for which no equilibrium map is registered" in str(result.exception)
 
 
 def test_a_kind_is_registered_once_and_forgotten_by_name() -> None:

@@ -281,7 +281,7 @@ def test_experiments_are_listed_with_what_they_show(run) -> None:
         (("fk", "tensebot", "-f", "top1=0,0,1N"), "Did you mean 'top_1'?"),
         (("fk", "tensebot", "-f", "top_1=0,0,1mm"), "a force is needed"),
         (("fk", "tensebot", "--method", "newtn"), "Did you mean 'newton'?"),
-        (("ik", "tensebot"), "say where to"),
+        (("ik", "tensebot"), "name a goal"),
         (("ik", "tensebot", "--move", "1, 2"), "write 3 numbers"),
         (("ik", "tensebot", "--move", "0, 0, 3kg"), "a length is needed"),
         (("ik", "tensebot", "--turn", "0, 0, 3mm"), "an angle is needed"),
