@@ -42,7 +42,8 @@ def make_estimator(
     if method not in estimators:
         able = " and ".join(f"{name}s" for name in robot_types() if method in robot_type(name).estimators)
         raise TensegrityError(
-            f"{robot.name} is a {robot.kind}, known by its shapes at rest; observers are for {able or 'no robots'}."
+            f"{robot.name} is a {robot.kind}, whose state is estimated from equilibria; observers are for "
+            f"{able or 'no robots'}."
         )
     options = {"rigid_bars": rigid_bars}
     if observer and not unknown_loads:

@@ -353,7 +353,7 @@ class GoalController(GoalTaker):
                 )
             note = ""
             if duration and took > duration + (self.period or 0.0):
-                note = f"{duration:.3g} s asked for, {took:.3g} s needed by {limited_by}"
+                note = f"{duration:.3g} s requested, {took:.3g} s needed by {limited_by}"
             try:
                 tracker = self._make_tracker(rest, path, took, profile)
                 return PlannedMotion(tracker, took, note, self._end_pose(tracker, goal), version)

@@ -83,7 +83,7 @@ class KinematicTracker:
             joint = self.kinematics.active[int(np.argmin(distances))]
             raise InfeasibleControlError(
                 f"at {time:.4g} s joint {joint} cannot move the output any more (Type 1 singularity, distance "
-                f"{np.min(distances):.2g}); lead the path away from the edge of the reach."
+                f"{np.min(distances):.2g}); keep the path away from the boundary of the workspace."
             )
         position, speed, _ = self.path.sample(time)
         rate = pace * speed + self.gain * self.kinematics.output_coordinates.error(q, position)

@@ -120,7 +120,7 @@ class OutputTrackingController(ElasticTorqueController):
             if factor <= 1.0 or longer > self.longest:
                 break
             planned = super().plan_goal(now, goal, **{**options, "duration": longer})
-            begin = f"{asked:.3g} s asked for, " if asked else ""
+            begin = f"{asked:.3g} s requested, " if asked else ""
             note = f"{begin}{planned.duration:.3g} s needed by the tension floor of {tendon}"
             factor, tendon = self._slower(planned.tracker)
         return self._with_floors(now, planned, note, tendon)

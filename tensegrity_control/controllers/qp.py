@@ -525,7 +525,7 @@ class QPController(SampledController):
         motion = self._task.motion(start, end, self.motion_limits, self._turn_limits, duration, self._least_duration)
         note = ""
         if motion.asked_too_short:
-            note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
+            note = f"{duration:.3g} s requested, {motion.end:.3g} s needed by the limits of speed and acceleration"
         slow = ""
         if axes := self.guard.slow_axes():
             slow = f"near a singularity: the actuators hardly move the output along {' and '.join(axes)}"

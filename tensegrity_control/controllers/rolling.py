@@ -240,7 +240,7 @@ class RollingController(GoalTaker):
         if plan.is_short:
             note += "; no rolls end closer to it"
         if duration and plan.duration > duration:
-            note += f"; {duration:.3g} s asked for, {plan.duration:.3g} s needed by the rolls"
+            note += f"; {duration:.3g} s requested, {plan.duration:.3g} s needed by the rolls"
         return PlannedMotion(plan, plan.duration, note, goal.pose, version)
 
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:

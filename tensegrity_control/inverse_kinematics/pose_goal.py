@@ -53,7 +53,7 @@ class PoseGoal:
         differs = np.abs(np.append(np.subtract(self.position, pose[0]), np.zeros(3))) > IGNORED
         differs[self.output.rows] = False
         axes = ", ".join(AXES[row] for row in np.flatnonzero(differs))
-        return f"{axes} of {self.output.name} cannot be asked for and will follow from the others." if axes else ""
+        return f"{axes} of {self.output.name} are not controlled; they follow from the others." if axes else ""
 
     def jacobian(self, pose: Pose, pose_jacobian: Array) -> Array:
         """(p, a): how fast the error shrinks at a pose, for the Jacobian (6, a) of the pose there."""

@@ -133,7 +133,7 @@ def check_path(kinematics: LoopKinematics, path: Trajectory, start: Array) -> tu
             raise SingularPathError(
                 f"the path crosses a Type 2 singularity at {crossing.time:.4g} s, at ({location}), and would need "
                 f"{crossing.force:.3g} N along a motion that no active joint holds; choose its acceleration there by "
-                "`crossing_trajectory`, or lead it round.",
+                "`crossing_trajectory`, or choose a path around the singularity.",
                 crossing.time, crossing.position, crossing.force,
             )  # fmt: skip
     return met

@@ -117,7 +117,7 @@ class StiffnessChoice:
         raise TensegrityError(
             f"a stiffness of {self.stiffness:.4g} N/m along {np.round(self.model.direction, 3).tolist()} is out of "
             f"reach of the self-stress here: between floors and ceilings of the tensions it goes from {least:.4g} to "
-            f"{most:.4g} N/m{because}. Ask for one in between, or change floor or ceiling."
+            f"{most:.4g} N/m{because}. Choose one in between, or change floor or ceiling."
         )
 
     def range(self, q: Array, tension: Array, low: Array, high: Array) -> tuple[float, float]:

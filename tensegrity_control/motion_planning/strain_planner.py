@@ -203,7 +203,7 @@ def lowest_tensions(
         except InfeasibleControlError as error:
             raise InfeasibleControlError(
                 f"at {time:.4g} s {error} (there are {stress.shape[0]} self-stresses); lower the floor or raise the "
-                + ("ceiling." if held is None else "ceiling, or ask for another stiffness.")
+                + ("ceiling." if held is None else "ceiling, or choose another stiffness.")
             ) from None
     lift = np.abs(stress[0])
     scale = SHARPNESS / float(np.mean(floor / lift))

@@ -95,7 +95,7 @@ class OrientationSpline:
         """
         times = checked_query(t, derivative)
         if derivative > 2:
-            raise TensegrityError(f"orientations have derivatives 0, 1 and 2; {derivative} was asked for.")
+            raise TensegrityError(f"orientations have derivatives 0, 1 and 2; {derivative} was requested.")
         inside = np.atleast_1d(np.clip(times, self.start, self.end))
         if derivative == 0:
             rows = np.roll(self._inverse(inside).inv().as_quat(), 1, axis=1)
@@ -109,7 +109,7 @@ class OrientationSpline:
     def largest(self, derivative: int) -> Array:
         """(1,) largest norm of angular velocity [rad/s] (1) or acceleration [rad/s^2] (2): sampled, then refined."""
         if derivative not in (1, 2):
-            raise TensegrityError(f"the largest angular velocity is 1, acceleration 2; {derivative} was asked for.")
+            raise TensegrityError(f"the largest angular velocity is 1, acceleration 2; {derivative} was requested.")
         parts = np.linspace(0.0, 1.0, SAMPLES_PER_PIECE)
         times = (self.knots[:-1, None] + np.diff(self.knots)[:, None] * parts).ravel()
         sizes = np.linalg.norm(self.value(times, derivative), axis=1)

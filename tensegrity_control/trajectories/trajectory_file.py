@@ -144,7 +144,7 @@ class _Reader:
         allowed = _allowed(kind)
         for i, name in enumerate(columns):
             if name in columns[:i]:
-                raise self.refuse(f"the column {name!r} stands twice; keep one.", "columns", i)
+                raise self.refuse(f"the column {name!r} appears twice; keep one.", "columns", i)
             for end in ("_rate", "_acceleration"):
                 if name.endswith(end) and end not in allowed:
                     raise self.refuse(f"{kind} has no column {name!r}; leave it out.", "columns", i)

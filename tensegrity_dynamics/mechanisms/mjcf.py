@@ -151,7 +151,7 @@ class _Writer:
     def add_mesh(self, element: ET.Element, name: str, mesh: BodyMesh) -> None:
         """Add a mesh for display only, without mass and collision; its triangles are embedded in the document."""
         if len(mesh.mesh.vertices) < LEAST_VERTICES:
-            self.differences.append(f"mesh {name} is left out: MuJoCo wants {LEAST_VERTICES} vertices at least.")
+            self.differences.append(f"mesh {name} is left out: MuJoCo needs {LEAST_VERTICES} vertices at least.")
             return
         try:
             _ = mesh.solid

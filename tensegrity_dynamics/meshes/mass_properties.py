@@ -103,7 +103,7 @@ def _open_edges(mesh: Mesh) -> str:
             f"({where}) m; close it, or give the body's mass, centre and inertia."
         )
     return (
-        f"its triangles are not all turned the same way: {wrong.size} of {keys.size} edges have them against each "
+        f"its triangles are not all oriented alike: {wrong.size} of {keys.size} edges have them against each "
         f"other, one of them at ({where}) m; let the program that made it turn all outwards."
     )
 

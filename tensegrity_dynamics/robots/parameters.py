@@ -98,7 +98,7 @@ def _parse(text: str) -> ast.AST:
 def _how_to_write(text: str) -> str:
     """Hint for the correction of a text that is not a valid expression."""
     if _UNQUOTED.search(re.sub(r"\"[^\"]*\"|'[^']*'", "", text)):
-        return "in an expression a number with a unit stands in quotes, as in 'radius + \"60 mm\"'"
+        return "in an expression a number with a unit must be in quotes, as in 'radius + \"60 mm\"'"
     return f"this is no arithmetic expression; allowed are {_ALLOWED}"
 
 

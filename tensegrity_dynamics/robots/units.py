@@ -207,7 +207,7 @@ def _quantity(value: float | str, needed: str = "") -> Value:
         number, unit = _split(value) if isinstance(value, str) else (float(value), "")
     except (ValueError, OverflowError):
         raise ValueError(
-            needed or f'"{value}" is no quantity; in quotes stands a number with its unit, such as "60 mm"'
+            needed or f'"{value}" is no quantity; write a number with its unit in quotes, such as "60 mm"'
         ) from None
     if not math.isfinite(number):
         raise ValueError("the number must be finite")
@@ -227,7 +227,7 @@ def _how_to_join(unit: str) -> str:
     """Hint if the text after a number is the rest of an expression and not a unit; empty otherwise."""
     if not re.search(r"[+(]|\s-\s", unit):
         return ""
-    return """in an expression a number with a unit stands in quotes, as in '"60 mm" + radius'"""
+    return """in an expression a number with a unit must be in quotes, as in '"60 mm" + radius'"""
 
 
 def _split(text: str) -> tuple[float, str]:

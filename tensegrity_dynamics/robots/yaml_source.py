@@ -116,7 +116,7 @@ class YamlSource:
                 raise RobotFileError(f"{self.name}:{at}: a key must be a plain word.")
             key = str(key_node.value)
             if key in result:
-                raise RobotFileError(f"{self.name}:{at}: the key {key!r} stands twice in one place; keep one.")
+                raise RobotFileError(f"{self.name}:{at}: the key {key!r} appears twice in the same block; keep one.")
             field = (*path, key)
             self._lines[field] = at
             result[key] = self._plain(value_node, field, depth + 1)

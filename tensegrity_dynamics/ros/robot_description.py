@@ -32,7 +32,7 @@ def layout_of_message(message: Any) -> RobotLayout:
     if layout.hash != message.hash:
         raise TensegrityError(
             f"robot_layout of {message.robot or 'a robot'} says the hash {message.hash!r}, its names have "
-            f"{layout.hash!r}; it was made by another version of this package, or changed on the way."
+            f"{layout.hash!r}; it was made by another version of this package, or changed in transit."
         )
     return layout
 

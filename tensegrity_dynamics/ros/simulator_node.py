@@ -113,7 +113,7 @@ class SimulatorNode(RobotNode):
         self._paused = self.parameter("paused", False, "start paused; `set_paused` changes it")
         self._broken = False  # whether it is paused because the simulation failed
         self._pause_at = self.parameter(
-            "pause_at", 0.0, "simulated time at which it pauses by itself [s]; 0: never", low=0.0, high=1e9, live=True
+            "pause_at", 0.0, "simulated time at which the simulation pauses [s]; 0: never", low=0.0, high=1e9, live=True
         )
         freshness = self.parameter(
             "freshness", 0.5, "time without a command after which the actuators hold [s], at least two control periods",
@@ -302,7 +302,7 @@ class SimulatorNode(RobotNode):
         return True
 
     def judge_pace(self) -> None:
-        """Judge the pace over `PACE_PERIODS` in which commands were followed: what comes before them is a start."""
+        """Evaluate the simulation speed over `PACE_PERIODS` control periods with commands, and report it."""
         if self.judged_since is None:
             self.judged_since = time.monotonic(), self.ticks
         began, before = self.judged_since
@@ -310,7 +310,7 @@ class SimulatorNode(RobotNode):
             wall = time.monotonic()
             factor = 1e-9 * (self.ticks - before) * self.period / max(1e-9, wall - began)
             self.judged_since = wall, self.ticks
-            # by the clock the pace that was asked for counts; in lock-step nobody asked for one
+            # lock-step has no desired speed
             late = not self._lockstep and factor < LEAST_PACE * self._factor
             slow = f"too slow: {factor:.2f} simulated seconds per second instead of {self._factor:g}"
             said = slow if late else "running"
@@ -323,7 +323,7 @@ class SimulatorNode(RobotNode):
             )
 
     def hold_actuators(self) -> None:
-        """Actuators hold where they are."""
+        """Hold all actuators at their present positions, and discard delayed commands."""
         self.judged_since = None
         self.simulation.hold()
         self._late.clear()
@@ -333,7 +333,7 @@ class SimulatorNode(RobotNode):
 
     def _publish(self) -> None:
         now, simulation = self.ticks * self.period, self.simulation
-        # the clock first, then the messages to which other nodes reply
+        # /clock first: nodes that receive the other messages read the time from it
         self._clock_publisher.publish(quick_message(ClockMessage, clock=time_message(now)))
         shown = self._state is not None or heard(self._truth)
         seen = self.seen = simulation.observe_sensors()
@@ -342,16 +342,16 @@ class SimulatorNode(RobotNode):
             output = (seen.pose, seen.twist) if isinstance(seen, Observation) else (None, None)
             truth = self._codec.encode(simulation.state, *output)
         reading = Reading(now, seen, truth)
-        if self.last_reading is None:  # the first one is there for all
+        if self.last_reading is None:  # no delay for the first state, without which nothing starts
             self.last_reading = reading
-        if self._sent < self.ticks:  # not again for a state that is published again
+        if self._sent < self.ticks:  # a state that is published again is not delayed again
             self._readings.put(self.ticks, reading)
             self._sent = self.ticks
         self.last_reading = self._readings.take(self.ticks) or (
             reading if self.last_reading.stamp == now else self.last_reading
         )
         self._publish_reading(self.last_reading)
-        # what nobody waits for goes out while the others work
+        # messages without a reply last, while other nodes compute
         if truth is not None and heard(self._truth):
             publish_state(self._truth, self._buffer, truth, time_message(now), "simulator")
         if self._acted is not None:
@@ -409,11 +409,11 @@ class SimulatorNode(RobotNode):
             for refusal in verdict.refusals:
                 self.set_status(WARN, f"command from {source}: {refusal}")
         if verdict.accepted and not verdict.set_points:
-            self.hold_actuators()  # all of it was refused
+            self.hold_actuators()  # every set point was refused
         elif verdict.accepted:
             self.holding = False
             self._late.put(self.ticks, Late(verdict.set_points, stamp, source, message.period))
-        elif verdict.holds is not None:  # nobody's command counts, or not this one's: the time goes on all the same
+        elif verdict.holds is not None:  # no command of this source is valid now; the simulated time still advances
             self.hold_actuators()
             self.set_status(
                 ERROR if self.gate.streams.contest(self.now) else WARN, f"the actuators hold: {verdict.holds}"
@@ -475,7 +475,7 @@ class SimulatorNode(RobotNode):
         self.judged_since, self._broken = None, False
         self._publish_carried()
         self._publish()
-        response.success, response.message = True, "back at the start"
+        response.success, response.message = True, "reset to the start"
         return response
 
     def set_paused(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:

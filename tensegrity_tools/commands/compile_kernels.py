@@ -44,7 +44,7 @@ def compile_kernels(
     ] = None,
     controller: Annotated[
         str | None,
-        typer.Option(help="only what `tensegrity up` starts with this controller; '': the robot's usual one"),
+        typer.Option(help="only what `tensegrity up` starts with this controller; '': the default of the robot"),
     ] = None,
 ) -> None:
     """Compile the numerical functions in parallel processes; they are kept on disk until the code changes."""

@@ -130,7 +130,7 @@ def simulate(
         if seconds > MOST_STEPS * simulation.time_step:
             raise TensegrityError(
                 f"--duration {duration}: more than {MOST_STEPS:.0e} steps of {simulation.time_step:.3g} s. Choose a "
-                "shorter one, or a longer --time-step; very stiff members or very light nodes ask for short steps."
+                "shorter one, or a longer --time-step; very stiff members or very light nodes need short steps."
             )
         first = sample_of(simulation)
         simulation.advance(1, **commands)

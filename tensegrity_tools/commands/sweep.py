@@ -26,7 +26,7 @@ def sweep(
     ],
     out: Annotated[Path | None, typer.Option("--out", help="folder of the results; default: NAME_sweep")] = None,
     random: Annotated[
-        int, typer.Option("--random", min=0, help="number of random poses in place of the grid; 0: the grid")
+        int, typer.Option("--random", min=0, help="number of random poses instead of the grid; 0: the grid")
     ] = 0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="seed of the random poses")] = 0,
     wrench: Annotated[

@@ -424,7 +424,7 @@ def tour_summary(arrivals: list[Any]) -> bool:
     faults = [each for each in arrivals if each.fault]
     console.print(f"{reached} of {len(arrivals)} goals reached" + (f", {len(faults)} not as planned" if faults else ""))
     for each in faults:
-        console.print(f"on the way to '{each.name}': {each.fault}", soft_wrap=True)
+        console.print(f"during the motion to '{each.name}': {each.fault}", soft_wrap=True)
     if unreported := sorted({name for each in arrivals for name in each.unreported}):
         console.print(
             f"unclear whether {', '.join(unreported)} kept their tension floors: during some motions their servos "

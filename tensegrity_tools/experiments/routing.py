@@ -24,7 +24,7 @@ from tensegrity_dynamics.robots.load_robot import parse_robot
 
 from ..output import table
 
-DESCRIPTION = "routed cables against closed forms: Atwood machine, capstan, block and tackle, hysteresis, drum layers"
+DESCRIPTION = "routed cables, compared with closed forms: Atwood machine, capstan, tackle, hysteresis, drum layers"
 GRAVITY, RADIUS = 9.80665, 0.1
 
 ATWOOD = """
@@ -55,8 +55,8 @@ def atwood_form(
     """Strains of both sides, flow of rest length [m/s^2] and angular acceleration [rad/s^2], in steady acceleration.
 
     EA e1 = m1 (g - (1 + e1) s), EA e2 = m2 (g + (1 + e2) s); without slip I s / r = r (Y1 - Y2), s = r alpha, with
-    Y = EA e + 1/2 EA e^2; with slip e1 = e2 exp(mu pi), I alpha = r (Y1 - Y2). The moment that the bearing rubs with
-    is taken from r (Y1 - Y2).
+    Y = EA e + 1/2 EA e^2; with slip e1 = e2 exp(mu pi), I alpha = r (Y1 - Y2). The friction moment of the bearing is
+    subtracted from r (Y1 - Y2).
     """
     first = lambda s: heavy * (GRAVITY - s) / (stiffness + heavy * s)  # noqa: E731
     second = lambda s: light * (GRAVITY + s) / (stiffness - light * s)  # noqa: E731
@@ -151,7 +151,11 @@ def tendon_round_guide(friction: float, **values: Any) -> MechanismModel:
 
 
 def capstan(friction: float = 0.3, pulls: Sequence[float] = (1e-3, 1.5e-3, -1e-3, -1.5e-3, 1e-3)) -> dict[str, float]:
-    """A tendon dragged to and fro round a fixed guide: ratio at the bound, loss against the loop's closed form."""
+    """Tension ratio at a fixed guide for displacements of the tendon [m], compared with the capstan equation.
+
+    Args:
+        pulls: displacements of the slider [m], one after the other.
+    """
     model = tendon_round_guide(friction)
     flat = model.mechanism.flat
     work = make_workspace(flat)
@@ -232,7 +236,7 @@ def loop_area(model: MechanismModel, friction: float, low: float, high: float) -
 
 
 def hysteresis(friction: float = 0.3, reach: float = 1.5e-3, steps: int = 400) -> dict[str, float]:
-    """Work of one full stroke to and fro, in steps of friction's law, and by integrals of the closed form."""
+    """Friction loss [J] of one full cycle of the slider, compared with the area of the closed hysteresis loop."""
     model = tendon_round_guide(friction)
     flat = model.mechanism.flat
     work = make_workspace(flat)
@@ -249,7 +253,7 @@ def hysteresis(friction: float = 0.3, reach: float = 1.5e-3, steps: int = 400) -
 
 
 def stick_slip(duration: float = 10.0, friction: float = 0.15, damping: float = 0.0) -> dict[str, Any]:
-    """A mass on a spring that drags its tendon round a guide until it sticks: energy balance, creep at the end."""
+    """Decaying oscillation of a mass whose tendon slides round a guide until it sticks: energy balance."""
     model = tendon_round_guide(friction, mass=2.0, spring=4000.0, damping=damping)
     mechanism = model.mechanism
     flat, work = mechanism.flat, make_workspace(mechanism.flat)
@@ -270,7 +274,7 @@ def stick_slip(duration: float = 10.0, friction: float = 0.15, damping: float = 
 
 
 def creep(friction: float = 0.3, duration: float = 10.0) -> float:
-    """m that slips in 10 s at a guide that holds a steady load below the bound, while the load swings."""
+    """Slip [m] at a guide below the capstan limit while the load oscillates for a duration [s]."""
     pull = 0.004 * 1e9 * np.pi * 0.001**2  # of the tendon at the start, which the spring balances
     model = tendon_round_guide(friction, mass=2.0, spring=4000.0, damping=1e5, rest=pull / 4000.0)
     path = integrate(model.mechanism, model.start, [1e-3], np.zeros(1), duration)
@@ -360,23 +364,38 @@ def render(result: dict[str, Any], console: Any) -> None:
         for young, each in zip(result["atwood"]["young"], result["atwood"][kind], strict=True):
             rows.append(
                 (f"Atwood {kind}, E = {young:.0e}", f"{each['acceleration']:.8f} m/s^2", f"{each['error']:.1e}",
-                 f"from rigid {each['from_rigid']:.2e}, T1/T2 {each['ratio']:.9f} of {each['bound']:.9f}")
+                 f"difference to rigid {each['from_rigid']:.2e} m/s^2, T1/T2 {each['ratio']:.9f}, "
+                 f"limit {each['bound']:.9f}")
             )  # fmt: skip
     each = result["capstan"]
-    rows.append(("capstan", f"{each['bound']:.9f}", f"{each['ratio_error']:.1e}", "ratio at the slip limit"))
+    rows.append(("capstan", f"{each['bound']:.9f}", f"{each['ratio_error']:.1e}", "tension ratio at the slip limit"))
     each = result["chain"]
-    rows.append((f"{each['pulleys']} guides", f"{each['bound']:.9f}", f"{each['error']:.1e}", "slips on all of them"))
+    rows.append(
+        (
+            f"{each['pulleys']} guides",
+            f"{each['bound']:.9f}",
+            f"{each['error']:.1e}",
+            "tension ratio in slip at all guides",
+        )
+    )
     each = result["hysteresis"]
-    rows.append(("hysteresis", f"{each['loss']:.9f} J", f"{each['error']:.1e}", "loop area of a dragged tendon"))
+    rows.append(("hysteresis", f"{each['loss']:.9f} J", f"{each['error']:.1e}", "area of the hysteresis loop"))
     each = result["stick_slip"]
     rows.append(("stick and slip", f"{each['lost']:.6f} J lost", f"{each['balance']:.1e}",
                  f"energy balance, {each['events']} transitions"))  # fmt: skip
-    rows.append(("stuck guide", f"{result['creep']:.1e} m", "", "creep in 10 s"))
+    rows.append(("sticking guide", f"{result['creep']:.1e} m", "", "slip in 10 s below the limit"))
     for each in result["tackle"]:
         rows.append((f"tackle of {each['lines']} lines", f"{each['tension']:.6f} N", f"{each['tension_error']:.1e}",
-                     f"sinks {1e3 * each['sinks']:.6f} mm, error {each['sink_error']:.1e}"))  # fmt: skip
+                     f"displacement {1e3 * each['sinks']:.6f} mm, error {each['sink_error']:.1e}"))  # fmt: skip
     each = result["drum"]
     rows.append(
-        ("drum of three layers", f"{each['paid_out']:.9f} m", f"{each['error']:.1e}", "against its exact length")
+        (
+            "drum of three layers",
+            f"{each['paid_out']:.9f} m",
+            f"{each['error']:.1e}",
+            "rest length paid out, compared with the sum over the turns",
+        )
     )
-    console.print(table("routed cables", ("case", "result", "error", ""), rows))
+    console.print(
+        table("routed cables, compared with closed-form solutions", ("case", "result", "relative error", ""), rows)
+    )

@@ -109,7 +109,7 @@ def neutral(rod: float, mass: float, stiffness: float, pretension: float, smooth
         raise TensegrityError(
             f"a pretension of {pretension:g} N stretches a cable of {stiffness:g} N/m by "
             f"{pretension / stiffness:.4g} m, more than its length of {CABLE * rod:.4g} m: its rest length would be "
-            "negative. Ask for less."
+            "negative. Choose a smaller pretension."
         )
     count = len(given.kinds)
     return replace(

@@ -149,7 +149,7 @@ def render(result: dict[str, Any], console: Console) -> None:
         "derivatives off",
         "tensions N",
         "off path mm",
-        "gave way",
+        "relaxed",
     )
     console.print(
         table(f"stiffness of the output of {result['robot']}, ceiling {result['ceiling']:g} N", columns, rows)

@@ -288,7 +288,9 @@ def choose(robot: Robot, controller: str = "", state: str = "", period: float = 
     if kind not in STATES:
         raise TensegrityError(unknown_name("state", kind, STATES))
     if kind == "observer" and kind not in estimator_methods(robot):
-        raise TensegrityError(f"{robot.name} is a {robot.kind}, known by shapes at rest; choose --state rest or truth.")
+        raise TensegrityError(
+            f"{robot.name} is a {robot.kind}, whose state is estimated from equilibria; choose --state rest or truth."
+        )
     if chosen.needs_velocities and kind == "rest":
         raise TensegrityError(f"{name} needs velocities; choose --state observer or truth.")
     if period != 0.0 and not SHORTEST_PERIOD <= period <= LONGEST_PERIOD:
@@ -297,7 +299,7 @@ def choose(robot: Robot, controller: str = "", state: str = "", period: float = 
             "controller needs."
         )
     if period:
-        return Choice(name, kind, period, "as asked for")
+        return Choice(name, kind, period, "as given")
     if bus and chosen.is_sampled:
         return Choice(name, kind, bus, "the driver reports states so often")
     return Choice(name, kind, *chosen.period_for(robot))

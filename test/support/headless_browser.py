@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE_S
 from websockets.sync.client import connect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -62,7 +63,7 @@ class HeadlessBrowser:
         )  # fmt: skip
         try:
             # no pings: a browser on a busy machine may be silent for long and live
-            self._socket = connect(self._page_address(), max_size=2**26, open_timeout=30, ping_interval=None)
+            self._socket = connect(self._page_address(), max_size=2**26, open_timeout=PATIENCE_S, ping_interval=None)
             self._count = 0
             for domain in ("Page", "Network", "Runtime", "Log"):
                 self.send(f"{domain}.enable")
@@ -80,7 +81,7 @@ class HeadlessBrowser:
         assert self._process.stderr is not None
         for line in self._process.stderr:
             if found := re.search(r"DevTools listening on ws://([^/]+)/", line):
-                with urllib.request.urlopen(f"http://{found[1]}/json/list", timeout=30) as answer:
+                with urllib.request.urlopen(f"http://{found[1]}/json/list", timeout=PATIENCE_S) as answer:
                     pages = [page for page in json.load(answer) if page["type"] == "page"]
                 return pages[0]["webSocketDebuggerUrl"]
         raise RuntimeError("Chromium ended before it opened its debugging port")
@@ -89,7 +90,7 @@ class HeadlessBrowser:
         self._count += 1
         self._socket.send(json.dumps({"id": self._count, "method": method, "params": parameters}))
         while True:
-            message = json.loads(self._socket.recv(timeout=60))
+            message = json.loads(self._socket.recv(timeout=PATIENCE_S))
             self._note(message)
             if message.get("id") == self._count:
                 if "error" in message:
@@ -120,7 +121,7 @@ class HeadlessBrowser:
         """What the page reads."""
         return str(self.run("document.body ? document.body.innerText : ''"))
 
-    def wait(self, condition: Callable[[], bool], timeout: float = 60.0) -> bool:
+    def wait(self, condition: Callable[[], bool], timeout: float = PATIENCE_S) -> bool:
         """True as soon as the condition holds, False when the time is up."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:

@@ -66,7 +66,11 @@ sys.exit(service.run())
         ("sim", "controller:=nonsense", "There is no controller for tensebot 'nonsense'"),
         ("sim", "robot:=nobody", "There is no robot 'nobody'"),
         ("sim", "control_period:=often", "control_period:=often is no number"),
-        ("sim", "state:=observer", "tensebot is a structure, known by shapes at rest; choose state rest"),
+        (
+            "sim",
+            "state:=observer",
+            "tensebot is a structure, whose state is estimated from equilibria; choose state rest",
+        ),
         ("hardware", "robot:=three_prism", "three_prism has no servos"),
         ("sim", "lockstp:=true", "no launch argument 'lockstp'"),
         ("sim", "namespace:=two words", "the namespace 'two words' is none"),

@@ -266,7 +266,7 @@ class ReducedModel:
                 for name, value, move in zip(self.names, w, moves, strict=True)
             )
             raise TensegrityError(
-                f"the loops cannot close where {values} was asked for: a gap of {error:.2g} m or rad is left. That is "
+                f"the loops cannot close where {values} was requested: a gap of {error:.2g} m or rad is left. That is "
                 "out of reach or near a singularity; choose other coordinates, or go there in shorter steps."
             )
 

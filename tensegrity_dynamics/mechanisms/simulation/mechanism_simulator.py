@@ -647,7 +647,7 @@ class MechanismSimulator(Simulator):
         for what, stiffness, damping, rubbing in (
             ("the ground's stiffness", ground.stiffness, 0.0, 0.0),
             ("the ground's damping", 0.0, ground.damping, 0.0),
-            ("the ground's friction, which wants integrator 'implicit'", 0.0, 0.0, drag),
+            ("the ground's friction, which needs integrator 'implicit'", 0.0, 0.0, drag),
         ):
             for normal, jacobian in zip(normals, jacobians @ basis, strict=True):
                 across = np.outer(normal, normal)

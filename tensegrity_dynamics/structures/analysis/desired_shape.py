@@ -91,7 +91,7 @@ def find_rest_lengths(
     for k in np.flatnonzero(~(rest > 0.0)):
         raise NoEquilibriumError(
             f"{structure.member_names[k]} would need to stretch by {lengths[k] - rest[k]:.3g} m, more than its length "
-            f"of {lengths[k]:.3g} m, to pull with {found[k]:.3g} N: make it stiffer, or ask for less prestress."
+            f"of {lengths[k]:.3g} m, to pull with {found[k]:.3g} N: make it stiffer, or choose less prestress."
         )
     moved = float(np.linalg.norm(nodes - structure.nodes, axis=1).max())
     states = null_space(equilibrium_matrix(structure, nodes), 1e-8).shape[1]

@@ -33,7 +33,7 @@ def output_stiffness(robot: Robot, shape: StructureEquilibrium, *, rigid_bars: b
     if not robot.outputs:
         raise TensegrityError(f"{robot.name} has no output, so no stiffness of it; name one in its file.")
     if not structure.supports.any() and structure.ground is None:
-        raise TensegrityError(f"{robot.name} floats free, so that its output gives way to any force; fix a node.")
+        raise TensegrityError(f"{robot.name} floats freely, so that its output has no stiffness; fix a node.")
     output = robot.outputs[0]
     free, nodes = structure.free, shape.nodes
     bars = np.flatnonzero(~structure.unilateral & ~structure.fixed[structure.members].all(axis=1))

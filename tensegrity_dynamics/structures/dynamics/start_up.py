@@ -159,7 +159,7 @@ def start_up(
             raise TensegrityError(
                 f"a pretension of {pretension:g} N stretches {structure.member_names[k]} by "
                 f"{pretension / structure.stiffness[k]:.4g} m, more than its length of {lengths[k]:.4g} m at the "
-                "start: its rest length would be negative. Ask for less, or make it stiffer."
+                "start: its rest length would be negative. Choose a smaller pretension, or make it stiffer."
             )
     step = simulator.time_step
     duration = 20.0 * simulator.shortest_period if ramp is None else ramp
@@ -176,7 +176,7 @@ def start_up(
     while not at_rest:
         if done >= maximum_steps:
             raise NoEquilibriumError(
-                f"start-up: {state[2]:.3g} N are left after {done} steps, {tolerance:.3g} N were asked for"
+                f"start-up: {state[2]:.3g} N are left after {done} steps, {tolerance:.3g} N are required"
                 + ("" if zero_velocities else " (velocities were not set to zero)")
                 + ". Give it more damping or more steps, or look for the equilibrium by method 'newton'."
             )

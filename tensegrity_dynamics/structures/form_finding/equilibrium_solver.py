@@ -195,7 +195,7 @@ class StructureEquilibriumSolver:
             if self._explicit and residual > self.tolerance:
                 raise NoEquilibriumError(
                     f"rounding leaves {residual:.3g} N at these coordinates and forces, {self.tolerance:.3g} N were "
-                    "asked for. Raise the tolerance, or move the structure to the origin."
+                    "required. Raise the tolerance, or move the structure to the origin."
                 )
             return
         structure = self.structure

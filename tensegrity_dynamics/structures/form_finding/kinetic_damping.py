@@ -149,7 +149,7 @@ def relax_kinetic(
     if status != RELAXED:
         raise NoEquilibriumError(
             f"kinetic relaxation: {residual:.3g} N are left after {done} iterations ({int(state[3])} energy peaks), "
-            f"{tolerance:.3g} N were asked for. Raise maximum_iterations or the tolerance, or use method 'newton'."
+            f"{tolerance:.3g} N are required. Raise maximum_iterations or the tolerance, or use method 'newton'."
         )
     return nodes, done, residual
 

@@ -96,8 +96,8 @@ def check_settings(structure: Structure, method: str, norm: str, tolerance: floa
     """Raise TensegrityError for a setting out of range, or for a ground, which these methods do not support."""
     if structure.ground is not None and structure.free.size:
         raise TensegrityError(
-            f"method {method!r} knows no ground, and the structure has one: nodes would sink through it. Use method "
-            "'newton', which finds how it stands, or take the block contact: out of the robot file."
+            f"method {method!r} does not support a ground, and the structure has one: nodes would sink through it. Use "
+            "method 'newton', which finds how it stands, or take the block contact: out of the robot file."
         )
     if norm not in NORMS:
         raise TensegrityError(unknown_name("norm", norm, NORMS))
@@ -244,7 +244,7 @@ def _failure(
     cure = f"With this epsilon take delta below {limit:.3g} m/N; below {sure:.3g} m/N it is stable at any position."
     if status == DIVERGED:
         return NoEquilibriumError(f"{what} diverged after {done} iterations: {condition}. {cure}")
-    left = f"{what}: {residual:.3g} N are left after {done} iterations, {tolerance:.3g} N were asked for"
+    left = f"{what}: {residual:.3g} N are left after {done} iterations, {tolerance:.3g} N are required"
     if delta >= sure:
         return NoEquilibriumError(f"{left}. The pair may be unstable: {condition}. {cure}")
     return NoEquilibriumError(

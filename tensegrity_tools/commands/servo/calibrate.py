@@ -125,7 +125,7 @@ class CalibrationChanges:
             self._saved = store.load() if store.exists else store.empty()
         except CalibrationError as error:
             if not anew:
-                raise CalibrationError(f"{error} (--anew puts a new file in its place.)") from error
+                raise CalibrationError(f"{error} (--anew replaces it by a new file.)") from error
             self._saved = store.empty(_revision(store.path))
         self._changed: RobotCalibration = self._saved
 
@@ -333,7 +333,7 @@ def show_fit(fitted: Fitted) -> None:
         for k, (point, off) in enumerate(zip(fitted.points, fit.residuals, strict=True))
     ]
     title = f"{spool.name}, {spool.measured_by}"
-    print_table(table(title, ("point", unit, "length", "off the line", ""), rows, right=(1, 2, 3)))
+    print_table(table(title, ("point", unit, "length", "residual", ""), rows, right=(1, 2, 3)))
     low, high = (1e3 * each for each in fit.slope_interval)
     one = "count" if unit == "counts" else unit
     console.print(

@@ -29,13 +29,13 @@ def run_spring(points: Path, rule: str, as_json: bool) -> None:
         return
     remarks = {
         **dict.fromkeys(fit.in_contact, "coils closed, left out"),
-        **dict.fromkeys(fit.outliers, "off the line, left out; measure it again"),
+        **dict.fromkeys(fit.outliers, "outlier, left out; measure it again"),
     }
     rows = [
         (k + 1, f"{mass:.4g} kg", f"{1e3 * length:.1f} mm", f"{1e3 * off:+.2f} mm", remarks.get(k, ""))
         for k, (mass, length, off) in enumerate(zip(masses, lengths, fit.residuals, strict=True))
     ]
-    print_table(table(f"{points}", ("point", "mass", "length", "off the line", ""), rows, right=(1, 2, 3)))
+    print_table(table(f"{points}", ("point", "mass", "length", "residual", ""), rows, right=(1, 2, 3)))
     percent = f"{100 * fit.confidence:.0f} %"
     low, high = fit.rate_interval
     console.print(f"rate: {fit.rate:.1f} N/m ({percent}: {low:.1f} to {high:.1f})", highlight=False)

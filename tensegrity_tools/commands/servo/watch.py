@@ -92,14 +92,14 @@ class Watcher:
         store, spools = self.session.store, self.session.uncalibrated_spools()
         if not store.exists:
             self.remarks.append(
-                f"lengths are not known: there is no calibration file {store.path}; make it with `tensegrity servo "
+                f"lengths are unknown: there is no calibration file {store.path}; make it with `tensegrity servo "
                 "calibrate`"
             )
             return spools, set()
         try:
             calibration = store.load()
         except CalibrationError as error:
-            self.remarks.append(f"lengths are not known: {error}")
+            self.remarks.append(f"lengths are unknown: {error}")
             return spools, set()
         sensors = calibration.sensors
         calibrated = {name for name, spool in spools.items() if spool.measured_by in sensors.get(name, {})}

@@ -31,7 +31,7 @@ def test_a_viscous_joint_makes_a_motion_longer_instead_of_a_cable_slack(damping:
 def test_a_duration_that_breaks_a_floor_is_lengthened_and_both_durations_are_said():
     loop, note = moved(damped_mast(120.0), np.array([0.08, 0.0, 0.0]), duration=0.9)
     assert loop.least() > 0.98
-    assert "0.9 s asked for" in note and "needed by the tension floor of stay_" in note
+    assert "0.9 s requested" in note and "needed by the tension floor of stay_" in note
 
 
 def test_floors_of_routed_cables_count_like_those_of_others():

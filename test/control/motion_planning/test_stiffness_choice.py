@@ -139,7 +139,7 @@ def test_plans_of_near_rigid_hold_the_stiffness(stiffness):
     np.testing.assert_allclose(found, stiffness, rtol=0.01)
     assert np.all(plan.tensions > LOW[0]) and np.all(plan.tensions < 60.0)
     assert plan.residual < 1e-4 * np.max(plan.tensions) and model.held_stiffness is not None
-    with pytest.raises(TensegrityError, match="ask for another stiffness"):
+    with pytest.raises(TensegrityError, match="choose another stiffness"):
         make_controller("near_rigid", robot, stiffness=500.0, **asked)
 
 

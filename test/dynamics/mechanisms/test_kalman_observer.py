@@ -179,7 +179,7 @@ def test_noise_and_unknown_cables_are_refused():
     with pytest.raises(TensegrityError, match="noise effort is -1"):
         Noise(effort=-1.0)
     robot = load_robot("three_prism")
-    with pytest.raises(TensegrityError, match="shapes at rest"):
+    with pytest.raises(TensegrityError, match="estimated from equilibria"):
         make_estimator(robot, observer=True)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import hoist
 import numpy as np
 import pytest
-from patience import until
+from patience import PATIENCE_S, until
 from typer.testing import CliRunner
 from view_visitor import free_port, visit
 
@@ -224,7 +224,7 @@ def test_the_nodes_run_it(path: Path) -> None:
     support, root = Path(hoist.__file__).parent, Path(hoist.__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(root), os.environ.get("PYTHONPATH", "")))}
     command = [sys.executable, str(support / "hoist_nodes.py"), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, env=environment)
     assert done.returncode == 0, done.stderr
     heard = json.loads(done.stdout.splitlines()[-1])
     weight = 3 * 9.80665

@@ -279,7 +279,7 @@ def test_many_errors_are_counted_not_all_listed() -> None:
         ("a: " + "[" * 60 + "]" * 60, "nested deeper"),
         ("a: " + "[" * 50_000, "nested deeper"),
         ("? [a]\n: 1", "a key must be a plain word"),
-        ("kind: structure\nkind: structure", "stands twice"),
+        ("kind: structure\nkind: structure", "appears twice"),
         ("x" * 4_000_001, "larger than"),
     ],
     ids=lambda value: repr(value)[:30],

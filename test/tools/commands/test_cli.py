@@ -321,7 +321,7 @@ def test_wrong_words_are_refused_with_what_is_right(run, words: tuple[str, ...],
     ("old", "new", "command", "message"),
     [
         ("tendon: {stiffness: 1000", "tendon: {stiffness: 1e300", "check", "stiffness: a number above 1e+15"),
-        ("mass: 0.01}", "mass: 1e-28}", "simulate", "very light nodes ask for short steps"),
+        ("mass: 0.01}", "mass: 1e-28}", "simulate", "very light nodes need short steps"),
     ],
 )  # fmt: skip
 def test_numbers_that_nobody_can_compute_with_are_refused(run, tmp_path, old, new, command, message) -> None:

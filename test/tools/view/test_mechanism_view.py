@@ -136,7 +136,7 @@ def test_real_browser_shows_body_and_cables_in_their_colours():
     with View(robot, free_port()) as view, HeadlessBrowser(900, 700) as browser:
         browser.open(view.url)
         view.show(state_of(robot, tension=5.0))
-        assert browser.wait(lambda: "Position" in browser.text(), timeout=120.0), browser.text()
+        assert browser.wait(lambda: "Position" in browser.text()), browser.text()
 
         def share(desired) -> bool:
             picture = np.asarray(image.open(io.BytesIO(browser.picture())).convert("RGB"), dtype=int)

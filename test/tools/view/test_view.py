@@ -426,7 +426,7 @@ def test_real_browser_shows_the_robot_without_a_network(prism):
     ):
         browser.open(view.url)
         view.show(state_of(prism, mode="moving"))
-        assert browser.wait(lambda: "moving" in browser.text(), timeout=120.0), browser.text()
+        assert browser.wait(lambda: "moving" in browser.text()), browser.text()
         assert browser.wait(lambda: "tension [N]" in browser.text())
         assert browser.run("document.querySelectorAll('canvas').length") > 0
         assert browser.press("Hold here")
@@ -464,7 +464,7 @@ def test_goal_dragged_by_mouse_is_sent_and_its_refusal_read(prism):
     with View(prism, free_port(), on_goal=refuse) as view, HeadlessBrowser(1100, 700) as browser:
         browser.open(view.url)
         view.show(state_of(prism))
-        assert browser.wait(lambda: "Position" in browser.text(), timeout=120.0), browser.text()
+        assert browser.wait(lambda: "Position" in browser.text()), browser.text()
         start = view.goal.pose[0]
         with visit(view) as visitor:
             grip, camera = start + [0.0, 0.0, 0.9 * visitor.scene["/goal"]["scale"]], visitor.camera
@@ -566,7 +566,7 @@ def test_colour_scale_does_not_magnify_rounding_errors(view, prism):
 def test_offline_example_runs_and_reports():
     example = Path(__file__).resolve().parents[3] / "examples" / "view_offline.py"
     command = [sys.executable, str(example), "three_prism", "--seconds", "1", "--port", str(free_port())]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=example.parent.parent)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, cwd=example.parent.parent)
     assert result.returncode == 0, result.stderr
     assert "open http://localhost:" in result.stdout
     assert "% of one processor" in result.stdout
