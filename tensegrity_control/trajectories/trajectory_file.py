@@ -34,6 +34,7 @@ from .pose_trajectory import POSE, POSITION, PoseTrajectory
 from .quintic import QuinticSpline
 from .splines import Array, HermiteSpline, Trajectory, within_limits
 
+MAPPING = "a trajectory is a YAML mapping, such as {kind: quintic, columns: [t, x, y, z], rows: [[0, 0, 0, 0], ...]}"
 KINDS = ("cubic Hermite", "quintic", "minimum jerk", "orientation", "pose")
 FIELDS = ("kind", "columns", "quantities", "units", "limits", "rows", "name")
 LIMITS = ("velocity", "acceleration")
@@ -82,7 +83,7 @@ def parse_trajectory(text: str, source_name: str = "trajectory.yaml") -> NamedTr
     try:
         source = YamlSource(text, source_name)
     except RobotFileError as error:  # its text is written for robot files
-        text = str(error).replace("a robot file is a mapping that starts with 'name:'", "a trajectory is a mapping")
+        text = str(error).replace("a robot file is a mapping that starts with 'name:'", MAPPING)
         raise RobotFileError(text.replace("robot files", "trajectories").replace("the robot", "it")) from None
     with np.errstate(all="ignore"):  # non-finite results are rejected later
         return _Reader(source).read()

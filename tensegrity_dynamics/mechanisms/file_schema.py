@@ -308,8 +308,16 @@ class MechanismFile(CommonBlock):
 
 
 def motions(data: Mapping[str, Any]) -> Callable[[Any], str]:
-    """Function from the name of a driven part to its motion: "prismatic" for such joints, else "revolute" (pulleys)."""
-    joints = data.get("joints")
-    rows = [row for row in joints if isinstance(row, dict)] if isinstance(joints, list) else []
-    sliding = [row.get("name") for row in rows if row.get("kind") == "prismatic"]
-    return lambda driven: "prismatic" if driven in sliding else "revolute"
+    """Function from the name of a driven part to its motion: "prismatic" or "revolute" (joints, and pulleys of cables);
+    "unknown" where no part has this name, since its units are not the error then."""
+
+    def rows(name: str) -> list[dict[str, Any]]:
+        given = data.get(name)
+        return [row for row in given if isinstance(row, dict)] if isinstance(given, list) else []
+
+    kinds = {str(row.get("pulley_joint") or f"{row.get('name')}-pulleyJt"): "revolute" for row in rows("cables")}
+    kinds |= {str(row.get("name")): "revolute" for row in rows("cables")}
+    kinds |= {
+        str(row.get("name")): "prismatic" if row.get("kind") == "prismatic" else "revolute" for row in rows("joints")
+    }
+    return lambda driven: kinds.get(str(driven), "unknown")

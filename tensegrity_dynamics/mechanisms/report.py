@@ -35,6 +35,7 @@ from .estimation.quasi_static_estimator import MechanismEstimator
 from .loads import Load, Payload
 from .mechanism_model import MechanismModel
 from .mode_report import singularity_rows
+from .resistance import FRICTION, LAW, SPEED
 from .statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from .statics.friction_band import FrictionBand
 from .statics.modes import mechanism_modes
@@ -101,7 +102,17 @@ class MechanismReport(RobotReport):
 
     def modes(self) -> Report:
         """Report of the modes at rest with the actuators held at their start."""
-        return mode_report(self.robot.name, self.robot.description, self.mode_shapes().modes, "at rest, actuators held")
+        notes = []
+        laws = self.robot.mechanism.flat.resistances[:, LAW:]
+        if np.any(laws[:, FRICTION] > 0.0):
+            slowest = float(np.min(laws[laws[:, FRICTION] > 0.0, SPEED]))
+            notes.append(
+                f"Coulomb friction of joints is regularised (smallest friction_speed {slowest:g} rad/s or m/s), as in "
+                "simulation: at rest it damps strongly, so that some modes decay fast and others creep. Motions that "
+                "slide are damped less than these modes."
+            )
+        found = self.mode_shapes().modes
+        return mode_report(self.robot.name, self.robot.description, found, "at rest, actuators held", notes)
 
     def mode_shapes(self) -> ModeShapes:
         """Modes at rest with the actuators held at their start, and their mode shapes."""

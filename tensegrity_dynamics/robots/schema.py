@@ -28,10 +28,19 @@ def driven(tendon: str, revolute: str, prismatic: str) -> BeforeValidator:
 
     def read(value: Any, info: ValidationInfo) -> float:
         motion = (info.context or {}).get("motion", lambda _: "tendon")(info.data.get("drives"))
-        kind = {"tendon": tendon, "revolute": revolute, "prismatic": prismatic}[motion]
-        return _units(info).to_si(value, kind)
+        kinds = {"tendon": tendon, "revolute": revolute, "prismatic": prismatic}
+        if motion in kinds:
+            return _units(info).to_si(value, kinds[motion])
+        return _of_any(value, info, (prismatic, revolute))  # the builder says that nothing has this name
 
     return BeforeValidator(read)
+
+
+def _of_any(value: Any, info: ValidationInfo, kinds: tuple[str, str]) -> float:
+    try:
+        return _units(info).to_si(value, kinds[0])
+    except ValueError:
+        return _units(info).to_si(value, kinds[1])
 
 
 def _units(info: ValidationInfo) -> BaseUnits:

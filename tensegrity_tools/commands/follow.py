@@ -20,7 +20,10 @@ def follow(
     robot: RobotArgument,
     file: Annotated[
         Path,
-        typer.Argument(help="trajectory file with the columns t, x, y, z (and qw, qx, qy, qz), or t and actuators"),
+        typer.Argument(
+            help="YAML file of waypoints with the columns t, x, y, z (and qw, qx, qy, qz), or t and actuators; "
+            "docs/control.md"
+        ),
     ],
     relative: Annotated[bool, typer.Option(help="positions are relative to the pose at rest")] = False,
     check_only: Annotated[

@@ -8,6 +8,7 @@ A graph is data. The program that starts it (`up` or the launch system) starts i
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -45,6 +46,14 @@ SHORTEST_PERIOD, LONGEST_PERIOD = 0.0005, 1.0
 """Limits of the control period [s]."""
 
 
+def _as_yaml(value: Any) -> str:
+    """Value as rcl reads it on a command line: texts in quotes, so that none is a number, a comment or a mapping."""
+    if isinstance(value, str):
+        # JSON, except that YAML writes each character as one number
+        return '"' + "".join(f"\\U{ord(c):08x}" if c >= "\x7f" else json.dumps(c)[1:-1] for c in value) + '"'
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 @dataclass(frozen=True)
 class NodeDescription:
     """One node.
@@ -65,8 +74,7 @@ class NodeDescription:
         """Parameters and remappings as words after `--ros-args`; prefix: "node:" if several nodes share a process."""
         words = []
         for key, value in self.parameters.items():
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            words += ["-p", f"{prefix}{key}:={text}"]
+            words += ["-p", f"{prefix}{key}:={_as_yaml(value)}"]
         for used, given in self.remappings:
             words += ["-r", f"{prefix}{used}:={given}"]
         return words

@@ -373,7 +373,7 @@ def test_limits_in_a_file_slow_the_motion_down():
         ("psi_rate]", "chi_rate]", r"way\.yaml:2: columns\.4: 'chi_rate' has no coordinate"),
         (", psi_rate]", "]", r"way\.yaml:2: columns: the column 'psi_rate' is missing"),
         ("cubic Hermite", "minimum jerk", r"way\.yaml:2: columns\.3: minimum jerk has no column 'phi_rate'"),
-        (FILE, "", r"way\.yaml:1: a trajectory is a mapping, found nothing"),
+        (FILE, "", r"way\.yaml:1: a trajectory is a YAML mapping, such as {kind.*, found nothing"),
         ("kind:", "limits: {velocity: 1 m/s}\nkind:", r"way\.yaml:1: limits\.velocity: .*a unit of speed"),
         ("kind:", "kin:", r"way\.yaml:1: kin: .*Did you mean 'kind'"),
         (

@@ -350,3 +350,17 @@ def test_limits_of_an_actuator_must_hold_its_start():
     assert "actuators[1] (foot_2).position: the start of rail_2, 0 m, is outside its limits 0.1 to 0.2 m" in refusal(
         data
     )
+
+
+def test_an_actuator_of_nothing_is_named_whatever_the_units_of_its_limits():
+    text = """
+kind: mechanism
+name: slide
+bodies: {cart: {shapes: [{kind: point, size: [], mass: 1}]}}
+joints: [{name: rail, kind: prismatic, parent: world, body: cart, axis: [1, 0, 0]}]
+actuators: [{drives: rial, position: ["-10 mm", "10 mm"], rate: "1 m/s", effort: "6 kN"}]
+"""
+    with pytest.raises(RobotFileError) as caught:
+        parse_robot(text, "slide.yaml")
+    assert "actuators[0] (rial)" in str(caught.value) and "rail" in str(caught.value)
+    assert "unit" not in str(caught.value)

@@ -182,3 +182,15 @@ def test_a_table_on_three_feet_bounces_with_the_damping_of_its_ground():
     rate = np.sqrt(stiffness / mass)
     expected = rate * complex(-ratio, np.sqrt(1.0 - ratio**2))
     assert min(abs(mode.eigenvalue - expected) for mode in modes) < 1e-6 * rate
+
+
+def test_modes_say_that_friction_of_joints_damps_them_at_rest():
+    text = """
+kind: mechanism
+name: swing
+bodies: {bob: {shapes: [{kind: sphere, size: [0.05], mass: 1, frame: {at: [0, 0, -1]}}]}}
+joints: [{name: hinge, kind: revolute, parent: world, body: bob, axis: [0, 1, 0], resistance: {friction: FRICTION}}]
+"""
+    robots = [parse_robot(text.replace("FRICTION", each), "swing.yaml") for each in ("0", "0.01")]
+    said = [str(type_of(robot).report(robot).modes()) for robot in robots]
+    assert ["Coulomb friction" in each for each in said] == [False, True]

@@ -12,6 +12,7 @@ from tensegrity_tools.runtime.node_graph import (
     COMPOSED,
     EMULATED,
     MODULES,
+    NodeDescription,
     NodeGraph,
     Watching,
     choose,
@@ -157,7 +158,7 @@ def test_composed_nodes_share_a_process_and_their_parameters_name_them() -> None
     assert shared.words == ["simulator", "estimator", "controller", "--may-end", "markers"]
     assert not shared.may_end
     given = set(shared.arguments)
-    assert {"simulator:lockstep:=true", "estimator:robot:=tensebot", "controller:use_sim_time:=true"} <= given
+    assert {"simulator:lockstep:=true", 'estimator:robot:="tensebot"', "controller:use_sim_time:=true"} <= given
     assert all(":" in word for word in shared.arguments[shared.arguments.index("--ros-args") + 2 :: 2])
     assert graph.as_composed().process(COMPOSED) == "process of simulator, estimator, controller, markers"
 
@@ -187,3 +188,23 @@ def test_a_robot_in_a_namespace_has_its_own_clock_and_frames() -> None:
     for wrong in ("two words", "3d", "a//b"):
         with pytest.raises(TensegrityError, match="namespace"):
             graph.in_namespace(wrong)
+
+
+HOSTILE_TEXTS = (
+    "a b", "a: b", "a #b", "#", "", " ", "~", "null", "true", "123", "1e5", "0x10", ".nan", "[1", "{a: 1}", "&a", "*a",
+    "!!x", "- a", "a\nb", "a\tb", "a\x01b", "\x7f", "\\x", '"q"', "it's", "é", "\u2028", "\U0001f916", "%s", "x:=y",
+    "x" * 4000,
+)  # fmt: skip
+
+
+def test_any_text_reaches_a_node_as_it_is() -> None:
+    rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+    given = {f"text_{k}": text for k, text in enumerate(HOSTILE_TEXTS)} | {"yes": True, "number": 0.25, "count": 3}
+    context = rclpy.Context()
+    rclpy.init(args=["--ros-args", *NodeDescription("reader", given).arguments()], context=context)
+    try:
+        node = rclpy.create_node("reader", context=context, automatically_declare_parameters_from_overrides=True)
+        assert {name: node.get_parameter(name).value for name in given} == given
+        node.destroy_node()
+    finally:
+        context.shutdown()
