@@ -72,7 +72,7 @@ def jog(session: ServoSession, name: str, distance: float, tension: float) -> fl
             if moved < -MAX_OPPOSITE_MOTION_M:
                 raise TensegrityError(
                     f"{name} moved by {1e3 * (now.length - start.length):+.1f} mm when {1e3 * distance:+.1f} mm were "
-                    "asked for; check the direction of servo and sensor in the robot file, and whether its tendon "
+                    "commanded; check the direction of servo and sensor in the robot file, and whether its tendon "
                     f"pulls with more than the {tension:.0f} N allowed (--tension)."
                 )
             if moved >= abs(distance):
