@@ -27,9 +27,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "tensegrity_control": (
         "cancellation", "command_latency", "tension_floor", "trajectories", "optimization", "controller",
-        "resting_error", "external_loads",
-        "inverse_kinematics", "paths", "motion_planning", "laws", "rolling", "controllers", "registry",
-        "rehearsal", "ros",
+        "resting_error", "inverse_kinematics", "paths", "motion_planning", "laws", "rolling", "controllers",
+        "registry", "external_loads", "rehearsal", "ros",
     ),
     "tensegrity_driver": (
         "robot_clock", "bus", "spools", "servos", "calibration", "safety", "emulator", "hardware", "driver_cycle",
