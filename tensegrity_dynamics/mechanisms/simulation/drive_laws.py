@@ -57,8 +57,11 @@ def accelerate_servos(drives, servos, limited, ahead, work, reduction):
         drives.column[i] = missing - reduction.acceleration[row]
     if ahead > 0.0:
         for i in range(servos):
-            a = drives.servo[i]
-            free = reduction.acceleration[drives.v[a]]
+            a, row = drives.servo[i], drives.v[drives.servo[i]]
+            if drives.mobility[i, i] * work.mass[row, row] < LOCKED:  # nothing that changes moves it
+                drives.known[a] = 0.0
+                continue
+            free = reduction.acceleration[row]
             for j in range(servos):
                 free -= drives.mobility[max(i, j), min(i, j)] * drives.torque[drives.servo[j]]
             if drives.known[a] > 0.0 and drives.compliance[a] == 0.0:

@@ -198,7 +198,7 @@ WRONG = [
     ("name: mast", "name: pull_left", 15, "members[2] (pull_left).name", ["members[0]"]),
     ("name: mast", "name: 3 masts", 15, "members[2] (3 masts).name", ["no name"]),
     ("fixed: true", "fixed: 1", 6, "nodes.left.fixed", ["true, false or axes", "found 1"]),
-    ("back:", "left:", 8, "", ["'left' stands twice"]),
+    ("back:", "left:", 8, "", ["the key 'left' appears twice"]),
     ("length: in", "length: kg", 4, "units.length", ["unit of mass"]),
     ("length: in", "lenght: in", 4, "units.lenght", ["Did you mean 'length'?"]),
     ("kind: structure", "kind: structur", 1, "kind", ["Did you mean 'structure'?"]),
