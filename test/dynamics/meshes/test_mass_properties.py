@@ -86,9 +86,7 @@ def test_corners_that_rounding_set_apart_are_one():
 
 REFUSED = {
     "not closed: 3 of": lambda: Mesh(box().vertices, box().triangles[1:]),
-    "not all oriented alike": lambda: Mesh(
-        box().vertices, np.vstack((box().triangles[1:], box().triangles[:1, ::-1]))
-    ),
+    "not all oriented alike": lambda: Mesh(box().vertices, np.vstack((box().triangles[1:], box().triangles[:1, ::-1]))),
     "is inside out: its triangles": lambda: inside_out(box()),
     "a part of it is inside out": lambda: joined(box(), inside_out(box((0.5, 0.5, 0.5), (3.0, 0.0, 0.0)))),
     "stand in each other": lambda: joined(box(), box((0.5, 0.5, 0.5))),
