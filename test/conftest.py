@@ -17,7 +17,7 @@ import pytest
 import stuck_tests
 
 SIDE_BY_SIDE = 2  # tests that start processes, at a time
-FEW = 10  # examples of a law in the short run, and at most half of those of a law whose examples take long
+FEW = 10  # examples of a law in the short run
 ORDER = ("system", "control", "dynamics", "driver", "house", "tools")  # what compiles first, many short files last
 DOMAINS = range(20, 100)  # the numbers whose ports no Linux hands out to others
 
@@ -78,9 +78,8 @@ def take_few_examples(items: list[pytest.Item]) -> None:
     for item in items:
         function = getattr(item, "function", None)
         settings = getattr(function, "_hypothesis_internal_use_settings", None)
-        if function is not None and settings is not None:
-            few = min(FEW, (settings.max_examples + 1) // 2)
-            function._hypothesis_internal_use_settings = hypothesis.settings(settings, max_examples=few)
+        if function is not None and settings is not None and settings.max_examples > FEW:
+            function._hypothesis_internal_use_settings = hypothesis.settings(settings, max_examples=FEW)
 
 
 def rank(item: pytest.Item) -> int:

@@ -707,10 +707,8 @@ class QPController(SampledController):
         self._last_effort = solution.effort
         lasts, carried = timing.held, None
         if self._impedance is not None:  # set points continue at the remaining rate until the next command arrives
-            lasts, carried = (
-                max(lasts, self.growth.interval(timing.latest)),
-                self._pending.gone(max(acts - self._last_acts, 0.0)),
-            )
+            lasts = max(lasts, self.growth.interval(timing.latest))
+            carried = self._pending.gone(max(acts - self._last_acts, 0.0))
         more = self.stretch.efforts(q, v, before, solution.tension, self.bounds.floor, timing.elapsed, lasts, carried)
         if self._gears.any:
             more += self._gears.more(solution.effort + more, rates + 0.5 * w * error)

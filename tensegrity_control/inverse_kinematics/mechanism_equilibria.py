@@ -182,8 +182,8 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
             hint = "; no stiffness resists one of its motions, such as the spin of a strut; use the controller qp"
             loose = abs(statics.softest) < NO_STIFFNESS and statics.standing is None
             raise TensegrityError(
-                f"the equilibrium of {self.robot.name} is not stable (smallest stiffness {statics.softest:.3g})"
-                f"{hint if loose else ''}: nothing resists a motion of {statics.loose}."
+                f"the equilibrium of {self.robot.name} is not stable (smallest stiffness {statics.softest:.3g}): "
+                f"nothing resists a motion of {statics.loose}{hint if loose else ''}."
             )
         self._refuse_drift(statics)
         if statics.standing is not None:

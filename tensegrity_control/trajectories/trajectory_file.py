@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from tensegrity_dynamics.errors import RobotFileError, TensegrityError, unknown_name
+from tensegrity_dynamics.robots.file_errors import shown
 from tensegrity_dynamics.robots.units import BaseUnits
 from tensegrity_dynamics.robots.yaml_source import YamlSource, read_text
 
@@ -197,7 +198,7 @@ class _Reader:
                 try:
                     table[i, j] = _to_si(cell, quantities[j], units)
                 except ValueError as error:
-                    text = f"column {columns[j]}: found {_shown(cell)}; {error}."
+                    text = f"column {columns[j]}: found {shown(cell)}; {error}."
                     raise self.refuse(text, "rows", i, j) from None
             if i and table[i, 0] <= table[i - 1, 0]:
                 raise self.refuse(
@@ -240,13 +241,7 @@ class _Reader:
         try:
             return np.array([_to_si(cell, (kind, order), units) for cell, kind in zip(cells, each, strict=True)])
         except ValueError as error:
-            raise self.refuse(f"found {_shown(entry)}; {error}.", "limits", name) from None
-
-
-def _shown(entry: Any) -> str:
-    """An entry of the file as a text of readable length."""
-    text = repr(entry)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+            raise self.refuse(f"found {shown(entry)}; {error}.", "limits", name) from None
 
 
 def _allowed(kind: str) -> tuple[str, ...]:

@@ -154,7 +154,7 @@ class MechanismReport(RobotReport):
 
     def inverse_kinematics(self, result: Any) -> Report:
         end, steps = result.path[-1], len(result.path) - 1
-        names = [cable.name for cable in self.robot.model_as(MechanismModel).mechanism.cables]
+        names = [cable.name for cable in self.model.mechanism.cables]
         tensions = dict(zip(names, end.tensions.tolist(), strict=True))
         positions = dict(zip((each.name for each in self.robot.actuators), end.positions.tolist(), strict=True))
         figures = {

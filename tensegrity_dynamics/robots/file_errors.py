@@ -172,9 +172,12 @@ def _spell_value(data: Any, path: Sequence[Any], otherwise: Any) -> str:
             data = otherwise
             break
         data = data[step]
-    text = repr(data)
-    if data is None:
-        return "nothing"
+    return "nothing" if data is None else shown(data)
+
+
+def shown(value: Any) -> str:
+    """Value of a file as text, shortened for a message."""
+    text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

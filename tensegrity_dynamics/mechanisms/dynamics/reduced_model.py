@@ -199,7 +199,8 @@ class ReducedModel:
         model = robot.model_as(MechanismModel)
         mechanism = model.mechanism
         self.robot, self.mechanism = robot, mechanism
-        self._flat = with_own_masses(mechanism.flat)._replace(cable_young=np.array(mechanism.flat.cable_young))
+        own = {name: np.array(getattr(mechanism.flat, name)) for name in ("cable_young", "resistances")}
+        self._flat = with_own_masses(mechanism.flat)._replace(**own)
         self._work, self._reduction = make_workspace(self._flat), make_reduction_workspace(self._flat)
         self._stages, self._moving_state = make_stage_workspace(self._flat), QuickCall(moving_state)
         self._largest = QuickCall(largest_size)

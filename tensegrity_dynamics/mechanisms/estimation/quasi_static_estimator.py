@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import NoEquilibriumError, TensegrityError, unknown_name
+from ...errors import TensegrityError, unknown_name
 from ...estimation_interface import Estimate, QuasiStaticEstimator, check_readings
 from ...robots.robot import Robot
 from ..body_poses import BodyPoses
 from ..dynamics.equations_of_motion import evaluate
-from ..dynamics.rigid_tensions import RigidTensions, pushing
+from ..dynamics.rigid_tensions import RigidTensions
 from ..kinematics.configuration_space import difference
 from ..loads import Payload
 from ..mechanism_model import MechanismModel
@@ -145,8 +145,7 @@ class MechanismEstimator(QuasiStaticEstimator):
         return self._rigid.tensions(self._work, still, shape.effort)
 
     def _refuse_pushing(self, shape: MechanismEquilibrium) -> None:
-        if reason := pushing(self._rigid_tensions(shape)):
-            raise NoEquilibriumError(f"in the only shape found {reason}.")
+        self._rigid.refuse_pushing_at_rest(self._work, shape.q, shape.effort)
 
     def _estimate(
         self, time: float, equilibrium: MechanismEquilibrium, velocity: NDArray[np.float64], reason: str = ""

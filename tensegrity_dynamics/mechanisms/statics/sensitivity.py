@@ -83,11 +83,10 @@ def sensitivity(
     if shape.idle.shape[1]:  # idle motions do not move
         carried = mass @ shape.idle[index]
         stiffness[:, :count] += np.max(np.abs(np.diag(stiffness)) / np.diag(mass)) * carried @ carried.T
-    evaluate(flat, q, np.zeros(effort.size), work)
-    tangential, pressed = (
-        solver.tangential_jacobians() if solver.stands else (np.zeros((0, 3, effort.size)), np.zeros(0))
-    )
-    neutral = np.zeros((effort.size, 0))
+    tangential, pressed, neutral = np.zeros((0, 3, effort.size)), np.zeros(0), np.zeros((effort.size, 0))
+    if solver.stands:
+        evaluate(flat, q, np.zeros(effort.size), work)
+        tangential, pressed = solver.tangential_jacobians()
     if solver.stands and count:
         slips = (np.sqrt(pressed)[:, None, None] * tangential).reshape(-1, effort.size) @ columns
         answer, loose = _with_least_slip(stiffness, slips, mass)
@@ -107,9 +106,10 @@ def sensitivity(
     tension = np.asarray(pulls[:, count:] + pulls[:, :count] @ answer, dtype=np.float64)
     inertia = np.zeros((cables, held.size))
     if count:
+        pushed = basis.T @ full_mass @ motion
         # a pseudo-inverse where feet without friction resist no sliding
-        yields = np.linalg.pinv(sprung, rcond=1e-12) if solver.stands else np.linalg.inv(sprung)
-        inertia = -pulls[:, :count] @ (yields @ (basis.T @ full_mass @ motion))
+        moved = np.linalg.pinv(sprung, rcond=1e-12) @ pushed if solver.stands else np.linalg.solve(sprung, pushed)
+        inertia = -pulls[:, :count] @ moved
     return EquilibriumSensitivity(
         held,
         motion,

@@ -41,3 +41,12 @@ def test_an_observer_that_took_a_sliding_load_for_still_finds_its_speed(friction
         if k >= 20:
             late.append(float(np.max(np.abs(estimate.v - simulation.state.v))))
     assert max(late) < 0.02  # m/s, of up to 2; 0.1 to 0.5 if friction at rest counts as a damper
+
+
+def test_an_observer_changes_no_law_of_friction_that_others_use() -> None:
+    robot = parse_robot(DRAGGED.format(friction=2), "dragged.yaml")
+    laws = robot.mechanism.flat.resistances
+    observer = make_estimator(robot, observer=True)
+    assert laws.size
+    assert not np.shares_memory(observer.reduced.flat.resistances, laws)
+    assert not np.shares_memory(observer.reduced.flat.resistances, observer.simulated.flat.resistances)
