@@ -72,14 +72,16 @@ def leave_to_the_long_run(items: list[pytest.Item]) -> None:
 
 
 def take_few_examples(items: list[pytest.Item]) -> None:
-    """Of a law that holds for everything the short run tries a few examples."""
+    """Of a law that holds for everything the short run tries a few examples, as many as the mark `examples` says."""
     if os.environ.get("TEST_EXAMPLES") == "all":
         return
     for item in items:
         function = getattr(item, "function", None)
         settings = getattr(function, "_hypothesis_internal_use_settings", None)
-        if function is not None and settings is not None and settings.max_examples > FEW:
-            function._hypothesis_internal_use_settings = hypothesis.settings(settings, max_examples=FEW)
+        mark = item.get_closest_marker("examples")
+        few = mark.args[0] if mark else FEW
+        if function is not None and settings is not None and settings.max_examples > few:
+            function._hypothesis_internal_use_settings = hypothesis.settings(settings, max_examples=few)
 
 
 def rank(item: pytest.Item) -> int:

@@ -3,7 +3,8 @@
 A robot without free motions has one configuration for each pose of its output along the line. Newton's method with
 tight cables moves the output along the line. At each step a linear program searches efforts that hold the output and
 keep all tension floors (`holding_reserve`); it includes all self-stresses. If there are none, the cable with the lowest
-tension under the best efforts is named (`tension_headroom`).
+tension under the best efforts is named (`tension_headroom`). At the goal the actuators must be within their limits, and
+no cable may be unwound past its end.
 
 If the robot has free motions, or Newton's method does not converge because the line ends in a singular configuration,
 this check accepts the goal. Equilibria along the path (`QPController.equilibria_to`) and the guard during the motion
@@ -20,6 +21,7 @@ import numpy as np
 from tensegrity_dynamics.errors import InfeasibleControlError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.loads import Payload
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, rotation_vector
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
@@ -53,6 +55,8 @@ class GoalReach:
         effort = np.array([each.effort for each in robot.actuators])
         self._reserve = HoldingReserve(equations, effort, equations.floors)
         self._headroom = TensionHeadroom(equations, effort, equations.floors)
+        self._low, self._high = np.array([each.position for each in robot.actuators]).T
+        self._turn_q, self._turns = robot.model_as(MechanismModel).cable_turns(robot.actuators)
         self.applies = equations.count - len(equations.cables) <= equations.parts.axes.size
 
     def refuse(self, q: Array, goal: Pose, floor: Array) -> None:
@@ -85,6 +89,31 @@ class GoalReach:
                 return
             if self._reserve.share() > 1.0 + ROUNDING:
                 self._say(part)
+        self._refuse_beyond_limits(q)
+
+    def _refuse_beyond_limits(self, q: Array) -> None:
+        """Raise InfeasibleControlError if an actuator is beyond its limits in q (nq,), or a cable past its end."""
+        robot, wound = self._equations.robot, self._turn_q >= 0
+        position = q[self._equations.drive_q]
+        beyond = np.maximum(position - self._high, self._low - position)
+        past = np.where(wound, q[self._turn_q] - self._turns, -np.inf)
+        worst, most = int(np.argmax(beyond)), int(np.argmax(past))
+        if past[most] > ROUNDING:
+            actuator = robot.actuators[most]
+            radius = robot.model_as(MechanismModel).cable_radius(actuator)
+            off, whole = radius * q[self._turn_q[most]], radius * self._turns[most]
+            raise InfeasibleControlError(
+                f"cable {actuator.drives} would be unwound past its end at the goal: {off:.4g} m would be off its "
+                f"pulley, and it is {whole:.4g} m long. Choose a goal closer to the present pose, or give the cable a "
+                "longer `length`."
+            )
+        if beyond[worst] > ROUNDING:
+            actuator, unit = robot.actuators[worst], robot.actuators[worst].units[0]
+            raise InfeasibleControlError(
+                f"actuator {actuator.name} would have to be at {position[worst]:.4g} {unit} at the goal, beyond its "
+                f"limits {self._low[worst]:.4g} to {self._high[worst]:.4g} {unit}. Choose a goal closer to the present "
+                "pose, or widen `position`."
+            )
 
     def _by_row(self, travel: Array, turn: Array) -> Array:
         """(k,) components along the controlled axes, from (3,) m and (3,) rad."""

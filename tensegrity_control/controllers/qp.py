@@ -68,6 +68,7 @@ from ..trajectories.online import OnlineMotion
 from ..trajectories.quintic import remaining
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
+from .actuator_border import ActuatorBorder
 from .answer_delay import AnswerDelay
 from .cable_stretch import CableStretch
 from .command_timing import FORGETTING, CommandTiming
@@ -106,8 +107,6 @@ STUCK = 1.0
 """Time at the border of the reachable region after which the goal is given up [s]."""
 STANDING = 0.02
 """Fraction of the output's largest speed below which it counts as standing."""
-KEPT_OFF = 0.01
-"""Fraction of their range that actuators keep from its ends, where hard stops act."""
 STALLED = 1e-3
 """Least fraction of its rate limit for an actuator close to motor stall; its goals then take long."""
 LOST = 0.25
@@ -214,7 +213,9 @@ class QPController(SampledController):
         self._check_reach()
         self._own_floor = self.equations.floors
         self._position = np.array([each.position for each in robot.actuators]).T
-        self._position += KEPT_OFF * np.diff(self._position, axis=0) * np.array([[1.0], [-1.0]])
+        self.border = ActuatorBorder(self.equations)
+        self._kept_off = 0.5 * self.border.kept  # the program's bounds lie between the border and the ends
+        self._position += self._kept_off * np.array([[1.0], [-1.0]])
         self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
         self._limited_by = "the actuators' rates allow"
@@ -668,7 +669,7 @@ class QPController(SampledController):
                 self._look_where_it_settles(time, q, self._last_effort)
                 clock, tracker = self.motion_at(time)
             elif self.growth.watch(time, q, self._last_effort, ahead):
-                self._stop_short(time)
+                self._stop_short(time, self.growth.words())
                 clock, tracker = self.motion_at(time)
         half = 0.5 * self.period
         here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + half))
@@ -692,6 +693,7 @@ class QPController(SampledController):
         if not total < min(LOST, LOST_TURN):
             self._check_distance(error)
         self._watch_border(time, beside, rate, w)
+        self._stop_at_border(time, q, v, rates)
         self._learn(time, rate if changed is None else rate - changed, w)
         effort = None if self.solution is None else self.solution.effort
         if not self._settled.needed:
@@ -813,13 +815,25 @@ class QPController(SampledController):
         """Whether the output is farther from its reference than a loop of bandwidth w should let it be."""
         return self._impedance is not None and behind > OFF * self.motion_limits[0] / w
 
-    def _stop_short(self, time: float) -> None:
-        """End the present motion before the output gets to where the loop cannot hold it, and report it."""
+    def _stop_at_border(self, time: float, q: Array, v: Array, rate: Array) -> None:
+        """End the present motion before an actuator gets to the end of its range, if the goal lies beyond."""
+        brakes = 0.5 * self.brake_time + self._timing.latest + self.period  # distance to a standstill over the rate
+        if self._goal is None or not self.border.is_near(q, v, brakes):
+            return
+        decided = self.border.is_decided(self._version)
+        reached = self.border.is_reached(q, self._goal, self._version, rate, brakes)
+        if not decided:
+            self.equations.update(q, v, 0.5 * self.period, held=self.period)
+        if reached:
+            self._stop_short(time, self.border.words)
+
+    def _stop_short(self, time: float, why: str) -> None:
+        """End the present motion before the output gets to where it cannot be held, and report it."""
         clock, _ = self.motion_at(time)
         if time >= clock.end:
             return
         self.hold(time)
-        self._note = f"stopped short of the goal: {self.growth.words()}"
+        self._note = f"stopped short of the goal: {why}"
 
     def _give_up(self, why: str, for_good: bool = True) -> None:
         """Let the actuators hold by their impedances from now on, which needs no state, and report the reason."""
@@ -976,7 +990,8 @@ class QPController(SampledController):
         change = math.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
         self._fill_bounds(
             self._effort, self._effort if self._last_effort is None else self._last_effort, change, self._position,
-            self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, 2.0 / self._bandwidth,
+            self._kept_off, self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, self.border.turn_q,
+            self.border.turns, 2.0 / self._bandwidth,
             self.bounds.low, self.bounds.reserve, program.effort_low, program.effort_high, program.joint_low,
             program.joint_high, program.tension_low, program.tension_high,
         )  # fmt: skip

@@ -98,7 +98,7 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
     problems.stop_if_any()
     start_of = {name: model.start[model.mechanism.positions_of(model.joint_of(name))][0] for name in model.drivable}
     starts = {name: round(float(value), 12) + 0.0 for name, value in start_of.items()}  # avoids -0 from rounding
-    return BuiltModel(model, model.drivable, outputs, starts)
+    return BuiltModel(model, model.drivable, outputs, starts, model.driven_ranges())
 
 
 # -- names ----------------------------------------------------------------------------------------------------------

@@ -132,6 +132,41 @@ class MechanismModel(ShortRepr, RobotModel):
                 return entry.joints[1]
         return self.mechanism.joint(driven).name
 
+    def driven_ranges(self) -> dict[str, tuple[float, float]]:
+        """(lowest, highest) joint position [rad] that the ends of a cable permit, by part that drives its pulley.
+
+        Beyond the lowest one nothing of the cable would be left on the pulley, beyond the highest one nothing between
+        pulley and anchor. They hold for the direction in which the cable leaves its pulley at the start.
+        """
+        ranges = {}
+        for entry in self.entries:
+            _, pulley, involute = entry.joints
+            position, turn = (float(self.start[self.mechanism.positions_of(name)][0]) for name in (pulley, involute))
+            ranges[entry.name] = ranges[pulley] = (position + turn - entry.longest / entry.radius, position + turn)
+        return ranges
+
+    def cable_turns(self, actuators: Iterable[Actuator]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Cables on the pulleys of actuators (a,), for limits that hold for every direction of the cable.
+
+        Returns:
+            (a,) indices in q of the part between pulley and anchor [rad of the pulley]; -1 without a cable, or if its
+            length is not known; and (a,) length of the whole cable [rad of the pulley].
+        """
+        entries = {entry.joints[1]: entry for entry in self.entries if np.isfinite(entry.longest)}
+        driven = [entries.get(name) for name in self.driven_joints(actuators)]
+        places = [-1 if entry is None else self.mechanism.positions_of(entry.joints[2]).start for entry in driven]
+        turns = [np.inf if entry is None else entry.longest / entry.radius for entry in driven]
+        return np.array(places, dtype=np.int64), np.array(turns, dtype=np.float64)
+
+    def cable_radius(self, actuator: Actuator) -> float:
+        """Radius [m] of the pulley that an actuator turns.
+
+        Raises:
+            KeyError: it turns no pulley with a cable.
+        """
+        pulley = self.joint_of(actuator.drives)
+        return {entry.joints[1]: entry.radius for entry in self.entries}[pulley]
+
     def driven_joints(self, actuators: Iterable[Actuator]) -> tuple[str, ...]:
         """Name of the joint that each actuator moves."""
         return tuple(self.joint_of(each.drives) for each in actuators)

@@ -154,6 +154,10 @@ def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tup
             problems.add(("actuators", i), f"{item.drives} is driven by actuator {clash[0].name} already.")
             continue
         low, high = item.position
+        start = built.starts.get(item.drives)
+        if start is not None and low <= start <= high:
+            least, most = built.ranges.get(item.drives, (low, high))
+            low, high = max(low, least), min(high, most)
         try:
             actuator = Actuator(
                 name,
@@ -176,7 +180,6 @@ def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tup
                 "the spools of a structure have neither inertia nor friction; leave it out.",
             )
         made.append(actuator)
-        start = built.starts.get(item.drives)
         if start is not None and not low <= start <= high:
             what = "rest length" if actuator.motion == "tendon" else "start"
             unit = actuator.units[0]

@@ -33,12 +33,15 @@ class BuiltModel:
         drivable: parts that an actuator can drive, with their motion ("tendon", "revolute" or "prismatic").
         outputs: frames of the end effector.
         starts: start positions of drivable parts [m or rad]; they must be within the limits of the actuators.
+        ranges: (lowest, highest) position that is possible for a part, such as the pulley of a cable with a known
+            length. The limits of its actuator are narrowed to it.
     """
 
     model: RobotModel
     drivable: Mapping[str, str]
     outputs: tuple[OutputFrame, ...] = ()
     starts: Mapping[str, float] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 class Builder(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from damped_mast import DAMPED_MAST
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ def mast_loop(effort: float, floor: float, late: int = 0) -> DelayedLoop:
     return DelayedLoop(robot, make_controller("qp", robot), 0.005, Delays((late, late), (late, late)))
 
 
+@pytest.mark.examples(2)
 @given(spare=st.floats(1.2, 3.0), beyond=st.floats(1.05, 4.0), late=st.integers(0, 1))
 @settings(max_examples=8, deadline=None, derandomize=True)
 def test_floors_beyond_the_efforts_never_cost_the_robot(spare, beyond, late):

@@ -200,6 +200,7 @@ def test_a_turn_about_one_axis_is_led_while_the_others_stay_free(monkeypatch):
     assert np.min(tensions) > 0.99 * 5.0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("offset", [(0.02, 0.01, -0.03), (0.0, 0.0, 0.0), (0.03, -0.02, -0.02)])
 def test_a_turn_beyond_the_floors_stops_at_their_border_and_stays_there(monkeypatch, offset):
     made = turning_loop(monkeypatch)

@@ -4,6 +4,7 @@ fast as its control."""
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from damped_mast import damped_mast
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -84,6 +85,7 @@ def test_samples_far_apart_say_nothing_of_a_ripple():
         np.testing.assert_array_equal(watched.steady(0.1 * k, rng.normal(size=COUNT), v, LONGEST, BANDWIDTH), v)
 
 
+@pytest.mark.long  # half a minute; what it is about is stated by the laws above
 def test_a_mast_that_vibrates_as_fast_as_its_control_stays_where_it_is():
     robot = parse_robot(STIFF_MAST)
     loop = DelayedLoop(robot, make_controller("qp", robot, period=0.009), 0.009)

@@ -50,6 +50,7 @@ def wing(pulley: float = 2e-5, effort: float = 0.01) -> Robot:
     return parse_robot(WING.format(pulley=pulley, effort=effort))
 
 
+@pytest.mark.examples(3)
 @given(step=STEPS, pulley=st.floats(-7.0, -3.0).map(lambda exponent: 10.0**exponent))
 @example(step=3e-4, pulley=2e-5)  # the torque of a step grew without bound
 @example(step=1e-3, pulley=2e-5)
@@ -65,6 +66,7 @@ def test_held_servos_bring_a_wing_to_rest_whatever_the_step_and_the_pulleys(step
     assert all(tension > 0.1 for tension in seen.tensions.values())
 
 
+@pytest.mark.examples(3)
 @given(step=STEPS, turn=st.floats(-3.0, 3.0))
 @settings(max_examples=15, deadline=None)
 def test_servos_reach_what_is_commanded_whatever_the_step(step, turn):

@@ -1,0 +1,144 @@
+"""Check whether a motion drives an actuator beyond its range, or a cable past its end.
+
+An output that is driven on against an actuator at its limit strains the cable of this actuator until the others have no
+more effort, and the robot is lost. Where a range may soon be used up, Newton's method with constant strains therefore
+moves the present shape to the goal, one step in every period. If an actuator or a cable is beyond its end there, the
+motion is ended in time to brake.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, rotation_vector
+from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.output_frame import Pose
+
+KEPT_OFF = 0.01
+"""Fraction of its range that an actuator keeps from the ends, where hard stops act."""
+FORESEEN = 3.0
+"""Time to the end, in units of that which the output needs to brake, below which the goal is looked at."""
+LONGEST, CLOSE, MOST = 0.05, 1e-5, 100
+"""Largest step of the output and error at convergence [m or rad], and number of steps after which there is none."""
+
+
+@allocation_free
+def measure(q, v, drive_q, drive_v, position, kept, turn_q, turns, foreseen, left):
+    """Write the remaining ranges (2, a) [m or rad] downwards and upwards into `left`; return whether one may be used up
+    within `foreseen` s.
+
+    Args:
+        position, kept: (2, a) limits and the distances to keep from them. turn_q, turns: see `fill_bounds`.
+    """
+    near = False
+    for a in range(drive_q.shape[0]):
+        here, rate = q[drive_q[a]], v[drive_v[a]]
+        left[0, a], left[1, a] = here - position[0, a] - kept[0, a], position[1, a] - kept[1, a] - here
+        if turn_q[a] >= 0:  # the limits hold for one direction of the cable; a cable that turns winds itself, too
+            off = q[turn_q[a]]
+            left[0, a] = min(left[0, a], turns[a] - off - kept[0, a])
+            left[1, a] = min(left[1, a], off - kept[1, a])
+        near = near or left[0, a] < max(-rate, 0.0) * foreseen or left[1, a] < max(rate, 0.0) * foreseen
+        near = near or left[0, a] < kept[0, a] or left[1, a] < kept[1, a]
+    return near
+
+
+class ActuatorBorder:
+    """Ranges of the actuators that are left; see the module.
+
+    Args:
+        equations: equations of the robot at the state of their last `update`.
+
+    Attributes:
+        position: (2, a) low and high limits [m or rad]. kept: (2, a) distance to keep from them; a start that is closer
+            keeps half of its distance. turn_q, turns: cables on the pulleys, see `MechanismModel.cable_turns`.
+        words: what ends the motion, after `is_reached` has returned True.
+    """
+
+    def __init__(self, equations: TightCables) -> None:
+        robot = equations.robot
+        model = robot.model_as(MechanismModel)
+        self._equations, self._measure = equations, QuickCall(measure)
+        self.position = np.array([each.position for each in robot.actuators]).T.copy()
+        start = model.start[equations.drive_q]
+        self.kept = np.minimum(KEPT_OFF * np.diff(self.position, axis=0), 0.5 * np.abs(self.position - start))
+        self.turn_q, self.turns = model.cable_turns(robot.actuators)
+        self._left, self.words = np.zeros_like(self.position), ""
+        self._end, self._version, self._steps, self._there = model.start, -1, MOST, np.zeros_like(self.position)
+        self._still = np.zeros(model.mechanism.velocity_count)
+
+    def is_near(self, q: Array, v: Array, brakes: float) -> bool:
+        """Whether a range is nearly used up, or will be soon, if the output brakes.
+
+        Args:
+            brakes: s, distance in which the output comes to rest, over its rate.
+        """
+        return self._look(q, v, FORESEEN * brakes, self._left)
+
+    def is_reached(self, q: Array, goal: Pose, version: int, rate: Array, brakes: float) -> bool:
+        """Whether the output has to brake now, after `is_near` at the same state. The equations may be at another state
+        afterwards, if `is_decided` was False before.
+
+        Args:
+            q: (nq,) state. goal: pose at the end of the motion. version: number that changes with the goal.
+            rate: (k,) m/s, rad/s of the reference.
+        """
+        equations = self._equations
+        if version != self._version:
+            self._end, self._version, self._steps = q, version, 0
+        if self._steps < MOST:
+            self._steps += 1
+            arrays = equations.update(self._end, self._still)
+            turn = rotation_vector(matrix_from_quaternion(goal[1]) @ np.array(equations.rotation).T)
+            error = np.concatenate((goal[0] - arrays.position[:3], turn))[equations.parts.axes]
+            size = float(np.max(np.abs(error)))
+            if size > CLOSE:
+                part = min(1.0, LONGEST / size)
+                moving = equations.reduction.basis[:, : equations.count] @ (self._motions() @ (part * error))
+                self._end = equations.moved(self._end, moving, 1.0)
+                return False
+            self._look(self._end, self._still, 0.0, self._there)
+            self._steps = MOST
+        beyond = self._there < 0.0
+        if not beyond.any():
+            return False
+        slopes = equations.reduction.basis[equations.parts.drive][:, : equations.count] @ self._motions()
+        rates = slopes @ rate
+        for side, toward in enumerate((-rates, rates)):
+            reached = beyond[side] & (toward * brakes > self._left[side])
+            if reached.any():
+                self.words = self._words(q, side, int(np.argmin(np.where(reached, self._there[side], np.inf))))
+                return True
+        return False
+
+    def is_decided(self, version: int) -> bool:
+        """Whether it is known for the goal with this number what is beyond its end there, so that `is_reached` leaves
+        the equations as they are."""
+        return version == self._version and self._steps == MOST
+
+    def _look(self, q: Array, v: Array, foreseen: float, left: Array) -> bool:
+        equations = self._equations
+        return bool(
+            self._measure(
+                q, v, equations.drive_q, equations.parts.drive, self.position, self.kept, self.turn_q, self.turns,
+                foreseen, left,
+            )
+        )  # fmt: skip
+
+    def _motions(self) -> Array:
+        """(count, k) independent velocities that each move one row of the output and stretch no cable."""
+        arrays = self._equations.arrays
+        rows = np.vstack((arrays.jacobian, arrays.stretch))
+        return np.asarray(np.linalg.lstsq(rows, np.eye(len(rows), len(arrays.jacobian)), rcond=None)[0])
+
+    def _words(self, q: Array, side: int, a: int) -> str:
+        actuator = self._equations.robot.actuators[a]
+        if self.turn_q[a] >= 0:
+            off = float(q[self.turn_q[a]])
+            ending = (float(self.turns[a]) - off, off)[side] - 2.0 * float(self.kept[side, a])
+            if ending <= float(self._left[side, a]):
+                return f"cable {actuator.drives} is {('nearly all unwound', 'wound up nearly to its anchor')[side]}"
+        return f"actuator {actuator.name} is close to its limit of {actuator.position[side]:.4g} {actuator.units[0]}"
