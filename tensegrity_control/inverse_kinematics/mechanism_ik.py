@@ -7,11 +7,12 @@ The equilibrium is then solved again, so that the final pose is that of an equil
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
+from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import LostRouteError
 from tensegrity_dynamics.numerics.types import Array
 
 from .ik_result import InverseKinematicsOptions, InverseKinematicsResult
@@ -38,6 +39,8 @@ class StepSettings:
         max_halvings: number of times that a step is halved until there is an equilibrium.
         trust: largest difference between the motion of the pose in a step and its linear prediction, relative to the
             prediction; above it the step is halved.
+        jump: distance of the pose from the prediction [rad, and m, times the size of a robot that is larger than 1 m],
+            above which a shape is another one and no part of the path.
         singular: motion of the pose towards the goal relative to its whole motion, below which it does not answer to
             the actuators.
     """
@@ -51,6 +54,7 @@ class StepSettings:
     max_stalled_steps: int = 3
     max_halvings: int = 8
     trust: float = 0.5
+    jump: float = 0.1
     singular: float = 1e-5
 
 
@@ -104,8 +108,16 @@ def plan_mechanism_path(
             binding = step.binding or binding
         trouble = "no stable shape with tight cables lies further on"
         try:
-            moved, tries = _moved(equilibria, equilibrium, step.change, limits, goal, jacobian @ step.change)
-        except TensegrityError as error:  # what the ground does not hold
+            moved, tries, follows = _moved(equilibria, equilibrium, step.change, limits, goal, jacobian @ step.change)
+            if not (
+                follows or step.weighted
+            ):  # the posture bends the motion more than the step leads to the goal: the least motion alone
+                here = replace(posture, tensions=actuated[0], lengths=actuated[2])
+                least = solve_step(part, jacobian, values, rows, limits, actuated, here, SETTINGS.radius)
+                foreseen = jacobian @ least.change
+                beside, more, follows = _moved(equilibria, equilibrium, least.change, limits, goal, foreseen)
+                moved, tries = beside if follows else moved, tries + more
+        except TensegrityError as error:  # what the ground does not hold, or a cable that leaves its route
             moved, tries, trouble = None, SETTINGS.max_halvings, str(error).rstrip(".")
         solves += tries
         if moved is None:
@@ -223,10 +235,12 @@ def _moved(
     limits: Limits,
     goal: PoseGoal,
     foreseen: Array,
-) -> tuple[PathEquilibrium | None, int]:
-    """Equilibrium after a change or a part of it, None if there is none within the limits; and the number of trials.
+) -> tuple[PathEquilibrium | None, int, bool]:
+    """Equilibrium after a change or a part of it, None if there is none within the limits; the number of trials; and
+    whether the pose follows its derivatives there.
 
-    Raises TensegrityError with the reason if there is none for a robot that only the ground holds.
+    Raises TensegrityError with the reason if there is none for a robot that only the ground holds, or if a cable leaves
+    its route.
     The part is such that the pose follows its derivatives. Near a singularity a whole step may go far past the goal.
 
     Args:
@@ -245,10 +259,12 @@ def _moved(
             last = moved
             beside = float(np.linalg.norm(before - goal.error(moved.pose) - part * foreseen))
             if beside <= SETTINGS.trust * part * float(np.linalg.norm(foreseen)) + SETTINGS.tolerance_arrival:
-                return moved, halvings + 1
-    if last is None and trouble is not None and equilibria.stands:
+                return moved, halvings + 1, True
+            if beside > SETTINGS.jump * max(1.0, equilibria.reach):
+                last = None
+    if last is None and trouble is not None and (equilibria.stands or isinstance(trouble.__cause__, LostRouteError)):
         raise trouble
-    return last, SETTINGS.max_halvings
+    return last, SETTINGS.max_halvings, False
 
 
 def _thinned(path: list[PathEquilibrium]) -> list[PathEquilibrium]:

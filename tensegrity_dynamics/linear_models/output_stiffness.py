@@ -20,7 +20,7 @@ from ..robots.report import Report, Section
 
 RIGID = 1e-12
 """Compliance relative to its largest entry, below which an axis counts as rigid."""
-ROUNDING = 1e-12
+ROUNDING = 1e-9
 """Entry relative to the largest entry of a matrix, below which it is printed as zero."""
 RANK_TOLERANCE = 1e-9
 """Tolerance of the rank, relative to the largest singular value."""

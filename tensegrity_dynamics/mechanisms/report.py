@@ -12,6 +12,7 @@ from ..errors import NoEquilibriumError, TensegrityError
 from ..estimation_interface import Estimate
 from ..linear_models.modes import ModeShapes, mode_report
 from ..linear_models.output_stiffness import stiffness_report
+from ..robots.actuator import Actuator
 from ..robots.formatting import listing, millimetres, span, turned
 from ..robots.model import Pose
 from ..robots.quantities import read_payloads, read_quantity, read_vector, split_item
@@ -429,6 +430,23 @@ def equilibrium_figures(
     }
 
 
+def pulls_at(
+    model: MechanismModel, actuator: Actuator, shape: MechanismEquilibrium, tensions: Mapping[str, float]
+) -> list[float]:
+    """Tensions [N] of the cables at what an actuator turns: at its pulley or drum; on both sides of a pulley on which a
+    routed cable holds between its ends."""
+    joint = model.joint_of(actuator.drives)
+    found = [tensions[entry.name] for entry in model.entries if entry.joints[1] == joint and entry.name in tensions]
+    for cable, route in zip(model.routes, model.mechanism.routes, strict=True):
+        strands, begins = shape.routes[cable.name].tensions, route.holding
+        for k, point in enumerate(cable.route):
+            if point.joint == joint:
+                before, after = (int(np.searchsorted(begins, k, side)) - 1 for side in ("left", "right"))
+                sides = {before, after} if 0 < k < len(cable.route) - 1 else {after if k == 0 else before}
+                found += [strands[side] for side in sorted(sides)]
+    return [pull for pull in found if np.isfinite(pull)]
+
+
 def equilibrium_parts(
     robot: Robot,
     title: str,
@@ -448,7 +466,7 @@ def equilibrium_parts(
     ]
     lines, model = [], robot.model_as(MechanismModel)
     for each in robot.actuators:
-        pulls = [tensions[name] for name in model.wound_by(each) if np.isfinite(tensions.get(name, np.nan))]
+        pulls = pulls_at(model, each, shape, tensions)
         lines.append(
             (
                 each.name,

@@ -429,11 +429,15 @@ class PlayerNode(RobotNode):
                   along_robot_time(self._bag, self._contents, topics)]  # fmt: skip
         if not played:
             raise TensegrityError(f"{self._bag.path} has nothing to play.")
+        end, k, now, wall = played[-1][0], 0, 0.0, time.monotonic()
+        if self.sought is not None and self.sought > end:
+            raise TensegrityError(
+                f"the replay was to start at {self.sought:g} s, but {self._bag.path} ends at {end:.2f} s."
+            )
         self._prepare(STATE)
         until = time.monotonic() + LISTENING
         while self._played[STATE].get_subscription_count() < self._listeners and time.monotonic() < until:
             self._spin(0.1)
-        end, k, now, wall = played[-1][0], 0, 0.0, time.monotonic()
         self.get_logger().info(f"ready: {self._bag.path} plays, {end:.2f} s at rate {self.rate:g}")
         progress = self.create_publisher(Playback, "playback", LATCHED)
         latched = {self._relative(name) for name in topics if self._bag.topics[name].quality.latched}

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ...errors import TensegrityError
 from .columns import DRUM_EMPTY, DRUM_FULL, FLEET, LIFTED, OVERLAP, TURNED_TOO_FAR
+from .route_model import RouteModel
 
 MOST_STRAIN = 0.2
 """Largest strain at the start; above it the cable counts as too short."""
@@ -122,11 +123,11 @@ class RoutedCable:
         return f"route[{number}] ({what})"
 
 
-def route_problem(cable: RoutedCable, status: int, number: int) -> str:
+def route_problem(cable: RoutedCable | RouteModel, status: int, number: int) -> str:
     """Message for a status of a routed cable at the element with a given number."""
     label = cable.point_name(number)
     if status == OVERLAP:
-        beyond = cable.point_name(min(number + 1, len(cable.route) - 1))
+        beyond = cable.point_name(number + 1)
         return (
             f"after {label} it cannot run straight to {beyond}: the point lies within the pulley, or the pulleys "
             "overlap, or lie one in the other, for the sides on which it passes them; move them or change a side."

@@ -30,6 +30,10 @@ class RouteModel:
     rigid: bool = False
     line_mass: float = 0.0
 
+    def point_name(self, number: int) -> str:
+        """Name of an element in messages."""
+        return f"route[{number}]"
+
     @property
     def holding(self) -> NDArray[np.int64]:
         """Rows at which a strand begins: the first row, and every contact that holds the cable."""

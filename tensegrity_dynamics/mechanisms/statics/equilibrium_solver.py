@@ -39,7 +39,8 @@ from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, m
 from ..loads import LOAD_FORCE
 from ..mechanism import Mechanism, check_state
 from ..route_readings import RouteReading, read_routes, set_slips, slips, strand_tensions
-from ..routing.columns import FIRST, FRICTION, LENGTH, REST_NOW, SLACK, STRAIN, TENSION, WRAP
+from ..routing.columns import FINE, FIRST, FRICTION, LENGTH, REST_NOW, SLACK, STATUS, STRAIN, TENSION, WHERE, WRAP
+from ..routing.route import route_problem
 from ..touch.columns import NORMAL, RADIUS
 from ..touch.parts import contact_array
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
@@ -74,6 +75,10 @@ ROLLS = (
     " On a slope a round foot rolls if its body is free to turn, as struts are about their axis between cables that "
     "end on it: attach cables off the axis, or make the foot much smaller."
 )
+
+
+class LostRouteError(NoEquilibriumError):
+    """A routed cable leaves its route in the shape found: it leaves the plane of a pulley, or its drum is empty."""
 
 
 @compiled
@@ -349,6 +354,7 @@ class MechanismEquilibriumSolver:
             steps += more
         if is_there:
             self._check_ends(found)
+            self._check_routes(found)
             return self._shape(found, tau, worst, steps)
         raise NoEquilibriumError(
             f"no equilibrium found: a force of {worst:.3g} is left after {steps + 1} Newton steps. "
@@ -456,6 +462,14 @@ class MechanismEquilibriumSolver:
                     f"cable {cable.name} would have {rest:.4g} m off its pulley, but it is {cable.longest:.4g} m long; "
                     "it cannot be wound past its end."
                 )
+
+    def _check_routes(self, q: NDArray) -> None:
+        """Raise LostRouteError where a routed cable cannot follow its route; simulations stop there, too."""
+        self._at(q)
+        for route, reading in zip(self.mechanism.routes, self._work.route_results, strict=True):
+            if reading[STATUS] != FINE:
+                problem = route_problem(route, int(reading[STATUS]), int(reading[WHERE]))
+                raise LostRouteError(f"cable {route.name} cannot follow the shape found: {problem}")
 
     def _close(self, q: NDArray, reuse: bool = False) -> bool:
         args = (self._flat, q, self._held, 1e-13, reuse, self._work, self._reduction, self._stages)

@@ -10,14 +10,20 @@ from ...errors import TensegrityError
 from ...linear_models.output_stiffness import OutputStiffness, SelfStress, stiffness_of
 from ...robots.robot import Robot
 from ..body_frame import BodyFrame
+from ..dynamics.equations_of_motion import evaluate
+from ..kinematics.configuration_space import displaced
 from ..kinematics.independent_coordinates import wrench_jacobian
 from ..mechanism import Mechanism
 from ..mechanism_model import MechanismModel
 from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from .sensitivity import sensitivity
 
-STRESS_STEP = 1e-4
+STRESS_STEP = 1e-3
 """Finite difference step along a self-stress, relative to the largest tension."""
+ROUNDING = 1e-9
+"""Rounding error of a stiffness by finite differences, relative to its largest entry."""
+STRAND_STEP = 1e-6
+"""Finite difference step [rad or m] of the tensions of strands."""
 
 NO_STIFFNESS = 1e-8
 """Threshold, relative to the largest stiffness; smaller values are rounding errors of the finite differences."""
@@ -53,7 +59,7 @@ def output_compliance(
 ) -> NDArray[np.float64]:
     """(6, 6) compliance of the output: motion per force and moment on it, with the joints of the solver held.
 
-    Motions without stiffness are excluded.
+    Motions without stiffness are excluded. Feet of a robot that only the ground holds stick.
 
     Raises:
         TensegrityError: a motion without stiffness moves the output along an axis that it controls.
@@ -61,14 +67,19 @@ def output_compliance(
     effort = np.where(solver._held, 0.0, shape.effort)
     count = solver._residual(shape.q, effort, reuse=False).size
     stiffness, basis = solver._stiffness(shape.q, effort, count)
+    if solver.stands:
+        evaluate(solver._flat, shape.q, np.zeros(effort.size), solver._work)
+        stiffness = stiffness + solver.held_by_friction(basis)
     return compliance_along(stiffness, output_jacobian(solver.mechanism, shape.q, output) @ basis, output.rows)
 
 
 def output_stiffness(robot: Robot, shape: MechanismEquilibrium | None = None) -> OutputStiffness:
     """Stiffness of the output of a robot at an equilibrium; by default at the start of the robot.
 
-    Self-stresses are changes of the tensions by winding that move no body (except cables, their blocks and pulleys).
-    The slopes are finite differences between equilibria near this one.
+    The effect of the actuators is that of motions which are large compared with the friction of routed cables: these
+    slide freely over guides, as in plans. Self-stresses are changes of the tensions by winding that move no body,
+    except cables, their blocks and pulleys, and the drums and slides at the ends of routed cables. The slopes are
+    finite differences between equilibria near this one.
 
     Raises:
         TensegrityError: the robot has no output, or it has a motion without stiffness.
@@ -89,6 +100,10 @@ def output_stiffness(robot: Robot, shape: MechanismEquilibrium | None = None) ->
     jacobian: NDArray[np.float64] = np.zeros((6, 0))
     stresses: tuple[SelfStress, ...] = ()
     if robot.actuators:
+        free = mechanism.sliding_freely()
+        if free is not mechanism:
+            solver = MechanismEquilibriumSolver(free, joints)
+            shape = solver.solve(shape.q)
         answer = sensitivity(solver, shape)
         order = [int(np.flatnonzero(answer.held == mechanism.velocities_of(name).start)[0]) for name in joints]
         jacobian = (output_jacobian(mechanism, shape.q, output) @ answer.motion)[:, order]
@@ -110,27 +125,32 @@ def _self_stresses(
     """Self-stresses: directions of winding that change tensions but move no body, and the slope of the stiffness along
     each of them."""
     model = robot.model_as(MechanismModel)
-    mechanism = model.mechanism
-    if not tension.size:
+    mechanism = solver.mechanism
+    names = [cable.name for cable in mechanism.cables]
+    for name, pulls in solver.route_tensions_at(shape.q).items():
+        names += [name] if len(pulls) == 1 else [f"{name}[{k}]" for k in range(len(pulls))]
+    if not names:
         return ()
-    of_cables = {name for entry in model.entries for name in entry.joints}
-    own = [mechanism.velocities_of(joint.name) for joint in mechanism.joints if joint.name not in of_cables]
+    tension = np.vstack((tension, _strand_slopes(solver, shape.q, motion)))
+    winding = {name for entry in model.entries for name in entry.joints} | _winches(robot)
+    own = [mechanism.velocities_of(joint.name) for joint in mechanism.joints if joint.name not in winding]
     rows = np.vstack([motion[each] for each in own]) if own else np.zeros((0, motion.shape[1]))
     _, values, vectors = np.linalg.svd(rows, full_matrices=True)
     rank = int(np.count_nonzero(values > 1e-6 * float(values.max(initial=0.0))))
-    names = [cable.name for cable in mechanism.cables]
     joints = model.driven_joints(robot.actuators)
     starts = {name: float(shape.q[mechanism.positions_of(name)][0]) for name in joints}
+    largest = float(np.abs(shape.tension).max(initial=0.0))
+    largest = max([largest, *(reading.tension for reading in shape.routes.values())])
     result = []
-    for vector in vectors[rank:]:
-        pull = tension @ vector
-        size = float(np.linalg.norm(pull))
+    free = vectors[rank:].T
+    pulls, sizes, mixtures = np.linalg.svd(tension @ free, full_matrices=False)
+    for pull, size, mixture in zip(pulls.T, sizes.tolist(), mixtures, strict=True):
         if not size > 1e-9 * float(np.abs(tension).max()):
-            continue
-        wound, pull = vector / size, pull / size
+            continue  # it winds slack cables, or turns what nothing resists
+        wound = free @ mixture / size
         if pull[int(np.argmax(np.abs(pull)))] < 0.0:
             wound, pull = -wound, -pull
-        step = STRESS_STEP * float(np.abs(shape.tension).max(initial=0.0))
+        step = STRESS_STEP * largest
         if not step > 0.0:
             continue
         sides = []
@@ -138,5 +158,35 @@ def _self_stresses(
             aside = {name: starts[name] + sign * step * float(turn) for name, turn in zip(joints, wound, strict=True)}
             sides.append(stiffness_of(output_compliance(solver, solver.solve(shape.q, aside), output), output.rows))
         slope = (sides[0] - sides[1]) / (2.0 * step)
+        slope[np.abs(slope) < ROUNDING * np.abs(sides).max() / step] = 0.0
         result.append(SelfStress(dict(zip(names, pull.tolist(), strict=True)), slope))
     return tuple(result)
+
+
+def _strand_slopes(
+    solver: MechanismEquilibriumSolver, q: NDArray[np.float64], motion: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(s, a) derivatives [N per rad or m] of the tensions of the strands of elastic routed cables along motions (nv,
+    a)."""
+    columns = []
+    for direction in motion.T:
+        step = STRAND_STEP / max(1.0, float(np.max(np.abs(direction))))
+        sides = []
+        for sign in (1.0, -1.0):
+            there = displaced(solver.mechanism, q, sign * step * direction)
+            sides.append([pull for pulls in solver.route_tensions_at(there).values() for pull in pulls])
+        columns.append((np.array(sides[0]) - np.array(sides[1])) / (2.0 * step))
+    return np.array(columns).reshape(motion.shape[1], -1).T
+
+
+def _winches(robot: Robot) -> set[str]:
+    """Driven joints that only wind or pull routed cables: cables end on their bodies, which carry nothing else."""
+    model = robot.model_as(MechanismModel)
+    mechanism = model.mechanism
+    ends = [point for route in model.routes for point in (route.route[0], route.route[-1])]
+    pulled = {point.body for point in ends} | {mechanism.joint(point.joint).body for point in ends if point.joint}
+    busy = {joint.parent for joint in mechanism.joints} | {part.body for part in mechanism.contact_parts}
+    busy |= {body for loop in mechanism.loops for body in (loop.predecessor, loop.successor)}
+    busy |= {each.body for each in robot.outputs if isinstance(each, BodyFrame)}
+    driven = (mechanism.joint(name) for name in model.driven_joints(robot.actuators))
+    return {joint.name for joint in driven if joint.body in pulled - busy}

@@ -194,3 +194,70 @@ joints: [{name: hinge, kind: revolute, parent: world, body: bob, axis: [0, 1, 0]
     robots = [parse_robot(text.replace("FRICTION", each), "swing.yaml") for each in ("0", "0.01")]
     said = [str(type_of(robot).report(robot).modes()) for robot in robots]
     assert ["Coulomb friction" in each for each in said] == [False, True]
+
+
+def test_feet_that_stick_give_the_output_of_a_standing_robot_its_stiffness():
+    table = TABLE.replace("controlled: [z]", "controlled: [x, y, z]")
+    robot = parse_robot(table, "table.yaml")
+    feet, height = 3, 0.2
+    found = output_stiffness(robot)
+    turning = (
+        feet * 2.0e4 * 0.13**2 / 2.0 - 4.0 * 9.81 * height
+    )  # of the ground below the feet, less that of the weight
+    free = 1.0 / (1.0 / (feet * 2.0e4) + height**2 / turning)  # x with free rotation about the feet
+    assert np.allclose(found.stiffness, np.diag([free, free, feet * 2.0e4]), rtol=1e-3, atol=1.0)
+
+
+BETWEEN_DRUMS = """
+kind: mechanism
+name: between_drums
+gravity: [0, 0, 0]
+bodies:
+  left: {shapes: [{kind: cylinder, size: [0.05, 0.02], mass: 0.1, frame: {z: [0, 1, 0]}}]}
+  right: {shapes: [{kind: cylinder, size: [0.05, 0.02], mass: 0.1, frame: {z: [0, 1, 0]}}]}
+  car: {mass: 1.0}
+joints:
+  - {name: reel_left, kind: revolute, parent: world, body: left, axis: [0, 1, 0], frame: {at: [-1, 0, -0.05]}}
+  - {name: reel_right, kind: revolute, parent: world, body: right, axis: [0, 1, 0], frame: {at: [1, 0, -0.05]}}
+  - {name: rail, kind: prismatic, parent: world, body: car, axis: [1, 0, 0]}
+routed_cables:
+  - {name: one, young: "1 GPa", cable_radius: "1 mm", tension: "20 N",
+     route: [{joint: reel_left, radius: 0.05, side: 1}, {body: car, at: [0, 0, 0]}]}
+  - {name: two, young: "1 GPa", cable_radius: "1 mm", tension: "20 N",
+     route: [{joint: reel_right, radius: 0.05, side: -1}, {body: car, at: [0, 0, 0]}]}
+actuators:
+  - {drives: reel_left, position: [-9, 9], rate: 1, effort: 9}
+  - {drives: reel_right, position: [-9, 9], rate: 1, effort: 9}
+outputs: [{name: car, body: car, controlled: [x]}]
+"""
+
+
+def test_drums_that_pull_against_each_other_make_a_self_stress():
+    robot = parse_robot(BETWEEN_DRUMS, "between.yaml")
+    found = output_stiffness(robot)
+    firm = 1e9 * np.pi * 1e-6
+    [stress] = found.self_stresses
+    assert found.stiffness[0, 0] == pytest.approx(2.0 * (firm + 20.0), rel=1e-6)  # E A / rest length of 1 m long cables
+    assert stress.tensions == pytest.approx({"one": np.sqrt(0.5), "two": np.sqrt(0.5)}, rel=1e-6)
+    assert stress.slope[0, 0] == pytest.approx(np.sqrt(2.0), rel=1e-3)
+
+
+def test_a_rope_that_sticks_on_its_guide_does_not_hide_what_its_winch_moves():
+    text = """
+kind: mechanism
+name: lift
+gravity: [0, 0, -9.81]
+bodies: {load: {mass: 2.0}, drum: {shapes: [{kind: cylinder, size: [0.05, 0.02], mass: 0.1, frame: {z: [0, 1, 0]}}]}}
+joints:
+  - {name: rail, kind: prismatic, parent: world, body: load, axis: [0, 0, 1], frame: {at: [0.05, 0, -1]}}
+  - {name: winch, kind: revolute, parent: world, body: drum, axis: [0, 1, 0], frame: {at: [-1, 0, 0]}}
+routed_cables:
+  - {name: rope, young: "1 GPa", cable_radius: "1 mm", tension: "19.62 N",
+     route: [{joint: winch, radius: 0.05, side: 1},
+             {body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.05, side: 1, friction: 0.3},
+             {body: load, at: [0, 0, 0]}]}
+actuators: [{drives: winch, position: [-9, 9], rate: 1, effort: 9}]
+outputs: [{name: load, body: load, controlled: [z]}]
+"""
+    found = output_stiffness(parse_robot(text, "lift.yaml"))
+    assert found.rank == 1 and found.singular_values[0] == pytest.approx(0.05, rel=1e-2)
