@@ -104,10 +104,18 @@ def summary(figures: dict[str, Any]) -> list[tuple[str, str]]:
     for column in COLUMNS[1:]:
         if column in figures:
             each = figures[column]
-            where = ", ".join(f"{key} {value:.4g}" for key, value in each["least_at"].items())
+            where = ", ".join(_in_words(key, value) for key, value in each["least_at"].items())
             value = f"{each['least']:.4g} (at {where}) to {each['largest']:.4g}, median {each['median']:.4g}"
             rows.append((WORDS[column], value))
     return rows
+
+
+def _in_words(axis: str, value: float) -> str:
+    """Value of an axis with its unit, angles in degrees as in the options; parameters in the unit of their text."""
+    if axis in ("rx", "ry", "rz"):
+        return f"{axis} {np.degrees(value):.4g} deg"
+    unit = " m" if axis in ("x", "y", "z") else " N" if axis.startswith("load.") else ""
+    return f"{axis} {value:.4g}{unit}"
 
 
 def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, folder: Path) -> dict[str, Any]:

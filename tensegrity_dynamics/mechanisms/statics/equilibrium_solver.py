@@ -322,6 +322,11 @@ class MechanismEquilibriumSolver:
         evaluate(self._flat, q, np.zeros(self._held.size), self._work)
         return strand_tensions(self.mechanism, self._work)
 
+    def positions_at(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(b, 3) positions [m] of the bodies at q (nq,)."""
+        self._at(q)
+        return self._work.position.copy()
+
     def _at(self, q: NDArray) -> None:
         """Evaluate the mechanism at a configuration with zero velocity."""
         evaluate(self._flat, np.ascontiguousarray(q), np.zeros(self.mechanism.velocity_count), self._work)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import NoEquilibriumError
 from ..kinematics.configuration_space import displaced
 from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from .sensitivity import EquilibriumSensitivity, sensitivity
@@ -22,6 +23,9 @@ LARGEST_STEP = 0.1
 """rad or m, largest change of a held joint between two shapes, so that slip is integrated accurately."""
 SLIPS = 1e-4
 """m of a foot per rad or m of the actuators, above which the foot counts as sliding."""
+FALLS = 0.3
+"""Distance between the foreseen and the found position of a body after one such step, relative to the size of the
+robot, above which the robot has fallen into another shape (in the worst case one that hangs below its ground)."""
 ITERATIONS, SMOOTH = 60, 1e-6
 """Iterations for the motion with the least dissipation, and the slip below which a foot sticks, relative to the
 largest slip."""
@@ -59,7 +63,9 @@ def follow(
     for k in range(1, count + 1):
         there = {name: start[name] + k / count * (positions[name] - start[name]) for name in positions}
         first = _least_dissipation(slopes, change)
-        foreseen = solver.solve(displaced(mechanism, shape.q, first), there, slip=shape.slip)
+        ahead = displaced(mechanism, shape.q, first)
+        foreseen = solver.solve(ahead, there, slip=shape.slip)
+        _refuse_fall(solver, ahead, foreseen)
         after = sensitivity(solver, foreseen)
         second = _least_dissipation(after, change)
         half = displaced(mechanism, shape.q, 0.5 * first)  # the trapezoidal rule, of second order
@@ -69,9 +75,22 @@ def follow(
         along = slip / np.where(size > SLIPS * np.max(np.abs(change)), size, np.inf)[:, None]
         rubbed = np.einsum("pxh,px->h", after.slip, friction * after.pressed[:, None] * along)
         drag[after.held] = np.maximum(drag[after.held], np.abs(rubbed))
-        shape = solver.solve(displaced(mechanism, half, 0.5 * second), there, slip=shape.slip)
+        ahead = displaced(mechanism, half, 0.5 * second)
+        shape = solver.solve(ahead, there, slip=shape.slip)
+        _refuse_fall(solver, ahead, shape)
         slopes = after
     return shape, slid, drag
+
+
+def _refuse_fall(solver: MechanismEquilibriumSolver, ahead: NDArray[np.float64], found: MechanismEquilibrium) -> None:
+    """Raise NoEquilibriumError if the shape found is not the one that continues the motion to q (nq,)."""
+    off = float(np.max(np.linalg.norm(found.positions - solver.positions_at(ahead), axis=1)))
+    size = float(np.linalg.norm(np.ptp(found.positions, axis=0)))
+    if off > FALLS * size:
+        raise NoEquilibriumError(
+            f"the robot falls on the way: the nearest shape in which it stands has a body {off:.3g} m from where the "
+            "motion leads."
+        )
 
 
 def _least_dissipation(slopes: EquilibriumSensitivity, change: NDArray[np.float64]) -> NDArray[np.float64]:

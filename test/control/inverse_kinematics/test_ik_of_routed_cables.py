@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tensegrity_control import inverse_kinematics
+from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_dynamics import TensegrityError, make_estimator, parse_robot
 from tensegrity_dynamics.errors import UnreachableGoalError
 from tensegrity_dynamics.robots.robot_types import type_of
@@ -138,3 +139,10 @@ def test_a_redundant_robot_on_legs_reaches_its_goal_and_stays_above_its_ground()
     result = inverse_kinematics(robot, position=[0.0, 0.0, 0.3365])
     heights = np.array([each.pose[0][2] for each in result.path])
     assert heights[-1] == pytest.approx(0.3365, abs=1e-6) and np.all(heights > 0.33)
+
+
+def test_a_motion_on_which_a_robot_on_legs_falls_is_refused():
+    equilibria = MechanismEquilibriumMap(parse_robot(LEGS, "legs.yaml"))
+    change = np.random.default_rng(0).uniform(-0.4, 0.4, len(equilibria.joints))
+    with pytest.raises(TensegrityError, match="falls on the way"):
+        equilibria.solve(equilibria.home.positions + change, equilibria.home)
