@@ -76,6 +76,12 @@ ROLLS = (
     "end on it: attach cables off the axis, or make the foot much smaller."
 )
 
+SLACK_OR_FAR = "Tendons may be slack, or the start is too far; start nearer or tighten them."
+ONLY_PUSHED = (
+    "It may fall, or the start is too far. Feet push against the whole load here; friction that bears a moment about "
+    "the vertical is not searched for: leave this moment out."
+)
+
 
 class LostRouteError(NoEquilibriumError):
     """A routed cable leaves its route in the shape found: it leaves the plane of a pulley, or its drum is empty."""
@@ -363,8 +369,7 @@ class MechanismEquilibriumSolver:
             return self._shape(found, tau, worst, steps)
         raise NoEquilibriumError(
             f"no equilibrium found: a force of {worst:.3g} is left after {steps + 1} Newton steps. "
-            "Tendons may be slack, or the start is too far; start nearer or tighten them."
-            + (ROLLS if self.stands and self._may_roll() else "")
+            f"{ONLY_PUSHED if self.stands else SLACK_OR_FAR}" + (ROLLS if self.stands and self._may_roll() else "")
         )
 
     def _may_roll(self) -> bool:

@@ -127,8 +127,8 @@ def _self_stresses(
     model = robot.model_as(MechanismModel)
     mechanism = solver.mechanism
     names = [cable.name for cable in mechanism.cables]
-    for name, pulls in solver.route_tensions_at(shape.q).items():
-        names += [name] if len(pulls) == 1 else [f"{name}[{k}]" for k in range(len(pulls))]
+    for name, strands in solver.route_tensions_at(shape.q).items():
+        names += [name] if len(strands) == 1 else [f"{name}[{k}]" for k in range(len(strands))]
     if not names:
         return ()
     tension = np.vstack((tension, _strand_slopes(solver, shape.q, motion)))

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from standing_tables import table
 
+from tensegrity_dynamics.errors import NoEquilibriumError
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.report import MechanismReport
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
+from tensegrity_dynamics.robots.report import KinematicsOptions
 
 
 def shape_of(robot):
@@ -37,6 +39,13 @@ def test_springs_of_more_than_the_load_times_the_leg_hold_sliding_feet(share, ho
 def test_feet_use_the_tangent_of_the_slope_of_their_friction(slope, friction):
     standing = shape_of(table(-10.0, slope=slope, friction=friction)).standing
     assert standing.used == pytest.approx(np.tan(np.radians(slope)) / friction, rel=1e-6)
+
+
+def test_a_moment_that_only_friction_bears_is_refused_with_this_reason():
+    robot = table(-10.0)
+    body = robot.mechanism.bodies[0].name
+    with pytest.raises(NoEquilibriumError, match="a moment about the vertical is not searched for"):
+        MechanismReport(robot).forward_kinematics(KinematicsOptions(forces=(f"{body}=0,0,0,0,0,0.01",)))
 
 
 def test_check_says_which_motion_nothing_but_friction_resists():
