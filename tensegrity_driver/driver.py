@@ -266,7 +266,8 @@ class Driver:
     def recover(self) -> None:
         """Prepare the servos again that have rebooted, or that switched themselves off and may continue.
 
-        If spools did not respond as commanded, all are identified again after the faults are cleared.
+        A spool that ran out without torque holds where it is then; it does not return to where its fault was found. If
+        spools did not respond as commanded, all are identified again after the faults are cleared.
 
         Raises:
             BusError: a servo does not accept it.
@@ -275,6 +276,9 @@ class Driver:
         again = [name for name in self._cycle.spools if name in faulty or name in self.link.unprepared()]
         if self.active and again:
             self._prepare(again)
+            readings = self._cycle.readings.tendons
+            loose = [name for name in again if name in readings and readings[name].raw.torque_on is False]
+            self._cycle.layer.hold_here(again, loose)
         if any(fault.kind is FaultKind.WRONG_SPOOL for fault in self.faults):
             self._cycle.layer.identify()
 

@@ -13,7 +13,7 @@ time for which a servo may continue with its previous command. A tendon without 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,7 +37,7 @@ from .faults import (
 )
 from .monitors import Monitor, make_monitors, tendon_monitors
 from .monitors.limits import CeilingMemory, TensionMonitor, slack_tension
-from .monitors.motion import DisobeysHoldMonitor
+from .monitors.motion import DisobeysHoldMonitor, FollowingErrorMonitor
 from .settings import SafetySettings
 from .spool_identification import SpoolIdentification
 
@@ -232,6 +232,21 @@ class SafetyLayer:
             )
             raise CommandRefused(f"{name} may not be moved by hand: {why}.")
         self._jogs[name] = length
+
+    def hold_here(self, names: Iterable[str], loose: Collection[str] = ()) -> None:
+        """Hold tendons whose servos were prepared again at the lengths that the next cycle measures.
+
+        Their former commands are forgotten: a tendon without a reliable length gets none until it has one.
+
+        Args:
+            names: of the tendons. loose: those whose servos were without torque, so that their motion was not theirs.
+        """
+        for name in names:
+            self._hold(name, math.nan)
+            self._sent.pop(name, None)
+        for each in self.monitors:
+            if isinstance(each, FollowingErrorMonitor) and each.name in loose:
+                each.restart()
 
     def replace_spool(self, spool: Spool, loop: Loop) -> None:
         """Replace a spool after calibration or homing; its monitors start again, and its faults can then be cleared.

@@ -333,9 +333,13 @@ class ServoGroup:
                 _add(writes, TORQUE_STAGE, servo, servo.model.register("torque_enable"), b"\0")
                 servo.torque, servo.state_due = Torque.OFF, True
             return
+        goal = servo.goal
+        if servo.prepared and servo.may_have_rebooted and not servo.model.counts_turns:
+            # it may receive although its answers are lost, and without this its wheel goes on at the last speed
+            _add(writes, REST_STAGE, servo, goal, b"\0\0")
+            return
         if not servo.prepared or servo.may_have_rebooted:
             return
-        goal = servo.goal
         if servo.model.counts_turns:
             if command.kind is not Drive.POSITION:
                 raise BusError(f"a {servo.model.name} is driven by positions here, not by {command.kind.value}.")

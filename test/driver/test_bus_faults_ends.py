@@ -264,3 +264,56 @@ def test_a_spool_that_is_pulled_over_its_ceiling_gives_way_and_tells_no_more_tha
             assert cell.driver.readings.tendons[N].tension <= 1.01 * effort
         assert cell.length(N) > before + 1e-3
         assert cell.kinds - {K.SLACK} == found
+
+
+@pytest.mark.parametrize("servos", [WHEELS, TURNING])
+def test_a_spool_that_ran_out_without_torque_holds_where_it_is_when_its_servo_is_prepared_again(
+    servos: str, tmp_path: Path
+) -> None:
+    with emulated_cell(tmp_path, servos) as cell:
+        cell.run(5)
+        before, cell.disobedient = cell.length(N), (N,)
+        cell.emulated.faults.lose_torque(N)
+        cell.run(12)
+        assert cell.length(N) > before + 0.002 and K.SERVO_RESTARTED in cell.kinds
+        cell.driver.recover()
+        cell.run(1)
+        stands = cell.lengths()
+        cell.driver.clear()  # it did not turn by itself or against its command: it was without torque
+        cell.run(25)
+        assert cell.lengths() == pytest.approx(stands, abs=3e-4)
+
+
+def test_a_spool_that_ran_out_without_torque_does_not_go_back_while_another_fault_keeps_it_from_release(
+    tmp_path: Path,
+) -> None:
+    with emulated_cell(tmp_path, TURNING) as cell:
+        cell.run(5)
+        before, cell.disobedient = cell.length(N), (N,)
+        cell.emulated.faults.lose_torque(N)
+        cell.emulated.faults.heat("draw_2", 71.0)
+        cell.run(12)
+        cell.driver.recover()
+        cell.run(1)
+        with pytest.raises(CommandRefused, match="draw_2"):
+            cell.driver.clear()
+        stands = cell.length(N)
+        cell.run(40)
+        assert cell.length(N) == pytest.approx(stands, abs=3e-4) and stands > before + 0.002
+
+
+@pytest.mark.parametrize("fault", ["mute", "damage"])
+@pytest.mark.parametrize("out", [FAR, -FAR])
+def test_a_wheel_whose_answers_are_lost_on_the_way_stops(fault: str, out: float, tmp_path: Path) -> None:
+    with emulated_cell(tmp_path, WHEELS) as cell:
+        cell.run(5)
+        cell.goals = {N: cell.length(N) + out}
+        cell.run(10)
+        assert not cell.faults and abs(cell.length(N) - HOME) > 0.001
+        getattr(cell.emulated.faults, fault)(N)
+        cell.run(6)
+        assert K.SERVO_SILENT in cell.kinds
+        stands = cell.length(N)
+        cell.run(20)
+        assert cell.length(N) == pytest.approx(stands, abs=3e-4)
+        assert cell.kinds <= {K.SERVO_SILENT, K.BAD_PACKETS, K.DUPLICATE_ID}

@@ -123,7 +123,8 @@ class HardwareLoop:
         estimate = self.estimator.update(self.time, positions, efforts)
         q, v = getattr(estimate, "configuration", None), getattr(estimate, "velocity", None)
         nodes = getattr(estimate, "nodes", None)
-        state = RobotState(np.array(list(positions.values())), nodes=nodes, pose=estimate.pose, q=q, v=v)
+        measured = np.array([positions[each.name] for each in self.robot.actuators])
+        state = RobotState(measured, nodes=nodes, pose=estimate.pose, q=q, v=v)
         if driver.identifying:
             return
         if not self._reset:

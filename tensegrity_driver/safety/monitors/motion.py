@@ -60,11 +60,15 @@ class FollowingErrorMonitor(TendonMonitor):
         self._before = math.nan
         self._unexplained = 0  # number of cycles since the servo last complied; motion is judged from there
 
+    def restart(self) -> None:
+        """Forget the motion up to now: without torque, a spool follows its tendon."""
+        self._past.clear()
+        self._before = math.nan
+
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
         tendon, command = readings.tendons.get(self.spool.name), commands.get(self.spool.name)
         if command is not None and command.kind is Drive.TORQUE_OFF:
-            self._past.clear()  # without torque, a spool follows its tendon
-            self._before = math.nan
+            self.restart()
             return None
         length = math.nan if tendon is None else tendon.length
         before, self._before = self._before, length
