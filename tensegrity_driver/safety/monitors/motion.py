@@ -214,6 +214,7 @@ class StuckMonitor(TendonFindingMonitor):
         super().__init__(kind, settings, spool)
         self._first = self._second = math.nan
         self._commanded = 0.0
+        self._steps: deque[tuple[float, float]] = deque(maxlen=SHORT_CYCLES * settings.lag)  # last (step, time)
         self._commanded_speed = commanded_speed_of(spool, settings)
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
@@ -229,12 +230,28 @@ class StuckMonitor(TendonFindingMonitor):
         other = sensor_distance(self.spool, tendon.second_length, self._second)
         if step == 0.0 or step * self._commanded < 0.0 or not moved <= STANDING_STILL * settings.stuck_distance:
             self._first, self._second, self._commanded = length, tendon.second_length, step
+            self._steps.clear()
+            self._steps.append((step, period))
             return None
         self._commanded += step
-        lag = settings.lag * abs(step)
-        if abs(self._commanded) <= settings.stuck_distance + lag or other > STANDING_STILL * settings.stuck_distance:
+        self._steps.append((step, period))
+        due = abs(self._commanded - self._within_lag())
+        if due <= settings.stuck_distance or other > STANDING_STILL * settings.stuck_distance:
             return None
         return f"it stands still although {abs(self._commanded) * 1e3:.1f} mm were commanded"
+
+    def _within_lag(self) -> float:
+        """Motion [m] commanded so lately that the servo need not have begun it: in `lag` cycles, and for their time.
+
+        Cycles differ in length: one long cycle commands as much as many short ones.
+        """
+        lag = self.settings.lag
+        motion = time = 0.0
+        for count, (step, period) in enumerate(reversed(self._steps)):
+            if count >= lag and time >= (lag - 0.5) * self.settings.period:
+                break
+            motion, time = motion + step, time + period
+        return motion
 
     def _delayed_command(self, command: DriveCommand | None) -> DriveCommand | None:
         """Delayed command: an impedance is limited by its range alone; other commands are taken as sent, since they
