@@ -10,6 +10,7 @@ Bytes that arrived in time but were read late are valid; bytes that are unread w
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import select
@@ -114,6 +115,10 @@ class SerialPort(PortHandler):
             if self._serial is not None:
                 self._serial.close()
                 self._serial = None
+            if _is_something_else(self.port_name):
+                raise BusError(
+                    f"{self.port_name} is not a serial port; name that of the adapter, see `ls /dev/serial/by-id`."
+                ) from problem
             holders = port_holders(self.port_name)
             who = f"It is held by {', '.join(holders)}; end that program." if holders else (
                 "Check that the adapter is plugged in, that you may use it (group dialout), and that no other program "
@@ -307,3 +312,15 @@ class SerialPort(PortHandler):
         self.set_baud_rate(baudrate)
         self.open()
         return True
+
+
+def _is_something_else(path: str) -> bool:
+    """Whether a path can be opened and is no terminal, such as a file or /dev/null."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError as problem:
+        return problem.errno == errno.EISDIR
+    try:
+        return not os.isatty(handle)
+    finally:
+        os.close(handle)

@@ -39,7 +39,9 @@ def load_robot(robot: str | Path) -> Robot:
     except (OSError, ValueError, RuntimeError) as error:  # name too long, null byte, unknown home directory
         raise RobotFileError(f"{text[:200]!r} is not a path that can be read: {error}.") from None
     if not there:
-        what = "this is a folder, not a file" if path.is_dir() else "there is no such file"
+        what = "there is no such file"
+        if path.exists():
+            what = f"this is a {'folder' if path.is_dir() else 'pipe or a device'}, not a file"
         raise RobotFileError(f"{path}: {what}. " + unknown_name("shipped robot", path.stem, available))
     return _read(path)
 

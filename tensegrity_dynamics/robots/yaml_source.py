@@ -155,7 +155,8 @@ def _composed(text: str) -> Any:
 def read_text(path: Path) -> str:
     """Text of a file. Raises RobotFileError if it cannot be read or is not text."""
     try:
-        raw = path.read_bytes()[: MAXIMUM_BYTES + 1]
+        with path.open("rb") as file:
+            raw = file.read(MAXIMUM_BYTES + 1)
     except OSError as error:
         raise RobotFileError(f"{path}: cannot be read: {error.strerror or error}.") from None
     try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tensegrity_dynamics.bounded_file import read_bounded
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from ..output import print_json, print_report, progress
@@ -114,7 +115,7 @@ def _start(robot: Robot, path: Path) -> NDArray[np.float64]:
         raise TensegrityError(f"--start is for structures; {robot.name} is a {robot.kind}.")
     nodes, names = robot.structure.nodes.copy(), list(robot.structure.node_names)
     try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+        rows = list(csv.reader(read_bounded(path).decode().splitlines()))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TensegrityError(f"--start {path}: cannot be read ({error}).") from error
     for number, row in enumerate(rows, start=1):

@@ -66,8 +66,9 @@ class CompiledKernels:
         processor = binding.get_host_cpu_name() + binding.get_host_cpu_features().flatten()
         own = "\0".join((controller, sys.version, numba.__version__, processor)).encode()
         try:
-            text = (shipped if shipped.is_file() else Path(robot).expanduser()).read_bytes()
-            self._name = f"compiled-{self._code}-{_digest((own, text))}"
+            file = shipped if shipped.is_file() else Path(robot).expanduser()
+            # a device or a pipe may never end; it is refused, like a missing file, by the program that starts it
+            self._name = f"compiled-{self._code}-{_digest((own, file.read_bytes()))}" if file.is_file() else ""
         except (OSError, ValueError, RuntimeError):  # no such file: reported by the program that starts it
             self._name = ""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tensegrity_dynamics.bounded_file import read_bounded
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.units import BaseUnits
 
@@ -84,7 +85,7 @@ def read_amount(text: str, kind: str, source: str) -> float:
 def read_rows(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
     """Rows as mappings by column, each with its source (file and line); raises TensegrityError for another format."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_bounded(path).decode("utf-8-sig")
     except OSError as problem:
         raise TensegrityError(f"{path} cannot be read ({problem.strerror}); name a file of points.") from problem
     except UnicodeDecodeError as problem:

@@ -245,3 +245,11 @@ def test_a_path_that_is_no_port_is_refused_without_opening_it(tmp_path: Path) ->
     for path in (tmp_path, tmp_path / "file"):
         with pytest.raises(BusError, match="is no serial port; their names are such as /dev/ttyUSB0"):
             check_port(str(path))
+
+
+def test_what_is_no_serial_port_is_called_so_and_nobody_holds_it(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in ("/dev/null", str(tmp_path), str(tmp_path / "file")):
+        with pytest.raises(BusError, match="is not a serial port") as refusal:
+            SerialPort(path).open()
+        assert path in str(refusal.value) and "held" not in str(refusal.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import os
 import re
 from pathlib import Path
 
@@ -549,3 +550,12 @@ actuators:
 outputs: [{name: seat, nodes: {seat: [0, 0, 0]}, controlled: [z]}]
 tour: [{name: NAME, move: [0, 0, 0.01]}]
 """
+
+
+@pytest.mark.parametrize("kind", ["/dev/null", "/dev/zero", "pipe"])
+def test_a_device_or_a_pipe_is_called_so_and_is_not_waited_for(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "pipe.yaml" if kind == "pipe" else Path(kind)
+    if kind == "pipe":
+        os.mkfifo(path)
+    with pytest.raises(RobotFileError, match="this is a pipe or a device, not a file"):
+        load_robot(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -121,3 +122,9 @@ def test_a_robot_that_there_is_not_is_left_to_who_refuses_it(robot: str, code: P
 def test_the_library_s_own_sources_are_looked_at() -> None:
     names = {path.name for folder in library_folders() for path in folder.rglob("*.py")}
     assert {"linear_algebra.py", "equations_of_motion.py", "qp.py"} <= names
+
+
+def test_a_robot_that_is_a_pipe_or_a_device_is_not_waited_for(code: Path) -> None:
+    os.mkfifo(code.parent / "robot.yaml")
+    assert kernels(code, robot=str(code.parent / "robot.yaml")).are_ready  # nothing to compile; `up` refuses it
+    assert kernels(code, robot="/dev/zero").are_ready
