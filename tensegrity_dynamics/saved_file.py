@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from pathlib import Path
 
 from .errors import TensegrityError
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Error numbers of a disk on which space helps."""
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -52,7 +56,7 @@ def save_file(path: Path, content: bytes | str) -> None:
     try:
         replace_file(path, content.encode() if isinstance(content, str) else content)
     except OSError as error:
+        remedy = "free some space, or choose another file" if error.errno in FULL else "choose another file"
         raise TensegrityError(
-            f"cannot write {path}: {error.strerror or error}. Nothing was changed there; free some space, or choose "
-            "another file."
+            f"cannot write {path}: {error.strerror or error}. Nothing was changed there; {remedy}."
         ) from error
