@@ -26,24 +26,28 @@ LONGEST, CLOSE, MOST = 0.05, 1e-5, 100
 
 
 @allocation_free
-def measure(q, v, drive_q, drive_v, position, kept, turn_q, turns, foreseen, left):
-    """Write the remaining ranges (2, a) [m or rad] downwards and upwards into `left`; return whether one may be used up
-    within `foreseen` s.
+def measure(q, v, acceleration, drive_q, drive_v, limits, turn_q, turns, foreseen, ahead, left):
+    """Write the remaining ranges (2, a) [m or rad] downwards and upwards into `left`.
 
     Args:
-        position, kept: (2, a) limits and the distances to keep from them. turn_q, turns: see `fill_bounds`.
+        acceleration: (a,) of the actuators. limits: (5, a) low and high position, the distances to keep from them, and
+            rate. turn_q, turns: see `fill_bounds`. foreseen, ahead: s.
+
+    Returns:
+        Largest fraction of its rate that an actuator uses now or after `ahead` s; below zero, less one, if a range may
+        be used up within `foreseen` s.
     """
-    near = False
+    near, used = False, 0.0
     for a in range(drive_q.shape[0]):
-        here, rate = q[drive_q[a]], v[drive_v[a]]
-        left[0, a], left[1, a] = here - position[0, a] - kept[0, a], position[1, a] - kept[1, a] - here
+        here, rate, low, high = q[drive_q[a]], v[drive_v[a]], limits[2, a], limits[3, a]
+        down, up = here - limits[0, a] - low, limits[1, a] - high - here
         if turn_q[a] >= 0:  # the limits hold for one direction of the cable; a cable that turns winds itself, too
             off = q[turn_q[a]]
-            left[0, a] = min(left[0, a], turns[a] - off - kept[0, a])
-            left[1, a] = min(left[1, a], off - kept[1, a])
-        near = near or left[0, a] < max(-rate, 0.0) * foreseen or left[1, a] < max(rate, 0.0) * foreseen
-        near = near or left[0, a] < kept[0, a] or left[1, a] < kept[1, a]
-    return near
+            down, up = min(down, turns[a] - off - low), min(up, off - high)
+        near = near or down < max(-rate * foreseen, low) or up < max(rate * foreseen, high)
+        used = max(used, abs(rate) / limits[4, a], abs(rate + ahead * acceleration[a]) / limits[4, a])
+        left[0, a], left[1, a] = down, up
+    return -1.0 - used if near else used
 
 
 class ActuatorBorder:
@@ -55,6 +59,7 @@ class ActuatorBorder:
     Attributes:
         position: (2, a) low and high limits [m or rad]. kept: (2, a) distance to keep from them; a start that is closer
             keeps half of its distance. turn_q, turns: cables on the pulleys, see `MechanismModel.cable_turns`.
+        is_near: whether a range is nearly used up, or will be soon, at the last `look`.
         words: what ends the motion, after `is_reached` has returned True.
     """
 
@@ -66,20 +71,28 @@ class ActuatorBorder:
         start = model.start[equations.drive_q]
         self.kept = np.minimum(KEPT_OFF * np.diff(self.position, axis=0), 0.5 * np.abs(self.position - start))
         self.turn_q, self.turns = model.cable_turns(robot.actuators)
-        self._left, self.words = np.zeros_like(self.position), ""
+        rates = np.array([each.rate for each in robot.actuators])
+        self._limits = np.vstack((self.position, self.kept, rates))
+        self._left, self.words, self.is_near = np.zeros_like(self.position), "", False
         self._end, self._version, self._steps, self._there = model.start, -1, MOST, np.zeros_like(self.position)
         self._still = np.zeros(model.mechanism.velocity_count)
 
-    def is_near(self, q: Array, v: Array, brakes: float) -> bool:
-        """Whether a range is nearly used up, or will be soon, if the output brakes.
+    def look(self, q: Array, v: Array, acceleration: Array, ahead: float, brakes: float) -> float:
+        """Evaluate the ranges that are left.
 
         Args:
+            acceleration: (a,) of the actuators. ahead: s.
             brakes: s, distance in which the output comes to rest, over its rate.
+
+        Returns:
+            Largest fraction of its rate that an actuator uses, now or after `ahead` s.
         """
-        return self._look(q, v, FORESEEN * brakes, self._left)
+        used = self._at(q, v, acceleration, FORESEEN * brakes, ahead, self._left)
+        self.is_near = used < 0.0
+        return -1.0 - used if self.is_near else used
 
     def is_reached(self, q: Array, goal: Pose, version: int, rate: Array, brakes: float) -> bool:
-        """Whether the output has to brake now, after `is_near` at the same state. The equations may be at another state
+        """Whether the output has to brake now, after `look` at the same state. The equations may be at another state
         afterwards, if `is_decided` was False before.
 
         Args:
@@ -100,7 +113,7 @@ class ActuatorBorder:
                 moving = equations.reduction.basis[:, : equations.count] @ (self._motions() @ (part * error))
                 self._end = equations.moved(self._end, moving, 1.0)
                 return False
-            self._look(self._end, self._still, 0.0, self._there)
+            self._at(self._end, self._still, self._still, 0.0, 0.0, self._there)
             self._steps = MOST
         beyond = self._there < 0.0
         if not beyond.any():
@@ -119,12 +132,12 @@ class ActuatorBorder:
         the equations as they are."""
         return version == self._version and self._steps == MOST
 
-    def _look(self, q: Array, v: Array, foreseen: float, left: Array) -> bool:
+    def _at(self, q: Array, v: Array, acceleration: Array, foreseen: float, ahead: float, left: Array) -> float:
         equations = self._equations
-        return bool(
+        return float(
             self._measure(
-                q, v, equations.drive_q, equations.parts.drive, self.position, self.kept, self.turn_q, self.turns,
-                foreseen, left,
+                q, v, acceleration, equations.drive_q, equations.parts.drive, self._limits, self.turn_q, self.turns,
+                foreseen, ahead, left,
             )
         )  # fmt: skip
 

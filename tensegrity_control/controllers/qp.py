@@ -107,6 +107,8 @@ STUCK = 1.0
 """Time at the border of the reachable region after which the goal is given up [s]."""
 STANDING = 0.02
 """Fraction of the output's largest speed below which it counts as standing."""
+FASTEST = 0.6
+"""Fraction of its rate limit at which an actuator slows the reference down."""
 STALLED = 1e-3
 """Least fraction of its rate limit for an actuator close to motor stall; its goals then take long."""
 LOST = 0.25
@@ -213,7 +215,7 @@ class QPController(SampledController):
         self._check_reach()
         self._own_floor = self.equations.floors
         self._position = np.array([each.position for each in robot.actuators]).T
-        self.border = ActuatorBorder(self.equations)
+        self.border, self._no_acceleration = ActuatorBorder(self.equations), np.zeros(len(robot.actuators))
         self._kept_off = 0.5 * self.border.kept  # the program's bounds lie between the border and the ends
         self._position += self._kept_off * np.array([[1.0], [-1.0]])
         self._rate = np.array([each.rate for each in robot.actuators])
@@ -692,8 +694,12 @@ class QPController(SampledController):
             return self._impedance_command(time, acts, *before)
         if not total < min(LOST, LOST_TURN):
             self._check_distance(error)
-        self._watch_border(time, beside, rate, w)
-        self._stop_at_border(time, q, v, rates)
+        brakes = 0.5 * self.brake_time + timing.latest + self.period  # distance to a standstill, over the rate
+        coming = self._no_acceleration if self.solution is None else self.solution.actuator
+        used = self.border.look(q, v, coming, 2.0 / w, brakes)
+        self._watch_border(time, beside, rate, w, used)
+        if self.border.is_near and self._goal is not None:
+            self._stop_at_border(time, q, v, self._goal, rates, brakes)
         self._learn(time, rate if changed is None else rate - changed, w)
         effort = None if self.solution is None else self.solution.effort
         if not self._settled.needed:
@@ -815,13 +821,10 @@ class QPController(SampledController):
         """Whether the output is farther from its reference than a loop of bandwidth w should let it be."""
         return self._impedance is not None and behind > OFF * self.motion_limits[0] / w
 
-    def _stop_at_border(self, time: float, q: Array, v: Array, rate: Array) -> None:
+    def _stop_at_border(self, time: float, q: Array, v: Array, goal: Pose, rate: Array, brakes: float) -> None:
         """End the present motion before an actuator gets to the end of its range, if the goal lies beyond."""
-        brakes = 0.5 * self.brake_time + self._timing.latest + self.period  # distance to a standstill over the rate
-        if self._goal is None or not self.border.is_near(q, v, brakes):
-            return
         decided = self.border.is_decided(self._version)
-        reached = self.border.is_reached(q, self._goal, self._version, rate, brakes)
+        reached = self.border.is_reached(q, goal, self._version, rate, brakes)
         if not decided:
             self.equations.update(q, v, 0.5 * self.period, held=self.period)
         if reached:
@@ -996,8 +999,9 @@ class QPController(SampledController):
             program.joint_high, program.tension_low, program.tension_high,
         )  # fmt: skip
 
-    def _watch_border(self, time: float, distance: float, rate: Array, w: float) -> None:
-        """Slow the reference down for an output that lags, and give up a goal that cannot be reached.
+    def _watch_border(self, time: float, distance: float, rate: Array, w: float, used: float) -> None:
+        """Slow the reference down for an output that lags, or for actuators that use up a large fraction of their rates
+        (`used`, near singularities); and give up a goal that cannot be reached.
 
         The distance counts the lag of the output along its path and its offset beside it, not its lead.
 
@@ -1010,6 +1014,7 @@ class QPController(SampledController):
         leash = self.motion_limits[0] / w
         apart = self._timing.latest - SPARED * self.period
         pace, behind = affordable(self.period, apart, self._delayed), 2.0 - distance / leash
+        behind = min(behind, clock.at(time).pace * FASTEST / max(used, 1e-6))
         clock.wait(time, min(behind, pace), 1.0 / w if behind < pace else self.brake_time)
         solution = self.solution
         presses = bool(self.guard.reason) or (solution is not None and bool(solution.active))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tensegrity_control import make_controller
 from tensegrity_control.controllers.goal_reach import GoalReach
-from tensegrity_dynamics import Robot, parse_robot
+from tensegrity_dynamics import Robot, load_robot, parse_robot
 from tensegrity_dynamics.errors import InfeasibleControlError
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
 
@@ -74,3 +74,19 @@ def test_a_goal_within_the_ends_is_reached():
     goal = loop.simulation.observe().pose[0] + np.array([0.25, 0.0, 0.0])
     loop.run(control.set_goal(0.0, goal).duration + 0.5)
     assert np.linalg.norm(loop.simulation.observe().pose[0] - goal) < 1e-3
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("observer", [False, True])
+@pytest.mark.parametrize("offset", [(0.2, 0.1), (0.206, 0.046)])
+def test_near_a_fold_that_takes_high_rates_the_reference_slows_down_and_the_motion_home_is_free(offset, observer):
+    robot = load_robot("biglide")
+    control = make_controller("qp", robot)
+    loop = DelayedLoop(robot, control, 0.01, Delays((0, 1), (0, 1), seed=1), observer=observer)
+    loop.run(0.3)
+    home = loop.simulation.observe().pose[0]
+    accepted = control.set_goal(loop.stamp, home + np.array([*offset, 0.0]))
+    loop.run(accepted.duration + 2.0)
+    assert any("out of reach" in each for each in control.status(loop.time).relaxed)
+    loop.run(control.set_goal(loop.stamp, home).duration + 2.5)
+    assert np.linalg.norm((loop.simulation.observe().pose[0] - home)[:2]) < 1e-3
