@@ -2,7 +2,7 @@
 
 An output that is driven on against an actuator at its limit strains the cable of this actuator until the others have no
 more effort, and the robot is lost. Where a range may soon be used up, Newton's method with constant strains therefore
-moves the present shape to the goal, one step in every period. If an actuator or a cable is beyond its end there, the
+moves the present shape to the goal, two steps in every period. If an actuator or a cable is beyond its end there, the
 motion is ended in time to brake.
 """
 
@@ -15,14 +15,15 @@ from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, rotation_vector
 from tensegrity_dynamics.numerics.types import Array
-from tensegrity_dynamics.robots.output_frame import Pose
+from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 
 KEPT_OFF = 0.01
 """Fraction of its range that an actuator keeps from the ends, where hard stops act."""
 FORESEEN = 3.0
 """Time to the end, in units of that which the output needs to brake, below which the goal is looked at."""
-LONGEST, CLOSE, MOST = 0.05, 1e-5, 100
-"""Largest step of the output and error at convergence [m or rad], and number of steps after which there is none."""
+LONGEST, CLOSE, STEPS, CLOSE_BY, MOST = 0.05, 1e-5, 2, 5, 100
+"""Largest step of the output and error at convergence [m or rad]; number of steps in a period, of periods for a goal
+close by, and of steps after which there is no convergence."""
 
 
 @allocation_free
@@ -60,7 +61,7 @@ class ActuatorBorder:
         position: (2, a) low and high limits [m or rad]. kept: (2, a) distance to keep from them; a start that is closer
             keeps half of its distance. turn_q, turns: cables on the pulleys, see `MechanismModel.cable_turns`.
         is_near: whether a range is nearly used up, or will be soon, at the last `look`.
-        words: what ends the motion, after `is_reached` has returned True.
+        words: what ends the motion, after `is_reached` or `is_beyond` has returned True.
     """
 
     def __init__(self, equations: TightCables) -> None:
@@ -75,7 +76,9 @@ class ActuatorBorder:
         self._limits = np.vstack((self.position, self.kept, rates))
         self._left, self.words, self.is_near = np.zeros_like(self.position), "", False
         self._end, self._version, self._steps, self._there = model.start, -1, MOST, np.zeros_like(self.position)
+        self._last: Pose | None = None
         self._still = np.zeros(model.mechanism.velocity_count)
+        equations.moved(self._end, self._still, 1.0)  # compiled now, not near the first limit
 
     def look(self, q: Array, v: Array, acceleration: Array, ahead: float, brakes: float) -> float:
         """Evaluate the ranges that are left.
@@ -100,21 +103,9 @@ class ActuatorBorder:
             rate: (k,) m/s, rad/s of the reference.
         """
         equations = self._equations
-        if version != self._version:
-            self._end, self._version, self._steps = q, version, 0
-        if self._steps < MOST:
-            self._steps += 1
-            arrays = equations.update(self._end, self._still)
-            turn = rotation_vector(matrix_from_quaternion(goal[1]) @ np.array(equations.rotation).T)
-            error = np.concatenate((goal[0] - arrays.position[:3], turn))[equations.parts.axes]
-            size = float(np.max(np.abs(error)))
-            if size > CLOSE:
-                part = min(1.0, LONGEST / size)
-                moving = equations.reduction.basis[:, : equations.count] @ (self._motions() @ (part * error))
-                self._end = equations.moved(self._end, moving, 1.0)
-                return False
-            self._at(self._end, self._still, self._still, 0.0, 0.0, self._there)
-            self._steps = MOST
+        if not self.is_decided(version):
+            self._approach(q, goal, version)
+            return False
         beyond = self._there < 0.0
         if not beyond.any():
             return False
@@ -127,10 +118,57 @@ class ActuatorBorder:
                 return True
         return False
 
+    def is_beyond(self, q: Array, goal: Pose, version: int) -> bool:
+        """Whether an actuator or cable is beyond its end at a goal close to q (nq,). The equations are at another state
+        afterwards.
+
+        Args:
+            version: number that the goal will have.
+        """
+        for _ in range(CLOSE_BY):
+            if not self.is_decided(version):
+                self._approach(q, goal, version)
+        side, a = np.unravel_index(int(np.argmin(self._there)), self._there.shape)
+        if not self._there[side, a] < 0.0:
+            return False
+        self.words = self._words(q, int(side), int(a))
+        return True
+
+    def _approach(self, q: Array, goal: Pose, version: int) -> None:
+        """Move a shape by some steps towards a goal, and look at its ranges once it is there. It begins at q (nq,), or
+        at the last goal if that was close (goals in a stream)."""
+        equations = self._equations
+        if version != self._version:
+            continues = self._steps >= MOST and self._is_close(goal)
+            self._end, self._version, self._steps = self._end if continues else q, version, 0
+            self._there[:] = np.inf
+        for _ in range(STEPS):
+            self._steps += 1
+            arrays = equations.update(self._end, self._still)
+            turn = rotation_vector(matrix_from_quaternion(goal[1]) @ np.array(equations.rotation).T)
+            error = np.concatenate((goal[0] - arrays.position[:3], turn))[equations.parts.axes]
+            size = float(np.max(np.abs(error)))
+            if size <= CLOSE:
+                self._at(self._end, self._still, self._still, 0.0, 0.0, self._there)
+                self._last, self._steps = goal, MOST
+            elif not np.isfinite(size):
+                self._steps = MOST
+            if self._steps >= MOST:
+                return
+            part = min(1.0, LONGEST / size)
+            moving = equations.reduction.basis[:, : equations.count] @ (self._motions() @ (part * error))
+            self._end = equations.moved(self._end, moving, 1.0)
+
+    def _is_close(self, goal: Pose) -> bool:
+        """Whether a goal is at most one step from the last one that was reached."""
+        if self._last is None:
+            return False
+        return float(np.max(np.abs(pose_error(goal, self._last)))) < LONGEST
+
     def is_decided(self, version: int) -> bool:
         """Whether it is known for the goal with this number what is beyond its end there, so that `is_reached` leaves
         the equations as they are."""
-        return version == self._version and self._steps == MOST
+        return version == self._version and self._steps >= MOST
 
     def _at(self, q: Array, v: Array, acceleration: Array, foreseen: float, ahead: float, left: Array) -> float:
         equations = self._equations

@@ -215,6 +215,7 @@ class QPController(SampledController):
         self._check_reach()
         self._own_floor = self.equations.floors
         self._position = np.array([each.position for each in robot.actuators]).T
+        self._at_border = False
         self.border, self._no_acceleration = ActuatorBorder(self.equations), np.zeros(len(robot.actuators))
         self._kept_off = 0.5 * self.border.kept  # the program's bounds lie between the border and the ends
         self._position += self._kept_off * np.array([[1.0], [-1.0]])
@@ -615,6 +616,9 @@ class QPController(SampledController):
             raise TensegrityError("another command came while the motion was planned; send it again.")
         motion = tracker.motion
         self._refuse_faster(motion.value(motion.end) - motion.value(motion.start))
+        if self._at_border and self.border.is_beyond(self._at, planned.goal, self._version + 1):
+            raise InfeasibleControlError(f"the goal is out of reach: {self.border.words}, and the output stands there.")
+        self._at_border = False
         self._note, self._stuck, self._given_up, self._bound_for = "", 0.0, "", None
         self._motions = [(PathClock(now, planned.duration), tracker)]
         self._goal, self._began = planned.goal, now
@@ -829,6 +833,7 @@ class QPController(SampledController):
             self.equations.update(q, v, 0.5 * self.period, held=self.period)
         if reached:
             self._stop_short(time, self.border.words)
+            self._at_border = True
 
     def _stop_short(self, time: float, why: str) -> None:
         """End the present motion before the output gets to where it cannot be held, and report it."""

@@ -7,7 +7,7 @@ from importlib import resources
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_control import make_controller
@@ -42,7 +42,6 @@ def test_limits_of_an_actuator_end_where_its_cable_ends():
 
 
 @given(spare=st.floats(0.05, 0.2), direction=st.floats(-3.1, 3.1), late=st.integers(0, 2))
-@example(spare=0.1, direction=2.0, late=1)
 @settings(deadline=None, max_examples=10, derandomize=True)
 @pytest.mark.examples(2)
 def test_a_goal_beyond_the_end_of_a_cable_is_approached_and_said(spare, direction, late):
@@ -90,3 +89,28 @@ def test_near_a_fold_that_takes_high_rates_the_reference_slows_down_and_the_moti
     assert any("out of reach" in each for each in control.status(loop.time).relaxed)
     loop.run(control.set_goal(loop.stamp, home).duration + 2.5)
     assert np.linalg.norm((loop.simulation.observe().pose[0] - home)[:2]) < 1e-3
+
+
+def test_a_stream_of_goals_ends_before_the_end_of_a_cable_and_comes_back():
+    robot = short_cables(0.15)
+    control = make_controller("qp", robot)
+    loop = DelayedLoop(robot, control, 0.01)
+    loop.run(0.3)
+    home, refused = loop.simulation.observe().pose[0], []
+
+    def drag(now: float) -> None:
+        away = min(0.25 * (now - 0.3), 0.4) if now < 2.4 else 0.1
+        if round(now / 0.01) % 2:
+            try:
+                control.set_goal(loop.stamp, home + away * np.array([1.0, 0.3, 0.0]))
+            except InfeasibleControlError as error:
+                refused.append(str(error))
+
+    loop.run(1.9, drag)
+    before = loop.simulation.observe().pose[0]
+    assert re.search(r"cable low_\d is nearly all unwound", refused[-1])
+    loop.run(0.2, drag)
+    assert np.linalg.norm(loop.simulation.observe().pose[0] - before) < 1e-3
+    assert np.min(wound(robot, loop.simulation.state.q)) > 0.01 and loop.least() > 1.0
+    loop.run(1.2, drag)
+    assert np.linalg.norm(loop.simulation.observe().pose[0] - home) < np.linalg.norm(before - home) - 0.02
