@@ -701,7 +701,8 @@ class QPController(SampledController):
         brakes = 0.5 * self.brake_time + timing.latest + self.period  # distance to a standstill, over the rate
         coming = self._no_acceleration if self.solution is None else self.solution.actuator
         used = self.border.look(q, v, coming, 2.0 / w, brakes)
-        self._watch_border(time, beside, rate, w, used)
+        timed = not isinstance(tracker.motion, OnlineMotion)  # trajectories keep the rates that they ask for
+        self._watch_border(time, beside, rate, w, 0.0 if timed else used)
         if self.border.is_near and self._goal is not None:
             self._stop_at_border(time, q, v, self._goal, rates, brakes)
         self._learn(time, rate if changed is None else rate - changed, w)
