@@ -109,6 +109,8 @@ STANDING = 0.02
 """Fraction of the output's largest speed below which it counts as standing."""
 FASTEST = 0.6
 """Fraction of its rate limit at which an actuator slows the reference down."""
+LEAST_PACE = 0.1
+"""Pace from which a reference that stands begins anew."""
 STALLED = 1e-3
 """Least fraction of its rate limit for an actuator close to motor stall; its goals then take long."""
 LOST = 0.25
@@ -1020,7 +1022,7 @@ class QPController(SampledController):
         leash = self.motion_limits[0] / w
         apart = self._timing.latest - SPARED * self.period
         pace, behind = affordable(self.period, apart, self._delayed), 2.0 - distance / leash
-        behind = min(behind, clock.at(time).pace * FASTEST / max(used, 1e-6))
+        behind = min(behind, max(clock.at(time).pace, LEAST_PACE) * FASTEST / max(used, 1e-6))
         clock.wait(time, min(behind, pace), 1.0 / w if behind < pace else self.brake_time)
         solution = self.solution
         presses = bool(self.guard.reason) or (solution is not None and bool(solution.active))

@@ -114,3 +114,13 @@ def test_a_stream_of_goals_ends_before_the_end_of_a_cable_and_comes_back():
     assert np.min(wound(robot, loop.simulation.state.q)) > 0.01 and loop.least() > 1.0
     loop.run(1.2, drag)
     assert np.linalg.norm(loop.simulation.observe().pose[0] - home) < np.linalg.norm(before - home) - 0.02
+
+
+def test_a_reference_that_stood_still_for_a_late_computer_goes_on():
+    robot = load_robot("cable_robot")
+    control = make_controller("qp", robot)
+    loop = DelayedLoop(robot, control, 0.01, Delays((0, 2), (0, 2), (1, 3), freezes=((0.9, 0.2),), seed=1))
+    loop.run(0.3)
+    goal = loop.simulation.observe().pose[0] + np.array([0.1, 0.05, -0.1])
+    loop.run(control.set_goal(loop.stamp, goal).duration + 3.0)
+    assert np.linalg.norm(loop.simulation.observe().pose[0] - goal) < 1e-3
