@@ -25,6 +25,7 @@ class TensionFloor:
         floors = robot.model.tension_floors(robot.actuators)
         self._floors = {name: floor for name, floor in floors.items() if floor > 0.0}
         self._below: dict[str, tuple[float, float]] = {}
+        self._watched: dict[str, tuple[float, float]] = {}
         self.breaches = 0
         self.last = ""
         """Message about the last violation: tendon, tension, floor and time; empty without one."""
@@ -51,6 +52,14 @@ class TensionFloor:
         floor = self._floors[name]
         return f"tension floor broken: {name} fell to {least:.3g} N at {when:.2f} s, its floor is {floor:.3g} N"
 
+    def watch(self) -> None:
+        """Begin to watch a motion, see `seen`."""
+        self._watched.clear()
+
+    def seen(self) -> str:
+        """Message about the largest violation that `look` found since `watch`; empty without violations."""
+        return self.worst(self._watched)
+
     def look(self, time: float, names: Iterable[str], tensions: Iterable[float]) -> str:
         """Message about the violations at a time [s], tensions in N by name; empty without violations."""
         now = []
@@ -63,6 +72,8 @@ class TensionFloor:
                 continue
             if name not in self._below:
                 self.breaches += 1
+            if tension < self._watched.get(name, (math.inf, 0.0))[0]:
+                self._watched[name] = (tension, time)
             since, least = self._below.get(name, (time, tension))
             self._below[name] = (since, min(least, tension))
             now.append(

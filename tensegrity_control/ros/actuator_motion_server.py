@@ -195,7 +195,7 @@ class ActuatorMotionServer:
         """Start the motion of a message; it replaces a running motion of actuators. Raises TensegrityError."""
         now, positions, rates = self._node.set_points()
         motion = motion_of(trajectory, self._robot, now, positions, rates)
-        self._finish(MotionEnded("a new trajectory replaced it", 0))
+        self._finish(self._over or MotionEnded("a new trajectory replaced it", 0))
         self.motion = motion
         return motion
 
@@ -203,10 +203,8 @@ class ActuatorMotionServer:
         request = handle.request
         tolerance = np.full(len(request.trajectory.joint_names), request.tolerance or TOLERANCE)
         free = np.full(len(tolerance), np.inf)
-        problem = await self._run(handle, tolerance, free, SETTLING)
-        return FollowActuators.Result(
-            success=problem is None, reason="" if problem is None else str(problem), error=self._error.tolist()
-        )
+        problem, note = await self._run(handle, tolerance, free, SETTLING)
+        return FollowActuators.Result(success=problem is None, reason=note, error=self._error.tolist())
 
     async def _follow_joints(self, handle: Any) -> Any:
         request, names = handle.request, list(handle.request.trajectory.joint_names)
@@ -216,13 +214,16 @@ class ActuatorMotionServer:
                 if each.name in names and each.position != 0.0:  # negative: no tolerance is checked
                     kept[names.index(each.name)] = each.position if each.position > 0.0 else np.inf
         settling = request.goal_time_tolerance.sec + 1e-9 * request.goal_time_tolerance.nanosec
-        problem = await self._run(handle, goal, path, settling or SETTLING)
-        code, text = (0, "") if problem is None else (problem.code or INVALID_GOAL, str(problem))
-        return FollowJointTrajectory.Result(error_code=code, error_string=text)
+        problem, note = await self._run(handle, goal, path, settling or SETTLING)
+        code = 0 if problem is None else problem.code or INVALID_GOAL
+        return FollowJointTrajectory.Result(error_code=code, error_string=note)
 
-    async def _run(self, handle: Any, goal: Array, path: Array, settling: float) -> MotionEnded | None:
-        """Start a motion, wait for its end, and finish the action; returns the failure, or None."""
-        trajectory, problem = handle.request.trajectory, None
+    async def _run(self, handle: Any, goal: Array, path: Array, settling: float) -> tuple[MotionEnded | None, str]:
+        """Start a motion, wait for its end, and finish the action.
+
+        Returns the failure, or None, and what the client should know: why it failed, and tendons below their floors.
+        """
+        trajectory, problem, broken = handle.request.trajectory, None, ""
         tightest = float(goal.min()) if goal.size else 0.0
         self._error = np.zeros(0)
         try:
@@ -231,6 +232,7 @@ class ActuatorMotionServer:
             if not np.all(goal > 0.0):
                 raise TensegrityError("the tolerance must be above zero, or zero for the default.")
             motion = self.begin(trajectory)
+            self._node.floor.watch()
         except Exception as error:  # unexpected errors refuse the goal as well
             problem = MotionEnded(str(error) or type(error).__name__, INVALID_GOAL)
             self._node.announce_actuators(asked_by(handle), trajectory, tightest, str(problem))
@@ -239,7 +241,7 @@ class ActuatorMotionServer:
             self._handle, self._goal_tolerance, self._path_tolerance, self._settling = handle, goal, path, settling
             self._node.announce_actuators(asked_by(handle), trajectory, tightest, None, motion.end)
             await ended
-            problem = ended.result()
+            problem, broken = ended.result(), self._node.floor.seen()
             if self._ended is ended:
                 self._handle = self._ended = None
         if handle.is_cancel_requested:
@@ -248,7 +250,7 @@ class ActuatorMotionServer:
             handle.succeed()
         else:
             handle.abort()
-        return problem
+        return problem, "; ".join(filter(None, ("" if problem is None else str(problem), broken)))
 
     def cancel(self, handle: Any) -> CancelResponse:
         if self._handle is not None and handle.goal_id == self._handle.goal_id:

@@ -85,10 +85,14 @@ FAILURES = (Exception,)
 """Exceptions that a controller may raise for unforeseen numbers; the robot then holds and the node continues."""
 READY = "ready: "
 """Prefix of the line that this node logs once it controls the robot."""
+REPLACED, BRAKED = "a new goal replaced it", "the robot brakes for a new goal"
+"""Reasons for the end of a trajectory on whose way another goal came."""
 STREAM_PAUSE = 1.0
 """Pause between two goals on `goal_pose` that starts a new stream [s]."""
 UNHEARD_RATE = 2.0
 """Rate of `reference` without subscribers [1/s of robot time]; a new subscriber finds a recent message."""
+ROUNDING = 1e-6
+"""Tolerance for times in comparisons [s]."""
 OLDEST_STATE = 0.25
 """Largest age of a state that is extrapolated to the present [s]."""
 SPACINGS = 20
@@ -97,6 +101,9 @@ RECENT = 16
 """Number of recent actuator readings that are kept, since an estimator needs time for its state."""
 RESTING_RATE = 5.0
 """Rate of checks of where the output rests [1/s of robot time]."""
+SILENT_LOOKS = 20
+"""Looks of `_watch` without a new state, 0.5 s apart, after which motions of actions end: nobody else ends them if the
+robot is gone. Looks are counted instead of time, so that a computer that was asleep is not taken for a lost robot."""
 TIMING_PERIODS = 1.5
 """Periods after which the report of when a command took effect is used."""
 
@@ -125,6 +132,15 @@ def pose_asked(request: SetGoalPose.Request) -> RosPose:
     if any(quaternion) and quaternion != (1.0, 0.0, 0.0, 0.0):  # a quaternion that was left out arrives as w = 1
         raise TensegrityError("target has a quaternion, but orientation is KEEP (0); give 1 (SET) to turn to it.")
     return RosPose(position=request.target.pose.position, orientation=Quaternion(w=0.0))
+
+
+def check_tolerances(request: FollowTrajectory.Goal) -> None:
+    """Raise TensegrityError where a tolerance of a request is negative or not a number."""
+    for name in ("position_tolerance", "orientation_tolerance"):
+        if not getattr(request, name) >= 0.0:
+            raise TensegrityError(
+                f"{name} is {getattr(request, name):g}; give a positive number, or 0 for the default."
+            )
 
 
 def check_cancelled(handle: Any) -> None:
@@ -184,13 +200,15 @@ class ControllerNode(RobotNode):
         self._spacings: deque[int] = deque(maxlen=SPACINGS)
         self._running: Any = None  # goal handle of follow_trajectory and the future that ends it
         self._ended: Future | None = None
+        self._arrival, self._planned_for = -np.inf, None  # its predicted end [s]; handle whose plan is in computation
+        self._looks, self._looked = 0, -1.0
         self._robot_stopped = ""
         self.create_subscription(String, STOPPED, self._take_stop, LATCHED)
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", sent_in(lockstep, COMMAND))
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
         self._asked = GoalAnnouncer(self, lambda: self.stamp)
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
-        self._floor, self._broken = TensionFloor(self._robot), ""
+        self.floor, self._broken = TensionFloor(self._robot), ""
         self._resting, self._off = RestingError(self._robot), (-1, "")
         self.create_subscription(TendonState, "tendon_states", self._look_at_tensions, STATE)
         self._timings = self.create_subscription(TimeReference, "command_timing", self._keep_timing, STATE)
@@ -327,7 +345,7 @@ class ControllerNode(RobotNode):
 
     def _look_at_tensions(self, message: TendonState) -> None:
         time = 1e-9 * nanoseconds(message.header.stamp)
-        self._broken = self._floor.look(time, message.name, message.tension)
+        self._broken = self.floor.look(time, message.name, message.tension)
 
     def _control(self, message: StructureState) -> None:
         try:
@@ -400,7 +418,7 @@ class ControllerNode(RobotNode):
         values["command_latency"] = (
             f"{1e3 * self._latency.delay:.3g} ms, {'measured' if self._latency.measured else 'nominal'}"
         )
-        values |= {"floors_broken": self._floor.breaches, "last_broken": self._floor.last or "none"}
+        values |= {"floors_broken": self.floor.breaches, "last_broken": self.floor.last or "none"}
         distance = self.controller.singularity_distance
         if distance is not None:
             values["distance_to_singularity"] = f"{distance:.3g}"
@@ -486,11 +504,11 @@ class ControllerNode(RobotNode):
             TensegrityError: motions of actuators are refused at present.
         """
         self.ready(whole=True, among_actuators=True)
-        if self.actuator_motions.motion is not None:
-            return self._now, *self.actuator_motions.motion.set_points(self._now)
         phase = self.controller.status(self._now).phase
         if phase == "stopped":
             raise TensegrityError("the controller is stopped; call hold before sending a trajectory.")
+        if self.actuator_motions.motion is not None:
+            return self._now, *self.actuator_motions.motion.set_points(self._now)
         if phase == "moving" or self.planner.busy:
             raise TensegrityError("the robot moves to a goal; wait for its end, or call hold first.")
         sent = self._sent
@@ -624,6 +642,17 @@ class ControllerNode(RobotNode):
         if self.stamp is not None and silent > 2.0:
             text = "no structure_state comes any more; did the simulator, driver or estimator end?"
             self.set_status(WARN, text, silent_for=f"{silent:.0f} s")
+        waits = self.planner.withholds or self._heard != self._looked
+        self._looks, self._looked = 0 if waits else self._looks + 1, self._heard
+        if self.stamp is not None and self._looks == SILENT_LOOKS:
+            self._end_motions("no state of the robot comes any more")
+
+    def _end_motions(self, reason: str) -> None:
+        """End the motions of both actions at once with a reason."""
+        if self._ended is not None and not self._ended.done():
+            self.controller.hold(self._now)
+        self._finish(False, reason)
+        self.actuator_motions.forget(reason)
 
     # -- parameters -----------------------------------------------------------------------------------------------
 
@@ -672,7 +701,7 @@ class ControllerNode(RobotNode):
             ignored = "" if here is None else goal.note(here)
             profile = request.profile or "minimum_jerk"
             accepted = await self._planned(self.planner.goal(self.controller, goal, request.duration, profile))
-            self._finish(False, "a new goal replaced it")
+            self._finish(False, REPLACED)
         except UnreachableGoalError as error:
             response.reason, response.binding = str(error), list(error.binding)
             if error.nearest is not None:
@@ -731,6 +760,7 @@ class ControllerNode(RobotNode):
             self.ready(whole=True)
             goal = self._goals(message.header.frame_id, [0.0], [message.pose])[0][1]
             self.controller.begin(self._now, self.controller.plan_goal(self._now, goal))
+            self._finish(False, REPLACED)
             self._streamed, self.stream_refused = self._streamed + 1, ""
             if (
                 abs(self._now - self._streamed_at) > STREAM_PAUSE
@@ -814,7 +844,10 @@ class ControllerNode(RobotNode):
             times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
             waypoints = self._goals(request.header.frame_id, times, request.waypoint)
             interpolation = request.interpolation or "smooth"
+            check_tolerances(request)
             check_cancelled(handle)  # before planning started
+            if not self.planner.busy:  # otherwise it is refused
+                self._planned_for = handle
             accepted = await self._planned(self.planner.through(self.controller, waypoints, interpolation))
             self._finish(False, "a new trajectory replaced it")
             if handle.is_cancel_requested:  # planned, but not yet active
@@ -828,24 +861,31 @@ class ControllerNode(RobotNode):
             result.reason = str(error) or type(error).__name__
             self._asked.trajectory(request, result.reason)
             return result
+        finally:
+            if self._planned_for is handle:
+                self._planned_for = None
         self._asked.trajectory(request, None, accepted.arrival)
         ended = Future()
-        self._running, self._ended = handle, ended
+        self._running, self._ended, self._arrival = handle, ended, accepted.arrival
+        self.floor.watch()
         await ended
         success, result.reason = ended.result()
         if self._ended is ended:  # else another trajectory has replaced it
             self._running = self._ended = None
+        result.reason = "; ".join(filter(None, (result.reason, accepted.note, self.floor.seen())))
         position, orientation = self._errors(request.waypoint[-1])
         result.position_error, result.orientation_error = position, orientation
         tolerance = (
             request.position_tolerance or POSITION_TOLERANCE,
             request.orientation_tolerance or ORIENTATION_TOLERANCE,
         )
-        if success and (position > tolerance[0] or orientation > tolerance[1]):
-            success, result.reason = (
-                False,
-                f"the end is {1e3 * position:.2f} mm and {np.degrees(orientation):.2f} deg off",
+        if success and not (position <= tolerance[0] and orientation <= tolerance[1]):  # nan: the pose is not known
+            off, within = (
+                f"{1e3 * each[0]:.3g} mm and {np.degrees(each[1]):.3g} deg"
+                for each in ((position, orientation), tolerance)
             )
+            off = f"the end is {off} off, tolerated are {within}"
+            success, result.reason = False, "; ".join(filter(None, (off, result.reason)))
         result.success = success
         if handle.is_cancel_requested:
             handle.canceled()
@@ -855,12 +895,24 @@ class ControllerNode(RobotNode):
             handle.abort()
         return result
 
-    def cancel(self, _: Any) -> CancelResponse:
-        self.planner.cancel("the trajectory was cancelled")
-        self.controller.hold(self._now)
-        self._finish(False, "cancelled: holding")
-        self._asked.trigger(Goal.CANCEL, "action follow_trajectory", True, "holding")
+    def cancel(self, handle: Any) -> CancelResponse:
+        """Cancel a trajectory. One that waits, was replaced or has ended must not end another client's motion."""
+        planned, running = (
+            each is not None and each.goal_id == handle.goal_id for each in (self._planned_for, self._running)
+        )
+        if planned:
+            self.planner.cancel("the trajectory was cancelled")
+        elif running:
+            self.controller.hold(self._now)
+            self._finish(False, "cancelled: holding")
+        if planned or running:
+            self._asked.trigger(Goal.CANCEL, "action follow_trajectory", True, "holding")
         return CancelResponse.ACCEPT
+
+    def brakes_for_goal(self) -> None:
+        """The planner has braked the robot for a new goal, which ends a running trajectory even if the goal is then
+        refused."""
+        self._finish(False, BRAKED)
 
     def _finish(self, success: bool, reason: str) -> None:
         """End the running trajectory with a reason."""
@@ -879,7 +931,11 @@ class ControllerNode(RobotNode):
                 orientation_error=float(np.linalg.norm(error[3:])),
             )  # fmt: skip
             self._running.publish_feedback(feedback)
-        if status.phase != "moving":
+        if status.phase == "moving":
+            return
+        if self._now < self._arrival - ROUNDING:  # a path may end where it began: the place does not tell
+            self._finish(False, "; ".join(("the motion ended before its last waypoint", *status.relaxed)))
+        else:
             self._finish(True, "")
 
     def _errors(self, goal: Any) -> tuple[float, float]:

@@ -33,7 +33,7 @@ class PlanningThread:
     """Plans one motion at a time.
 
     Args:
-        node: node with the time (`now`) and the executor.
+        node: node with the time (`now`) and the executor; `brakes_for_goal` is called when a motion was braked.
         lockstep: whether the time stands still during planning.
 
     Attributes:
@@ -116,6 +116,7 @@ class PlanningThread:
         now = self._node.now
         if not self._lockstep and controller.status(now).phase == "moving":
             controller.hold(now)
+            self._node.brakes_for_goal()
             now = controller.status(now).arrival
         rest = controller.rest(now)
         planned = await self._beside(lambda: plan(now, rest))

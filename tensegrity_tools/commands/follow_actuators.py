@@ -92,6 +92,8 @@ def show_figures(
         rows = [*sizes, ("duration", f"{figures['duration_s']:.3g} s")]
         if figures["slowed_down"] > 1.0:
             rows.append(("slowed down to keep its limits", f"{figures['slowed_down']:.3g} times"))
+        if success and figures.get("reason"):
+            rows.append(("note", figures["reason"]))
         title = "followed" if success else f"not followed: {figures['reason']}"
         print_table(table(title if "success" in figures else "can be followed", ("", ""), [*rows, *errors]))
     if not success:

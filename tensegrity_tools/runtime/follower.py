@@ -65,6 +65,7 @@ class Follower:
         arrival = answer.predicted_arrival.sec + 1e-9 * answer.predicted_arrival.nanosec
         while self.watcher.time < arrival + SETTLING:
             self.watcher.spin(0.1)
+            self.watcher.check_there(self.watcher.offered("set_goal_pose"))
             if self.watcher.time >= arrival and not self.watcher.moving and self._there(first):
                 return
         distance, angle = self.away(first)

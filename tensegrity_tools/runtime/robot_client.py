@@ -33,6 +33,9 @@ REFERENCES = 2000
 """Number of last references whose phases are stored."""
 MISSED = "no command from"
 """Start of the sentence with which simulator and driver report missing commands of a controller."""
+GONE = 15.0
+"""Wall time without a state, or without the node that is to answer, after which a robot counts as gone [s]; longer than
+the 10 s after which a controller ends a motion itself."""
 SETTLED, SILENCE = 1.5, 6.0
 """Wall time without a new node after which all nodes count as discovered, and longest wait for this [s]."""
 WATCH = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -78,6 +81,8 @@ class Watcher:
         self.tendons: TendonState | None = None
         self.diagnostics: dict[str, DiagnosticStatus] = {}
         self._marks: list[tuple[float, float]] = []
+        self._there = self._spun = time.monotonic()
+        self._states = self._states_then = 0
         self.lowest: dict[str, tuple[float, float]] = {}
         self.missed = ""
         self.node.create_subscription(StructureState, "simulator/truth", self._keep_truth, WATCH)
@@ -98,6 +103,7 @@ class Watcher:
 
     def _keep_truth(self, message: StructureState) -> None:
         self.truth = message
+        self._states += 1
         now = time.monotonic()
         self._marks.append((now, seconds(message.header.stamp)))
         while now - self._marks[0][0] > 2.0:
@@ -105,6 +111,7 @@ class Watcher:
 
     def _keep_estimate(self, message: StructureState) -> None:
         self.estimate = message
+        self._states += 1
 
     def _keep_layout(self, message: RobotLayout) -> None:
         self.layout = message
@@ -169,6 +176,23 @@ class Watcher:
         end = time.monotonic() + duration
         while (left := end - time.monotonic()) > 0.0:
             self.spin_once(min(left, 0.1))
+
+    def check_there(self, answering: bool) -> None:
+        """To be called repeatedly in a wait whose length the robot determines.
+
+        Args:
+            answering: whether the node that is to answer is present.
+
+        Raises:
+            TensegrityError: this node has been missing, or no state has come, for `GONE` s.
+        """
+        now = time.monotonic()
+        slept, self._spun = now - self._spun > 1.0, now  # this process stood still: nothing is known of that time
+        if slept or (answering and self._states != self._states_then):
+            self._there, self._states_then = now, self._states
+        if now - self._there > GONE:
+            missing = "sends no more states" if answering else "does not answer any more: its controller has ended"
+            raise TensegrityError(f"the robot {missing}; whether it moves is not known. See `tensegrity status`.")
 
     def wait_until(self, condition: Callable[[], bool], patience: float) -> bool:
         """Process messages until a condition holds; returns False if it does not within `patience` s of wall time."""

@@ -37,7 +37,7 @@ class WatchedAction:
             keep: function that receives every feedback. show: function that is called often with the progress, 0 to 1.
 
         Raises:
-            TensegrityError: no node offers the action, or the goal is refused.
+            TensegrityError: no node offers the action, the goal is refused, or its node is gone.
             KeyboardInterrupt: interrupted by the user; the goal is cancelled and the robot holds.
         """
         if not self.watcher.wait_until(self._client.server_is_ready, 5.0):
@@ -58,6 +58,7 @@ class WatchedAction:
         try:
             while not ended.done():
                 self.watcher.spin(0.05)
+                self.watcher.check_there(self._client.server_is_ready())
                 show(self._progress)
         except BaseException:
             handle.cancel_goal_async()
