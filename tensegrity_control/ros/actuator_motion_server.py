@@ -34,6 +34,7 @@ SETTLING = 1.0
 """s after the end within which actuators may still arrive."""
 BRAKE_TIME = 0.3
 """s, duration of the brake when a motion is aborted."""
+_NONE: Array = np.zeros(0)
 INVALID_GOAL, PATH_VIOLATED, GOAL_VIOLATED = -1, -4, -5
 """Error codes of control_msgs/FollowJointTrajectory."""
 
@@ -101,7 +102,7 @@ class ActuatorMotionServer:
         self._sent_end: ActuatorMotion | None = None
         self._goal_tolerance: Array = np.zeros(0)
         self._path_tolerance: Array = np.zeros(0)
-        self._settling, self._error = SETTLING, np.zeros(0)
+        self._settling, self._error, self._actual = SETTLING, _NONE, _NONE
         callbacks = {"goal_callback": lambda _: GoalResponse.ACCEPT, "cancel_callback": self.cancel}
         self._own = ActionServer(node, FollowActuators, "follow_actuators", execute_callback=self.follow, **callbacks)
         if FollowJointTrajectory is None:
@@ -136,7 +137,7 @@ class ActuatorMotionServer:
         motion = self.motion
         assert motion is not None
         points, _ = motion.set_points(now)
-        actual = np.array([positions.get(name, np.nan) for name in motion.names])
+        actual = self._actual = np.array([positions.get(name, np.nan) for name in motion.names])
         self._error = actual - points[motion.rows]
         beyond = np.flatnonzero(np.abs(self._error) > self._path_tolerance)
         if self._over is None and beyond.size and now < motion.end:
@@ -185,9 +186,11 @@ class ActuatorMotionServer:
         self._finish(MotionEnded(reason, 0))
 
     def _finish(self, problem: MotionEnded | None) -> None:
-        self.motion = self._over = None
+        motion, self.motion, self._over = self.motion, None, None
         if self._ended is not None and not self._ended.done():
-            self._ended.set_result(problem)
+            # read now: the next motion, which may have other actuators, begins before this one's client is answered
+            off = self._actual - motion.goal if motion is not None and self._actual.size == motion.goal.size else _NONE
+            self._ended.set_result((problem, off.tolist(), self._node.floor.seen()))
 
     # -- the actions ----------------------------------------------------------------------------------------------
 
@@ -203,8 +206,8 @@ class ActuatorMotionServer:
         request = handle.request
         tolerance = np.full(len(request.trajectory.joint_names), request.tolerance or TOLERANCE)
         free = np.full(len(tolerance), np.inf)
-        problem, note = await self._run(handle, tolerance, free, SETTLING)
-        return FollowActuators.Result(success=problem is None, reason=note, error=self._error.tolist())
+        problem, note, error = await self._run(handle, tolerance, free, SETTLING)
+        return FollowActuators.Result(success=problem is None, reason=note, error=error)
 
     async def _follow_joints(self, handle: Any) -> Any:
         request, names = handle.request, list(handle.request.trajectory.joint_names)
@@ -214,34 +217,37 @@ class ActuatorMotionServer:
                 if each.name in names and each.position != 0.0:  # negative: no tolerance is checked
                     kept[names.index(each.name)] = each.position if each.position > 0.0 else np.inf
         settling = request.goal_time_tolerance.sec + 1e-9 * request.goal_time_tolerance.nanosec
-        problem, note = await self._run(handle, goal, path, settling or SETTLING)
+        problem, note, _ = await self._run(handle, goal, path, settling or SETTLING)
         code = 0 if problem is None else problem.code or INVALID_GOAL
         return FollowJointTrajectory.Result(error_code=code, error_string=note)
 
-    async def _run(self, handle: Any, goal: Array, path: Array, settling: float) -> tuple[MotionEnded | None, str]:
+    async def _run(
+        self, handle: Any, goal: Array, path: Array, settling: float
+    ) -> tuple[MotionEnded | None, str, list[float]]:
         """Start a motion, wait for its end, and finish the action.
 
-        Returns the failure, or None, and what the client should know: why it failed, and tendons below their floors.
+        Returns the failure, or None; what the client should know: why it failed, and tendons below their floors; and
+        (k,) measured positions minus the goal [m or rad], empty if the motion never moved.
         """
-        trajectory, problem, broken = handle.request.trajectory, None, ""
+        trajectory, problem, error, broken = handle.request.trajectory, None, [], ""
         tightest = float(goal.min()) if goal.size else 0.0
-        self._error = np.zeros(0)
         try:
             if handle.is_cancel_requested:  # before the motion started
                 raise TensegrityError("the trajectory was cancelled")
             if not np.all(goal > 0.0):
                 raise TensegrityError("the tolerance must be above zero, or zero for the default.")
             motion = self.begin(trajectory)
+            self._error = self._actual = _NONE
             self._node.floor.watch()
-        except Exception as error:  # unexpected errors refuse the goal as well
-            problem = MotionEnded(str(error) or type(error).__name__, INVALID_GOAL)
+        except Exception as refusal:  # unexpected errors refuse the goal as well
+            problem = MotionEnded(str(refusal) or type(refusal).__name__, INVALID_GOAL)
             self._node.announce_actuators(asked_by(handle), trajectory, tightest, str(problem))
         else:
             ended = self._ended = Future()
             self._handle, self._goal_tolerance, self._path_tolerance, self._settling = handle, goal, path, settling
             self._node.announce_actuators(asked_by(handle), trajectory, tightest, None, motion.end)
             await ended
-            problem, broken = ended.result(), self._node.floor.seen()
+            problem, error, broken = ended.result()
             if self._ended is ended:
                 self._handle = self._ended = None
         if handle.is_cancel_requested:
@@ -250,7 +256,7 @@ class ActuatorMotionServer:
             handle.succeed()
         else:
             handle.abort()
-        return problem, "; ".join(filter(None, ("" if problem is None else str(problem), broken)))
+        return problem, "; ".join(filter(None, ("" if problem is None else str(problem), broken))), error
 
     def cancel(self, handle: Any) -> CancelResponse:
         if self._handle is not None and handle.goal_id == self._handle.goal_id:

@@ -75,7 +75,7 @@ from ..registry import load_refusal, make_quickly
 from ..rehearsal import rehearse_once
 from ..resting_error import ORIENTATION_TOLERANCE, POSITION_TOLERANCE, RestingError
 from ..tension_floor import TensionFloor
-from .actuator_motion_server import ActuatorMotionServer
+from .actuator_motion_server import SETTLING, ActuatorMotionServer
 from .controller_parameters import ControllerParameters
 from .goal_announcer import GoalAnnouncer
 from .planning_thread import PlanningThread
@@ -141,6 +141,14 @@ def check_tolerances(request: FollowTrajectory.Goal) -> None:
             raise TensegrityError(
                 f"{name} is {getattr(request, name):g}; give a positive number, or 0 for the default."
             )
+
+
+def tolerances(request: FollowTrajectory.Goal) -> tuple[float, float]:
+    """Tolerances of a request at its end [m, rad]."""
+    return (
+        request.position_tolerance or POSITION_TOLERANCE,
+        request.orientation_tolerance or ORIENTATION_TOLERANCE,
+    )
 
 
 def check_cancelled(handle: Any) -> None:
@@ -875,14 +883,10 @@ class ControllerNode(RobotNode):
         result.reason = "; ".join(filter(None, (result.reason, accepted.note, self.floor.seen())))
         position, orientation = self._errors(request.waypoint[-1])
         result.position_error, result.orientation_error = position, orientation
-        tolerance = (
-            request.position_tolerance or POSITION_TOLERANCE,
-            request.orientation_tolerance or ORIENTATION_TOLERANCE,
-        )
-        if success and not (position <= tolerance[0] and orientation <= tolerance[1]):  # nan: the pose is not known
+        if success and not self._is_there(request):
             off, within = (
                 f"{1e3 * each[0]:.3g} mm and {np.degrees(each[1]):.3g} deg"
-                for each in ((position, orientation), tolerance)
+                for each in ((position, orientation), tolerances(request))
             )
             off = f"the end is {off} off, tolerated are {within}"
             success, result.reason = False, "; ".join(filter(None, (off, result.reason)))
@@ -935,8 +939,14 @@ class ControllerNode(RobotNode):
             return
         if self._now < self._arrival - ROUNDING:  # a path may end where it began: the place does not tell
             self._finish(False, "; ".join(("the motion ended before its last waypoint", *status.relaxed)))
-        else:
+        elif self._now >= self._arrival + SETTLING or self._is_there(self._running.request):
             self._finish(True, "")
+
+    def _is_there(self, request: FollowTrajectory.Goal) -> bool:
+        """Whether the output is within the tolerances of a request at its last waypoint; False if it is unknown."""
+        return all(
+            off <= most for off, most in zip(self._errors(request.waypoint[-1]), tolerances(request), strict=True)
+        )
 
     def _errors(self, goal: Any) -> tuple[float, float]:
         """Distance [m] and angle [rad] from the last state to a goal; a goal without orientation counts no angle."""

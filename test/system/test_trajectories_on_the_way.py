@@ -63,10 +63,11 @@ def begun(made: Any, moves: list[float], **options: Any) -> tuple[Handle, Any]:
     return handle, task
 
 
-def actuated(made: Any, seconds: int) -> tuple[Handle, Any]:
-    """A motion of actuators to where they are, and the task with its result."""
-    points = [JointTrajectoryPoint(positions=list(made.seen.positions.values()), time_from_start=Duration(sec=seconds))]
-    trajectory = JointTrajectory(joint_names=list(made.seen.positions), points=points)
+def actuated(made: Any, seconds: int, names: Any = None, goal: Any = None) -> tuple[Handle, Any]:
+    """A motion of actuators, by default to where they are, and the task with its result."""
+    goal = list(made.seen.positions.values()) if goal is None else list(goal)
+    points = [JointTrajectoryPoint(positions=goal, time_from_start=Duration(sec=seconds))]
+    trajectory = JointTrajectory(joint_names=list(names or made.seen.positions), points=points)
     handle = Handle(FollowActuators.Goal(trajectory=trajectory))
     return handle, made.executor.create_task(made.node.actuator_motions.follow(handle))
 
@@ -144,11 +145,32 @@ def test_a_tolerance_that_nothing_can_be_compared_with_is_refused_by_name(name, 
         assert handle.end == "aborted" and name in task.result().reason
 
 
+@pytest.mark.parametrize("arrives", [False, True])
+def test_a_robot_that_lags_behind_gets_a_second_to_arrive(arrives):
+    with cell("three_prism") as made:
+        _, task = begun(made, [-0.002])
+        made.node._errors = lambda _: (0.002, 0.0)
+        rest(made)
+        for _ in range(50):
+            made.give_state()
+            made.executor.spin_once(timeout_sec=0.0)
+        assert not task.done()
+        if arrives:
+            made.node._errors = lambda _: (0.0005, 0.0)
+        for _ in range(2 if arrives else 60):
+            made.give_state()
+        made.spin_until(task.done)
+        assert task.result().success == arrives
+        assert arrives or "2 mm" in task.result().reason
+
+
 def test_an_end_at_which_the_pose_is_not_known_is_no_success():
     with cell("three_prism") as made:
         _, task = begun(made, [-0.002, 0.0])
         made.node._errors = lambda _: (float("nan"), float("nan"))
         rest(made)
+        for _ in range(101):
+            made.give_state()
         made.spin_until(task.done)
         assert not task.result().success and task.result().reason
 
@@ -174,6 +196,22 @@ def test_after_a_stop_no_trajectory_of_actuators_is_taken_even_while_another_one
             made.give_state()
         made.spin_until(first.done)
         assert first.result().reason == "stopped by service"
+
+
+def test_a_motion_that_another_one_replaces_reports_its_own_distance_to_its_own_goal():
+    with cell("three_prism") as made:
+        names, here = list(made.seen.positions), np.array(list(made.seen.positions.values()))
+        goal = here + 0.001 * np.arange(len(names))
+        _, first = actuated(made, 2, names, goal)
+        made.spin_until(lambda: made.node.actuator_motions.moving)
+        made.give_state()
+        _, second = actuated(made, 1, names[:1], here[:1])
+        made.spin_until(first.done)
+        assert np.allclose(first.result().error, here - goal) and "replaced" in first.result().reason
+        while made.node.actuator_motions.moving:
+            made.give_state()
+        made.spin_until(second.done)
+        assert second.result().success and np.allclose(second.result().error, [0.0], atol=1e-6)
 
 
 @pytest.mark.parametrize("of_actuators", [False, True])
