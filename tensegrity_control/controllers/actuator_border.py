@@ -136,12 +136,12 @@ class ActuatorBorder:
 
     def _approach(self, q: Array, goal: Pose, version: int) -> None:
         """Move a shape by some steps towards a goal, and look at its ranges once it is there. It begins at q (nq,), or
-        at the last goal if that was close (goals in a stream)."""
+        goes on if the last goal was close to this one (goals in a stream)."""
         equations = self._equations
         if version != self._version:
-            continues = self._steps >= MOST and self._is_close(goal)
-            self._end, self._version, self._steps = self._end if continues else q, version, 0
-            self._there[:] = np.inf
+            if not self._is_close(goal):
+                self._end = q
+            self._last, self._version, self._steps, self._there[:] = goal, version, 0, np.inf
         for _ in range(STEPS):
             self._steps += 1
             arrays = equations.update(self._end, self._still)
@@ -150,17 +150,17 @@ class ActuatorBorder:
             size = float(np.max(np.abs(error)))
             if size <= CLOSE:
                 self._at(self._end, self._still, self._still, 0.0, 0.0, self._there)
-                self._last, self._steps = goal, MOST
-            elif not np.isfinite(size):
                 self._steps = MOST
-            if self._steps >= MOST:
+                return
+            if self._steps >= MOST or not np.isfinite(size):
+                self._last, self._steps = None, MOST
                 return
             part = min(1.0, LONGEST / size)
             moving = equations.reduction.basis[:, : equations.count] @ (self._motions() @ (part * error))
             self._end = equations.moved(self._end, moving, 1.0)
 
     def _is_close(self, goal: Pose) -> bool:
-        """Whether a goal is at most one step from the last one that was reached."""
+        """Whether a goal is at most one step from the last one."""
         if self._last is None:
             return False
         return float(np.max(np.abs(pose_error(goal, self._last)))) < LONGEST

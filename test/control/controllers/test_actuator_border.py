@@ -46,7 +46,7 @@ def test_limits_of_an_actuator_end_where_its_cable_ends():
 @pytest.mark.examples(2)
 def test_a_goal_beyond_the_end_of_a_cable_is_approached_and_said(spare, direction, late):
     robot = short_cables(spare)
-    control = make_controller("qp", robot)
+    control = make_controller("qp", robot, period=0.01)
     loop = DelayedLoop(robot, control, 0.01, Delays((0, late), (0, late)))
     loop.run(0.3)
     home = loop.simulation.observe().pose[0]
@@ -68,7 +68,7 @@ def test_a_goal_beyond_the_end_of_a_cable_is_approached_and_said(spare, directio
 
 def test_a_goal_within_the_ends_is_reached():
     robot = short_cables(0.6)
-    control = make_controller("qp", robot)
+    control = make_controller("qp", robot, period=0.01)
     loop = DelayedLoop(robot, control, 0.01)
     goal = loop.simulation.observe().pose[0] + np.array([0.25, 0.0, 0.0])
     loop.run(control.set_goal(0.0, goal).duration + 0.5)
@@ -80,7 +80,7 @@ def test_a_goal_within_the_ends_is_reached():
 @pytest.mark.parametrize("offset", [(0.2, 0.1), (0.206, 0.046)])
 def test_near_a_fold_that_takes_high_rates_the_reference_slows_down_and_the_motion_home_is_free(offset, observer):
     robot = load_robot("biglide")
-    control = make_controller("qp", robot)
+    control = make_controller("qp", robot, period=0.01)
     loop = DelayedLoop(robot, control, 0.01, Delays((0, 1), (0, 1), seed=1), observer=observer)
     loop.run(0.3)
     home = loop.simulation.observe().pose[0]
@@ -93,20 +93,20 @@ def test_near_a_fold_that_takes_high_rates_the_reference_slows_down_and_the_moti
 
 def test_a_stream_of_goals_ends_before_the_end_of_a_cable_and_comes_back():
     robot = short_cables(0.15)
-    control = make_controller("qp", robot)
+    control = make_controller("qp", robot, period=0.01)
     loop = DelayedLoop(robot, control, 0.01)
     loop.run(0.3)
     home, refused = loop.simulation.observe().pose[0], []
 
     def drag(now: float) -> None:
-        away = min(0.25 * (now - 0.3), 0.4) if now < 2.4 else 0.1
+        away = min(0.3 * (now - 0.3), 0.4) if now < 2.7 else 0.1
         if round(now / 0.01) % 2:
             try:
                 control.set_goal(loop.stamp, home + away * np.array([1.0, 0.3, 0.0]))
             except InfeasibleControlError as error:
                 refused.append(str(error))
 
-    loop.run(1.9, drag)
+    loop.run(2.2, drag)
     before = loop.simulation.observe().pose[0]
     assert re.search(r"cable low_\d is nearly all unwound", refused[-1])
     loop.run(0.2, drag)
@@ -118,7 +118,7 @@ def test_a_stream_of_goals_ends_before_the_end_of_a_cable_and_comes_back():
 
 def test_a_reference_that_stood_still_for_a_late_computer_goes_on():
     robot = load_robot("cable_robot")
-    control = make_controller("qp", robot)
+    control = make_controller("qp", robot, period=0.01)
     loop = DelayedLoop(robot, control, 0.01, Delays((0, 2), (0, 2), (1, 3), freezes=((0.9, 0.2),), seed=1))
     loop.run(0.3)
     goal = loop.simulation.observe().pose[0] + np.array([0.1, 0.05, -0.1])
