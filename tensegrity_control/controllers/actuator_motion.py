@@ -32,12 +32,14 @@ from .goal_controller import MAX_WAYPOINTS
 REACH = 0.1
 """s; a first waypoint at time 0 may differ from the present position by the distance an actuator can move in this time.
 The motion starts at the present position."""
+COAST = 0.3
+"""s within which actuators that the motion does not name come to rest if they move at its beginning."""
 SLACK = 1e-9
 """Relative tolerance of rates, and tolerance [m or rad] of positions, at their limits: rounding."""
 
 
 class ActuatorMotion:
-    """One motion of some or all actuators; the others keep their positions.
+    """One motion of some or all actuators; the others keep their positions, or come to rest within `COAST` s.
 
     Args:
         robot: robot with the actuators.
@@ -81,6 +83,14 @@ class ActuatorMotion:
         self._sample, self._trajectory = np.empty((3, len(self.names))), spline
         self.goal: Array = spline.value(spline.end)
         self.clock = PathClock(begin, spline.end)
+        self._begin, self._coasting = begin, np.where(np.isin(np.arange(len(available)), self.rows), 0.0, moving)
+        low, high = np.array([each.position for each in robot.actuators]).T
+        room = np.maximum(np.where(self._coasting > 0.0, high - self._held, self._held - low), 0.0)
+        speed = np.abs(self._coasting)
+        self._coast = np.where(speed > 0.0, COAST, 0.0)
+        near = 2.0 * room < COAST * speed  # a brake passes half of speed times time
+        self._coast[near] = 2.0 * room[near] / speed[near]
+        self._coast[self._coast < SLACK] = 0.0
 
     def _spline(
         self, start: Array, moving: Array, times: ArrayLike, values: ArrayLike, velocities: ArrayLike | None,
@@ -173,7 +183,7 @@ class ActuatorMotion:
     @property
     def end(self) -> float:
         """Time [s] at which it rests."""
-        return self.clock.end
+        return max(self.clock.end, self._begin + float(self._coast.max()))
 
     def progress(self, now: float) -> float:
         """Completed fraction of the motion, 0 to 1."""
@@ -184,6 +194,13 @@ class ActuatorMotion:
         progress = self.clock.at(now)
         self._trajectory.sample(progress.time, self._sample)
         positions, rates = self._held.copy(), np.zeros_like(self._held)
+        if now < self._begin + COAST and self._coast.any():
+            x = np.divide(now - self._begin, self._coast, where=self._coast > 0.0, out=np.ones_like(positions))
+            x = np.clip(x, 0.0, 1.0)
+            rates = self._coasting * (1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x))
+            positions += self._coasting * self._coast * (x - x**4 * (2.5 - 3.0 * x + x * x))
+        elif self._coast.any():
+            positions += 0.5 * self._coasting * self._coast
         positions[self.rows], rates[self.rows] = self._sample[0], progress.pace * self._sample[1]
         return positions, rates
 

@@ -45,6 +45,31 @@ def motion(robot: Robot, times, values, velocities=None, accelerations=None, **m
     )  # fmt: skip
 
 
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.floats(-1.0, 1.0), min_size=len(PRISM.actuators), max_size=len(PRISM.actuators)),
+    st.floats(0.0, 1.0), st.floats(0.1, 2.0),
+)  # fmt: skip
+def test_actuators_that_a_new_motion_does_not_name_brake_smoothly_within_their_limits(parts, place, duration) -> None:
+    low, high = np.array([each.position for each in PRISM.actuators]).T
+    top, start = np.array([each.rate for each in PRISM.actuators]), low + place * (high - low)
+    rates = top * np.array(parts)
+    start[0], rates[0] = 0.5 * (low[0] + high[0]), 0.0
+    made = ActuatorMotion(PRISM, 5.0, start, rates, names_of(PRISM)[:1], [duration], start[:1])
+    step = 1e-3
+    times = np.arange(5.0, made.end + 0.1, step)
+    points, speeds = (np.array(each) for each in zip(*(made.set_points(when) for when in times), strict=True))
+    room = np.where(rates > 0.0, high - start, start - low)
+    can_brake = room > 0.0
+    np.testing.assert_allclose(points[0], start, atol=1e-12)
+    np.testing.assert_allclose(speeds[0][can_brake], rates[can_brake])
+    assert np.all(points >= low - 1e-12) and np.all(points <= high + 1e-12)
+    assert np.all(np.abs(speeds) <= top + 1e-12)
+    np.testing.assert_array_equal(speeds[-1], 0.0)
+    np.testing.assert_allclose(np.diff(points, axis=0), step * speeds[:-1], atol=step * 2.0 * top.max())
+    assert made.end >= 5.0 + duration - 1e-9
+
+
 def test_waypoints_are_passed_with_their_rates_and_the_others_stay(robot: Robot) -> None:
     values, rates = [[1e-3, 2e-3], [-1e-3, 0.0]], [[5e-4, -3e-4], [0.0, 0.0]]
     made = motion(robot, [2.0, 4.0], values, rates)
