@@ -851,6 +851,8 @@ class ControllerNode(RobotNode):
                 raise TensegrityError(f"{len(request.waypoint)} waypoints; send up to {MAX_WAYPOINTS} at once.")
             times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
             waypoints = self._goals(request.header.frame_id, times, request.waypoint)
+            here = None if self._state is None else state_pose(self._state)
+            ignored = "" if here is None or not waypoints else waypoints[-1][1].note(here)
             interpolation = request.interpolation or "smooth"
             check_tolerances(request)
             check_cancelled(handle)  # before planning started
@@ -880,7 +882,7 @@ class ControllerNode(RobotNode):
         success, result.reason = ended.result()
         if self._ended is ended:  # else another trajectory has replaced it
             self._running = self._ended = None
-        result.reason = "; ".join(filter(None, (result.reason, accepted.note, self.floor.seen())))
+        result.reason = "; ".join(filter(None, (result.reason, accepted.note, ignored, self.floor.seen())))
         position, orientation = self._errors(request.waypoint[-1])
         result.position_error, result.orientation_error = position, orientation
         if success and not self._is_there(request):

@@ -175,6 +175,16 @@ def test_an_end_at_which_the_pose_is_not_known_is_no_success():
         assert not task.result().success and task.result().reason
 
 
+def test_the_result_names_axes_that_the_robot_does_not_control():
+    with cell("single_strut", "near_rigid") as made:
+        _, task = begun(made, [0.01])
+        rest(made)
+        for _ in range(101):
+            made.give_state()
+        made.spin_until(task.done)
+        assert not task.result().success and "z of tip are not controlled" in task.result().reason
+
+
 def test_a_goal_of_a_stream_ends_a_trajectory_with_its_reason():
     with cell("manipulator", "qp") as made:
         _, task = begun(made, [-0.002, 0.0])
