@@ -106,11 +106,13 @@ class ActuatorBorder:
         if not self.is_decided(version):
             self._approach(q, goal, version)
             return False
-        beyond = self._there < 0.0
-        if not beyond.any():
+        if self._last is not None and not (self._there < 0.0).any():
             return False
         slopes = equations.reduction.basis[equations.parts.drive][:, : equations.count] @ self._motions()
-        rates = slopes @ rate
+        if self._last is None:  # nowhere near a shape of the robot: the straight line tells
+            change = slopes @ self._remaining(goal)
+            self._there[0], self._there[1] = self._left[0] + change, self._left[1] - change
+        beyond, rates = self._there < 0.0, slopes @ rate
         for side, toward in enumerate((-rates, rates)):
             reached = beyond[side] & (toward * brakes > self._left[side])
             if reached.any():
@@ -144,9 +146,8 @@ class ActuatorBorder:
             self._last, self._version, self._steps, self._there[:] = goal, version, 0, np.inf
         for _ in range(STEPS):
             self._steps += 1
-            arrays = equations.update(self._end, self._still)
-            turn = rotation_vector(matrix_from_quaternion(goal[1]) @ np.array(equations.rotation).T)
-            error = np.concatenate((goal[0] - arrays.position[:3], turn))[equations.parts.axes]
+            equations.update(self._end, self._still)
+            error = self._remaining(goal)
             size = float(np.max(np.abs(error)))
             if size <= CLOSE:
                 self._at(self._end, self._still, self._still, 0.0, 0.0, self._there)
@@ -158,6 +159,12 @@ class ActuatorBorder:
             part = min(1.0, LONGEST / size)
             moving = equations.reduction.basis[:, : equations.count] @ (self._motions() @ (part * error))
             self._end = equations.moved(self._end, moving, 1.0)
+
+    def _remaining(self, goal: Pose) -> Array:
+        """(k,) m or rad from the output at the last `update` to a goal."""
+        equations = self._equations
+        turn = rotation_vector(matrix_from_quaternion(goal[1]) @ np.array(equations.rotation).T)
+        return np.asarray(np.concatenate((goal[0] - equations.arrays.position[:3], turn))[equations.parts.axes])
 
     def _is_close(self, goal: Pose) -> bool:
         """Whether a goal is at most one step from the last one."""
