@@ -677,7 +677,7 @@ class QPController(SampledController):
                 self._look_where_it_settles(time, q, self._last_effort)
                 clock, tracker = self.motion_at(time)
             elif self.growth.watch(time, q, self._last_effort, ahead):
-                self._stop_short(time, self.growth.words())
+                self._stop_short(time, f"stopped short of the goal: {self.growth.words()}")
                 clock, tracker = self.motion_at(time)
         half = 0.5 * self.period
         here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + half))
@@ -835,16 +835,16 @@ class QPController(SampledController):
         if not decided:
             self.equations.update(q, v, 0.5 * self.period, held=self.period)
         if reached:
-            self._stop_short(time, self.border.words)
+            self._stop_short(time, f"the goal is out of reach: the output stopped where it is ({self.border.words})")
             self._at_border = True
 
-    def _stop_short(self, time: float, why: str) -> None:
-        """End the present motion before the output gets to where it cannot be held, and report it."""
+    def _stop_short(self, time: float, note: str) -> None:
+        """End the present motion before the output gets to where it cannot be held, and report it by a note."""
         clock, _ = self.motion_at(time)
         if time >= clock.end:
             return
         self.hold(time)
-        self._note = f"stopped short of the goal: {why}"
+        self._note = note
 
     def _give_up(self, why: str, for_good: bool = True) -> None:
         """Let the actuators hold by their impedances from now on, which needs no state, and report the reason."""

@@ -56,7 +56,7 @@ def test_a_goal_beyond_the_end_of_a_cable_is_approached_and_said(spare, directio
     loop.run(control.set_goal(loop.stamp, goal).duration)
     status = control.status(loop.time)
     assert any(
-        re.search(r"stopped short of the goal: cable (low|high)_\d is nearly all unwound", each)
+        re.search(r"out of reach: the output stopped where it is \(cable (low|high)_\d is nearly all unwound", each)
         for each in status.relaxed
     )
     before = loop.simulation.observe().pose[0]
