@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
-from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, rotation_vector
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 
@@ -32,11 +33,11 @@ def measure(q, v, acceleration, drive_q, drive_v, limits, turn_q, turns, foresee
 
     Args:
         acceleration: (a,) of the actuators. limits: (5, a) low and high position, the distances to keep from them, and
-            rate. turn_q, turns: see `fill_bounds`. foreseen, ahead: s.
+                rate. turn_q, turns: see `MechanismModel.cable_turns`. foreseen, ahead: s.
 
     Returns:
-        Largest fraction of its rate that an actuator uses now or after `ahead` s; below zero, less one, if a range may
-        be used up within `foreseen` s.
+        Whether a range may be used up within `foreseen` s, and the largest fraction of its rate that an actuator uses
+        now or after `ahead` s.
     """
     near, used = False, 0.0
     for a in range(drive_q.shape[0]):
@@ -48,7 +49,7 @@ def measure(q, v, acceleration, drive_q, drive_v, limits, turn_q, turns, foresee
         near = near or down < max(-rate * foreseen, low) or up < max(rate * foreseen, high)
         used = max(used, abs(rate) / limits[4, a], abs(rate + ahead * acceleration[a]) / limits[4, a])
         left[0, a], left[1, a] = down, up
-    return -1.0 - used if near else used
+    return near, used
 
 
 class ActuatorBorder:
@@ -58,8 +59,8 @@ class ActuatorBorder:
         equations: equations of the robot at the state of their last `update`.
 
     Attributes:
-        position: (2, a) low and high limits [m or rad]. kept: (2, a) distance to keep from them; a start that is closer
-            keeps half of its distance. turn_q, turns: cables on the pulleys, see `MechanismModel.cable_turns`.
+        left: (2, a) m or rad, ranges that are left downwards and upwards at the last `look`.
+        kept: (2, a) m or rad, distances to keep from the ends; a start that is closer keeps half of its distance.
         is_near: whether a range is nearly used up, or will be soon, at the last `look`.
         words: what ends the motion, after `is_reached` or `is_beyond` has returned True.
     """
@@ -68,14 +69,14 @@ class ActuatorBorder:
         robot = equations.robot
         model = robot.model_as(MechanismModel)
         self._equations, self._measure = equations, QuickCall(measure)
-        self.position = np.array([each.position for each in robot.actuators]).T.copy()
+        position = np.array([each.position for each in robot.actuators]).T
         start = model.start[equations.drive_q]
-        self.kept = np.minimum(KEPT_OFF * np.diff(self.position, axis=0), 0.5 * np.abs(self.position - start))
-        self.turn_q, self.turns = model.cable_turns(robot.actuators)
+        self.kept = np.minimum(KEPT_OFF * np.diff(position, axis=0), 0.5 * np.abs(position - start))
+        self._turn_q, self._turns = model.cable_turns(robot.actuators)
         rates = np.array([each.rate for each in robot.actuators])
-        self._limits = np.vstack((self.position, self.kept, rates))
-        self._left, self.words, self.is_near = np.zeros_like(self.position), "", False
-        self._end, self._version, self._steps, self._there = model.start, -1, MOST, np.zeros_like(self.position)
+        self._limits = np.vstack((position, self.kept, rates))
+        self.left, self.words, self.is_near = np.zeros_like(self.kept), "", False
+        self._end, self._version, self._steps, self._there = model.start, -1, MOST, np.zeros_like(self.kept)
         self._last: Pose | None = None
         self._still = np.zeros(model.mechanism.velocity_count)
         equations.moved(self._end, self._still, 1.0)  # compiled now, not near the first limit
@@ -90,9 +91,8 @@ class ActuatorBorder:
         Returns:
             Largest fraction of its rate that an actuator uses, now or after `ahead` s.
         """
-        used = self._at(q, v, acceleration, FORESEEN * brakes, ahead, self._left)
-        self.is_near = used < 0.0
-        return -1.0 - used if self.is_near else used
+        self.is_near, used = self._at(q, v, acceleration, FORESEEN * brakes, ahead, self.left)
+        return used
 
     def is_reached(self, q: Array, goal: Pose, version: int, rate: Array, brakes: float) -> bool:
         """Whether the output has to brake now, after `look` at the same state. The equations may be at another state
@@ -108,21 +108,20 @@ class ActuatorBorder:
             return False
         if self._last is not None and not (self._there < 0.0).any():
             return False
-        slopes = equations.reduction.basis[equations.parts.drive][:, : equations.count] @ self._motions()
-        if self._last is None:  # nowhere near a shape of the robot: the straight line tells
-            change = slopes @ self._remaining(goal)
-            self._there[0], self._there[1] = self._left[0] + change, self._left[1] - change
+        slopes = equations.output_motions()[equations.parts.drive]
+        if self._last is None:
+            self._go_straight(slopes, goal)
         beyond, rates = self._there < 0.0, slopes @ rate
         for side, toward in enumerate((-rates, rates)):
-            reached = beyond[side] & (toward * brakes > self._left[side])
+            reached = beyond[side] & (toward * brakes > self.left[side])
             if reached.any():
                 self.words = self._words(q, side, int(np.argmin(np.where(reached, self._there[side], np.inf))))
                 return True
         return False
 
     def is_beyond(self, q: Array, goal: Pose, version: int) -> bool:
-        """Whether an actuator or cable is beyond its end at a goal close to q (nq,). The equations are at another state
-        afterwards.
+        """Whether an actuator or cable is beyond its end at a goal; if the goal is not close by, only those count that
+        are at their ends at q (nq,). The equations are at another state afterwards.
 
         Args:
             version: number that the goal will have.
@@ -130,6 +129,11 @@ class ActuatorBorder:
         for _ in range(CLOSE_BY):
             if not self.is_decided(version):
                 self._approach(q, goal, version)
+        if self._last is None or not self.is_decided(version):
+            self._equations.update(q, self._still)
+            self._at(q, self._still, self._still, 0.0, 0.0, self.left)
+            self._go_straight(self._equations.output_motions()[self._equations.parts.drive], goal)
+            self._there[self.left > self.kept] = np.inf  # far from its end the straight line does not tell
         side, a = np.unravel_index(int(np.argmin(self._there)), self._there.shape)
         if not self._there[side, a] < 0.0:
             return False
@@ -146,8 +150,12 @@ class ActuatorBorder:
             self._last, self._version, self._steps, self._there[:] = goal, version, 0, np.inf
         for _ in range(STEPS):
             self._steps += 1
-            equations.update(self._end, self._still)
-            error = self._remaining(goal)
+            try:
+                equations.update(self._end, self._still)
+            except TensegrityError:  # a singular position, or a cable that leaves its route
+                self._last, self._steps = None, MOST
+                return
+            error = equations.output_error(goal[0], matrix_from_quaternion(goal[1]))
             size = float(np.max(np.abs(error)))
             if size <= CLOSE:
                 self._at(self._end, self._still, self._still, 0.0, 0.0, self._there)
@@ -157,14 +165,13 @@ class ActuatorBorder:
                 self._last, self._steps = None, MOST
                 return
             part = min(1.0, LONGEST / size)
-            moving = equations.reduction.basis[:, : equations.count] @ (self._motions() @ (part * error))
-            self._end = equations.moved(self._end, moving, 1.0)
+            self._end = equations.moved(self._end, equations.output_motions() @ (part * error), 1.0)
 
-    def _remaining(self, goal: Pose) -> Array:
-        """(k,) m or rad from the output at the last `update` to a goal."""
-        equations = self._equations
-        turn = rotation_vector(matrix_from_quaternion(goal[1]) @ np.array(equations.rotation).T)
-        return np.asarray(np.concatenate((goal[0] - equations.arrays.position[:3], turn))[equations.parts.axes])
+    def _go_straight(self, slopes: Array, goal: Pose) -> None:
+        """Estimate the ranges at a goal that no shape of the robot was found for from the present ones, along the
+        straight line, with motions (a, k) of the actuators per motion of the output."""
+        change = slopes @ self._equations.output_error(goal[0], matrix_from_quaternion(goal[1]))
+        self._there[0], self._there[1] = self.left[0] + change, self.left[1] - change
 
     def _is_close(self, goal: Pose) -> bool:
         """Whether a goal is at most one step from the last one."""
@@ -177,26 +184,20 @@ class ActuatorBorder:
         the equations as they are."""
         return version == self._version and self._steps >= MOST
 
-    def _at(self, q: Array, v: Array, acceleration: Array, foreseen: float, ahead: float, left: Array) -> float:
+    def _at(
+        self, q: Array, v: Array, acceleration: Array, foreseen: float, ahead: float, left: Array
+    ) -> tuple[bool, float]:
         equations = self._equations
-        return float(
-            self._measure(
-                q, v, acceleration, equations.drive_q, equations.parts.drive, self._limits, self.turn_q, self.turns,
-                foreseen, ahead, left,
-            )
+        return self._measure(  # type: ignore[no-any-return]
+            q, v, acceleration, equations.drive_q, equations.parts.drive, self._limits, self._turn_q, self._turns,
+            foreseen, ahead, left,
         )  # fmt: skip
-
-    def _motions(self) -> Array:
-        """(count, k) independent velocities that each move one row of the output and stretch no cable."""
-        arrays = self._equations.arrays
-        rows = np.vstack((arrays.jacobian, arrays.stretch))
-        return np.asarray(np.linalg.lstsq(rows, np.eye(len(rows), len(arrays.jacobian)), rcond=None)[0])
 
     def _words(self, q: Array, side: int, a: int) -> str:
         actuator = self._equations.robot.actuators[a]
-        if self.turn_q[a] >= 0:
-            off = float(q[self.turn_q[a]])
-            ending = (float(self.turns[a]) - off, off)[side] - 2.0 * float(self.kept[side, a])
-            if ending <= float(self._left[side, a]):
+        if self._turn_q[a] >= 0:
+            off = float(q[self._turn_q[a]])
+            ending = (float(self._turns[a]) - off, off)[side] - 2.0 * float(self.kept[side, a])
+            if ending <= float(self.left[side, a]):
                 return f"cable {actuator.drives} is {('nearly all unwound', 'wound up nearly to its anchor')[side]}"
         return f"actuator {actuator.name} is close to its limit of {actuator.position[side]:.4g} {actuator.units[0]}"

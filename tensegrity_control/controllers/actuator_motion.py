@@ -24,7 +24,7 @@ from tensegrity_dynamics.robots.motor_limits import MotorLimits
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import Command
-from ..trajectories.quintic import QuinticSpline
+from ..trajectories.quintic import QuinticSpline, remaining
 from ..trajectories.splines import HermiteSpline, PiecewisePolynomial, checked_rows, checked_times
 from ..trajectories.time_scaling import PathClock
 from .goal_controller import MAX_WAYPOINTS
@@ -194,13 +194,11 @@ class ActuatorMotion:
         progress = self.clock.at(now)
         self._trajectory.sample(progress.time, self._sample)
         positions, rates = self._held.copy(), np.zeros_like(self._held)
-        if now < self._begin + COAST and self._coast.any():
+        if self._coast.any():
             x = np.divide(now - self._begin, self._coast, where=self._coast > 0.0, out=np.ones_like(positions))
             x = np.clip(x, 0.0, 1.0)
-            rates = self._coasting * (1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x))
-            positions += self._coasting * self._coast * (x - x**4 * (2.5 - 3.0 * x + x * x))
-        elif self._coast.any():
-            positions += 0.5 * self._coasting * self._coast
+            rates = self._coasting * np.array([remaining(each) for each in x.tolist()])
+            positions += self._coasting * self._coast * (x - x**4 * (2.5 - 3.0 * x + x * x))  # its integral
         positions[self.rows], rates[self.rows] = self._sample[0], progress.pace * self._sample[1]
         return positions, rates
 

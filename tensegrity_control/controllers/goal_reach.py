@@ -72,19 +72,17 @@ class GoalReach:
         self._reserve.floor = self._headroom.low = floor
         self._headroom.begin(equations.tension)
         start, first = arrays.position[:3].copy(), np.array(equations.rotation)
-        travel = np.asarray(goal[0]) - start
-        turn = rotation_vector(matrix_from_quaternion(np.asarray(goal[1])) @ first.T)
-        whole = self._motions() @ self._by_row(travel, turn)
+        end = matrix_from_quaternion(np.asarray(goal[1]))
+        travel, turn = np.asarray(goal[0]) - start, rotation_vector(end @ first.T)
+        whole = equations.output_motions() @ equations.output_error(np.asarray(goal[0]), end)
         steps = min(max(1, math.ceil(float(np.max(np.abs(whole))) / STEP)), MOST_STEPS)
         for part in np.linspace(0.0, 1.0, steps + 1)[1:].tolist():
             for _ in range(ITERATIONS):
-                away = start + part * travel - arrays.position[:3]
-                twisted = rotation_vector(matrix_from_vector(part * turn) @ first @ np.array(equations.rotation).T)
-                error = self._by_row(away, twisted)
+                error = equations.output_error(start + part * travel, matrix_from_vector(part * turn) @ first)
                 if float(np.max(np.abs(error))) < CLOSE:
                     break
-                q = equations.moved(q, self._motions() @ error, 1.0)
-                arrays = equations.update(q, still)
+                q = equations.moved(q, equations.output_motions() @ error, 1.0)
+                equations.update(q, still)
             else:
                 return
             if self._reserve.share() > 1.0 + ROUNDING:
@@ -114,18 +112,6 @@ class GoalReach:
                 f"limits {self._low[worst]:.4g} to {self._high[worst]:.4g} {unit}. Choose a goal closer to the present "
                 "pose, or widen `position`."
             )
-
-    def _by_row(self, travel: Array, turn: Array) -> Array:
-        """(k,) components along the controlled axes, from (3,) m and (3,) rad."""
-        return np.asarray(np.concatenate((travel, turn))[self._equations.parts.axes])
-
-    def _motions(self) -> Array:
-        """(nv, k) velocities that each move one row of the output and stretch no cable, at the last `update`."""
-        equations, arrays = self._equations, self._equations.arrays
-        count, outputs = equations.count, arrays.jacobian.shape[0]
-        rows = np.vstack((arrays.jacobian, arrays.stretch))
-        moving = np.linalg.lstsq(rows, np.eye(len(rows), outputs), rcond=None)[0]
-        return np.asarray(equations.reduction.basis[:, :count] @ moving)
 
     def _say(self, part: float) -> None:
         where = f"{part:.0%} of the way to the goal" if part < 1.0 else "at the goal"

@@ -216,11 +216,9 @@ class QPController(SampledController):
         self._weights = np.ones(self._rows.size)
         self._check_reach()
         self._own_floor = self.equations.floors
-        self._position = np.array([each.position for each in robot.actuators]).T
         self._at_border = False
         self.border, self._no_acceleration = ActuatorBorder(self.equations), np.zeros(len(robot.actuators))
-        self._kept_off = 0.5 * self.border.kept  # the program's bounds lie between the border and the ends
-        self._position += self._kept_off * np.array([[1.0], [-1.0]])
+        self._beyond = 0.5 * self.border.kept  # the program's bounds lie between the border and the ends
         self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
         self._limited_by = "the actuators' rates allow"
@@ -1000,10 +998,9 @@ class QPController(SampledController):
             program.desired_tension[:] = held + left * (self.bounds.start - held)
         change = math.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
         self._fill_bounds(
-            self._effort, self._effort if self._last_effort is None else self._last_effort, change, self._position,
-            self._kept_off, self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, self.border.turn_q,
-            self.border.turns, 2.0 / self._bandwidth,
-            self.bounds.low, self.bounds.reserve, program.effort_low, program.effort_high, program.joint_low,
+            self._effort, self._effort if self._last_effort is None else self._last_effort, change, self.border.left,
+            self._beyond, self._rate, v, self.equations.parts.drive, 2.0 / self._bandwidth, self.bounds.low,
+            self.bounds.reserve, program.effort_low, program.effort_high, program.joint_low,
             program.joint_high, program.tension_low, program.tension_high,
         )  # fmt: skip
 

@@ -109,9 +109,8 @@ def plan_mechanism_path(
         trouble = "no stable shape with tight cables lies further on"
         try:
             moved, tries, follows = _moved(equilibria, equilibrium, step.change, limits, goal, jacobian @ step.change)
-            if not (
-                follows or step.weighted
-            ):  # the posture bends the motion more than the step leads to the goal: the least motion alone
+            # if the posture bends the motion more than the step leads to the goal: the least motion alone
+            if not (follows or step.weighted):
                 here = replace(posture, tensions=actuated[0], lengths=actuated[2])
                 least = solve_step(part, jacobian, values, rows, limits, actuated, here, SETTINGS.radius)
                 foreseen = jacobian @ least.change

@@ -204,18 +204,16 @@ def fill_solution(equations, kept, desired, effort, tension, output, joints, mot
 
 @allocation_free
 def fill_bounds(
-    effort, last, change, position, kept, rate, q, v, drive_q, drive_v, turn_q, turns, horizon, floor, reserve,
-    effort_low, effort_high, joint_low, joint_high, tension_low, tension_high,
+    effort, last, change, left, beyond, rate, v, drive_v, horizon, floor, reserve, effort_low, effort_high, joint_low,
+    joint_high, tension_low, tension_high,
 ):  # fmt: skip
-    """Fill bounds of efforts (a,), bounds of the accelerations that keep actuators within positions and rates for
+    """Fill bounds of efforts (a,), bounds of the accelerations that keep actuators within ranges and rates for
     `horizon` s, and lower bounds of tensions (c,).
 
     Args:
-        effort, rate: (a,) limits. position: (2, a) low and high. kept: (2, a) distance to keep from the ends of cables
-            [rad]. last: (a,) previous efforts. change: largest change of an effort, as a fraction of its limit.
-        turn_q: (a,) indices in q of the cable between pulley and anchor [rad of its pulley]; -1: no cable, or one
-            without an end. turns: (a,) length of the whole cable [rad of its pulley].
-        floor, reserve: (c,) least tensions [N], and the reserve above them
+        effort, rate: (a,) limits. left: (2, a) ranges left downwards and upwards, see `ActuatorBorder`, and `beyond`
+            (2, a) what may be used in addition. last: (a,) previous efforts. change: largest change of an effort, as a
+            fraction of its limit. floor, reserve: (c,) least tensions [N], and the reserve above them
             as far as the ceilings `tension_high` permit.
     """
     for c in range(floor.shape[0]):
@@ -223,13 +221,9 @@ def fill_bounds(
     for a in range(effort.shape[0]):
         most = effort[a]
         effort_low[a], effort_high[a] = max(-most, last[a] - change * most), min(most, last[a] + change * most)
-        here, speed = q[drive_q[a]], v[drive_v[a]]
-        least, most = position[0, a], position[1, a]
-        if turn_q[a] >= 0:  # the limits hold for one direction of the cable; a cable that turns winds itself, too
-            off = q[turn_q[a]]
-            least, most = max(least, here + off - turns[a] + kept[0, a]), min(most, here + off - kept[1, a])
-        low = 2.0 * (least - here - horizon * speed) / horizon**2
-        high = 2.0 * (most - here - horizon * speed) / horizon**2
+        speed = v[drive_v[a]]
+        low = -2.0 * (left[0, a] + beyond[0, a] + horizon * speed) / horizon**2
+        high = 2.0 * (left[1, a] + beyond[1, a] - horizon * speed) / horizon**2
         high = min(high, (rate[a] - speed) / horizon)
         joint_high[a], joint_low[a] = high, min(max(low, (-rate[a] - speed) / horizon), high)
 

@@ -37,7 +37,7 @@ from .faults import (
 )
 from .monitors import Monitor, make_monitors, tendon_monitors
 from .monitors.limits import CeilingMemory, TensionMonitor, slack_tension
-from .monitors.motion import DisobeysHoldMonitor, FollowingErrorMonitor
+from .monitors.motion import DisobeysHoldMonitor
 from .settings import SafetySettings
 from .spool_identification import SpoolIdentification
 
@@ -245,7 +245,7 @@ class SafetyLayer:
             self._hold(name, math.nan)
             self._sent.pop(name, None)
         for each in self.monitors:
-            if isinstance(each, FollowingErrorMonitor) and each.name in loose:
+            if each.name in loose:
                 each.restart()
 
     def replace_spool(self, spool: Spool, loop: Loop) -> None:

@@ -51,6 +51,9 @@ class Monitor(ABC):
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
         """Fault that one cycle shows, or None."""
 
+    def restart(self) -> None:  # noqa: B027
+        """Forget the motion up to now, if it remembers one: it was not the servo's."""
+
     def _persistent(self, cycle: int, happened: str | None) -> Fault | None:
         self._count = 0 if happened is None else self._count + 1
         if happened is None or self._count < self.persistence:

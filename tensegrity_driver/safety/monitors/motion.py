@@ -61,7 +61,7 @@ class FollowingErrorMonitor(TendonMonitor):
         self._unexplained = 0  # number of cycles since the servo last complied; motion is judged from there
 
     def restart(self) -> None:
-        """Forget the motion up to now: without torque, a spool follows its tendon."""
+        """Forget the motion up to now; without torque, a spool follows its tendon."""
         self._past.clear()
         self._before = math.nan
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ...errors import TensegrityError
 from ...numerics.compilation import Kept, QuickCall, allocation_free, for_compiled_callers, taken
 from ...numerics.linear_algebra import cholesky, cholesky_solve_columns, lu_factor, lu_solve
+from ...numerics.rotations import rotation_vector
 from ...numerics.types import Array
 from ...robots.robot import Robot
 from .. import joints
@@ -649,6 +650,18 @@ class TightCables:
         rates = arrays.rate_0 + arrays.rate_1 @ effort
         change = time * (reduction.basis[:, : self.count] @ rates + reduction.offset)
         return self.moved(q, v + 0.5 * change, time), v + change, time * (arrays.output_0 + arrays.output_1 @ effort)
+
+    def output_motions(self) -> Array:
+        """(nv, k) velocities that each move one row of the output and stretch no cable, at the last `update`."""
+        rows = np.vstack((self.arrays.jacobian, self.arrays.stretch))
+        moving = np.linalg.lstsq(rows, np.eye(len(rows), len(self.arrays.jacobian)), rcond=None)[0]
+        return np.asarray(self.reduction.basis[:, : self.count] @ moving)
+
+    def output_error(self, position: Array, rotation: Array) -> Array:
+        """(k,) m or rad from the output at the last `update` to a position (3,) and a rotation matrix (3, 3), along the
+        controlled axes."""
+        turn = rotation_vector(rotation @ self.rotation.T)
+        return np.asarray(np.concatenate((position - self.arrays.position[:3], turn))[self.parts.axes])
 
     def free_directions(self) -> Array:
         """(n, m) orthonormal rates of w at the last `update` that move neither the output nor a cable's stretch."""

@@ -124,3 +124,18 @@ def test_a_reference_that_stood_still_for_a_late_computer_goes_on():
     goal = loop.simulation.observe().pose[0] + np.array([0.1, 0.05, -0.1])
     loop.run(control.set_goal(loop.stamp, goal).duration + 3.0)
     assert np.linalg.norm(loop.simulation.observe().pose[0] - goal) < 1e-3
+
+
+@pytest.mark.parametrize("name", ["biglide", "cable_robot", "manipulator", "single_strut"])
+def test_a_goal_to_which_no_shape_leads_is_decided_without_an_error(name):
+    control = make_controller("qp", load_robot(name))
+    border, equations, q = control.border, control.equations, control.robot.model.start
+    still = np.zeros(equations.mechanism.velocity_count)
+    for k, away in enumerate(([9.0, 0.0, 0.0], [0.0, -9.0, 0.0], [0.0, 0.0, -9.0])):
+        equations.update(q, still)
+        goal = equations.arrays.position[:3] + away, np.array([1.0, 0.0, 0.0, 0.0])
+        calls = 0
+        while not border.is_decided(k):
+            border.is_reached(q, goal, k, np.zeros(equations.parts.axes.size), 0.3)
+            calls += 1
+        assert calls < 500
