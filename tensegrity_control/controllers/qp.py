@@ -81,6 +81,7 @@ from .learned_force import LearnedForce
 from .loop_bandwidth import DELAYED, LAGS, ON_SERVOS, affordable, bandwidth_of
 from .output_task import Limits, OutputPath, OutputTask, measure_errors
 from .pending_commands import PendingCommands, Sent
+from .rate_authority import RateAuthority
 from .sampled_controller import SampledController
 from .sampled_velocity import SampledVelocity
 from .set_points import CORRECTED, fill_set_points
@@ -221,12 +222,13 @@ class QPController(SampledController):
         self._beyond = 0.5 * self.border.kept  # the program's bounds lie between the border and the ends
         self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
+        self._rates, self._fold = RateAuthority(self.equations, self._rate), 0.0
         self._limited_by = "the actuators' rates allow"
         self._oldest = (OLDEST + 1e-5) * period
         self._sticks = robot.driven_by_servos
         self._delayed = ON_SERVOS if self._sticks else DELAYED
         self._automatic = bandwidth_of(self.equations, period, self._delayed)
-        self.guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
+        self.guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity, self._rates)
         self.growth = HeldGrowth(self.equations, self._effort)
         self.free_motions = FreeMotions(self.program)
         self._settled, self._gears = SettledOutput(self.equations), GearLosses(self.equations)
@@ -702,7 +704,7 @@ class QPController(SampledController):
         coming = self._no_acceleration if self.solution is None else self.solution.actuator
         used = self.border.look(q, v, coming, 2.0 / w, brakes)
         timed = not isinstance(tracker.motion, OnlineMotion)  # trajectories keep the rates that they ask for
-        self._watch_border(time, beside, rate, w, 0.0 if timed else used)
+        self._watch_border(time, beside, rate, w, 0.0 if timed else max(used, FASTEST * self._fold))
         if self.border.is_near and self._goal is not None:
             self._stop_at_border(time, q, v, self._goal, rates, brakes)
         self._learn(time, rate if changed is None else rate - changed, w)
@@ -715,6 +717,7 @@ class QPController(SampledController):
             self._bounded = None
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(desired, self._gains["damping"], self.free_motions.drag(q, v))
+        self._fold = self._rates.excess(v, solution.actuator, solution.output, 1.0 / w)
         self._planned = self._task.by_row(here[2])
         self._answer.record(self.period, self._fastest, solution.output, self._planned)
         self._last_effort = solution.effort

@@ -9,6 +9,9 @@ well; otherwise an output of one axis would never come near a singularity. d is 
 some direction (a stretched arm, J loses rank) or if the actuators do not hold it along some direction (a parallel robot
 with aligned links), and it does not depend on the choice of coordinates.
 
+Before a stretched arm the output's rates are lost much earlier than its accelerations, so d is at most the part that
+is left of them (`rate_authority`).
+
 Cables cannot push. So d is at most the remaining part of the efforts that hold the output (`holding_reserve`, limited
 to one at the start), and for a robot that hangs in its cables at most the distance of the tensions from their floors
 (`tension_headroom`, limited to one floor at the start). With h = d - margin the law is a brake that limits the speed of
@@ -33,6 +36,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import AXES
 
 from .holding_reserve import HoldingReserve
+from .rate_authority import RateAuthority
 from .tension_headroom import TensionHeadroom
 
 NEAR = 4.0
@@ -86,13 +90,17 @@ class SingularityGuard:
         effort: (a,) effort limits, N m or N.
         floor: (c,) N, tension floors of the actuated cables.
         margin: smallest d, as a fraction of d at the start; 0 switches the guard off.
+        rates: output rates that the actuators reach.
 
     Attributes:
         distance: d as a fraction of d at the start, at the last evaluation.
         reason: why the output is held, "" if it is not.
     """
 
-    def __init__(self, equations: TightCables, effort: Array, floor: Array, margin: float) -> None:
+    def __init__(
+        self, equations: TightCables, effort: Array, floor: Array, margin: float, rates: RateAuthority
+    ) -> None:
+        self._rates = rates
         self._equations, self._effort, self.margin = equations, effort, margin
         self._ratio, self._turned = QuickCall(authority), np.zeros_like(equations.arrays.output_1)
         self.reserve = HoldingReserve(equations, effort, floor)
@@ -109,6 +117,7 @@ class SingularityGuard:
         start, reserve = self._authority(), self.reserve.value()
         self._guards = start > NO_AUTHORITY
         self._start = start if self._guards else 1.0
+        self._rates.begin()
         self._reserve_start, self._strained = min(max(reserve, 0.0), 1.0), False
         self._headroom_start, self._above, self._by_floors = 0.0, np.inf, False
         self._apart = 1.0
@@ -224,7 +233,7 @@ class SingularityGuard:
         if self._by_floors:
             return self.headroom.value() / self._headroom_start
         reserve = self.reserve.value() / self._reserve_start if self._strained else np.inf
-        return min(self._authority(), reserve)
+        return min(self._authority(), self._rates.distance(), reserve)
 
     def _scaled(self) -> Array:
         """(k, a) D^-1 B U at the state of the last `update`."""
@@ -238,14 +247,15 @@ class SingularityGuard:
         """Text that names what is lost."""
         if self._by_floors:
             return f"cable {self.headroom.tightest()} reaches its tension floor"
-        if self._strained and self.distance < self._authority():
+        if self._strained and self.distance < min(self._authority(), self._rates.distance()):
             return (
                 f"holding takes {min(self.reserve.share(), 9.99):.0%} of the effort limit of {self.reserve.strained()}"
             )
-        return (
-            "the actuators hardly move the output along "
-            f"{' and '.join(self._axes_of(np.linalg.svd(self._scaled())[0][:, -1]))}"
-        )
+        if self._rates.distance() < self._authority():
+            lost = self._rates.slowest_direction()
+        else:
+            lost = np.linalg.svd(self._scaled())[0][:, -1]
+        return f"the actuators hardly move the output along {' and '.join(self._axes_of(lost))}"
 
     def _axes_of(self, direction: Array) -> list[str]:
         """Names of the axes with large components in a direction (k,) of the output."""
