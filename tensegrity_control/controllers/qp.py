@@ -222,7 +222,7 @@ class QPController(SampledController):
         self._beyond = 0.5 * self.border.kept  # the program's bounds lie between the border and the ends
         self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
-        self._rates, self._fold = RateAuthority(self.equations, self._rate), 0.0
+        self._rates = RateAuthority(self.equations, self._rate)
         self._limited_by = "the actuators' rates allow"
         self._oldest = (OLDEST + 1e-5) * period
         self._sticks = robot.driven_by_servos
@@ -298,6 +298,7 @@ class QPController(SampledController):
         self._bandwidth = gains["bandwidth"] or self._automatic
         self.program.tension_high[:] = ceiling
         self.growth.allowed = HeldGrowth.designed(self.period, self._bandwidth)
+        self._fold = 0.0
         self.guard.margin, self.guard.reserve.floor = gains["singularity"], self.bounds.floor
         self.guard.headroom.low = (1.0 + gains["floor_margin"]) * self.bounds.floor
 
@@ -717,7 +718,9 @@ class QPController(SampledController):
             self._bounded = None
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(desired, self._gains["damping"], self.free_motions.drag(q, v))
-        self._fold = self._rates.excess(v, solution.actuator, solution.output, 1.0 / w)
+        self._fold = (
+            self._rates.excess(v, solution.actuator, solution.output, 1.0 / w) if self.guard.margin > 0.0 else 0.0
+        )
         self._planned = self._task.by_row(here[2])
         self._answer.record(self.period, self._fastest, solution.output, self._planned)
         self._last_effort = solution.effort

@@ -118,10 +118,15 @@ class RateAuthority:
             self._sizes = sizes
             self._start = self._speed()
 
+    @property
+    def applies(self) -> bool:
+        """Whether the robot has no free motions, and its actuators move the output at the start."""
+        return self._start > 0.0
+
     def distance(self) -> float:
-        """Speed of the output in its slowest direction, relative to that at the start; infinite where the start has
-        none."""
-        return self._speed() / self._start if self._start > 0.0 else np.inf
+        """Speed of the output in its slowest direction, relative to that at the start; infinite where this does not
+        apply."""
+        return self._speed() / self._start if self.applies else np.inf
 
     def slowest_direction(self) -> Array:
         """(k,) direction of the output in which the actuators move it most slowly, in units of the start."""
@@ -136,7 +141,7 @@ class RateAuthority:
             actuator, output: (a,) and (k,) accelerations of the actuators and of the output at this state.
             settles: s, time constant of the reference's pace.
         """
-        if not self._start > 0.0:
+        if not self.applies:
             return 0.0
         arrays, drive = self._equations.arrays, self._equations.parts.drive
         found = self._growth(v, drive, actuator, output, arrays.output_1, arrays.joint_1, self._rates, *self._scratch)

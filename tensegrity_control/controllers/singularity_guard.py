@@ -20,8 +20,9 @@ the approach,
     h' >= -r(h),   r(h) = sqrt(2 a h + (a/k)^2) - a/k  (k h where h < 0),   e = h' + r(h),   e' >= -2 k e
 
 so that the acceleration limit a is enough to stop before the margin; nearer than a / k^2 the approach decays like
-exp(-k t). The law bounds the acceleration of the output along the gradient of d. It changes the desired acceleration as
-little as possible in the metric of the robot's inertia, so that motions along the border or away from it continue.
+exp(-k t). The law bounds the acceleration of the output along the gradient of each of these distances, since one that
+is kept may lead to another. It changes the desired acceleration as little as possible in the metric of the robot's
+inertia, so that motions along the borders or away from them continue.
 """
 
 from __future__ import annotations
@@ -58,6 +59,9 @@ effort along one of them would need the exact balance of efforts a thousand time
 WEAK = 0.02
 """Fraction of the largest singular value below which a direction of the output is reported as slow, since its speed is
 proportional to it."""
+SWEEPS = 30
+"""Number of passes over the constraints that may act at the same time."""
+TINY = 1e-300
 LEAST_PART = 0.3
 """Component of the lost direction above which messages name an axis."""
 
@@ -80,6 +84,24 @@ def authority(rows, output, effort, least_largest, scaled):
             size += scaled[k, a] * scaled[k, a]
         least, largest = min(least, size), max(largest, size)
     return np.sqrt(least / largest) if largest > 0.0 else 0.0
+
+
+@allocation_free
+def least_change(matrix, shorts, multipliers):
+    """Fill multipliers (m,), zero or positive, of the smallest change that satisfies all constraints.
+
+    It is Hildreth's method for matrix @ multipliers >= shorts with complementarity. Constraints that contradict each
+    other are met as far as the passes lead.
+    """
+    multipliers[:] = 0.0
+    for _ in range(SWEEPS):
+        for k in range(shorts.shape[0]):
+            if not matrix[k, k] > 0.0:
+                continue
+            left = shorts[k]
+            for m in range(shorts.shape[0]):
+                left -= matrix[k, m] * multipliers[m]
+            multipliers[k] = max(0.0, multipliers[k] + left / matrix[k, k])
 
 
 class SingularityGuard:
@@ -120,7 +142,7 @@ class SingularityGuard:
         self._rates.begin()
         self._reserve_start, self._strained = min(max(reserve, 0.0), 1.0), False
         self._headroom_start, self._above, self._by_floors = 0.0, np.inf, False
-        self._apart = 1.0
+        self._apart, self._found = 1.0, np.ones(1)
         self.headroom.begin(self._equations.tension)
         if self.headroom.hangs:
             self._headroom_start = min(max(self.headroom.value(), 0.0), 1.0)
@@ -185,23 +207,26 @@ class SingularityGuard:
         distance = self._choose(effort, elapsed, bandwidth)
         if not np.isfinite(distance):
             return desired
-        slope, rate, bend, mobility = self.derivatives(q, v, ahead)
-        away = mobility @ slope
-        size = float(slope @ away)
-        if not size > 0.0:
+        slopes, rates, bends, mobility = self.derivatives(q, v, ahead)
+        pace, shorts = 0.5 * bandwidth, np.empty(len(self._found))
+        for k, (found, slope, rate, bend) in enumerate(zip(self._found, slopes, rates, bends, strict=True)):
+            gap, brake = found - self.margin, float(np.linalg.norm(most * slope))
+            soft = brake / pace
+            allowed = pace * gap if gap < 0.0 else float(np.sqrt(2.0 * brake * gap + soft * soft)) - soft
+            steepness = pace if gap < 0.0 else brake / max(allowed + soft, TINY)
+            shorts[k] = -steepness * rate - 2.0 * pace * (rate + allowed) - bend - float(slope @ desired)
+        if not np.any(shorts > 0.0):
             return desired
-        gap, brake, pace = distance - self.margin, float(np.linalg.norm(most * slope)), 0.5 * bandwidth
-        soft = brake / pace
-        allowed = pace * gap if gap < 0.0 else float(np.sqrt(2.0 * brake * gap + soft * soft)) - soft
-        steepness = pace if gap < 0.0 else brake / (allowed + soft)
-        short = -steepness * rate - 2.0 * pace * (rate + allowed) - bend - float(slope @ desired)
-        if not short > 0.0:
+        away = slopes @ mobility
+        held = np.empty_like(shorts)
+        least_change(np.ascontiguousarray(away @ slopes.T), shorts, held)
+        if not np.any(held > 0.0):
             return desired
         kept = f"distance {self.distance:.3g} relative to the start, smallest allowed {self.margin:.3g}"
         self.reason = (
             f"kept away from {'the tension floors' if self._by_floors else 'a singularity'} ({self._lost()}; {kept})"
         )
-        return np.asarray(desired + (short / size) * away)
+        return np.asarray(desired + held @ away)
 
     def _near(self, approach: float, elapsed: float, bandwidth: float) -> float:
         """Distance below which the law may matter, if it decreased by `approach` in `elapsed` s."""
@@ -214,7 +239,8 @@ class SingularityGuard:
         taken from the efforts (a,) of the last period first, and if that is near, from the best efforts.
         """
         before, self._by_floors = self._apart, False
-        self._apart = self.seen()
+        self._found = self.seen()
+        self._apart = float(np.min(self._found))
         near = self._apart <= self._near(before - self._apart, elapsed, bandwidth)
         self.distance = self._apart
         if self._headroom_start > 0.0 and effort is not None:
@@ -225,15 +251,20 @@ class SingularityGuard:
             self.distance = min(self._apart, headroom)
             self._by_floors = headroom <= within and not (near and self._apart < headroom)
             if self._by_floors:
+                self._found = np.array([headroom])
                 return headroom
         return self._apart if near else np.inf
 
-    def seen(self) -> float:
-        """Distance at the state of the last `update`, by the measure that the law uses."""
+    def seen(self) -> Array:
+        """(m,) distances at the state of the last `update`, by the measures that the law uses."""
         if self._by_floors:
-            return self.headroom.value() / self._headroom_start
-        reserve = self.reserve.value() / self._reserve_start if self._strained else np.inf
-        return min(self._authority(), self._rates.distance(), reserve)
+            return np.array([self.headroom.value() / self._headroom_start])
+        seen = [self._authority()]
+        if self._rates.applies:
+            seen.append(self._rates.distance())
+        if self._strained:
+            seen.append(self.reserve.value() / self._reserve_start)
+        return np.array(seen)
 
     def _scaled(self) -> Array:
         """(k, a) D^-1 B U at the state of the last `update`."""
@@ -262,9 +293,9 @@ class SingularityGuard:
         parts = np.abs(direction)
         return [AXES[row] for row, part in zip(self._equations.parts.axes, parts, strict=True) if part > LEAST_PART]
 
-    def derivatives(self, q: Array, v: Array, ahead: float) -> tuple[Array, float, float, Array]:
-        """Of the distance: gradient (k,) by the output, rate, and second derivative without acceleration of the output;
-        and the mobility (k, k). The equations return to their state before the call."""
+    def derivatives(self, q: Array, v: Array, ahead: float) -> tuple[Array, Array, Array, Array]:
+        """Of the distances: gradients (m, k) by the output, rates (m,), and second derivatives (m,) without
+        acceleration of the output; and the mobility (k, k). The equations return to their state before the call."""
         equations, arrays = self._equations, self._equations.arrays
         count, here = equations.count, arrays.q_ahead.copy()
         mobility = arrays.mobility.copy()
@@ -275,20 +306,20 @@ class SingularityGuard:
         )  # velocities that move one row of the output
         still = np.zeros_like(v)
 
-        def at(rate: Array, time: float) -> float:
+        def at(rate: Array, time: float) -> Array:
             equations.update(here, still, time, rate, 2.0 * ahead)
             return self.seen()
 
         distance = at(still, 0.0)
-        slope = np.empty(directions.shape[1])
+        slopes = np.empty((distance.size, directions.shape[1]))
         for k, direction in enumerate(directions.T):
             step = SMALL_STEP / float(np.max(np.abs(direction)))
-            slope[k] = (at(direction, step) - distance) / step
-        rate = bend = 0.0
+            slopes[:, k] = (at(direction, step) - distance) / step
+        rate = bend = np.zeros(distance.size)
         fastest = float(np.max(np.abs(v), initial=0.0))
         if fastest > 0.0:
             step = STEP / fastest
             after, before = at(v + 0.5 * step * offset, step), at(v - 0.5 * step * offset, -step)
             rate, bend = (after - before) / (2.0 * step), (after - 2.0 * distance + before) / step**2
         equations.update(q, v, ahead, held=2.0 * ahead)
-        return slope, rate, bend - float(slope @ bias), mobility
+        return slopes, rate, bend - slopes @ bias, mobility

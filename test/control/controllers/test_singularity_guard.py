@@ -7,14 +7,17 @@ import pytest
 import qp_loop
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from tensegrity_control.controller import RobotState
-from tensegrity_control.controllers.singularity_guard import authority
+from tensegrity_control.controllers.rate_authority import AHEAD
+from tensegrity_control.controllers.singularity_guard import authority, least_change
 from tensegrity_control.registry import make_controller
-from tensegrity_dynamics import Simulation
+from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
 from tensegrity_dynamics.robots.load_robot import parse_robot
+from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
 
 ARM = """
 kind: mechanism
@@ -139,14 +142,76 @@ def test_the_gradient_is_that_of_the_distance_along_any_motion(shoulder, elbow, 
     values = distance(-h), distance(0.0), distance(h)
     arrays = equations.update(q, v)
     rate_of_output = arrays.jacobian @ arrays.rates
-    guard.distance = values[1]
     slope, rate, bend, _ = guard.derivatives(q, v, 0.0)
     found = (values[2] - values[0]) / (2.0 * h)
-    np.testing.assert_allclose([rate, slope @ rate_of_output], found, atol=2e-3 * (1.0 + abs(found)))
+    assert found.size == 2  # by efforts and by rates
+    for each in (rate, slope @ rate_of_output):
+        np.testing.assert_allclose(each, found, atol=2e-3 * (1.0 + np.max(np.abs(found))))
     # along the straight line of the joints, w'' = 0, the output has the acceleration J' w'
     bias = equations.arrays.output_0 - equations.arrays.jacobian @ equations.arrays.rate_0
     second = (values[2] - 2.0 * values[1] + values[0]) / h**2
-    np.testing.assert_allclose(bend + slope @ bias, second, atol=1e-2 * (1.0 + abs(second)))
+    np.testing.assert_allclose(bend + slope @ bias, second, atol=1e-2 * (1.0 + np.max(np.abs(second))))
+
+
+@given(st.integers(1, 3), st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_the_change_for_several_borders_is_the_smallest_that_keeps_all(count, seed):
+    random = np.random.default_rng(seed)
+    slopes, shorts = random.normal(size=(count, 4)), random.normal(size=count)
+    multipliers = np.empty(count)
+    least_change(slopes @ slopes.T, shorts, multipliers)
+    change = multipliers @ slopes
+    found = minimize(
+        lambda x: x @ x, np.zeros(4), jac=lambda x: 2.0 * x, tol=1e-12,
+        constraints={"type": "ineq", "fun": lambda x: slopes @ x - shorts, "jac": lambda x: slopes},
+    )  # fmt: skip
+    assert np.all(multipliers >= 0.0)
+    assert change @ change <= 1.02 * found.fun + 1e-9
+    assert np.min(slopes @ change - shorts) > -0.02 * np.max(np.abs(shorts))
+
+
+@given(st.floats(-0.4, 0.4), st.floats(0.02, 1.5), st.floats(-2.0, 2.0), st.floats(0.2, 2.0))
+@settings(max_examples=10, deadline=None)
+def test_growing_rates_tell_when_an_arm_will_be_stretched(shoulder, elbow, along, across):
+    """The output at constant speed y' takes rates r = J^-1 y', and c is their derivative."""
+    made = qp_loop.loop("arm", actuation="effort")
+    control, equations = made.control, made.control.equations
+    arrays = equations.update(np.array([shoulder, elbow]), np.zeros(2))
+    speed, h = np.array([along, across]), 1e-5
+    v = np.linalg.solve(arrays.jacobian, speed)
+
+    def rates(time):
+        jacobian = equations.update(np.array([shoulder, elbow]) + time * v, np.zeros(2)).jacobian
+        return np.linalg.solve(jacobian, speed)
+
+    grows = (rates(h) - rates(-h)) / (2.0 * h)
+    equations.update(np.array([shoulder, elbow]), v)
+    expected = max(np.max(grows / v), 0.0)
+    control._rates.begin()
+    found = control._rates.excess(v, grows, np.zeros(2), 1.0) / (2.0 * AHEAD)
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    force = np.array([0.3, -0.2])  # accelerations of the output are told from those
+    moved = np.linalg.solve(equations.update(np.array([shoulder, elbow]), v).jacobian, force)
+    again = control._rates.excess(v, grows + moved, force, 1.0) / (2.0 * AHEAD)
+    assert again == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("late", [0, 1, 2])
+@pytest.mark.parametrize(
+    "offset", [(0.194, -0.116), (0.193, -0.106), (0.075, 0.199), (0.051, -0.214), (-0.222, -0.01), (0.15, -0.151)]
+)
+def test_a_goal_beyond_two_singularities_is_approached_and_left_again(offset, late):
+    """One border is kept by sliding along it, which leads to the other one."""
+    robot = load_robot("three_rrr")
+    control = make_controller("qp", robot, period=0.01)
+    loop = DelayedLoop(robot, control, 0.01, Delays((0, late), (0, late)))
+    loop.run(0.3)
+    home = loop.simulation.observe().pose
+    loop.run(control.set_goal(loop.stamp, home[0] + np.array([*offset, 0.0])).duration + 2.0)
+    assert control.guard.distance > 0.9 * KEPT
+    loop.run(control.set_goal(loop.stamp, home[0]).duration + 2.0)
+    assert np.linalg.norm(loop.simulation.observe().pose[0] - home[0]) < 1e-3
 
 
 def test_a_robot_that_is_stretched_already_is_refused_by_name():
