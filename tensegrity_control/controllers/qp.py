@@ -527,7 +527,9 @@ class QPController(SampledController):
         if equilibria is None and self.needs_equilibria:
             equilibria = self.equilibria_to(goal)
         clock, tracker = self.motion_at(now)
-        start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
+        # without the rate of change of a pace that slows down, which the new motion would continue until it turns back
+        steady = clock.at(now)._replace(change=0.0)
+        start, rotation = self._held_start() or tracker.begun_anew(tracker.values(steady))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
         motion = self._task.motion(start, end, self.motion_limits, self._turn_limits, duration, self._least_duration)
         note = ""
