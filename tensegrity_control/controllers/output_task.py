@@ -28,7 +28,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import OutputFrame
 
 from ..inverse_kinematics.pose_goal import rotation_error_rate
-from ..trajectories.online import OnlineMotion
+from ..trajectories.online import OnlineMotion, astray
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import Progress
 from ..trajectories.turning_path import angular_motion
@@ -199,16 +199,27 @@ class OutputTask:
         return quaternion_from_matrix(rotation)
 
     def motion(
-        self, start: Array, goal: Array, limits: Limits, turn_limits: Limits, duration: float | None, least: float
+        self,
+        start: Array,
+        goal: Array,
+        limits: Limits,
+        turn_limits: Limits,
+        duration: float | None,
+        least: float,
+        brake: float = 0.0,
     ) -> OnlineMotion:
         """Motion from values (3, m) to rest at (m,); positions and rotations use separate limits and end at the same
-        time."""
+        time. Rates that do not lead to the goal are removed within `brake` s where the motion takes much longer."""
         if not self.turns.size:
-            return OnlineMotion(start, goal, *limits, duration=duration, least=least)
+            return OnlineMotion(start, goal, *limits, duration=duration, least=least, brake=brake)
         count = self.translations.size
         parts = [(slice(count, None), turn_limits)] + ([(slice(0, count), limits)] if count else [])
-        each = [OnlineMotion(start[:, k], goal[k], *most, duration=duration, least=least) for k, most in parts]
-        both = OnlineMotion(start, goal, UNBOUNDED, UNBOUNDED, least=max(one.end for one in each))
+        each = [
+            OnlineMotion(start[:, k], goal[k], *most, duration=duration, least=least, brake=brake) for k, most in parts
+        ]
+        strays = np.hstack([astray(start[:, k], goal[k]) for k, _ in reversed(parts)])
+        end = max(one.end for one in each)
+        both = OnlineMotion(start, goal, UNBOUNDED, UNBOUNDED, least=end, brake=brake, strays=strays)
         both.asked_too_short = any(one.asked_too_short for one in each)
         return both
 

@@ -531,7 +531,9 @@ class QPController(SampledController):
         steady = clock.at(now)._replace(change=0.0)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(steady))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
-        motion = self._task.motion(start, end, self.motion_limits, self._turn_limits, duration, self._least_duration)
+        motion = self._task.motion(
+            start, end, self.motion_limits, self._turn_limits, duration, self._least_duration, self.brake_time
+        )
         note = ""
         if motion.asked_too_short:
             note = f"{duration:.3g} s requested, {motion.end:.3g} s needed by the limits of speed and acceleration"

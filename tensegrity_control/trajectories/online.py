@@ -5,9 +5,19 @@
 Every goal of a stream starts a new motion from the present state of the previous one, so that the reference is C2 for
 any sequence of goals. The duration is the shortest one of a geometric series for which rate and acceleration stay
 within their limits.
+
+A rate v that does not lead to the goal, with its acceleration a, is carried along by the quintic for a large part of
+its duration. Where this is much longer than a brake, it is removed first:
+
+    y(t) = quintic of the rest + brake,   brake' = v (1 - 3 x^2 + 2 x^3) + a T (x - 2 x^2 + x^3),   x = t / T <= 1
+
+so that a goal behind the output turns it back within the time T, in which it also comes to rest when it is told to
+hold.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +35,8 @@ SAMPLES = 24
 GROWTH, STEPS = 1.08, 120
 """Ratio of successive durations of the series, and their number. The series starts at a lower bound of the duration and
 ends at about ten thousand times this bound."""
+SHORT = 0.5
+"""Fraction of the motion's duration below which a brake comes first."""
 
 
 @compiled_part
@@ -76,6 +88,19 @@ def shortest_duration(start, goal, rate_limit, acceleration_limit, least, table)
     return best
 
 
+def astray(start: Array, goal: Array) -> Array:
+    """(2, k) part of the rate and acceleration of start (3, k) that does not lead to goal (k,).
+
+    What leads there stays with the quintic: the component along the line to the goal, if the rate points to the goal.
+    """
+    line = goal - start[0]
+    size = float(line @ line)
+    ahead = float(start[1] @ line)
+    if not (size > 0.0 and ahead > 0.0):
+        return np.array(start[1:])
+    return np.asarray(start[1:] - (start[1:] @ line)[:, None] * line / size)
+
+
 class OnlineMotion(PiecewisePolynomial):
     """Motion to a goal, see the module docstring; time zero is the start of the motion.
 
@@ -85,6 +110,8 @@ class OnlineMotion(PiecewisePolynomial):
         rate, acceleration: upper limits of the norms of rate and acceleration.
         duration: requested duration [s], extended if the limits require it; None: the shortest duration.
         least: smallest duration [s].
+        brake: T [s]; 0: no brake.
+        strays: (2, k) rate and acceleration to remove first; None: of `astray`.
 
     Attributes:
         asked_too_short: whether `duration` was extended.
@@ -102,6 +129,8 @@ class OnlineMotion(PiecewisePolynomial):
         *,
         duration: float | None = None,
         least: float = 1e-3,
+        brake: float = 0.0,
+        strays: Array | None = None,
     ) -> None:
         goal = np.array(goal, dtype=np.float64)
         if not (rate > 0.0 and acceleration > 0.0 and least > 0.0):
@@ -110,9 +139,29 @@ class OnlineMotion(PiecewisePolynomial):
             raise TensegrityError("the start or the goal of a motion is not finite.")
         start = np.ascontiguousarray(start, dtype=np.float64)
         took = shortest_duration(start, goal, float(rate), float(acceleration), float(least), QUINTIC)
+        away = astray(start, goal) if strays is None else strays
+        brakes = 0.0 < brake < SHORT * took and bool(away[0].any())
+        if brakes:
+            start = np.ascontiguousarray(start - np.vstack((0.0 * goal, away)))
+            goal = goal - brake * (away[0] / 2.0 + brake * away[1] / 12.0)  # less what the brake covers
+            least = max(least, brake / SHORT)
+            took = shortest_duration(start, goal, float(rate), float(acceleration), float(least), QUINTIC)
         self.asked_too_short = duration is not None and duration > 0.0 and took > duration * GROWTH
         if duration is not None and duration > took:
             took = float(duration)
         rows = np.stack((start[0], took * start[1], took * took * start[2], goal, 0.0 * goal, 0.0 * goal))
         coefficients = (QUINTIC.T @ rows) / took ** np.arange(6)[:, None]
-        super().__init__(PPoly(coefficients[::-1, None, :], np.array([0.0, took])))
+        whole = PPoly(coefficients[::-1, None, :], np.array([0.0, took]))
+        super().__init__(_after_brake(whole, away, brake) if brakes else whole)
+
+
+def _after_brake(motion: PPoly, away: Array, brake: float) -> PPoly:
+    """Sum of a motion of one piece and the brake of away (2, k) in its first `brake` s."""
+    end = motion.x[-1]
+    rate, bend = away[0], brake * away[1]
+    slow = np.zeros((6, away.shape[1]))  # of t, from the fifth power to the constant
+    slow[4], slow[3] = rate, bend / brake / 2.0
+    slow[2], slow[1] = (-3.0 * rate - 2.0 * bend) / brake**2 / 3.0, (2.0 * rate + bend) / brake**3 / 4.0
+    later = np.stack([motion(brake, order) / math.factorial(order) for order in range(5, -1, -1)])
+    later[5] += brake * (rate / 2.0 + bend / 12.0)
+    return PPoly(np.stack((motion.c[:, 0] + slow, later), axis=1), np.array([0.0, brake, end]))

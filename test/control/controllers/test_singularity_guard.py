@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 import qp_loop
@@ -12,9 +14,9 @@ from scipy.optimize import minimize
 from tensegrity_control.controller import RobotState
 from tensegrity_control.controllers.rate_authority import AHEAD
 from tensegrity_control.controllers.singularity_guard import authority, least_change
-from tensegrity_control.registry import make_controller
+from tensegrity_control.registry import controller_class, make_controller
 from tensegrity_dynamics import Simulation, load_robot
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
 from tensegrity_dynamics.robots.load_robot import parse_robot
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
@@ -212,6 +214,35 @@ def test_a_goal_beyond_two_singularities_is_approached_and_left_again(offset, la
     assert control.guard.distance > 0.9 * KEPT
     loop.run(control.set_goal(loop.stamp, home[0]).duration + 2.0)
     assert np.linalg.norm(loop.simulation.observe().pose[0] - home[0]) < 1e-3
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("late", [0, 2])
+@pytest.mark.parametrize(
+    ("robot", "offset", "speed"),
+    [
+        ("three_rrr", (0.165, -0.227), 0.26), ("three_rrr", (-0.206, 0.101), 0.28), ("three_rrr", (-0.1, 0.13), 0.15),
+        ("biglide", (-0.179, -0.067), 0.21), ("biglide", (-0.169, 0.061), 0.26), ("biglide", (0.1, 0.248), 0.16),
+    ],
+)  # fmt: skip
+def test_a_stream_beyond_the_border_leaves_the_way_home_free(robot, offset, speed, late):
+    robot = load_robot(robot)
+    period = controller_class("qp").period_for(robot).seconds
+    control = make_controller("qp", robot, period=period)
+    loop = DelayedLoop(robot, control, period, Delays((0, late), (0, late)))
+    loop.run(0.3)
+    home, far, sent = loop.simulation.observe().pose, np.array([*offset, 0.0]), 0.0
+
+    def drag(now):
+        nonlocal sent
+        sent = min(1.0, sent + speed * period / np.linalg.norm(far))
+        with contextlib.suppress(InfeasibleControlError):  # refused, once it stands at the border
+            control.set_goal(loop.stamp, home[0] + sent * far)
+
+    loop.run(np.linalg.norm(far) / speed + 1.5, drag)
+    assert control.guard.distance > 0.9 * KEPT
+    loop.run(control.set_goal(loop.stamp, home[0]).duration + 3.0)
+    assert np.linalg.norm((loop.simulation.observe().pose[0] - home[0])[:2]) < 1e-3
 
 
 def test_a_robot_that_is_stretched_already_is_refused_by_name():
