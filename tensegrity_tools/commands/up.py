@@ -277,7 +277,13 @@ def _run(
     began = time.monotonic()
     alive = Living(nodes, graph)
     nodes.start_all(graph)
-    watcher = Watcher(check=check, namespace=graph.namespace)
+
+    def look() -> None:
+        """In every wait, also for the answer of a node that has just ended."""
+        check()
+        alive.check()
+
+    watcher = Watcher(check=look, namespace=graph.namespace)
     try:
         if graph.emulator is not None:
             start_emulator(nodes, graph.emulator, check)
@@ -319,6 +325,8 @@ def _run(
                     watcher.spin(0.2)
                     alive.check()
                     line.show("", None)
+        if not tour:
+            console.print("--no-stay: all nodes end now, the robot was not moved (--tour moves it).", soft_wrap=True)
         return status
     finally:
         watcher.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from .tour_time import ByTheClock, InLockstep
 POSITION_TOLERANCE = 1e-3  # m
 ORIENTATION_TOLERANCE = np.radians(0.2)
 SETTLING = 10.0  # s of the robot's time after the predicted arrival
+SECOND_TRY = "the goal was sent a second time"
 LATEST = 10.0  # longest duration of a motion, in predicted durations
 
 
@@ -77,6 +78,9 @@ def run_tour(
 ) -> list[Arrival]:
     """Send every stop as a goal and wait for its arrival.
 
+    A stop on whose way commands were missing is sent once more: its motion has ended where the robot was held. The
+    result keeps the fault, so that the tour is no success.
+
     Args:
         watcher: a `robot_client.Watcher`. show: function that is called often with name and goal of the stop.
         alive: function that raises if a process has ended. passing: progress of time; None: real time.
@@ -85,31 +89,50 @@ def run_tour(
     passing.settle()
     home, arrivals = watcher.pose, []
     for stop in robot.tour:
-        goal, start = goal_of(stop, home), watcher.time
-        watcher.forget()
-        answer = watcher.send_goal(*goal, duration=stop.duration or 0.0)
-        if not answer.accepted:
-            where = errors(robot, goal, watcher.pose)
-            arrivals.append(Arrival(stop.name, False, *where, 0.0, answer.reason))
-            continue
-        arrival = answer.predicted_arrival.sec + 1e-9 * answer.predicted_arrival.nanosec
-        last, latest = watcher.time, LATEST * arrival - (LATEST - 1.0) * start
-        passing.forget()
-        while True:
-            passing.go_on(arrival, alive)
-            show(stop.name, goal)
-            if passing.moving and watcher.time < latest:
-                arrival = max(arrival, watcher.time)  # a motion waits for the computer
-            if watcher.time > last:
-                last, latest = watcher.time, LATEST * arrival - (LATEST - 1.0) * start
-            position, orientation = errors(robot, goal, watcher.pose)
-            allowed = stop.tolerance or POSITION_TOLERANCE
-            reached = position < allowed and orientation < ORIENTATION_TOLERANCE
-            if watcher.time >= arrival and (reached or watcher.time > arrival + SETTLING):
-                reason = "" if reached else f"not within {1e3 * allowed:g} mm and 0.2 deg"
-                fault = fault_of(robot, watcher.lowest, watcher.missed)
-                taken, unreported = watcher.time - start, tuple(TensionFloor(robot).unreported(watcher.lowest))
-                arrivals.append(Arrival(stop.name, reached, position, orientation, taken, reason, fault, unreported))
-                break
+        goal = goal_of(stop, home)
+        arrival = _go(robot, stop, goal, watcher, show, alive, passing)
+        if not arrival.reached and arrival.fault and watcher.missed:  # such a motion ends on the way
+            again = _go(robot, stop, goal, watcher, show, alive, passing)
+            faults = dict.fromkeys(filter(None, (arrival.fault, again.fault)))
+            arrival = replace(
+                again, duration=arrival.duration + again.duration, fault="; ".join((*faults, SECOND_TRY)),
+                unreported=tuple(dict.fromkeys((*arrival.unreported, *again.unreported))),
+            )  # fmt: skip
+        arrivals.append(arrival)
     passing.end()
     return arrivals
+
+
+def _go(
+    robot: Robot,
+    stop: TourStop,
+    goal: Pose,
+    watcher: Any,
+    show: Callable[[str, Pose | None], None],
+    alive: Callable[[], None],
+    passing: ByTheClock | InLockstep,
+) -> Arrival:
+    """Send one stop as a goal and wait for its arrival."""
+    start = watcher.time
+    watcher.forget()
+    answer = watcher.send_goal(*goal, duration=stop.duration or 0.0)
+    if not answer.accepted:
+        return Arrival(stop.name, False, *errors(robot, goal, watcher.pose), 0.0, answer.reason)
+    arrival = answer.predicted_arrival.sec + 1e-9 * answer.predicted_arrival.nanosec
+    last, latest = watcher.time, LATEST * arrival - (LATEST - 1.0) * start
+    passing.forget()
+    while True:
+        passing.go_on(arrival, alive)
+        show(stop.name, goal)
+        if passing.moving and watcher.time < latest:
+            arrival = max(arrival, watcher.time)  # a motion waits for the computer
+        if watcher.time > last:
+            last, latest = watcher.time, LATEST * arrival - (LATEST - 1.0) * start
+        position, orientation = errors(robot, goal, watcher.pose)
+        allowed = stop.tolerance or POSITION_TOLERANCE
+        reached = position < allowed and orientation < ORIENTATION_TOLERANCE
+        if watcher.time >= arrival and (reached or watcher.time > arrival + SETTLING):
+            reason = "" if reached else f"not within {1e3 * allowed:g} mm and 0.2 deg"
+            fault = fault_of(robot, watcher.lowest, watcher.missed)
+            taken, unreported = watcher.time - start, tuple(TensionFloor(robot).unreported(watcher.lowest))
+            return Arrival(stop.name, reached, position, orientation, taken, reason, fault, unreported)

@@ -309,6 +309,10 @@ CASES = [
         "wound_backwards_x", K.WOUND_BACKWARDS, emulated("wind_backwards", N), mend, S.persist, servos=TURNING,
         disobedient=(N,),
     ),
+    Case(
+        "wound_backwards_and_winding_x", K.WOUND_BACKWARDS, emulated("wind_backwards", N), mend, 20, move=-0.005,
+        disobedient=(N,), servos=TURNING, first=(K.SLACK,), settings={"wrong_pull": "180 N"},
+    ),
     Case("jammed", K.STUCK, emulated("jam", N), mend, 13, move=0.005, gone=True),
     Case("jammed_x", K.STUCK, emulated("jam", N), mend, 13, move=0.005, gone=True, servos=TURNING),
     Case("snapped_x", K.SNAPPED, emulated("snap", N), knot, S.snap_cycles, servos=TURNING),

@@ -23,6 +23,16 @@ def spool_limit(tendon: TendonReading, spool: Spool, settings: SafetySettings) -
     return f"its rest length is {tendon.length * 1e3:.1f} mm, outside {low * 1e3:.1f} to {high * 1e3:.1f} mm"
 
 
+PULLED_IN = 0.2
+"""Part of `wrong_pull` that shows a tendon on the wrong side of its spool while the spool winds in."""
+PULLED_IN_CYCLES = 2
+"""Consecutive cycles that show it: a stiff tendon that is paid out in the belief that it is wound in is soon slack."""
+LEAST_WINDING = 0.03
+"""Speed [fraction of the rate limit] above which a spool certainly winds in."""
+STEADY = 0.1
+"""Part of its speed that a spool may lose in a cycle without braking; the resolution of its sensor is added."""
+
+
 # -- tension -----------------------------------------------------------------------------------------------------------
 
 
@@ -38,6 +48,15 @@ def wrong_pull(spool: Spool, settings: SafetySettings) -> float:
     if not spool.pulls:
         return math.inf
     return 0.25 * spool.actuator.effort if settings.wrong_pull is None else settings.wrong_pull
+
+
+def pulled_in(spool: Spool, settings: SafetySettings) -> float:
+    """Force [N] in the direction of paying out that shows a wrong side of the spool while the spool winds in.
+
+    Friction opposes the motion: a servo that winds in has to pull against it. The limit is therefore much smaller than
+    `wrong_pull`, but above the resolution of a current and the inertia of a drum.
+    """
+    return max(PULLED_IN * wrong_pull(spool, settings), slack_tension(spool, settings))
 
 
 class TensionEstimate:
@@ -154,7 +173,12 @@ class SlackMonitor(TensionMonitor):
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         least, tension = slack_tension(self.spool, self.settings), self._tension.update(tendon, command)
-        return f"it is slack (about {tension:.1f} N, below {least:.1f} N)" if tension < least else None
+        if not tension < least:
+            return None
+        pull = self.spool.pull(tendon.raw)
+        if pull < -pulled_in(self.spool, self.settings):  # winding in would pay out a tendon that is wound backwards
+            return f"it is slack or wound on backwards (its servo pushes outwards with about {-pull:.0f} N)"
+        return f"it is slack (about {tension:.1f} N, below {least:.1f} N)"
 
     def explains(self, carried: float) -> bool:
         return carried >= slack_tension(self.spool, self.settings)
@@ -229,6 +253,42 @@ class WoundBackwardsMonitor(TensionMonitor):
 
     def explains(self, carried: float) -> bool:
         return carried >= -wrong_pull(self.spool, self.settings)
+
+
+@tendon_monitor(FaultKind.WOUND_BACKWARDS)
+class PulledInMonitor(TendonFindingMonitor):
+    """A spool that winds in must pull: against its tendon, and against the friction of its gear.
+
+    A servo that pushes outwards while its spool winds in, without being slowed down, is pulled by a tendon on the wrong
+    side of its spool. This shows tensions far below `wrong_pull`, before the tendon is paid out. Only cycles in which a
+    stiffly held spool winds in no more slowly than before count: a servo that brakes also pushes outwards.
+    """
+
+    def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
+        super().__init__(kind, settings, spool)
+        self.persistence = PULLED_IN_CYCLES
+        self._length = self._speed = math.nan
+
+    def restart(self) -> None:
+        self._length = self._speed = math.nan
+        self._count = 0
+
+    def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
+        before = self._speed
+        speed = self._speed = (self._length - tendon.length) / elapsed(readings, self.settings)
+        self._length = tendon.length
+        least = LEAST_WINDING * self.spool.actuator.rate
+        soft = command is None or command.impedance is not None
+        steady = speed > least and speed >= (1.0 - STEADY) * before - 0.5 * least
+        if soft or not self.spool.load_at_rest or not steady:
+            return None
+        pull = self.spool.pull(tendon.raw)
+        if not pull < -pulled_in(self.spool, self.settings):
+            return None
+        return (
+            f"its servo is pulled inwards with about {-pull:.0f} N while it winds in, as by a tendon on the other side "
+            "of its spool"
+        )
 
 
 # -- the servo ---------------------------------------------------------------------------------------------------------

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_tools.commands import up
 from tensegrity_tools.commands.up import Living, pace
-from tensegrity_tools.runtime.node_graph import EMULATED, hardware_graph, simulation_graph
+from tensegrity_tools.runtime.node_graph import EMULATED, Watching, hardware_graph, simulation_graph
 
 GRAPHS = {"simulation": simulation_graph("tensebot"), "hardware": hardware_graph("tensebot", port=EMULATED)}
 
@@ -73,3 +75,62 @@ def test_what_was_too_late_by_the_clock_stands_in_the_diagnostics():
     assert said.endswith("left out 2 periods, real-time factor 0.99")
     assert pace({"controller": status(missed_deadlines=181, answered_states=3182)}).endswith("more time")
     assert "simulator" not in pace({"controller": controller})  # on hardware
+
+
+class Robot:
+    """In place of a watcher: a robot whose nodes are all ready, of which one ends when it is asked for a motion.
+
+    What waits calls `check` again and again.
+    """
+
+    def __init__(self, check, namespace):
+        self.check = check
+        self.estimate = self.truth = object()
+        said = {"controller": "holding", "simulator": "running"}
+        self.diagnostics = {
+            name: SimpleNamespace(message=text, values=[], level=b"\x00") for name, text in said.items()
+        }
+
+    def offered(self, name):
+        return True
+
+    def spin(self, duration):
+        self.check()
+
+    def send_goal(self, *goal, **options):
+        NODES.status["simulator"] = -9
+        self.check()
+        raise AssertionError("it would wait for the answer of a node that has ended")
+
+    pose = time = 0.0
+
+    def forget(self): ...
+
+    def close(self): ...
+
+
+class Nodes(Ended):
+    def start_all(self, graph): ...
+
+
+NODES = Nodes()
+
+
+@pytest.fixture
+def quiet_graph(monkeypatch):
+    from tensegrity_tools.runtime import robot_client, tour
+
+    monkeypatch.setattr(robot_client, "Watcher", Robot)
+    monkeypatch.setattr(tour, "goal_of", lambda *_: (0, 0))
+    NODES.status = {}
+    return simulation_graph("tensebot", watching=Watching(markers=False, view=False))
+
+
+def test_a_wait_for_an_answer_ends_as_soon_as_a_needed_node_has_ended(quiet_graph):
+    with pytest.raises(TensegrityError, match="the simulator ended with status -9"):
+        up._run(NODES, quiet_graph, load_robot("tensebot"), True, False, lambda: None)
+
+
+def test_a_start_that_neither_moves_the_robot_nor_stays_says_so(quiet_graph, capsys):
+    assert up._run(NODES, quiet_graph, load_robot("tensebot"), False, False, lambda: None) == 0
+    assert "--no-stay" in capsys.readouterr().out

@@ -118,3 +118,49 @@ def test_simulations_in_lock_step_stand_still_for_their_tours_and_others_go_by_t
     assert isinstance(tour_time(machine, locked), InLockstep)
     free = simulation_graph("tensebot", watching=quiet)
     assert for_tours(free) is free and isinstance(tour_time(machine, free), ByTheClock)
+
+
+class Interrupted:
+    """A watcher of a robot in real time whose controller stands still on the way to some goals: these motions end."""
+
+    def __init__(self, at: tuple[int, ...], refuses: bool = False) -> None:
+        self.at, self.refuses = at, refuses
+        self.sent: list[np.ndarray] = []
+        self.time, self.missed, self.lowest, self.diagnostics, self.moving = 0.0, "", {}, {}, False
+        self._here = np.zeros(3)
+
+    pose = property(lambda self: (self._here, np.array([1.0, 0, 0, 0])))
+
+    def forget(self) -> None:
+        self.missed = ""
+
+    def send_goal(self, position, quaternion, duration=0.0):
+        self.sent.append(np.array(position))
+        stopped = len(self.sent) in self.at
+        self.missed = "no command from controller for 0.5 s: the actuators hold" if stopped else ""
+        accepted = not (self.refuses and len(self.sent) - 1 in self.at)
+        if accepted:
+            self._here = self._here + (0.5 if stopped else 1.0) * (self.sent[-1] - self._here)
+        stamp = SimpleNamespace(sec=int(self.time) + 1, nanosec=0)
+        return SimpleNamespace(accepted=accepted, predicted_arrival=stamp, reason="" if accepted else "held")
+
+    def spin(self, duration: float) -> None:
+        self.time += 1.0
+
+
+@pytest.mark.parametrize(("at", "reached"), [((2,), True), ((2, 3), False), ((1, 3), True)])
+def test_a_stop_on_whose_way_commands_were_missing_is_sent_once_more_and_is_still_no_success(at, reached):
+    robot, machine = ROBOT, Interrupted(at)
+    arrivals = run_tour(robot, machine, lambda *_: None, lambda: None)
+    assert all(each.reached for each in arrivals) is reached
+    faulty = [each for each in arrivals if each.fault]
+    assert (
+        faulty and not any(each.success for each in faulty) and all(each.fault.count("no command") for each in faulty)
+    )
+    tries = len(machine.sent) - len(robot.tour)
+    assert tries == len(faulty) == sum("second time" in each.fault for each in faulty)
+
+
+def test_a_second_try_that_is_refused_says_why():
+    arrivals = run_tour(ROBOT, Interrupted((1,), refuses=True), lambda *_: None, lambda: None)
+    assert not arrivals[0].reached and arrivals[0].reason == "held" and "no command" in arrivals[0].fault
