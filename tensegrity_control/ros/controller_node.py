@@ -101,6 +101,9 @@ RECENT = 16
 """Number of recent actuator readings that are kept, since an estimator needs time for its state."""
 RESTING_RATE = 5.0
 """Rate of checks of where the output rests [1/s of robot time]."""
+SOURCES = ("joint_states", "structure_state")
+"""Topics of the robot's state, each of which has one publisher."""
+RIVALS = "{} nodes publish {} ({}), so that motions end on their way; stop all but one (a killed one counts for 25 s)"
 SILENT_LOOKS = 20
 """Looks of `_watch` without a new state, 0.5 s apart, after which motions of actions end: nobody else ends them if the
 robot is gone. Looks are counted instead of time, so that a computer that was asleep is not taken for a lost robot."""
@@ -210,6 +213,7 @@ class ControllerNode(RobotNode):
         self._ended: Future | None = None
         self._arrival, self._planned_for = -np.inf, None  # its predicted end [s]; handle whose plan is in computation
         self._looks, self._looked = 0, -1.0
+        self._rivals = ""
         self._robot_stopped = ""
         self.create_subscription(String, STOPPED, self._take_stop, LATCHED)
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", sent_in(lockstep, COMMAND))
@@ -406,6 +410,8 @@ class ControllerNode(RobotNode):
         elif self._period_mismatch(since):
             periods = f"{1e-9 * self._spacing():.3g} s, the controller was made for {self._settings.period:g} s"
             self.set_status(WARN, f"states come every {periods}; set control_period alike")
+        elif self._rivals:
+            self.set_status(WARN, self._rivals)
         elif self._broken:
             self.set_status(WARN, self._broken)
         elif given:
@@ -645,7 +651,11 @@ class ControllerNode(RobotNode):
         self._reference.publish(message)
 
     def _watch(self) -> None:
-        """Report missing states."""
+        """Report missing states, and states of several nodes: each older one looks like a reset, which ends motions."""
+        names = {topic: self.publishers_of(topic) for topic in SOURCES}
+        self._rivals = next(
+            (RIVALS.format(len(each), topic, ", ".join(each)) for topic, each in names.items() if len(each) > 1), ""
+        )
         silent = time.monotonic() - self._heard
         if self.stamp is not None and silent > 2.0:
             text = "no structure_state comes any more; did the simulator, driver or estimator end?"

@@ -185,6 +185,9 @@ class RobotNode(Node):
         @functools.wraps(callback)  # rclpy inspects the parameters: with or without the middleware's message info
         def shielded(*message: Any) -> None:
             self.attention.taken += 1
+            if topic == CLOCK_TOPIC and message[0].clock.sec < 0:  # rclpy has no such time
+                self.set_status(WARN, f"a time of {message[0].clock.sec} s on {topic} is not taken: it is negative")
+                return
             try:
                 callback(*message)
             except Exception as error:
@@ -350,7 +353,10 @@ class RobotNode(Node):
     def command_publishers(self) -> tuple[str, ...]:
         """Names of all publishers of `actuator_command` in the ROS graph; a killed one stays there until its lease
         ends."""
-        topic = "actuator_command"
+        return self.publishers_of("actuator_command")
+
+    def publishers_of(self, topic: str) -> tuple[str, ...]:
+        """Names of all publishers of a topic in the ROS graph; empty for less than two."""
         if self.count_publishers(topic) < 2:  # the usual case, in a few microseconds
             return ()
         return publisher_names(

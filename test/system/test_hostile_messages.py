@@ -23,10 +23,12 @@ rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
 
 from bag_examples import sample, write_samples  # noqa: E402
+from builtin_interfaces.msg import Time  # noqa: E402
 from hostile_messages import FLOATS, TEXTS, HostileMessages  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
+from rosgraph_msgs.msg import Clock as ClockMessage  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from single_node import node_of  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
@@ -41,7 +43,7 @@ from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import time_message  # noqa: E402
 from tensegrity_dynamics.ros.markers_node import MarkersNode  # noqa: E402
 from tensegrity_dynamics.ros.paced_node import PacedNode  # noqa: E402
-from tensegrity_dynamics.ros.robot_node import COMMAND, STOPPED, RobotNode  # noqa: E402
+from tensegrity_dynamics.ros.robot_node import COMMAND, OK, STOPPED, RobotNode  # noqa: E402
 from tensegrity_dynamics.ros.simulator_node import SimulatorNode  # noqa: E402
 from tensegrity_tools.bags.reader import Bag  # noqa: E402
 from tensegrity_tools.ros.player_node import PlayerNode  # noqa: E402
@@ -504,3 +506,22 @@ def test_pauses_resets_and_stops_in_any_order_leave_a_simulator_that_obeys():
         assert all(abs(node.seen.positions[name] - held[name]) < 1e-6 for name in names)
         call("release")
         assert published[-1] == ""
+
+
+def test_a_clock_that_jumps_also_to_before_zero_surprises_no_node():
+    """rclpy raises an error for negative times: they are not taken, and said."""
+    with node_of(EstimatorNode, "three_prism", {"use_sim_time": True}) as (node, executor):
+        sender = rclpy.create_node("sender")
+        publisher = sender.create_publisher(ClockMessage, "/clock", 10)
+        until(lambda: publisher.get_subscription_count() == 2)  # the sender's own is the other one
+        for seconds in (5, -1000, 2**31 - 1, -(2**31), 3, -1):
+            node.set_status(OK, "waiting")
+            publisher.publish(ClockMessage(clock=Time(sec=seconds)))
+
+            def heard(now: int = seconds) -> bool:
+                node.survive(lambda: executor.spin_once(timeout_sec=0.1))
+                return "negative" in node.status_text or node.get_clock().now().nanoseconds == now * 10**9
+
+            until(heard)
+            assert ("negative" in node.status_text) == (seconds < 0) and node.survived == 0
+        sender.destroy_node()

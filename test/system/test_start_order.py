@@ -86,3 +86,22 @@ def test_a_robot_holds_whatever_started_first_and_whatever_was_started_again(see
         assert cell.holds, (order, again, {name: node.status_text for name, node in cell.nodes.items()})
     finally:
         cell.close()
+
+
+def test_two_nodes_that_publish_states_are_named_until_one_is_left() -> None:
+    cell = Cell()
+    try:
+        for name in ("simulator", "estimator", "controller"):
+            cell.start(name)
+        cell.until(lambda: cell.holds)
+        first = cell.nodes["estimator"]
+        cell.start("estimator")
+        cell.nodes["second estimator"] = first
+        controller = cell.nodes["controller"]
+        cell.until(
+            lambda: controller.status_text.startswith("2 nodes publish structure_state (/estimator, /estimator)")
+        )
+        cell.end("second estimator")
+        cell.until(lambda: cell.holds)
+    finally:
+        cell.close()
