@@ -293,7 +293,7 @@ class SimulatorNode(RobotNode):
             self.simulation.advance(self._substeps)
         except TensegrityError as error:
             self._paused = self._broken = True
-            self.set_status(ERROR, f"paused: {error}")
+            self.set_status(ERROR, f"paused: {str(error).rstrip('.')}; call simulator/reset to start again")
             return False
         self.ticks += 1
         if self._pause_at > 0.0 and self.ticks * self.period >= round(1e9 * self._pause_at):
@@ -472,7 +472,9 @@ class SimulatorNode(RobotNode):
         self._readings.clear()
         self.last_reading, self._acted, self._sent = None, None, -1
         self.ticks, self.holding, self._answered_at = 0, True, -1
-        self.judged_since, self._broken = None, False
+        self.judged_since = None
+        self._paused, self._broken = self._paused and not self._broken, False  # a failure paused it, no user
+        self.answered = time.monotonic()
         self._publish_carried()
         self._publish()
         response.success, response.message = True, "reset to the start"

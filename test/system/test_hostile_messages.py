@@ -24,6 +24,7 @@ pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are
 
 from bag_examples import sample, write_samples  # noqa: E402
 from builtin_interfaces.msg import Time  # noqa: E402
+from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from hostile_messages import FLOATS, TEXTS, HostileMessages  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
@@ -32,6 +33,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from single_node import node_of  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
+from std_srvs.srv import SetBool, Trigger  # noqa: E402
 from tensegrity.action import FollowActuators, FollowTrajectory  # noqa: E402
 from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 
@@ -43,7 +45,7 @@ from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import time_message  # noqa: E402
 from tensegrity_dynamics.ros.markers_node import MarkersNode  # noqa: E402
 from tensegrity_dynamics.ros.paced_node import PacedNode  # noqa: E402
-from tensegrity_dynamics.ros.robot_node import COMMAND, OK, STOPPED, RobotNode  # noqa: E402
+from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, OK, STOPPED, RobotNode  # noqa: E402
 from tensegrity_dynamics.ros.simulator_node import SimulatorNode  # noqa: E402
 from tensegrity_tools.bags.reader import Bag  # noqa: E402
 from tensegrity_tools.ros.player_node import PlayerNode  # noqa: E402
@@ -506,6 +508,29 @@ def test_pauses_resets_and_stops_in_any_order_leave_a_simulator_that_obeys():
         assert all(abs(node.seen.positions[name] - held[name]) < 1e-6 for name in names)
         call("release")
         assert published[-1] == ""
+
+
+@pytest.mark.parametrize("moment", [1e30, 1e300])
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_simulation_that_an_impossible_load_has_ended_goes_on_after_a_reset(moment, paused):
+    with node_of(SimulatorNode, "single_strut", {}) as (node, _):
+        push = WrenchStamped(header=Header(frame_id="strut"))
+        push.wrench.torque.x = moment
+        node._external_wrench(push)
+        until(lambda: node.tick() or node.status_text.startswith("paused: "))
+        assert "call simulator/reset" in node.status_text and node._said_level == ERROR
+        stands = node.ticks
+        node.set_paused(SetBool.Request(data=False), SetBool.Response())
+        node.tick()
+        assert node.status_text.startswith("paused: ") and node.ticks == stands  # it fails again, and says so
+        assert node.reset(Trigger.Request(), Trigger.Response()).success
+        node.set_paused(SetBool.Request(data=paused), SetBool.Response()) if paused else None
+        for _ in range(20):
+            node.tick()
+        assert node.ticks == (0 if paused else 20)
+        node.reset(Trigger.Request(), Trigger.Response())  # it does not end the pause of a person
+        node.tick()
+        assert node.ticks == (0 if paused else 1)
 
 
 def test_a_clock_that_jumps_also_to_before_zero_surprises_no_node():

@@ -145,11 +145,11 @@ def test_a_simulator_that_paused_because_the_simulation_failed_keeps_saying_why(
     for _ in range(3):
         node.published = time.monotonic() - 1.0
         node.tick_lockstep() if lockstep else node.tick()
-    assert said[-1] == (DiagnosticStatus.ERROR, "paused: it diverged")
+    assert said[-1] == (DiagnosticStatus.ERROR, "paused: it diverged; call simulator/reset to start again")
     node.set_paused(SetBool.Request(data=True), SetBool.Response())
     node.published = time.monotonic() - 1.0
     node.tick_lockstep() if lockstep else node.tick()
-    assert said[-1] == (DiagnosticStatus.ERROR, "paused: it diverged")
+    assert said[-1] == (DiagnosticStatus.ERROR, "paused: it diverged; call simulator/reset to start again")
     node.destroy_node()
 
 
