@@ -37,6 +37,9 @@ TAGS = {
 """MJCF elements of each kind."""
 LONGEST_STRETCH = 0.2
 """Largest initial strain of a cable in a robot file [-]."""
+LIGHT_BRANCH = 0.2
+"""Largest part of its length that a branch of a tendon counts if it is left out [-]; exports have such branches for the
+strain that winding takes along."""
 OFF_PLANE = 1e-4
 """Largest offset of the two neighbours of a cylinder along its axis, relative to their distance [-]."""
 CABLE_RADIUS = 5e-4
@@ -325,6 +328,9 @@ class _Reader:
             if joint is None or joint["kind"] not in ("revolute", "prismatic"):
                 self.say(f"actuator {name} is left out: it drives neither a hinge nor a slide, nor a tendon.")
                 continue
+            if not np.any(model.actuator_gainprm[number]):
+                self.say(f"actuator {name} is left out: it has no input. Its effort is {self.constant(number)}.")
+                continue
             if joint["name"] in (each["drives"] for each in self.actuators):
                 self.say(f"actuator {name} is left out: another one drives its joint already.")
                 continue
@@ -348,6 +354,12 @@ class _Reader:
                 self.say(f"joint {made['name']}: its armature is left out, since no actuator drives it.")
         return of_tendons
 
+    def constant(self, number: int) -> str:
+        """Effort of an actuator without input, as text."""
+        bias = np.array(self.model.actuator_biasprm[number])
+        rest = f"constant, {bias[0]:.3g} (N or N m)"
+        return rest if not np.any(bias[1:]) else f"{rest}, and more with position and rate"
+
     def largest_force(self, number: int) -> float:
         model = self.model
         if model.actuator_forcelimited[number]:
@@ -363,6 +375,10 @@ class _Reader:
         name = self.named("TENDON", tendon, "tendon")
         first, count = int(model.tendon_adr[tendon]), int(model.tendon_num[tendon])
         wraps = range(first, first + count)
+        length = float(model.tendon_length0[tendon])
+        stretch = length - float(model.tendon_lengthspring[tendon][1])
+        if light := self.light_branches(name, wraps, tendon):
+            wraps, length = light
         types = [int(model.wrap_type[k]) for k in wraps]
         if int(kinds.mjWRAP_JOINT) in types or int(kinds.mjWRAP_PULLEY) in types:
             what = "runs over joints" if int(kinds.mjWRAP_JOINT) in types else "branches"
@@ -382,10 +398,9 @@ class _Reader:
                 route.append(self.pulley(name, tendon, k, target))
             else:
                 self.say(f"tendon {name} passes a sphere, which is left out: pulleys are round about an axis.")
-        rest = float(model.tendon_lengthspring[tendon][1])
+        rest = length - stretch
         stiffness = float(np.ravel(model.tendon_stiffness[tendon])[0])
         damping = float(np.ravel(model.tendon_damping[tendon])[0])
-        length = float(model.tendon_length0[tendon])
         if motor is not None:
             length = rest = self.add_puller(name, route, motor, length)
         if stiffness == 0.0:
@@ -409,6 +424,22 @@ class _Reader:
             self.say("dampers of tendons act while they are taut, and never push.")
         self.cables.append(made)
         self.say(f"tendons are cables of radius {CABLE_RADIUS:g} m whose E A is their stiffness times rest length.")
+
+    def light_branches(self, name: str, wraps: range, tendon: int) -> tuple[range, float] | None:
+        """Part of a tendon before its branches and the length of this part [m], if all branches have small weights."""
+        model, pulley = self.model, int(self._mujoco.mjtWrap.mjWRAP_PULLEY)
+        splits = [k for k in wraps if int(model.wrap_type[k]) == pulley]
+        divisors = [float(model.wrap_prm[k]) for k in splits]
+        if not splits or splits[0] == wraps[0] or min(divisors) * LIGHT_BRANCH < 1.0:
+            return None
+        data = self._mujoco.MjData(model)
+        try:
+            model.wrap_prm[splits] = 1e300
+            self._mujoco.mj_forward(model, data)
+        finally:
+            model.wrap_prm[splits] = divisors
+        self.say(f"tendon {name}: its branches are left out; they count {1.0 / min(divisors):.2g} of their length.")
+        return range(wraps[0], splits[0]), float(data.ten_length[tendon])
 
     def pulley(self, name: str, tendon: int, wrap: int, geom: int) -> dict[str, Any]:
         """Pulley for a cylinder around which a tendon wraps, on the side of its initial route."""

@@ -3,9 +3,12 @@
 MuJoCo's tendons run from site to site and wrap round a cylinder between two sites. A pulley that turns with the cable,
 a drum, or a guide at which the cable sticks holds a strand at a site on its rim, a quarter turn along the arc. The site
 moves with the rotation and winds the strand, by the radius for each radian. The rest length is longer by the length of
-this arc. Between two pulleys, the tangent is fixed in a body in which both axes are fixed (the axis of a hinge is fixed
-in two bodies); a site in its middle has no effect on the path, but lets MuJoCo wrap both pulleys. Full turns are
-excluded from length and rest length.
+this arc. Winding takes strain e along: a joint that turns bears (T + 1/2 E A e^2) per metre of rest length, and the
+elongation falls by 1 + e per metre. So the tendon has a branch with the divisor 1 / e for each turning end, from the
+site on the rim to a site that stands still, and the joint gets the constant effort 1/2 E A e^2 R, opposite to the pull.
+Then force and stiffness are those of the cable in the exported shape. Between two pulleys, the tangent is fixed in a
+body in which both axes are fixed (the axis of a hinge is fixed in two bodies); a site in its middle has no effect on
+the path, but lets MuJoCo wrap both pulleys. Full turns are excluded from length and rest length.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ from ..robots.formatting import listing
 from ..robots.mjcf import add, orientation
 from .mechanism import WORLD, Mechanism
 from .routing.columns import (
+    GRADIENT,
     REST_NOW,
+    STRAIN,
     TOUCHES,
     W_AXIS,
     W_CENTRE,
@@ -59,11 +64,13 @@ class RouteWriter:
     Args:
         mechanism: mechanism of the robot. bodies: XML elements of the bodies by name.
         poses: origins and axes of the bodies in the world by name.
+        efforts: constant efforts of joints [N m] that belong to the cables written so far, by joint.
     """
 
     mechanism: Mechanism
     bodies: Mapping[str, ET.Element]
     poses: Mapping[str, tuple[Array, Array]]
+    efforts: dict[str, float] = field(default_factory=dict)
     _differences: dict[str, list[str]] = field(default_factory=dict)  # names of cables by difference
 
     @property
@@ -89,8 +96,7 @@ class RouteWriter:
         if any(points[k].is_pulley for k in held):
             self._differs(
                 cable,
-                "exact within a quarter turn of the pulleys; the stiffness is that of the exported shape, and winding "
-                "takes no strain along",
+                "exact within a quarter turn of the pulleys; the stiffness is that of the exported shape",
             )
         if any(point.layers is not None for point in points):
             self._differs(cable, "the radius of the drum stays that of the exported shape")
@@ -103,6 +109,8 @@ class RouteWriter:
         first, last = rows[0], rows[-1]
         rest = float(state[first, REST_NOW])
         longer = 0.0
+        strain = 0.0 if cable.rigid else max(float(state[first, STRAIN]), 0.0)
+        branches: list[list[tuple[str, dict[str, object]]]] = []
         path: list[tuple[str, dict[str, object]]] = []
         for n, k in enumerate(rows):
             point, own, ends = cable.route[k], state[k], k in (first, last)
@@ -123,6 +131,12 @@ class RouteWriter:
                 holds = self._site(carrier, f"{label}.rim", _rim(own, along, turn, 1.0 + PROUD))
                 wrap = self._cylinder(cable, point, own, label, along, 0.5 * turn)
                 path += [holds, wrap] if k == first else [wrap, holds]
+                if point.joint and strain > 0.0:
+                    still = self._beside(self.mechanism.joint(point.joint).parent, own, label, k == first)
+                    branches.append([holds, wrap, still])
+                    longer += strain * radius * (QUARTER + 1.0)
+                    bears = 0.5 * cable.stiffness * strain**2 * float(own[GRADIENT])
+                    self.efforts[point.joint] = self.efforts.get(point.joint, 0.0) + (-bears if k == first else bears)
                 continue
             turns = np.floor(float(own[WRAP]) / (2.0 * np.pi))
             arc = float(own[WRAP]) - 2.0 * np.pi * turns
@@ -140,8 +154,16 @@ class RouteWriter:
                 tendons, "spatial", name=name, stiffness=cable.stiffness / rest,
                 damping=cable.damping * cable.area / rest or None, springlength=[0.0, rest + longer],
             )  # fmt: skip
+        for branch in branches:
+            path += [("pulley", {"divisor": 1.0 / strain}), *branch]
         for tag, values in path:
             add(spatial, tag, **values)
+
+    def _beside(self, body: str, own: Array, name: str, leaves: bool) -> tuple[str, dict[str, object]]:
+        """Site on the carrier of a pulley on the line of the cable, one radius away from where it leaves or arrives."""
+        at, along = (W_EXIT, W_OUT) if leaves else (W_ENTRY, W_IN)
+        step = abs(float(own[W_RADIUS])) * own[along : along + 3]
+        return self._site(body, f"{name}.still", own[at : at + 3] + (step if leaves else -step))
 
     def _carriers(self, point: RoutePoint, own: Array) -> set[str]:
         """Bodies in which the axis of a pulley is fixed: its carrier, and the bodies that rotate about this axis."""

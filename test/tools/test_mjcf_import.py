@@ -246,3 +246,24 @@ def test_meshes_look_as_in_mujoco_and_what_is_left_out_is_named_with_its_line(tm
     distances = np.linalg.norm(corners[:, None] - expected, axis=2)
     assert distances.min(axis=0).max() < 1e-7
     assert len(mesh.mesh.triangles) == 4
+
+
+def test_light_branches_of_a_tendon_and_motors_without_input_are_left_out_and_said(tmp_path):
+    path = tmp_path / "drum.xml"
+    path.write_text(
+        """<mujoco><worldbody><site name="top" pos="0 0 1"/><site name="still" pos=".3 0 0"/>
+        <body name="load"><joint name="rail" type="slide" axis="0 0 1"/><geom size=".1" mass="1"/>
+        <site name="hook"/></body></worldbody><tendon><spatial name="rope" stiffness="500" springlength="0 0.98">
+        <site site="top"/><site site="hook"/><pulley divisor="20"/><site site="still"/><site site="hook"/></spatial>
+        </tendon><actuator><general name="bias" joint="rail" gainprm="0" biastype="affine" biasprm="2 0 0"/></actuator>
+        </mujoco>"""
+    )
+    made = robot_from_mjcf(path, "drum")
+    said = " ".join(made.differences)
+    assert "tendon rope" in said and "branches are left out; they count 0.05" in said
+    assert "actuator bias" in said and "no input. Its effort is constant, 2 " in said
+    robot = parse_robot(made.text, "here")
+    mechanism = robot.mechanism
+    work = make_workspace(mechanism.flat)
+    evaluate(mechanism.flat, np.array(robot.model.initial_configuration), np.zeros(1), work)
+    assert read_routes(mechanism, work)["rope"].tension == pytest.approx(500 * (1.0 + 0.3 / 20 - 0.98))
