@@ -16,15 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import NoEquilibriumError
-from ..loop_joints import loop_rows
 from ..mechanism import Mechanism
 from ..mechanism_model import MechanismModel
 from ..routing.columns import DRIVE, EXCESS, FIRST, HIGHEST, LOOP_ROW, MODE, SLACK, TENSION
 from ..workspace import Workspace
 from .equations_of_motion import evaluate
-
-ROUNDING = 1e-7
-"""Compression relative to the largest effort, below which it counts as rounding error."""
+from .pulling_multipliers import ROUNDING, PullingRows
 
 
 def rigid_strands(mechanism: Mechanism) -> NDArray[np.int64]:
@@ -54,7 +51,7 @@ def route_tensions(
         strands = int(cable[FIRST]) + route.holding
         row = int(cable[LOOP_ROW])
         tensions = -multipliers[row : row + strands.size]
-        tensions[(tensions < 0.0) & (tensions > -ROUNDING * scale)] = 0.0
+        tensions[(tensions <= 0.0) & (tensions > -ROUNDING * scale)] = 0.0  # also -0.0
         slack = work.route_state[strands, SLACK] != 0.0
         for s in range(1, strands.size):  # strands that slip together with the strand before
             if work.route_state[strands[s], MODE] != 0.0 and not slack[s]:
@@ -89,32 +86,26 @@ class RigidTensions:
         self.strand_tensions = np.zeros(self.strands.size)
         entries = [entry for entry in model.entries if entry.variant == "rigid"]
         self.names = tuple(entry.name for entry in entries)
-        first, rows = {}, 0
-        for loop in mechanism.loops:
-            first[loop.name] = rows
-            rows += len(loop_rows(loop, mechanism.body_index))
-        self._rows = [first[f"{entry.name}-loopJt"] for entry in entries]
-        self._anchors = [mechanism.body_index[entry.anchor_body] for entry in entries]
-        self._ends = [mechanism.body_index[f"{entry.name}-cable"] for entry in entries]
+        self._pulling = PullingRows(mechanism)
+        order = {body: k for k, body in enumerate(self._pulling.blocks)}
+        self._order = [order[f"{entry.name}-cable"] for entry in entries]
 
     def tensions(self, work: Workspace, acceleration: NDArray, effort: NDArray) -> dict[str, float]:
         """Tensions [N] by name for accelerations (nv,) and efforts (nv,), from the results of `evaluate` in `work`.
 
-        If loops are redundant, it is the solution with the least norm of the constraint forces.
+        If loops are redundant, it is the solution with the least norm of the constraint forces in which cables pull.
         """
         if not self.names and not self.strands.size:
             return {}
         terms = (work.mass @ acceleration, work.bias, -work.passive, -effort)
         force = np.sum(terms, axis=0)
-        multipliers = np.linalg.lstsq(work.loop.T, force, rcond=None)[0]
         # the weight is added as a reference for the rounding error in case all terms vanish
         scale = float(np.max(np.abs(terms), initial=0.0)) + self._weight
+        multipliers = self._pulling.solve(work, work.loop.T, force, scale)
         self.strand_tensions = route_tensions(self._mechanism, work, multipliers, scale)
         result = {}
-        for name, row, anchor, end in zip(self.names, self._rows, self._anchors, self._ends, strict=True):
-            axes = np.eye(3) if anchor < 0 else work.rotation[anchor]
-            tension = float((axes @ multipliers[row : row + 3]) @ work.rotation[end][:, 0])
-            result[name] = 0.0 if -ROUNDING * scale < tension < 0.0 else tension
+        for name, tension in zip(self.names, (self._pulling.block_rows(work) @ multipliers)[self._order], strict=True):
+            result[name] = 0.0 if -ROUNDING * scale < tension < 0.0 else float(tension)
         return result
 
     def refuse_pushing_at_rest(self, work: Workspace, q: NDArray, effort: NDArray) -> None:

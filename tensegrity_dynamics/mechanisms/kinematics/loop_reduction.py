@@ -29,6 +29,8 @@ ReductionWorkspace = namedtuple(
 DENSE = 8
 """Largest ratio of all columns to the nonzero entries of a row, up to which a loop over all columns is faster."""
 TOLERANCE_DEPENDENT_ROW = 1e-9  # relative to the largest entry of the row before elimination
+NO_MOTION = 1e-13
+"""Largest entry of a row [m or rad, per m or rad] that is a rounding error: such a row holds no motion."""
 
 
 def make_reduction_workspace(flat: FlatMechanism) -> ReductionWorkspace:
@@ -167,7 +169,7 @@ def reduce_as_planned(matrix, right, reduction, reuse):
         column, scale = reduction.pivot[r], 0.0
         for n in range(reduction.row_start[r]):
             scale = max(scale, abs(matrix[r, reduction.row_columns[r, n]]))
-        if not abs(rows[r, column]) > TOLERANCE_DEPENDENT_ROW * scale:
+        if not abs(rows[r, column]) > max(TOLERANCE_DEPENDENT_ROW * scale, NO_MOTION):
             return False
         if not reuse:
             best = abs(rows[r, column]) * weight[column]
@@ -203,7 +205,7 @@ def plan_and_reduce(matrix, right, reduction, reuse):
                 size = abs(rows[r, c]) * reduction.weight[c]
                 if size > best and not reduction.is_pivot[c]:
                     best, column = size, c
-        if column < 0 or abs(rows[r, column]) <= TOLERANCE_DEPENDENT_ROW * scale:
+        if column < 0 or abs(rows[r, column]) <= max(TOLERANCE_DEPENDENT_ROW * scale, NO_MOTION):
             reduction.pivot[r] = -1
             dependent += 1
             continue

@@ -72,8 +72,8 @@ CATCH_UP = impedance.CATCH_UP
 Drives = namedtuple(
     "Drives",
     "q v low high rate effort mode command set_point torque speed feed feed_forward stiffness damping age free known "
-    "lead desired_acceleration compliance middle moving servo stiff present earlier mobility column response servos "
-    "gear",
+    "lead desired_acceleration compliance middle moving servo stiff present earlier mobility column own idle bandwidth "
+    "response servos gear",
 )
 """Arrays over the actuators. Fixed: indices in q and v, limits, and `gear`, the row of the resistance whose gear the
 actuator drives, or -1. State: mode, command, set point of the servo and torque; for extrapolated set points, the
@@ -99,7 +99,7 @@ def make_drives(
         gears: (a,) row of the resistance with the gear of each actuator, or -1; None: no gears.
     """
     count = len(actuators)
-    scratch = "desired_acceleration compliance middle moving servo stiff present earlier".split()
+    scratch = "desired_acceleration compliance middle moving servo stiff present earlier own idle bandwidth".split()
     kinds = {"mode": np.int64, "servo": np.int64, "stiff": np.bool_}
     return Drives(
         q=np.array(positions, dtype=np.int64), v=np.array(velocities, dtype=np.int64),
@@ -212,6 +212,7 @@ def desired_accelerations(drives, q, v, step, implicit):
         drives.set_point[a] = goal
         # a moving set point is followed at its present value; its value at the end of the step would lead by one step
         aim = before if moving else goal
+        drives.bandwidth[a] = bandwidth
         drives.desired_acceleration[a] = bandwidth * (bandwidth * (aim - angle) + 2.0 * (rate - speed))
         drives.servo[servos] = a
         servos += 1

@@ -124,9 +124,9 @@ def integrate(
     time, taut = 0.0, motion.strains(state) > 0.0
     scale = np.full(state.size, absolute)
     is_down = None
+    routed = RouteEvents(mechanism, motion.flat, motion.work, motion.split)
     while time < duration:
         watch = [motion.crossing(c, bool(taut[c])) for c in range(taut.size)]
-        routed = RouteEvents(mechanism, motion.flat, motion.work, motion.split)
         watch += routed.begin(state)
         before_ground = len(watch)
         is_down = motion.depths(state) > 0.0 if is_down is None else is_down

@@ -15,6 +15,11 @@ from ..dynamics.forward_dynamics import REGULAR, SINGULAR_MASS, accelerate
 LOCKED = 1e-12
 """Mobility of a driven joint, relative to that of its own mass alone, below which the joint cannot move, such as a drum
 whose inextensible cable sticks."""
+SHARED = 1e-9
+"""Part by which the mobility of each drive is increased: dependent drives share a torque."""
+OPPOSED = 1e-9
+"""Acceleration by which dependent drives oppose each other, below which it counts as rounding error: relative to that
+of the torque of one drive alone, and as an error of position [rad or m]."""
 
 
 @for_compiled_callers
@@ -73,11 +78,24 @@ def accelerate_servos(drives, servos, limited, ahead, work, reduction):
             for j in range(servos):
                 drives.mobility[max(i, j), min(i, j)] = 0.0
             drives.mobility[i, i] = 1.0 / max(work.mass[row, row], 1e-300)
-        drives.mobility[i, i] *= 1.0 + 1e-9  # regularisation: dependent drives share the torque
+        drives.own[i] = drives.mobility[i, i]
+        drives.mobility[i, i] *= 1.0 + SHARED
         drives.mobility[i, i] += drives.compliance[drives.servo[i]]
     if cholesky(drives.mobility, servos) >= 0:
         return SINGULAR_MASS
     cholesky_solve(drives.mobility, servos, drives.column)
+    # part of the torques by which dependent drives oppose each other, without motion
+    opposed = scale = 0.0
+    for i in range(servos):
+        drives.idle[i] = SHARED * drives.own[i] * drives.column[i]
+        a = drives.servo[i]
+        scale = max(scale, drives.own[i] * abs(drives.torque[a]) + drives.bandwidth[a] ** 2)
+    cholesky_solve(drives.mobility, servos, drives.idle)
+    for i in range(servos):
+        opposed = max(opposed, SHARED * drives.own[i] * abs(drives.idle[i]))
+    if opposed < OPPOSED * scale:  # rounding errors would add up
+        for i in range(servos):
+            drives.column[i] -= drives.idle[i]
     for k in range(count):
         drives.response[k] = 0.0
     for i in range(servos):

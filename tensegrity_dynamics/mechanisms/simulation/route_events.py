@@ -21,6 +21,9 @@ from .powers import powers_of
 
 ONSET = 1e-14
 """Slip [m] at which a contact counts as slipping."""
+TAUT = 1e-12
+"""Strain at which a strand counts as taut. Where slack cable slips after it, its strain stays at zero, and rounding
+errors would make it slack and taut without end."""
 
 
 def slips_kept(work: Workspace) -> NDArray[np.float64]:
@@ -29,7 +32,7 @@ def slips_kept(work: Workspace) -> NDArray[np.float64]:
 
 
 class RouteEvents:
-    """Event detection for the routed cables over one interval of a motion.
+    """Event detection for the routed cables over the intervals of a motion.
 
     Args:
         split: function that returns q and v of a state vector.
@@ -47,7 +50,8 @@ class RouteEvents:
                     self._strands.append((e, route.name))
                 if e > first and holds:
                     self._contacts.append((e, route.name))
-        self._kinds: list[tuple[str, str]] = []
+        self._kinds: list[tuple[str, str, int]] = []
+        self._changed: dict[int, str] = {}  # elements of the last events and their kinds
 
     def begin(self, state: NDArray[np.float64]) -> list[Callable]:
         """Event functions for SciPy, for all changes that are possible from a state on."""
@@ -56,19 +60,23 @@ class RouteEvents:
         rows = self._at(state)
         watch, self._kinds = [], []
         for e, name in self._strands:
-            taut = bool(rows[e, STRAIN] > 0.0)
-            watch.append(self._event(e, lambda row: row[STRAIN], -1.0 if taut else 1.0))
-            self._kinds.append((name, "slack" if taut else "taut"))
+            last = self._changed.get(e)
+            taut = last == "taut" if last in ("slack", "taut") else bool(rows[e, STRAIN] > TAUT)
+            level = 0.0 if taut else TAUT
+            watch.append(self._event(e, lambda row, level=level: row[STRAIN] - level, -1.0 if taut else 1.0))
+            self._kinds.append((name, "slack" if taut else "taut", e))
         for e, name in self._contacts:
             ratio = rows[e, RATIO]
             if ratio in (STICKS, 1.0):
                 continue
             sense = float(np.sign(rows[e, RATE]))
+            if not sense and self._changed.get(e) == "slips":  # slack cable slips after a slack strand, without force
+                continue
             if sense:
                 watch.append(self._event(e, lambda row, s=sense: s * row[RATE] - 1e-300, -1.0))
             else:
                 watch.append(self._event(e, lambda row: ONSET - abs(row[TRIAL] - row[SLIP]), -1.0))
-            self._kinds.append((name, "sticks" if sense else "slips"))
+            self._kinds.append((name, "sticks" if sense else "slips", e))
         return watch
 
     def keep(self, state: NDArray[np.float64]) -> None:
@@ -79,9 +87,11 @@ class RouteEvents:
             self._last = None
 
     def found(self, times: Sequence[NDArray[np.float64]]) -> Iterator[tuple[str, str]]:
-        """Cable and kind of the events that occurred."""
-        for (name, kind), each in zip(self._kinds, times, strict=True):
+        """Cable and kind of the events that occurred; strands begin the next interval as these changes leave them."""
+        self._changed = {}
+        for (name, kind, element), each in zip(self._kinds, times, strict=True):
             if len(each):
+                self._changed[element] = kind
                 yield name, kind
 
     def _at(self, state: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -31,6 +31,7 @@ from ..contact_readings import (
     touching_points,
 )
 from ..dynamics.equations_of_motion import evaluate
+from ..dynamics.pulling_multipliers import PullingRows
 from ..dynamics.rigid_tensions import rigid_strands, route_tensions
 from ..dynamics.tangents import make_tangent_workspace, static_slopes
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
@@ -225,7 +226,7 @@ class MechanismEquilibriumSolver:
         self._reduction: ReductionWorkspace = make_reduction_workspace(self._flat)
         self._stages: StageWorkspace = make_stage_workspace(self._flat)
         self._force = np.zeros(mechanism.velocity_count)
-        self._strands = rigid_strands(mechanism)
+        self._strands, self._pulling = rigid_strands(mechanism), PullingRows(mechanism)
         self._tangent = make_tangent_workspace(self._flat, mechanism.position_count)
         self._ground = mechanism.ground
         self._load = float(np.linalg.norm(_whole_load(mechanism)))
@@ -721,9 +722,10 @@ class MechanismEquilibriumSolver:
         # efforts of the held joints: tau + p - c + K' lambda = 0 on all coordinates
         open_effort = tau + work.passive - work.bias
         free = ~self._held
-        multipliers = np.linalg.lstsq(work.loop[:, free].T, -open_effort[free], rcond=None)[0]
+        scale = float(np.max(np.abs(open_effort), initial=0.0))
+        multipliers = self._pulling.solve(work, work.loop[:, free].T, -open_effort[free], scale)
         effort = np.where(free, tau, tau - (open_effort + work.loop.T @ multipliers))
-        route_tensions(self.mechanism, work, multipliers, float(np.max(np.abs(open_effort), initial=0.0)))
+        route_tensions(self.mechanism, work, multipliers, scale)
         return MechanismEquilibrium(
             q.copy(), work.position.copy(), work.rotation.copy(), work.strain.copy(), work.tension.copy(),
             effort, residual, iterations, stable, softest, slips(work), read_routes(self.mechanism, work),

@@ -59,3 +59,15 @@ def test_kept_pivots_stay_where_others_are_larger():
         assert dependent == 0
         np.testing.assert_allclose(work.loop @ basis, 0.0, atol=1e-10 * np.max(np.abs(basis)))
     assert moved
+
+
+def test_a_row_of_rounding_errors_holds_no_motion():
+    # as of a loop in a plane, which holds nothing across it
+    flat = load_robot("single_strut").mechanism.flat
+    work, reduction = make_workspace(flat), make_reduction_workspace(flat)
+    evaluate(flat, load_robot("single_strut").model.start, np.zeros(flat.dof_parent.size), work)
+    full = reduced(flat, work, reduction)
+    work.loop[0] *= 1e-15
+    without = reduced(flat, work, reduction)
+    assert without[0] == full[0] + 1
+    assert without[1].size == full[1].size + 1

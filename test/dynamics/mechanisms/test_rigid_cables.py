@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tensegrity_dynamics
 from tensegrity_control import make_controller
 from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_dynamics import NoEquilibriumError, RobotFileError, Simulation, TensegrityError, parse_robot
+from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.estimation.quasi_static_estimator import MechanismEstimator
 from tensegrity_dynamics.robots.robot_types import type_of
 
@@ -89,3 +91,50 @@ def test_a_rigid_cable_needs_no_modulus_and_a_push_that_is_rounding_stops_nothin
     assert list(simulation.observe().tensions.values()) == pytest.approx([0.0] * 3, abs=1e-9)
     with pytest.raises(RobotFileError, match=r"B1\)\.young: a cable that stretches needs it; or say variant: rigid"):
         parse_robot(text.replace('      young: "2 GPa"\n', ""), "here")
+
+
+def hung_mass(anchors, routed):
+    """A mass of 2 kg at the origin on rigid cables to points (x, z), more than it needs."""
+    lines = [
+        "{kind: mechanism, name: hung, bodies: {slide: {}, load: {mass: 2, inertia: [0.01, 0.01, 0.01]}}, joints: [",
+        "{name: x, kind: prismatic, parent: world, body: slide, axis: [1, 0, 0]},",
+        "{name: z, kind: prismatic, parent: slide, body: load, axis: [0, 0, 1]}],",
+        "routed_cables: [" if routed else "cables: [",
+    ]
+    for k, (x, z) in enumerate(anchors):
+        lines.append(
+            f"{{name: c{k}, rigid: true, route: [{{body: world, at: [{x}, 0, {z}]}}, {{body: load, at: [0, 0, 0]}}]}},"
+            if routed
+            else f"{{name: c{k}, body: world, at: [{x}, 0, {z}], block_axis: [0, 0, 1], pulley_axis: [0, 1, 0], "
+            "pulley_radius: 0.02, cable_radius: 0.001, variant: rigid, anchor: {body: load, at: [0, 0, 0]}, "
+            "pulley: [{kind: cylinder, size: [0.02, 0.01], density: 1000, frame: {z: [0, 1, 0]}}]},"
+        )
+    drives = [f"{{drives: c{k}, position: [-9, 9], rate: 3, effort: 100}}," for k in range(len(anchors))]
+    return parse_robot("\n".join([*lines, "]", "" if routed else f", actuators: [{' '.join(drives)}]", "}"]), "here")
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_redundant_rigid_cables_hold_what_can_be_held_by_pulling(routed):
+    # the forces of least norm would compress the third cable, which may as well carry nothing
+    robot = hung_mass([(-1, 1), (1, 1), (1, -0.3)], routed)
+    simulation = Simulation(robot, time_step=1e-3)
+    simulation.advance(duration=0.1)
+    tensions = np.array(list(simulation.observe().tensions.values()))
+    directions = np.array([[-1, 1], [1, 1], [1, -0.3]]) / np.sqrt([2, 2, 1.09])[:, None]
+    if not routed:  # the cables leave the rims of their pulleys
+        directions = np.array([cable_direction(robot, simulation, f"c{k}") for k in range(3)])
+    assert (tensions > 0.0).all()
+    np.testing.assert_allclose(directions.T @ tensions, [0.0, 2 * 9.80665], atol=1e-6)
+
+
+def cable_direction(robot, simulation, name):
+    poses = BodyPoses(robot.model).update(simulation.state.q)
+    return -poses.rotations[robot.mechanism.body_index[f"{name}-cable"]][[0, 2], 0]
+
+
+def test_servos_of_redundant_rigid_cables_keep_their_tensions():
+    simulation = Simulation(hung_mass([(-1, 1), (1, 1), (0.3, 1)], False), time_step=1e-3)
+    before = simulation.observe().tensions
+    simulation.advance(duration=0.2)  # rounding errors shifted 2 N from one cable to another
+    for name, tension in simulation.observe().tensions.items():
+        assert tension == pytest.approx(before[name], abs=1e-4)
