@@ -80,8 +80,8 @@ class PullingRows:
             work: results of `evaluate`. matrix: (n, nc) transposed loop rows. scale: largest effort, reference for
                 rounding errors [N or N m].
         """
-        least, _, rank, _ = np.linalg.lstsq(matrix, force, rcond=None)
-        least = np.asarray(least)
+        found, _, rank, _ = np.linalg.lstsq(matrix, force, rcond=None)
+        least = np.asarray(found, dtype=np.float64)
         if not self.any or rank == np.count_nonzero(np.any(matrix != 0.0, axis=0)):
             return least
         rows = self.rows(work)

@@ -359,6 +359,8 @@ class MechanismSimulator(Simulator):
     def _pulling_tensions(self) -> dict[str, float]:
         """As `_rigid_tensions`. Raises TensegrityError if a cable would push, as in a start that no cable can hold."""
         found = self._rigid_tensions()
+        if (self._rigid.strand_tensions < 0.0).any():  # a set state, or a new effort or load: they go slack at once
+            self._stepper.find_pulls()
         if reason := pushing(found):
             raise TensegrityError(f"at {self.time:.4g} s {reason}.")
         return found

@@ -27,6 +27,7 @@ from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, r
 from ..mechanism import FlatMechanism, Mechanism
 from ..routing.columns import (
     COUNT,
+    DRIVE,
     FIRST,
     GRADIENT,
     LENGTH,
@@ -34,6 +35,7 @@ from ..routing.columns import (
     LOOP_ROW,
     REST_NOW,
     SLACK,
+    TENSION,
     TURNING_V,
     WIDTH,
 )
@@ -112,6 +114,14 @@ class RigidRoutes:
         """Allow slip in both directions at all contacts, before a motion is set."""
         if self.slip.rows.size:
             self.slip.join(~self.slack)
+
+    def read_released(self, release: Callable[[], None]) -> None:
+        """Keep only the tensions of a change of strands and contacts."""
+        state = self._work.route_state
+        before = state.copy()
+        release()
+        before[:, [TENSION, DRIVE]] = state[:, [TENSION, DRIVE]]
+        state[:] = before
 
     def take_directions(self, q: NDArray, v: NDArray) -> None:
         """Set the slip direction of contacts from the motion at a state; contacts without motion stick."""
@@ -215,6 +225,15 @@ class Stepper:
             self._restore(begin)
             raise
 
+    def find_pulls(self) -> None:
+        """Store the tensions with which the next step begins, where strands that would push are slack; contacts and
+        strands stay as they are."""
+        note, self._note = self._note, lambda cable, kind, time: None
+        try:
+            self._routes.read_released(self._release_and_settle)
+        finally:
+            self._note = note
+
     def _advance(self, length: float) -> None:
         done = 0.0
         for _ in range(MOST_CHANGES):
@@ -240,6 +259,10 @@ class Stepper:
             done += share
             self._change(which, done)
         self._step(length - done)
+
+    def _release_and_settle(self) -> None:
+        self._release(0.0)
+        self._settled()
 
     def _settled(self) -> NDArray[np.float64]:
         """(s,) tensions [N] of the strands, with friction at its bounds at slipping contacts."""

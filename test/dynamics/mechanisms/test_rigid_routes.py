@@ -269,3 +269,24 @@ routed_cables:
     assert simulation.energy() == copied.energy()
     with pytest.raises(TensegrityError, match="stays in its process"):
         pickle.dumps(simulation)
+
+
+def test_no_reading_of_a_set_state_has_a_strand_that_pushes():
+    # a spring lifts the load towards the point from which it hangs
+    robot = parse_robot(
+        """
+        {kind: mechanism, name: lifted, bodies: {load: {mass: 1, inertia: [1, 1, 1]}},
+         joints: [{name: z, kind: prismatic, parent: world, body: load, axis: [0, 0, 1], start: [-1],
+                   resistance: {stiffness: 40}}],
+         routed_cables: [{name: rope, rigid: true, route: [{body: world, at: [0, 0, 0]}, {body: load, at: [0, 0, 0]}]}]}
+        """,
+        "here",
+    )
+    simulation = Simulation(robot, time_step=1e-3)
+    simulation.set_state(robot.model.initial_configuration)
+    seen = simulation.observe()
+    assert seen.tensions == {"rope": 0.0}  # -30.2 N before
+    assert seen.routes["rope"].tensions == (0.0,)
+    simulation.advance(duration=0.3)
+    rest = -9.80665 / 40
+    assert simulation.state.q[0] == pytest.approx(rest + (-1 - rest) * np.cos(0.3 * np.sqrt(40)), abs=1e-9)
