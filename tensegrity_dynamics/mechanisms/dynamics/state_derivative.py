@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...numerics.compilation import allocation_free, for_compiled_callers
 from ...numerics.linear_algebra import copy
 from ..kinematics.body_kinematics import body_kinematics
-from ..kinematics.configuration_space import configuration_rate
+from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_equations import loop_equations
 from ..kinematics.loop_reduction import independent_basis, reduce_rows
@@ -85,6 +85,7 @@ def displaced_state(flat, q, count, displacement, rate, work, reduction, stages,
         configuration_rate(flat, q, displacement, stages.q_rate)
         for k in range(q.shape[0]):
             scratch.q[k] = q[k] + stages.q_rate[k]
+        normalise_quaternions(flat, scratch.q)
         copy(rate, scratch.v)
         return True
     for d in range(dofs):
@@ -94,6 +95,7 @@ def displaced_state(flat, q, count, displacement, rate, work, reduction, stages,
     configuration_rate(flat, q, stages.step, stages.q_rate)
     for k in range(q.shape[0]):
         scratch.q[k] = q[k] + stages.q_rate[k]
+    normalise_quaternions(flat, scratch.q)
     stages.v_sum[:] = 0.0
     if close_loops(flat, scratch.q, scratch.held, 1e-13, True, work, reduction, stages) > 1e-8:
         return False
