@@ -132,24 +132,24 @@ class OnlineMotion(PiecewisePolynomial):
         brake: float = 0.0,
         strays: Array | None = None,
     ) -> None:
-        goal = np.array(goal, dtype=np.float64)
+        end: Array = np.array(goal, dtype=np.float64)
         if not (rate > 0.0 and acceleration > 0.0 and least > 0.0):
             raise TensegrityError(f"limits {rate} and {acceleration} and the least time {least} s must be above zero.")
-        if not (np.isfinite(start).all() and np.isfinite(goal).all()):
+        if not (np.isfinite(start).all() and np.isfinite(end).all()):
             raise TensegrityError("the start or the goal of a motion is not finite.")
         start = np.ascontiguousarray(start, dtype=np.float64)
-        took = shortest_duration(start, goal, float(rate), float(acceleration), float(least), QUINTIC)
-        away = astray(start, goal) if strays is None else strays
+        took = shortest_duration(start, end, float(rate), float(acceleration), float(least), QUINTIC)
+        away = astray(start, end) if strays is None else strays
         brakes = 0.0 < brake < SHORT * took and bool(away[0].any())
         if brakes:
-            start = np.ascontiguousarray(start - np.vstack((0.0 * goal, away)))
-            goal = goal - brake * (away[0] / 2.0 + brake * away[1] / 12.0)  # less what the brake covers
+            start = np.ascontiguousarray(start - np.vstack((0.0 * end, away)))
+            end = end - brake * (away[0] / 2.0 + brake * away[1] / 12.0)  # less what the brake covers
             least = max(least, brake / SHORT)
-            took = shortest_duration(start, goal, float(rate), float(acceleration), float(least), QUINTIC)
+            took = shortest_duration(start, end, float(rate), float(acceleration), float(least), QUINTIC)
         self.asked_too_short = duration is not None and duration > 0.0 and took > duration * GROWTH
         if duration is not None and duration > took:
             took = float(duration)
-        rows = np.stack((start[0], took * start[1], took * took * start[2], goal, 0.0 * goal, 0.0 * goal))
+        rows = np.stack((start[0], took * start[1], took * took * start[2], end, 0.0 * end, 0.0 * end))
         coefficients = (QUINTIC.T @ rows) / took ** np.arange(6)[:, None]
         whole = PPoly(coefficients[::-1, None, :], np.array([0.0, took]))
         super().__init__(_after_brake(whole, away, brake) if brakes else whole)
