@@ -109,7 +109,7 @@ class BusyRun:
         self.check()
 
     def _refuse(self, reason: str) -> None:
-        self.refused[reason[:120]] = self.refused.get(reason[:120], 0) + 1
+        self.refused[reason] = self.refused.get(reason, 0) + 1
 
     @property
     def figures(self) -> dict[str, Any]:

@@ -31,6 +31,8 @@ class StepSettings:
             denser path, more computing time.
         radius: rad or m, largest change of one actuator in one step.
         tolerance_arrival: m and rad, pose error at arrival.
+        tolerance_stalled: m, times the size of a robot that is larger than 1 m, and rad: pose error that is an arrival
+            where steps bring no progress any more, because equilibria are not solved more accurately.
         tolerance_blocked: fraction of the error that a straight step must remove; below it the motion slides along the
             limits.
         tolerance_limits: overshoot of a limit in one step, in units of its scale; the next step repairs it.
@@ -48,6 +50,7 @@ class StepSettings:
     largest_step: float = 0.02
     radius: float = 1.0
     tolerance_arrival: float = 1e-7
+    tolerance_stalled: float = 1e-6
     tolerance_blocked: float = 1e-3
     tolerance_limits: float = 0.02
     max_steps: int = 400
@@ -127,6 +130,8 @@ def plan_mechanism_path(
         stalled = stalled + 1 if now > best - 1e-3 * min(SETTINGS.largest_step, best) else 0
         best = min(best, now)
         if stalled >= SETTINGS.max_stalled_steps and now > SETTINGS.tolerance_arrival:
+            if np.linalg.norm(goal.error(equilibrium.pose) / sizes) <= SETTINGS.tolerance_stalled:
+                return _result(equilibria, _thinned(path), goal, steps + 1, solves)
             raise _unreachable(equilibria, goal, equilibrium, limits, binding, "")
     trouble = f"{SETTINGS.max_steps} steps were not enough"
     raise _unreachable(equilibria, goal, equilibrium, limits, (), trouble)

@@ -1,9 +1,12 @@
 """Inverse kinematics of redundant robots on routed cables: tensions are kept, and large robots go far."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tensegrity_control import inverse_kinematics
+from tensegrity_control.inverse_kinematics import mechanism_ik
 from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_dynamics import TensegrityError, make_estimator, parse_robot
 from tensegrity_dynamics.errors import UnreachableGoalError
@@ -146,3 +149,13 @@ def test_a_motion_on_which_a_robot_on_legs_falls_is_refused():
     change = np.random.default_rng(0).uniform(-0.4, 0.4, len(equilibria.joints))
     with pytest.raises(TensegrityError, match="falls on the way"):
         equilibria.solve(equilibria.home.positions + change, equilibria.home)
+
+
+def test_a_goal_that_is_met_as_well_as_equilibria_are_solved_is_not_out_of_reach(monkeypatch):
+    settings = replace(mechanism_ik.SETTINGS, tolerance_arrival=0.0)  # below what any solver of equilibria gives
+    monkeypatch.setattr(mechanism_ik, "SETTINGS", settings)
+    robot = carriage(2.0, LAWS["straight"])
+    found = inverse_kinematics(robot, [0.3, 0.0, 0.0])
+    assert np.linalg.norm(found.pose_error) < settings.tolerance_stalled
+    with pytest.raises(UnreachableGoalError):
+        inverse_kinematics(robot, [5.0, 0.0, 0.0])
