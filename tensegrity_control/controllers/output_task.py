@@ -209,7 +209,7 @@ class OutputTask:
         brake: float = 0.0,
     ) -> OnlineMotion:
         """Motion from values (3, m) to rest at (m,); positions and rotations use separate limits and end at the same
-        time. Rates that do not lead to the goal are removed within `brake` s where the motion takes much longer."""
+        time. Rates away from the goal are removed within `brake` s where the motion takes much longer."""
         if not self.turns.size:
             return OnlineMotion(start, goal, *limits, duration=duration, least=least, brake=brake)
         count = self.translations.size

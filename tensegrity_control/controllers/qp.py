@@ -527,9 +527,10 @@ class QPController(SampledController):
         if equilibria is None and self.needs_equilibria:
             equilibria = self.equilibria_to(goal)
         clock, tracker = self.motion_at(now)
-        # without the rate of change of a pace that slows down, which the new motion would continue until it turns back
-        steady = clock.at(now)._replace(change=0.0)
-        start, rotation = self._held_start() or tracker.begun_anew(tracker.values(steady))
+        progress = clock.at(now)
+        if self._fold > 1.0:  # the slowing down before a fold, continued by the new motion, would turn the output back
+            progress = progress._replace(change=0.0)
+        start, rotation = self._held_start() or tracker.begun_anew(tracker.values(progress))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
         motion = self._task.motion(
             start, end, self.motion_limits, self._turn_limits, duration, self._least_duration, self.brake_time

@@ -6,13 +6,12 @@ Every goal of a stream starts a new motion from the present state of the previou
 any sequence of goals. The duration is the shortest one of a geometric series for which rate and acceleration stay
 within their limits.
 
-A rate v that does not lead to the goal, with its acceleration a, is carried along by the quintic for a large part of
-its duration. Where this is much longer than a brake, it is removed first:
+A rate v away from a goal, with its acceleration a, would be carried along for a large part of the quintic. Where this
+is much longer than a brake, it is removed first, as if the output were told to hold:
 
     y(t) = quintic of the rest + brake,   brake' = v (1 - 3 x^2 + 2 x^3) + a T (x - 2 x^2 + x^3),   x = t / T <= 1
 
-so that a goal behind the output turns it back within the time T, in which it also comes to rest when it is told to
-hold.
+so that a goal behind the output turns it back within the time T, that of a hold or what the acceleration limit needs.
 """
 
 from __future__ import annotations
@@ -35,6 +34,8 @@ SAMPLES = 24
 GROWTH, STEPS = 1.08, 120
 """Ratio of successive durations of the series, and their number. The series starts at a lower bound of the duration and
 ends at about ten thousand times this bound."""
+STEEPEST = 1.5
+"""Largest deceleration of a brake from a steady rate, in rates per duration."""
 SHORT = 0.5
 """Fraction of the motion's duration below which a brake comes first."""
 
@@ -89,16 +90,9 @@ def shortest_duration(start, goal, rate_limit, acceleration_limit, least, table)
 
 
 def astray(start: Array, goal: Array) -> Array:
-    """(2, k) part of the rate and acceleration of start (3, k) that does not lead to goal (k,).
-
-    What leads there stays with the quintic: the component along the line to the goal, if the rate points to the goal.
-    """
-    line = goal - start[0]
-    size = float(line @ line)
-    ahead = float(start[1] @ line)
-    if not (size > 0.0 and ahead > 0.0):
-        return np.array(start[1:])
-    return np.asarray(start[1:] - (start[1:] @ line)[:, None] * line / size)
+    """(2, k) rate and acceleration of start (3, k) if they lead away from goal (k,); else zero."""
+    away = float(start[1] @ (goal - start[0])) < 0.0
+    return np.array(start[1:]) if away else np.zeros_like(start[1:])
 
 
 class OnlineMotion(PiecewisePolynomial):
@@ -140,12 +134,14 @@ class OnlineMotion(PiecewisePolynomial):
         start = np.ascontiguousarray(start, dtype=np.float64)
         took = shortest_duration(start, end, float(rate), float(acceleration), float(least), QUINTIC)
         away = astray(start, end) if strays is None else strays
+        brake = max(brake, STEEPEST * float(np.linalg.norm(away[0])) / acceleration) if brake else 0.0
         brakes = 0.0 < brake < SHORT * took and bool(away[0].any())
         if brakes:
             start = np.ascontiguousarray(start - np.vstack((0.0 * end, away)))
             end = end - brake * (away[0] / 2.0 + brake * away[1] / 12.0)  # less what the brake covers
             least = max(least, brake / SHORT)
-            took = shortest_duration(start, end, float(rate), float(acceleration), float(least), QUINTIC)
+            left = max(0.3, 1.0 - STEEPEST * float(np.linalg.norm(away[0])) / (brake * acceleration))
+            took = shortest_duration(start, end, float(rate), float(left * acceleration), float(least), QUINTIC)
         self.asked_too_short = duration is not None and duration > 0.0 and took > duration * GROWTH
         if duration is not None and duration > took:
             took = float(duration)
