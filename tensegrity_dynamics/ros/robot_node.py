@@ -185,7 +185,8 @@ class RobotNode(Node):
         @functools.wraps(callback)  # rclpy inspects the parameters: with or without the middleware's message info
         def shielded(*message: Any) -> None:
             self.attention.taken += 1
-            if topic == CLOCK_TOPIC and message[0].clock.sec < 0:  # rclpy has no such time
+            readable = not isinstance(message[0], bytes)  # a recorder takes messages as they are
+            if topic == CLOCK_TOPIC and readable and message[0].clock.sec < 0:  # rclpy has no such time
                 self.set_status(WARN, f"a time of {message[0].clock.sec} s on {topic} is not taken: it is negative")
                 return
             try:
