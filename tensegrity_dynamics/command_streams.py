@@ -25,6 +25,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+SEVERAL = "{} nodes publish {} ({})"
+"""Words for several publishers of what one node should publish: their number, what, and their names."""
 Stream = tuple[str, int]
 """Name and session of a sender."""
 FRESHNESS = 0.5
@@ -118,8 +120,7 @@ class CommandStreams:
                 return f"{second!r} commands while {first!r} does{alike}", "one of the two"
             self._rivals, self._latest = (), speaking[0] if speaking else None
         if len(self.publishers) > 1:
-            who = ", ".join(self.publishers)
-            return f"{len(self.publishers)} nodes publish commands ({who})", "all but one"
+            return SEVERAL.format(len(self.publishers), "commands", ", ".join(self.publishers)), "all but one"
         return None
 
     def ended(self, source: str, session: int, stamp: float) -> str | None:

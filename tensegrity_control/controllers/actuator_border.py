@@ -33,7 +33,7 @@ def measure(q, v, acceleration, drive_q, drive_v, limits, turn_q, turns, foresee
 
     Args:
         acceleration: (a,) of the actuators. limits: (5, a) low and high position, the distances to keep from them, and
-                rate. turn_q, turns: see `MechanismModel.cable_turns`. foreseen, ahead: s.
+            rate. turn_q, turns: see `MechanismModel.cable_turns`. foreseen, ahead: s.
 
     Returns:
         Whether a range may be used up within `foreseen` s, and the largest fraction of its rate that an actuator uses

@@ -73,13 +73,7 @@ def fill_nearest(output_0, output_1, size, effort, rows, held):
         for a in range(inputs):
             rows[k, a] = output_1[k, a] * size[a]
             rows[k, inputs] += output_1[k, a] * effort[a]
-    orthogonalise_rows(rows, inputs)
-    largest = 0.0
-    for k in range(outputs):
-        square = 0.0
-        for a in range(inputs):
-            square += rows[k, a] * rows[k, a]
-        largest = max(largest, square)
+    _, largest = orthogonalise_rows(rows, inputs)
     for a in range(inputs):
         held[a] = effort[a]
     for k in range(outputs):

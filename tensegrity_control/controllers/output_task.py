@@ -217,8 +217,11 @@ class OutputTask:
         each = [
             OnlineMotion(start[:, k], goal[k], *most, duration=duration, least=least, brake=brake) for k, most in parts
         ]
-        strays = np.hstack([astray(start[:, k], goal[k]) for k, _ in reversed(parts)])
-        end = max(one.end for one in each)
+        strays = np.zeros_like(start[1:])
+        for (k, _), one in zip(parts, each, strict=True):
+            if one.brake:
+                strays[:, k] = astray(start[:, k], goal[k])
+        end, brake = max(one.end for one in each), max(one.brake for one in each)
         both = OnlineMotion(start, goal, UNBOUNDED, UNBOUNDED, least=end, brake=brake, strays=strays)
         both.asked_too_short = any(one.asked_too_short for one in each)
         return both

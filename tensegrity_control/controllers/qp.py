@@ -1044,6 +1044,8 @@ class QPController(SampledController):
         self._stuck += self._timing.elapsed
         if self._stuck < max(STUCK, LAGS / w):
             return
+        if self._turns_back(time):
+            return
         held = [self.guard.reason] if self.guard.reason else []
         held += [] if solution is None else solution.active
         because = f" ({', '.join(held)})" if held else ""
@@ -1053,6 +1055,23 @@ class QPController(SampledController):
         self._motions = [(PathClock(time, 0.0), still)]
         self._goal, self._began = (position, self._task.quaternion(rotation)), time
         self._version += 1
+
+    def _turns_back(self, time: float) -> bool:
+        """Begin the motion to the present goal again from where the output is held, if the present one first had to
+        brake a rate away from its goal, which led beyond the border."""
+        _, tracker = self.motion_at(time)
+        held, goal = self._held_start(), self._goal
+        if held is None or goal is None or tracker.shapes is not None:
+            return False
+        if not (isinstance(tracker.motion, OnlineMotion) and tracker.motion.brake):
+            return False
+        start, rotation = held
+        end = self._task.coordinates(goal[0], matrix_from_quaternion(goal[1]), rotation)
+        motion = self._task.motion(start, end, self.motion_limits, self._turn_limits, None, self._least_duration)
+        path = OutputPath(motion, rotation, tracker.translations)
+        self._motions, self._began, self._stuck = [(PathClock(time, path.duration), path)], time, 0.0
+        self._version += 1
+        return True
 
     def _impedance_gains(self) -> ImpedanceGains:
         """Impedance gains of the actuators; each by itself where an unstable free motion prevents the joint check."""

@@ -65,13 +65,7 @@ def slowest(output_1, joint_1, rates, sizes, square, right, motions):
     for k in range(rows):
         for a in range(inputs):
             motions[k, a] /= sizes[k]
-    orthogonalise_rows(motions, inputs)
-    largest = 0.0
-    for k in range(rows):
-        size = 0.0
-        for a in range(inputs):
-            size += motions[k, a] * motions[k, a]
-        largest = max(largest, size)
+    _, largest = orthogonalise_rows(motions, inputs)
     return 1.0 / np.sqrt(largest) if largest > 0.0 else np.inf
 
 

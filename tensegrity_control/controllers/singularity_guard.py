@@ -76,13 +76,8 @@ def authority(rows, output, effort, least_largest, scaled):
             scaled[k, a] = rows[k] * output[k, a] * effort[a]
     if inputs < count:
         return 0.0
-    orthogonalise_rows(scaled, inputs)
-    least, largest = np.inf, least_largest * least_largest
-    for k in range(count):
-        size = 0.0
-        for a in range(inputs):
-            size += scaled[k, a] * scaled[k, a]
-        least, largest = min(least, size), max(largest, size)
+    least, largest = orthogonalise_rows(scaled, inputs)
+    largest = max(largest, least_largest * least_largest)
     return np.sqrt(least / largest) if largest > 0.0 else 0.0
 
 

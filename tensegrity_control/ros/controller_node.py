@@ -29,7 +29,7 @@ from tensegrity.action import FollowTrajectory
 from tensegrity.msg import ActuatorCommand, CarriedPayloads, Goal, Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
-from tensegrity_dynamics.command_streams import FRESHNESS, REMEDY
+from tensegrity_dynamics.command_streams import FRESHNESS, REMEDY, SEVERAL
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
@@ -103,7 +103,7 @@ RESTING_RATE = 5.0
 """Rate of checks of where the output rests [1/s of robot time]."""
 SOURCES = ("joint_states", "structure_state")
 """Topics of the robot's state, each of which has one publisher."""
-RIVALS = "{} nodes publish {} ({}), so that motions end on their way; stop all but one (a killed one counts for 25 s)"
+RIVALS = f"{SEVERAL}, so that motions end on their way; stop all but one (a killed one counts for 25 s)"
 SILENT_LOOKS = 20
 """Looks of `_watch` without a new state, 0.5 s apart, after which motions of actions end: nobody else ends them if the
 robot is gone. Looks are counted instead of time, so that a computer that was asleep is not taken for a lost robot."""

@@ -6,12 +6,13 @@ Every goal of a stream starts a new motion from the present state of the previou
 any sequence of goals. The duration is the shortest one of a geometric series for which rate and acceleration stay
 within their limits.
 
-A rate v away from a goal, with its acceleration a, would be carried along for a large part of the quintic. Where this
+A large rate v away from a goal, with its acceleration a, would be carried along for much of the quintic. Where this
 is much longer than a brake, it is removed first, as if the output were told to hold:
 
     y(t) = quintic of the rest + brake,   brake' = v (1 - 3 x^2 + 2 x^3) + a T (x - 2 x^2 + x^3),   x = t / T <= 1
 
 so that a goal behind the output turns it back within the time T, that of a hold or what the acceleration limit needs.
+Brake and quintic together exceed this limit by at most `LEFT` of it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ ends at about ten thousand times this bound."""
 STEEPEST = 1.5
 """Largest deceleration of a brake from a steady rate, in rates per duration."""
 SHORT = 0.5
-"""Fraction of the motion's duration below which a brake comes first."""
+"""Fraction of the motion's duration up to which a brake comes first."""
+CARRIED = 0.2
+"""Rate away from the goal, as a fraction of the rate limit, that is carried along: by some 6 % of the distance."""
+LEFT = 0.3
+"""Part of the acceleration limit that the motion has at least beside its brake."""
 
 
 @compiled_part
@@ -89,9 +94,9 @@ def shortest_duration(start, goal, rate_limit, acceleration_limit, least, table)
     return best
 
 
-def astray(start: Array, goal: Array) -> Array:
-    """(2, k) rate and acceleration of start (3, k) if they lead away from goal (k,); else zero."""
-    away = float(start[1] @ (goal - start[0])) < 0.0
+def astray(start: Array, goal: Array, least: float = 0.0) -> Array:
+    """(2, k) rate and acceleration of start (3, k) if they lead away from goal (k,) at more than `least`; else zero."""
+    away = float(start[1] @ (goal - start[0])) < 0.0 and float(np.linalg.norm(start[1])) > least
     return np.array(start[1:]) if away else np.zeros_like(start[1:])
 
 
@@ -104,11 +109,12 @@ class OnlineMotion(PiecewisePolynomial):
         rate, acceleration: upper limits of the norms of rate and acceleration.
         duration: requested duration [s], extended if the limits require it; None: the shortest duration.
         least: smallest duration [s].
-        brake: T [s]; 0: no brake.
+        brake: smallest T [s]; 0: no brake.
         strays: (2, k) rate and acceleration to remove first; None: of `astray`.
 
     Attributes:
         asked_too_short: whether `duration` was extended.
+        brake: T [s]; 0 without brake.
 
     Raises:
         TensegrityError: a number is not finite, or a limit is not above zero.
@@ -133,22 +139,23 @@ class OnlineMotion(PiecewisePolynomial):
             raise TensegrityError("the start or the goal of a motion is not finite.")
         start = np.ascontiguousarray(start, dtype=np.float64)
         took = shortest_duration(start, end, float(rate), float(acceleration), float(least), QUINTIC)
-        away = astray(start, end) if strays is None else strays
-        brake = max(brake, STEEPEST * float(np.linalg.norm(away[0])) / acceleration) if brake else 0.0
-        brakes = 0.0 < brake < SHORT * took and bool(away[0].any())
-        if brakes:
+        away = astray(start, end, CARRIED * rate) if strays is None else strays
+        steepest = STEEPEST * float(np.linalg.norm(away[0]))  # deceleration times T
+        least_brake = max(brake, steepest / acceleration)
+        self.brake = least_brake if brake > 0.0 < steepest and least_brake <= SHORT * took else 0.0
+        if brake := self.brake:
             start = np.ascontiguousarray(start - np.vstack((0.0 * end, away)))
             end = end - brake * (away[0] / 2.0 + brake * away[1] / 12.0)  # less what the brake covers
             least = max(least, brake / SHORT)
-            left = max(0.3, 1.0 - STEEPEST * float(np.linalg.norm(away[0])) / (brake * acceleration))
-            took = shortest_duration(start, end, float(rate), float(left * acceleration), float(least), QUINTIC)
+            left = max(LEFT * acceleration, acceleration - steepest / brake)
+            took = shortest_duration(start, end, float(rate), float(left), float(least), QUINTIC)
         self.asked_too_short = duration is not None and duration > 0.0 and took > duration * GROWTH
         if duration is not None and duration > took:
             took = float(duration)
         rows = np.stack((start[0], took * start[1], took * took * start[2], end, 0.0 * end, 0.0 * end))
         coefficients = (QUINTIC.T @ rows) / took ** np.arange(6)[:, None]
         whole = PPoly(coefficients[::-1, None, :], np.array([0.0, took]))
-        super().__init__(_after_brake(whole, away, brake) if brakes else whole)
+        super().__init__(_after_brake(whole, away, brake) if brake else whole)
 
 
 def _after_brake(motion: PPoly, away: Array, brake: float) -> PPoly:

@@ -180,17 +180,17 @@ class RobotNode(Node):
     # -- what comes from outside ----------------------------------------------------------------------------------
 
     def create_subscription(self, msg_type: Any, topic: str, callback: Any, *options: Any, **more: Any) -> Any:
-        """As in rclpy, but an error in the callback does not end the node."""
+        """As in rclpy, but an error in the callback does not end the node, and negative times are not taken."""
+        is_clock = topic == CLOCK_TOPIC and not more.get("raw", False)  # a recorder takes messages as bytes
 
         @functools.wraps(callback)  # rclpy inspects the parameters: with or without the middleware's message info
         def shielded(*message: Any) -> None:
             self.attention.taken += 1
-            readable = not isinstance(message[0], bytes)  # a recorder takes messages as they are
-            if topic == CLOCK_TOPIC and readable and message[0].clock.sec < 0:  # rclpy has no such time
-                self.set_status(WARN, f"a time of {message[0].clock.sec} s on {topic} is not taken: it is negative")
-                return
             try:
-                callback(*message)
+                if is_clock and message[0].clock.sec < 0:  # rclpy has no such time
+                    self.set_status(WARN, f"a time of {message[0].clock.sec} s on {topic} is not taken: it is negative")
+                else:
+                    callback(*message)
             except Exception as error:
                 self.note_survived(f"a message of {topic} could not be handled", error)
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from tensegrity_dynamics.command_streams import SEVERAL
 from tensegrity_dynamics.ending import Ending, leave
 from tensegrity_dynamics.errors import TensegrityError
 
@@ -348,7 +349,9 @@ def _not_ready(watcher: Any, graph: NodeGraph, alive: Living) -> list[str]:
     shown = page is not None and any(v.key == "url" for v in page.values)
     hidden = ["start the browser view"] if alive.runs("view") and not shown else []
     ready = watcher.diagnostics.get("controller")
-    answers = ready is not None and (ready.message in ("holding", "moving") or SEVERAL in ready.message)
+    # a controller also works that hears states of another robot, or of nodes that were just killed
+    several = SEVERAL.split("{}")[1]
+    answers = ready is not None and (ready.message in ("holding", "moving") or several in ready.message)
     taken = [] if not alive.runs("controller") or answers else ["the controller's first answer"]
     noted = watcher.diagnostics.get("recorder")
     listening = noted is not None and (noted.message == "recording" or noted.level > b"\x00")
@@ -356,8 +359,6 @@ def _not_ready(watcher: Any, graph: NodeGraph, alive: Living) -> list[str]:
     return ([] if there else ["the first state"]) + (goals or taken) + hidden + deaf
 
 
-SEVERAL = " nodes publish "
-"""Words of a controller that works although it hears states of another robot, or of nodes that were just killed."""
 REFUSED_S = 20.0
 """Time for which a controller may refuse every state before this is an error [s], since it may accept a later state."""
 

@@ -223,3 +223,21 @@ def test_a_path_that_turns_more_than_can_be_told_apart_is_refused():
         np.testing.assert_allclose(near, [0.0, 0.0, angle], atol=1e-9)
     with pytest.raises(TensegrityError, match="send it in two parts"):
         task.coordinates(np.zeros(3), matrix_from_vector([0.0, 0.0, 6.2]), np.eye(3), near)
+
+
+@settings(max_examples=20)
+@given(seed=SEEDS, speed=st.floats(0.03, 0.1), turning=st.floats(-0.2, 0.2))
+def test_a_goal_behind_an_output_that_turns_brakes_it_within_the_limits_of_both(seed, speed, turning):
+    line, axis = np.random.default_rng(seed).normal(size=(2, 3))
+    line, axis = line / np.linalg.norm(line), axis / np.linalg.norm(axis)
+    start = np.zeros((3, 6))
+    start[1] = np.concatenate((speed * line, turning * axis))
+    goal = np.concatenate((-0.6 * line, axis))
+    motion = task_of("x", "y", "z", "rx", "ry", "rz").motion(start, goal, (0.12, 0.1), (1.5, 1.2), None, 0.2, 0.5)
+    times = np.linspace(0.0, motion.end, 400)
+    assert motion.knots.size == 3
+    for part, (rate, bend) in ((slice(0, 3), (0.12, 0.1)), (slice(3, 6), (1.5, 1.2))):
+        assert np.max(np.linalg.norm(motion.value(times, 1)[:, part], axis=1)) <= 1.001 * rate
+        # beside a brake from the largest rate a motion keeps a part of its limit
+        assert np.max(np.linalg.norm(motion.value(times, 2)[:, part], axis=1)) <= 1.31 * bend
+    assert np.max(motion.value(times)[:, :3] @ line) <= 0.5 * speed * max(0.5, 1.5 * speed / 0.1) * 1.001

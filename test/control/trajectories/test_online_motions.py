@@ -19,7 +19,7 @@ def test_a_motion_that_brakes_first_is_continuous_to_its_second_derivative(seed,
     rng = np.random.default_rng(seed)
     start, goal = 0.1 * rng.normal(size=(3, count)), rng.normal(size=count)
     goal *= far / np.linalg.norm(goal)
-    start[0], start[1] = 0.0, np.copysign(start[1], -goal)
+    start[0], start[1] = 0.0, np.copysign(0.1 * start[1] / np.linalg.norm(start[1]), -goal)
     motion = OnlineMotion(start, goal, 0.3, 0.3, brake=BRAKE)
     assert motion.knots.size == 3
     brake = motion.knots[1]
@@ -31,7 +31,7 @@ def test_a_motion_that_brakes_first_is_continuous_to_its_second_derivative(seed,
         np.testing.assert_allclose(before, after, atol=1e-6)
 
 
-@given(speed=st.floats(0.02, 0.3), far=st.floats(1.0, 5.0), seed=SEEDS)
+@given(speed=st.floats(0.07, 0.3), far=st.floats(1.0, 5.0), seed=SEEDS)
 @settings(max_examples=30)
 def test_a_goal_behind_the_output_turns_it_back_within_the_brake(speed, far, seed):
     line = np.random.default_rng(seed).normal(size=3)
