@@ -94,6 +94,18 @@ def cell(robot: str, controller: str = "", lockstep: bool = False) -> Iterator[C
         rclpy.try_shutdown()
 
 
+class WaitingPlan:
+    """The controller's own plan, which begins once `may_begin` is set."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.may_begin, self._plan_goal = threading.Event(), cell.node.controller.plan_goal
+        cell.node.controller.plan_goal = self._plan
+
+    def _plan(self, *words: Any, **options: Any) -> Any:
+        assert self.may_begin.wait(PATIENCE_S)
+        return self._plan_goal(*words, **options)
+
+
 class EndlessPlan:
     """A plan that goes on until it is called off."""
 

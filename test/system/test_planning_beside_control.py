@@ -6,7 +6,6 @@ nothing depends on the machine's speed.
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
 
 from builtin_interfaces.msg import Duration  # noqa: E402
-from controller_cell import PERIOD, EndlessPlan, cell  # noqa: E402
+from controller_cell import PERIOD, EndlessPlan, WaitingPlan, cell  # noqa: E402
 from geometry_msgs.msg import Pose, PoseStamped  # noqa: E402
 from node_messages import give, published_by  # noqa: E402
 from sensor_msgs.msg import TimeReference  # noqa: E402
@@ -34,18 +33,12 @@ from tensegrity_dynamics.ros.robot_node import STOPPED, stop_in_words  # noqa: E
 def test_a_controller_that_plans_takes_the_newest_goal_of_the_topic_and_drops_those_before_it():
     with cell("three_prism") as made:
         announced = published_by(made.node, "goal")
-        plan, may_end = made.node.controller.plan_goal, threading.Event()
-
-        def waiting_plan(*words: Any, **options: Any) -> Any:
-            assert may_end.wait(PATIENCE_S)
-            return plan(*words, **options)
-
-        made.node.controller.plan_goal = waiting_plan
+        plan = WaitingPlan(made)
         for k, height in enumerate((-0.001, -0.002, -0.003)):
             give(made.node, "goal_pose", PoseStamped(pose=fill_pose(Pose(), made.home[0] + [0, 0, height], 4 * [0.0])))
             if k == 0:
                 made.spin_until(lambda: made.node.planner.busy)
-        may_end.set()
+        plan.may_begin.set()
         made.spin_until(lambda: len(announced) == 2)
         assert [round(1e3 * (each.waypoint[0].position.z - made.home[0][2])) for each in announced] == [-1, -3]
         assert [each.accepted for each in announced] == [True, True], announced[1].reason
@@ -79,9 +72,11 @@ def test_a_plan_that_never_ends_keeps_neither_the_control_nor_stop_and_hold_wait
 def test_a_state_that_a_plan_withheld_is_not_answered_after_a_newer_one():
     """It would look like a reset of the simulation, and the goal that was accepted would be forgotten."""
     with cell("three_prism", lockstep=True) as made:
+        plan = WaitingPlan(made)  # else it may have ended before anybody looks
         answer = made.ask((0.0, 0.0, 0.001))
         made.spin_until(lambda: made.node.planner.busy)
         assert made.give_state(PERIOD) == 0
+        plan.may_begin.set()
         made.spin_until(answer.done)
         assert answer.result().accepted, answer.result().reason
         # before the executor has come to the withheld state it is sent again, answered, and followed by the next one
