@@ -16,7 +16,7 @@ from .controllers.joint_position import JointPositionController
 from .controllers.near_rigid import NearRigidController
 from .controllers.output_tracking import OutputTrackingController
 from .controllers.parallel_robot_controller import ComputedTorqueController, KinematicController
-from .controllers.qp import QPController
+from .controllers.qp.controller import QPController
 from .controllers.rolling import RollingController
 from .controllers.rolling_mpc import RollingMPCController
 from .controllers.tendon_length import TendonLengthController

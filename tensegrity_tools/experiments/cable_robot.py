@@ -21,7 +21,7 @@ from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation, RotationSpline
 
 from tensegrity_control.controller import RobotState
-from tensegrity_control.controllers.qp import QPController
+from tensegrity_control.controllers.qp.controller import QPController
 from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.impedance import MovingPosition

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
-from tensegrity_control.controllers.qp import QPController
+from tensegrity_control.controllers.qp.controller import QPController
 from tensegrity_dynamics import Robot, Simulation, load_robot
 from tensegrity_dynamics.robots.load_robot import parse_robot
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from qp_loop import robot_named
 
-from tensegrity_control.controllers.cable_stretch import LEAST_LAG, SOFTENING, SOFTEST, CableStretch
+from tensegrity_control.controllers.qp.actuation.cable_stretch import LEAST_LAG, SOFTENING, SOFTEST, CableStretch
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 
 PERIOD = 0.005

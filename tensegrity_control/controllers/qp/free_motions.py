@@ -29,7 +29,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.kinematics.configuration_space import difference
 from tensegrity_dynamics.numerics.types import Array
 
-from ..optimization.motion_program import MotionProgram
+from ...optimization.motion_program import MotionProgram
 
 DRIFT = 0.01
 """1/s, rate of divergence above which free motions are held."""

@@ -20,8 +20,8 @@ import numpy as np
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.numerics.types import Array
 
-from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
-from ..optimization.solvers import DEFAULT_SOLVER, make_solver
+from ....optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
+from ....optimization.solvers import DEFAULT_SOLVER, make_solver
 from .holding_reserve import SECOND_SOLVER
 
 CURVED = 1e-6

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_control import make_controller
-from tensegrity_control.controllers.answer_delay import LONGEST, STEP, AnswerDelay
+from tensegrity_control.controllers.qp.timing.answer_delay import LONGEST, STEP, AnswerDelay
 from tensegrity_dynamics import load_robot
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
 

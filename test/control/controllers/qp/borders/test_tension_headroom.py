@@ -7,7 +7,7 @@ import pytest
 import qp_loop
 from scipy.optimize import linprog
 
-from tensegrity_control.controllers.tension_headroom import TensionHeadroom
+from tensegrity_control.controllers.qp.borders.tension_headroom import TensionHeadroom
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver

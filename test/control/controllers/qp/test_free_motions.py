@@ -11,7 +11,7 @@ import yaml
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
-from tensegrity_control.controllers.free_motions import FreeMotions
+from tensegrity_control.controllers.qp.free_motions import FreeMotions
 from tensegrity_control.optimization.motion_program import MotionProgram
 from tensegrity_dynamics import Simulation
 from tensegrity_dynamics.errors import TensegrityError

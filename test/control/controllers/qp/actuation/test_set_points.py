@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensegrity_control.controllers.pending_commands import PendingCommands, Sent
-from tensegrity_control.controllers.set_points import CORRECTED, fill_set_points
+from tensegrity_control.controllers.qp.actuation.set_points import CORRECTED, fill_set_points
+from tensegrity_control.controllers.qp.timing.pending_commands import PendingCommands, Sent
 
 PERIOD, PLAY = 0.02, 1.6e-3  # s, rad
 

@@ -9,7 +9,7 @@ import pytest
 import qp_loop
 from scipy.optimize import linprog
 
-from tensegrity_control.controllers.holding_reserve import HoldingReserve
+from tensegrity_control.controllers.qp.borders.holding_reserve import HoldingReserve
 from tensegrity_control.optimization.quadratic_program import ITERATION_LIMIT
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_control import RobotState, make_controller
-from tensegrity_control.controllers.goal_reach import GoalReach
+from tensegrity_control.controllers.qp.borders.goal_reach import GoalReach
 from tensegrity_dynamics import InfeasibleControlError, Robot, Simulation, parse_robot
 
 

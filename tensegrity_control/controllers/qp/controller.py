@@ -39,7 +39,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import (
+from ...controller import (
     STIFFNESS_SETTINGS,
     Accepted,
     Command,
@@ -49,10 +49,10 @@ from ..controller import (
     Setting,
     Status,
 )
-from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
-from ..inverse_kinematics.pose_goal import PoseGoal
-from ..inverse_kinematics.solve_ik import plan_path
-from ..motion_planning.impedance_gains import (
+from ...inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
+from ...inverse_kinematics.pose_goal import PoseGoal
+from ...inverse_kinematics.solve_ik import plan_path
+from ...motion_planning.impedance_gains import (
     CABLE_SHARE,
     INNER_PERIOD,
     RATE_SHARE,
@@ -61,33 +61,33 @@ from ..motion_planning.impedance_gains import (
     driven_rows,
     impedance_gains,
 )
-from ..motion_planning.stiffness_choice import HeldStiffness
-from ..optimization.motion_program import TENSION_WEIGHT, MotionProgram, MotionSolution, fill_bounds
-from ..optimization.solvers import DEFAULT_SOLVER
-from ..trajectories.online import OnlineMotion
-from ..trajectories.quintic import remaining
-from ..trajectories.splines import PiecewisePolynomial
-from ..trajectories.time_scaling import PathClock, Progress
-from .actuator_border import ActuatorBorder
-from .answer_delay import AnswerDelay
-from .cable_stretch import CableStretch
-from .command_timing import FORGETTING, CommandTiming
+from ...motion_planning.stiffness_choice import HeldStiffness
+from ...optimization.motion_program import TENSION_WEIGHT, MotionProgram, MotionSolution, fill_bounds
+from ...optimization.solvers import DEFAULT_SOLVER
+from ...trajectories.online import OnlineMotion
+from ...trajectories.quintic import remaining
+from ...trajectories.splines import PiecewisePolynomial
+from ...trajectories.time_scaling import PathClock, Progress
+from ..goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, check_settings
+from ..sampled_controller import SampledController
+from .actuation.cable_stretch import CableStretch
+from .actuation.gear_losses import GearLosses
+from .actuation.set_points import CORRECTED, fill_set_points
+from .actuation.tension_bounds import TensionBounds
+from .borders.actuator_border import ActuatorBorder
+from .borders.goal_reach import GoalReach
+from .borders.rate_authority import RateAuthority
+from .borders.singularity_guard import SingularityGuard
 from .free_motions import FreeMotions
-from .gear_losses import GearLosses
-from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, check_settings
-from .goal_reach import GoalReach
 from .held_growth import LONGEST_PERIOD, SHORTEST_PERIOD, HeldGrowth, longest_period
 from .learned_force import LearnedForce
-from .loop_bandwidth import DELAYED, LAGS, ON_SERVOS, affordable, bandwidth_of
 from .output_task import Limits, OutputPath, OutputTask, measure_errors
-from .pending_commands import PendingCommands, Sent
-from .rate_authority import RateAuthority
-from .sampled_controller import SampledController
-from .sampled_velocity import SampledVelocity
-from .set_points import CORRECTED, fill_set_points
 from .settled_output import SettledOutput
-from .singularity_guard import SingularityGuard
-from .tension_bounds import TensionBounds
+from .timing.answer_delay import AnswerDelay
+from .timing.command_timing import FORGETTING, CommandTiming
+from .timing.loop_bandwidth import DELAYED, LAGS, ON_SERVOS, affordable, bandwidth_of
+from .timing.pending_commands import PendingCommands, Sent
+from .timing.sampled_velocity import SampledVelocity
 
 OLDEST = 6.0
 """Age of a state in periods beyond which it is not answered; the actuators then continue with the last command."""

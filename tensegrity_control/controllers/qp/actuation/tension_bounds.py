@@ -16,7 +16,7 @@ import numpy as np
 from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
 from tensegrity_dynamics.numerics.types import Array
 
-from ..optimization.motion_program import MotionProgram
+from ....optimization.motion_program import MotionProgram
 from .cable_stretch import CableStretch
 
 COMMANDS_KEPT = 64

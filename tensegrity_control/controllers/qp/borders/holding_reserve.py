@@ -19,9 +19,9 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.numerics.types import Array
 
-from ..optimization.infeasibility import prove_infeasible
-from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
-from ..optimization.solvers import DEFAULT_SOLVER, make_solver
+from ....optimization.infeasibility import prove_infeasible
+from ....optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
+from ....optimization.solvers import DEFAULT_SOLVER, make_solver
 
 LEAST_SHARE = 0.2
 """Smallest share; smaller ones are replaced by it, so that the reserve stays finite when hardly any effort is

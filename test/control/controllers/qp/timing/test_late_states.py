@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from qp_loop import loop, robot_named
 
 from tensegrity_control import make_controller
-from tensegrity_control.controllers.loop_bandwidth import DELAYED, affordable
-from tensegrity_control.controllers.pending_commands import PendingCommands, Sent
-from tensegrity_control.controllers.qp import SPARED
+from tensegrity_control.controllers.qp.controller import SPARED
+from tensegrity_control.controllers.qp.timing.loop_bandwidth import DELAYED, affordable
+from tensegrity_control.controllers.qp.timing.pending_commands import PendingCommands, Sent
 from tensegrity_control.external_loads import ExternalLoads
 from tensegrity_control.trajectories.time_scaling import PathClock
 from tensegrity_dynamics import load_robot

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_control import make_controller
-from tensegrity_control.controllers.goal_reach import GoalReach
+from tensegrity_control.controllers.qp.borders.goal_reach import GoalReach
 from tensegrity_dynamics import Robot, load_robot, parse_robot
 from tensegrity_dynamics.errors import InfeasibleControlError
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays

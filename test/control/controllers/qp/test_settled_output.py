@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from tensegrity_control import RobotState, make_controller
-from tensegrity_control.controllers.settled_output import SettledOutput
+from tensegrity_control.controllers.qp.settled_output import SettledOutput
 from tensegrity_dynamics import Simulation, TensegrityError, parse_robot
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver

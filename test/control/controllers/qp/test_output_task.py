@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from qp_loop import BALL_MAST, loop, robot_named
 
-from tensegrity_control.controllers.output_task import OutputPath, OutputTask
+from tensegrity_control.controllers.qp.output_task import OutputPath, OutputTask
 from tensegrity_control.inverse_kinematics.pose_goal import PoseGoal, make_goal, rotation_error_rate
 from tensegrity_control.trajectories.online import OnlineMotion
 from tensegrity_control.trajectories.time_scaling import Progress

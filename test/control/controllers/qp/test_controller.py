@@ -12,7 +12,7 @@ from qp_loop import BALL_MAST, Loop, loop, robot_named
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
-from tensegrity_control.controllers.loop_bandwidth import DELAYED, affordable
+from tensegrity_control.controllers.qp.timing.loop_bandwidth import DELAYED, affordable
 from tensegrity_control.inverse_kinematics.continuation import Continuation
 from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_control.registry import suitable
@@ -77,7 +77,7 @@ def test_a_goal_moves_the_output_in_the_next_period_and_is_reached(name, move, a
         assert np.all(np.abs(command.values) <= [each.effort for each in made.control.robot.actuators])
 
 
-FINGER = str(Path(__file__).parents[3] / "examples/torque_finger.yaml")
+FINGER = str(Path(__file__).parents[4] / "examples/torque_finger.yaml")
 
 
 FAR = [pytest.param(move, marks=pytest.mark.long) for move in ((0.008, 0.0, -0.012), (0.008, 0.0, -0.006))]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_control import make_controller
-from tensegrity_control.controllers.sampled_velocity import SampledVelocity
+from tensegrity_control.controllers.qp.timing.sampled_velocity import SampledVelocity
 from tensegrity_dynamics import parse_robot
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop
 

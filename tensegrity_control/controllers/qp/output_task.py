@@ -27,11 +27,11 @@ from tensegrity_dynamics.numerics.rotations import matrix_from_vector, quaternio
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import OutputFrame
 
-from ..inverse_kinematics.pose_goal import rotation_error_rate
-from ..trajectories.online import OnlineMotion, astray
-from ..trajectories.splines import PiecewisePolynomial
-from ..trajectories.time_scaling import Progress
-from ..trajectories.turning_path import angular_motion
+from ...inverse_kinematics.pose_goal import rotation_error_rate
+from ...trajectories.online import OnlineMotion, astray
+from ...trajectories.splines import PiecewisePolynomial
+from ...trajectories.time_scaling import Progress
+from ...trajectories.turning_path import angular_motion
 
 Limits = tuple[float, float]
 """Limits of rate and acceleration."""

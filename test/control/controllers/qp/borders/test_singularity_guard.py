@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from tensegrity_control.controller import RobotState
-from tensegrity_control.controllers.rate_authority import AHEAD
-from tensegrity_control.controllers.singularity_guard import authority, least_change
+from tensegrity_control.controllers.qp.borders.rate_authority import AHEAD
+from tensegrity_control.controllers.qp.borders.singularity_guard import authority, least_change
 from tensegrity_control.registry import controller_class, make_controller
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError

@@ -10,8 +10,8 @@ import pytest
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
-from tensegrity_control.controllers.held_growth import HeldGrowth, fill_nearest, longest_period
-from tensegrity_control.controllers.qp import QPController
+from tensegrity_control.controllers.qp.controller import QPController
+from tensegrity_control.controllers.qp.held_growth import HeldGrowth, fill_nearest, longest_period
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.linearisation import linearise
@@ -90,7 +90,7 @@ def test_a_pendulum_that_is_held_upright_falls_away_as_in_closed_form(high, iner
 
 def test_a_finger_that_stays_in_its_shape_under_its_tendon_does_not_fall_away():
     """Without the winch, which is heavy by its gear, its tip moves with a twentieth of the inertia that it has."""
-    robot = load_robot(str(Path(__file__).parents[3] / "examples/finger.yaml"))
+    robot = load_robot(str(Path(__file__).parents[4] / "examples/finger.yaml"))
     equations, here = TightCables(robot), Simulation(robot).state.q
     growth, still = HeldGrowth(equations, np.array([0.3])), np.zeros(equations.mechanism.velocity_count)
     equations.update(here, still)

@@ -1,0 +1,1 @@
+"""Torque control without plans: one quadratic program in every control period."""

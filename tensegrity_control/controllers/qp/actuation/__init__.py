@@ -1,0 +1,1 @@
+"""From accelerations to what actuators receive: tension bounds, stretch of cables, gear losses, set points."""

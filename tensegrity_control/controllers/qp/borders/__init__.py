@@ -1,0 +1,1 @@
+"""Where the output cannot go on: ends of actuators and cables, singular positions, tension floors."""

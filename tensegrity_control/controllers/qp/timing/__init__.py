@@ -1,0 +1,1 @@
+"""When commands act: late states, pending commands, and the bandwidth that they leave."""
