@@ -15,7 +15,6 @@ move one period after a goal, from its present motion (`online`).
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,14 +22,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.command_streams import FRESHNESS
 from tensegrity_dynamics.errors import InfeasibleControlError, NoEquilibriumError, TensegrityError
-from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.loads import Payload
-from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.numerics.compilation import QuickCall
@@ -49,23 +45,14 @@ from ...controller import (
     Setting,
     Status,
 )
-from ...inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from ...inverse_kinematics.pose_goal import PoseGoal
-from ...inverse_kinematics.solve_ik import plan_path
 from ...motion_planning.impedance_gains import (
-    CABLE_SHARE,
-    INNER_PERIOD,
-    RATE_SHARE,
     ImpedanceGains,
-    cable_stiffness,
-    driven_rows,
-    impedance_gains,
 )
 from ...motion_planning.stiffness_choice import HeldStiffness
 from ...optimization.motion_program import TENSION_WEIGHT, MotionProgram, MotionSolution, fill_bounds
 from ...optimization.solvers import DEFAULT_SOLVER
 from ...trajectories.online import OnlineMotion
-from ...trajectories.quintic import remaining
 from ...trajectories.splines import PiecewisePolynomial
 from ...trajectories.time_scaling import PathClock, Progress
 from ..goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, check_settings
@@ -73,21 +60,25 @@ from ..sampled_controller import SampledController
 from .actuation.cable_stretch import CableStretch
 from .actuation.gear_losses import GearLosses
 from .actuation.set_points import CORRECTED, fill_set_points
-from .actuation.tension_bounds import TensionBounds
+from .actuation.tension_bounds import FADE, TensionBounds
 from .borders.actuator_border import ActuatorBorder
-from .borders.goal_reach import GoalReach
 from .borders.rate_authority import RateAuthority
 from .borders.singularity_guard import SingularityGuard
 from .free_motions import FreeMotions
+from .goal_equilibria import GoalEquilibria
 from .held_growth import LONGEST_PERIOD, SHORTEST_PERIOD, HeldGrowth, longest_period
+from .impedance_hold import ImpedanceHold, impedances_at_rest
 from .learned_force import LearnedForce
-from .output_task import Limits, OutputPath, OutputTask, measure_errors
+from .output_limits import SHARED, OutputLimits
+from .output_task import OutputPath, OutputTask, measure_errors
 from .settled_output import SettledOutput
 from .timing.answer_delay import AnswerDelay
-from .timing.command_timing import FORGETTING, CommandTiming
+from .timing.command_timing import CommandTiming
+from .timing.last_command import LastCommand
 from .timing.loop_bandwidth import DELAYED, LAGS, ON_SERVOS, affordable, bandwidth_of
 from .timing.pending_commands import PendingCommands, Sent
 from .timing.sampled_velocity import SampledVelocity
+from .timing.state_prediction import StatePrediction
 
 OLDEST = 6.0
 """Age of a state in periods beyond which it is not answered; the actuators then continue with the last command."""
@@ -96,14 +87,6 @@ SPARED = 1.0
 one period late, which the loop tolerates by design."""
 MISSED = 1.5
 """Periods between two commands above which one counts as missing."""
-FADE = 1.0
-"""Time in which tensions change from their initial to their desired values [s]."""
-RETREAT = 0.1
-"""Time in which raised floors fall back to initial tensions where efforts come to their limits [s]."""
-SPARING, SPARED_LESS = 0.8, 0.9
-"""Fractions of effort limits up to which floors rise from lower initial tensions, and from which on they fall back."""
-SHARED = 2.0
-"""Factor on the actuator rates that the output needs: free motions and tensions need actuator motion, too."""
 STUCK = 1.0
 """Time at the border of the reachable region after which the goal is given up [s]."""
 STANDING = 0.02
@@ -112,8 +95,6 @@ FASTEST = 0.6
 """Fraction of its rate limit at which an actuator slows the reference down."""
 LEAST_PACE = 0.1
 """Pace from which a reference that stands begins anew."""
-STALLED = 1e-3
-"""Least fraction of its rate limit for an actuator close to motor stall; its goals then take long."""
 LOST = 0.25
 """Distance between output and reference at which control is aborted [m]."""
 LOST_TURN = 0.8
@@ -131,8 +112,6 @@ LEADING_TENSION_WEIGHT = 1e-6
 neglect the posture."""
 WITHOUT_FLOOR = 0.1
 """Fraction of its initial tension that a cable keeps where no floor is given. This control needs tight cables."""
-UNMOVED = 1e-7
-"""Smallest effect of efforts on an output axis, relative to the strongest one, that counts as control of that axis."""
 
 
 class QPController(SampledController):
@@ -160,8 +139,7 @@ class QPController(SampledController):
 
     Attributes:
         solution: of the last period, see `MotionSolution`; None before the first.
-        loads: external, as `load_array` makes them. motion_limits: largest speed and acceleration of the output [m/s,
-            m/s²], or [rad/s, rad/s²] where it only rotates.
+        loads: external, as `load_array` makes them. limits: of the output's rates and accelerations, `OutputLimits`.
         bounds: present bounds of the cable tensions, see `TensionBounds`.
 
     Raises:
@@ -214,8 +192,8 @@ class QPController(SampledController):
         self.equations = TightCables(robot)
         self.program = MotionProgram(self.equations, solver)
         self._rows, self._task = self.equations.parts.axes, OutputTask(robot.output)  # type: ignore[arg-type]
-        self._weights = np.ones(self._rows.size)
-        self._check_reach()
+        self.free_motions = FreeMotions(self.program)
+        self.limits = OutputLimits(self.equations, self._task, self.free_motions, rate_margin)
         self._own_floor = self.equations.floors
         self._at_border = False
         self.border, self._no_acceleration = ActuatorBorder(self.equations), np.zeros(len(robot.actuators))
@@ -223,18 +201,14 @@ class QPController(SampledController):
         self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
         self._rates = RateAuthority(self.equations, self._rate)
-        self._limited_by = "the actuators' rates allow"
         self._oldest = (OLDEST + 1e-5) * period
         self._sticks = robot.driven_by_servos
         self._delayed = ON_SERVOS if self._sticks else DELAYED
         self._automatic = bandwidth_of(self.equations, period, self._delayed)
         self.guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity, self._rates)
         self.growth = HeldGrowth(self.equations, self._effort)
-        self.free_motions = FreeMotions(self.program)
         self._settled, self._gears = SettledOutput(self.equations), GearLosses(self.equations)
-        self._equilibria: MechanismEquilibriumMap | None = None
-        self._reached: GoalReach | None = None
-        self._carried: tuple[Payload, ...] = ()
+        self._equilibria = GoalEquilibria(self.equations)
         self._leads = False  # whether free motions follow shapes at rest
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
@@ -250,6 +224,8 @@ class QPController(SampledController):
         self.stretch = CableStretch(self.equations, period, impedance=actuation == "impedance")
         self._timing = CommandTiming(period, self._oldest)
         self._pending = PendingCommands(self.lead)
+        self._last = LastCommand(self._pending)
+        self._prediction = StatePrediction(self.equations, self._settled, self._pending)
         self._learned = LearnedForce(self._rows.size)
         self._sampled = SampledVelocity(robot.mechanism)
         self._fill_bounds, self._measure_errors = QuickCall(fill_bounds), QuickCall(measure_errors)
@@ -258,21 +234,17 @@ class QPController(SampledController):
         self.loads = np.array(self.equations.work.load)
         self._rate_seen: Array | None = None
         self._last_effort: Array | None = None
-        self._last_command: Command | None = None
-        self._last_time = self._last_acts = 0.0
         self._stuck, self._note = 0.0, ""
         self._answer, self._more_late = AnswerDelay(self._rows.size), 0.0
-        self._planned, self._fastest = np.zeros(self._rows.size), np.ones(self._rows.size)
-        self._given_up, self._in_time_since, self._anew = "", np.inf, False
-        self._bound_for: Pose | None = None  # goal of the motion during which the loop was replaced by impedances
+        self._planned = np.zeros(self._rows.size)
+        self._retreat = ImpedanceHold()
         self._seen_at = 0.0
-        self.motion_limits = self._turn_limits = (1.0, 1.0)
         self._bounded: dict[str, float] | None = None  # gains whose tension bounds stay valid
         self._stands = False  # whether actuators that hold their positions hold the robot at rest
         self._impedance: ImpedanceGains | None = None
         self._reach = np.full_like(self._effort, math.inf)  # where the effort bounds equal the full capability
         if actuation == "impedance":
-            self._impedance = self._impedance_gains()
+            self._impedance = impedances_at_rest(self.equations, *self._equilibrium())
             self._reach = self._effort / self._impedance.stiffness
 
     # -- gains ------------------------------------------------------------------------------------------------------
@@ -329,9 +301,8 @@ class QPController(SampledController):
     def carry(self, payloads: Sequence[Payload]) -> None:
         """Set known payloads beyond those of the robot file, from the next command on. Efforts follow within
         `effort_rate`. A learned force stays and is unlearned where it was caused by these payloads."""
-        self._carried = tuple(payloads)
-        self.equations.carry(self._carried)
-        self._equilibria = self._reached = None
+        self.equations.carry(tuple(payloads))
+        self._equilibria.carry(payloads)
 
     # -- interface of GoalController ---------------------------------------------------------------------------------
 
@@ -346,19 +317,19 @@ class QPController(SampledController):
         self._begin_stretch(q, v)
         self._at, self._stiff, self.solution = q, None, None
         self.set_gains()
-        self._began_at = self._last_time = self._last_acts = time
-        self._begun, self._rises = 0.0, bool(np.any(self.bounds.start < self.bounds.floor))
+        self._began_at = time
+        self._last.forget(time)
+        self.bounds.begin()
         self._learned.force[:] = 0.0
         self._sampled.forget()
-        self._rate_seen = self._last_effort = self._last_command = self.solution = None
+        self._rate_seen = self._last_effort = self.solution = None
         self._pending.clear()
-        self.bounds.reserve[:] = 0.0
         self.equations.softness[:] = 1.0
         self._stuck, self._note, self._bounded = 0.0, "", None
         self._timing.forget_latencies()
         self._answer.forget()
-        self._more_late, self._given_up, self._in_time_since, self._anew = 0.0, "", np.inf, False
-        self._bound_for, self._seen_at = None, time
+        self._more_late, self._seen_at = 0.0, time
+        self._retreat.clear()
         self.equations.work.load[:] = self.loads
         growth = self.growth
         growth.affords = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
@@ -372,7 +343,7 @@ class QPController(SampledController):
         """Take the initial tensions, and the floors of cables without one, from the last `equations.update`."""
         self.bounds.start = start = self.equations.tension
         self._own_floor = np.where(self.equations.floors > 0.0, self.equations.floors, WITHOUT_FLOOR * start)
-        self._equilibria = None
+        self._equilibria.begin(self._own_floor)
 
     def _begin_growth(self, q: Array) -> None:
         """Find how fast the output diverges from rest at q (nq,). Raises TensegrityError where no effort holds it
@@ -382,7 +353,7 @@ class QPController(SampledController):
         self.equations.update(q, np.zeros(self.robot.mechanism.velocity_count), held=self.period)
         if settled.needed:
             settled.write()
-        self._set_output_limits()
+        self._find_limits()
         self.guard.begin()
         self.guard.reserve.refuse()
         if settled.needed:
@@ -495,13 +466,13 @@ class QPController(SampledController):
         rates = trajectory.value(np.linspace(trajectory.start, trajectory.end, 200), 1)
         count = self._task.translations.size
         for part, (limit, _), unit in (
-            (rates[:, :count], self.motion_limits, "m/s"), (rates[:, count:], self._turn_limits, "rad/s"),
+            (rates[:, :count], self.limits.motion, "m/s"), (rates[:, count:], self.limits.turn, "rad/s"),
         ):  # fmt: skip
             speed = float(np.max(np.linalg.norm(part, axis=1), initial=0.0))
             allowed = SHARED * limit / self.rate_margin
             if speed > allowed:
                 raise InfeasibleControlError(
-                    f"the path moves the output at {speed:.3g} {unit}; {self._limited_by} about "
+                    f"the path moves the output at {speed:.3g} {unit}; {self.limits.words} about "
                     f"{allowed:.3g} {unit} here. Stretch all times by a factor of {speed / allowed:.3g} or more."
                 )
         return OutputPath(trajectory, rest.tracker.turned(rest.configuration), count)
@@ -522,8 +493,9 @@ class QPController(SampledController):
             equilibria: of `equilibria_to`; None: computed here where needed.
         """
         self.check_goal(duration, profile)
-        if self._given_up and self.growth.beyond:
-            raise InfeasibleControlError(f"the output is held by the actuators' impedances alone: {self._given_up}.")
+        if self._retreat.reason and self.growth.beyond:
+            why = self._retreat.reason
+            raise InfeasibleControlError(f"the output is held by the actuators' impedances alone: {why}.")
         if equilibria is None and self.needs_equilibria:
             equilibria = self.equilibria_to(goal)
         clock, tracker = self.motion_at(now)
@@ -533,7 +505,7 @@ class QPController(SampledController):
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(progress))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
         motion = self._task.motion(
-            start, end, self.motion_limits, self._turn_limits, duration, self._least_duration, self.brake_time
+            start, end, self.limits.motion, self.limits.turn, duration, self._least_duration, self.brake_time
         )
         note = ""
         if motion.asked_too_short:
@@ -564,32 +536,9 @@ class QPController(SampledController):
         output.
         """
         if not (self._leads or self._settled.needed):
-            if self._reached is None:
-                self._reached = GoalReach(self.robot, self._carried)
-            if self._reached.applies:
-                self._reached.refuse(self._at, goal.pose, self.guard.headroom.low)
+            self._equilibria.refuse(self._at, goal, self.guard.headroom.low)
             return ()
-        if self._equilibria is None:
-            model = self.robot.model_as(MechanismModel)
-            mechanism = replace(model.mechanism, payloads=(*model.mechanism.payloads, *self._carried))
-            self._equilibria = MechanismEquilibriumMap(
-                replace(self.robot, model=replace(model, mechanism=mechanism)) if self._carried else self.robot
-            )
-            strands = self.equations.parts.strands[:, 0].tolist()
-            for strand, floor in zip(strands, self._own_floor[self._own_floor.size - len(strands) :], strict=True):
-                self._equilibria.strand_floors.setdefault(mechanism.routes[strand].name, float(floor))
-        q = self._at
-        here = self._equilibria.solve(q[self.equations.drive_q], q)
-        path = plan_path(self._equilibria, here, goal, None).path
-        tensions = np.array([self._equilibria.tensions_of(shape, self.equations.cables) for shape in path])
-        for name, least in zip(self.equations.cables, np.min(tensions, axis=0), strict=True):
-            if not least > 0.0:
-                raise InfeasibleControlError(
-                    f"cable {name} would be slack on the way to the goal, and this control keeps all cables tight; "
-                    "choose a goal closer to the present pose, tighten the cable, or use the controller joint_position."
-                )
-        travel = np.cumsum([0.0, *(np.linalg.norm(b.pose[0] - a.pose[0]) for a, b in itertools.pairwise(path))])
-        return travel / max(float(travel[-1]), 1e-300), np.array([shape.q for shape in path]), tensions
+        return self._equilibria.path(self._at, goal)
 
     def _refuse_faster(self, distance: Array) -> None:
         """Raise InfeasibleControlError where a motion by (m,) ends where the loop cannot hold the output."""
@@ -617,7 +566,7 @@ class QPController(SampledController):
         tracker: OutputPath = planned.tracker
         if not isinstance(tracker.motion, OnlineMotion):
             accepted = super().begin(now, planned)
-            self._note, self._stuck, self._given_up, self._bound_for = "", 0.0, "", None
+            self._note, self._stuck, self._retreat.reason, self._retreat.goal = "", 0.0, "", None
             return accepted
         self._ready()
         if planned.version != self._version:
@@ -627,7 +576,7 @@ class QPController(SampledController):
         if self._at_border and self.border.is_beyond(self._at, planned.goal, self._version + 1):
             raise InfeasibleControlError(f"the goal is out of reach: {self.border.words}, and the output stands there.")
         self._at_border = False
-        self._note, self._stuck, self._given_up, self._bound_for = "", 0.0, "", None
+        self._note, self._stuck, self._retreat.reason, self._retreat.goal = "", 0.0, "", None
         self._motions = [(PathClock(now, planned.duration), tracker)]
         self._goal, self._began = planned.goal, now
         self._version += 1
@@ -644,30 +593,32 @@ class QPController(SampledController):
         if not _is_finite(state):
             self.blind += 1
             self._rate_seen = None
-            return self._blind_command(time)
+            return self._last.repeated(time)
         assert state is not None and state.q is not None and state.v is not None
         acts = time + max(0.0, state.age) + self._more_late
         since, self._seen_at = max(time - self._seen_at, self.period), time
-        if acts - time > self._oldest and self._last_command is not None:
-            return self._braking_command(time, acts)
+        if acts - time > self._oldest and self._last.command is not None:
+            self.blind += 1
+            self._rate_seen = None
+            return self._last.braked(time, acts)
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
         timing = self._timing
         timing.acts_after(acts - time)
-        if self._given_up:
+        if self._retreat.reason:
             timing.interval(since)
         self.growth.affords = HeldGrowth.afforded(timing.held, timing.usual_latency, self._bandwidth)
-        if self.growth.beyond and self._impedance is not None and not self._given_up:
+        if self.growth.beyond and self._impedance is not None and not self._retreat.reason:
             self._give_up(self.growth.words(), for_good=False)
-        if self._given_up:
+        if self._retreat.reason:
             return self._impedance_command(time, acts, q, v)
-        if self._anew:
+        if self._retreat.ended:
             self._begin_anew(time, q, v)
         self._apply_force()
         clock, tracker = self.motion_at(time)
         if self.waits_for_robot:
             self._wait_for_robot(time, clock)
             clock, tracker = self.motion_at(time)
-        timing.came(time - self._last_time)
+        timing.came(time - self._last.time)
         if timing.elapsed > MISSED * self.period:  # something else may have moved the actuators
             self._rate_seen = None
         if timing.elapsed > (FRESHNESS if self._impedance is not None else self._oldest):  # the command has expired
@@ -675,7 +626,7 @@ class QPController(SampledController):
             self._pending.clear()
         v = self._sampled.steady(time, q, v, MISSED * self.period, self._bandwidth)
         before = q, v
-        q, v, changed = self._moved_on(q, v, time, acts)
+        q, v, changed = self._prediction.at(q, v, time, acts)
         if self._last_effort is not None:
             ahead = self.brake_time if time > self._began_at + FADE else 0.0  # before, only tensions change it
             ahead = ahead if tracker.shapes is None else 0.0  # its motion is known, extrapolation is less accurate
@@ -698,7 +649,7 @@ class QPController(SampledController):
         if self._settled.needed:
             error, rate, desired = self._settle(v, error, rate, desired, w)
         rates = self._task.by_row(here[1])
-        behind, beside, total = self._measure_errors(self._weights, error, rates)
+        behind, beside, total = self._measure_errors(self.limits.weights, error, rates)
         if self._is_off(behind, w) and not self.guard.reason:  # an output that is held back on purpose may be far off
             self._give_up(
                 "the robot does not respond to commands as its model does, and the output is far from its reference"
@@ -716,7 +667,7 @@ class QPController(SampledController):
         self._learn(time, rate if changed is None else rate - changed, w)
         effort = None if self.solution is None else self.solution.effort
         if not self._settled.needed:
-            desired = self.guard.keep(desired, q, v, half, w, self._strongest, effort)
+            desired = self.guard.keep(desired, q, v, half, w, self.limits.strongest, effort)
         if self._leads and tracker.shapes is not None:  # free motions and self-stress follow the shapes at rest
             shape, self.bounds.start = tracker.shape(here[0])
             self.free_motions.aim(shape)
@@ -727,19 +678,19 @@ class QPController(SampledController):
             self._rates.excess(v, solution.actuator, solution.output, 1.0 / w) if self.guard.margin > 0.0 else 0.0
         )
         self._planned = self._task.by_row(here[2])
-        self._answer.record(self.period, self._fastest, solution.output, self._planned)
+        self._answer.record(self.period, self.limits.fastest, solution.output, self._planned)
         self._last_effort = solution.effort
         lasts, carried = timing.held, None
         if self._impedance is not None:  # set points continue at the remaining rate until the next command arrives
             lasts = max(lasts, self.growth.interval(timing.latest))
-            carried = self._pending.gone(max(acts - self._last_acts, 0.0))
+            carried = self._pending.gone(max(acts - self._last.acts, 0.0))
         more = self.stretch.efforts(q, v, before, solution.tension, self.bounds.floor, timing.elapsed, lasts, carried)
         if self._gears.any:
             more += self._gears.more(solution.effort + more, rates + 0.5 * w * error)
         self.watch_tensions(time, acts)
-        self._last_command = self._made(*before, time, acts, solution, more)
-        self._last_time, self._last_acts = time, acts
-        return self._last_command
+        command = self._made(*before, time, acts, solution, more)
+        self._last.keep(command, time, acts)
+        return command
 
     def _look_where_it_settles(self, time: float, q: Array, effort: Array) -> None:
         """Find where springs would carry the output; end the motion where the actuators no longer move it."""
@@ -778,27 +729,6 @@ class QPController(SampledController):
                     f"the output is {distance:.3g} {unit} from its reference; hold, then go on."
                 )
 
-    def _moved_on(self, q: Array, v: Array, time: float, acts: float) -> tuple[Array, Array, Array | None]:
-        """q and v at the time when the command will act, and the change (k,) of the output's rate until then, or None.
-
-        Cables stretch faster than the latency of commands; their stretch follows from their law, not from these rates.
-        """
-        if acts <= time:
-            return q, v, None
-        count = v.size
-        v = self.equations.without_stretching(v)
-        if self.equations.resists:  # springs and dampers may be faster than the latency, too
-            effort = self._pending.mean_effort(time, acts)
-            if effort is not None:
-                there, then, faster = self.equations.moved_under(q, v, effort, acts - time)
-                return there, then, self._settled.rate(then - v) if self._settled.needed else faster
-        change = self._pending.change(time, acts)
-        if change is None:
-            return self.equations.moved(q, v, acts - time), v, None
-        rate, travel = change
-        mean = v + travel[:count] / (acts - time)
-        return self.equations.moved(q, mean, acts - time), v + rate[:count], rate[count:]
-
     def _learn(self, time: float, rate: Array, w: float) -> None:
         """Learn the force at the output from its rate (k,) at a time [s] and the commanded accelerations."""
         before, self._rate_seen = self._rate_seen, rate
@@ -809,7 +739,7 @@ class QPController(SampledController):
             return
         if self._settled.needed:
             self._settled.learn(self._gains["learning"] * w, self._timing.elapsed)
-        lasts, foreseen = self._pending.rate_change(self._last_time, time) or (0.0, self._none)
+        lasts, foreseen = self._pending.rate_change(self._last.time, time) or (0.0, self._none)
         share = min(1.0, self._gains["learning"] * w * self.period)
         mobility, elapsed = self.equations.arrays.mobility, self._timing.elapsed
         if not self._learned.learn(mobility, rate, before, lasts, foreseen, share / elapsed):
@@ -823,7 +753,7 @@ class QPController(SampledController):
             self._answer.forget()  # at active bounds actuators do less than was commanded
             return
         expected = round(timing.late / self.period)
-        if not self._answer.see(self.period, self._fastest, rate, before, self._planned, expected):
+        if not self._answer.see(self.period, self.limits.fastest, rate, before, self._planned, expected):
             return
         found = float(self._answer.periods or 0) * self.period
         self._more_late = max(0.0, self._more_late + found - timing.late)
@@ -835,7 +765,7 @@ class QPController(SampledController):
 
     def _is_off(self, behind: float, w: float) -> bool:
         """Whether the output is farther from its reference than a loop of bandwidth w should let it be."""
-        return self._impedance is not None and behind > OFF * self.motion_limits[0] / w
+        return self._impedance is not None and behind > OFF * self.limits.motion[0] / w
 
     def _stop_at_border(self, time: float, q: Array, v: Array, goal: Pose, rate: Array, brakes: float) -> None:
         """End the present motion before an actuator gets to the end of its range, if the goal lies beyond."""
@@ -857,14 +787,14 @@ class QPController(SampledController):
 
     def _give_up(self, why: str, for_good: bool = True) -> None:
         """Let the actuators hold by their impedances from now on, which needs no state, and report the reason."""
-        self._given_up, self._in_time_since, self._given_up_for_good = why, np.inf, for_good
+        goal = self._goal if isinstance(self._motions[-1][1].motion, OnlineMotion) else None
+        self._retreat.begin(why, goal, for_good)
         self._note = f"braked, and held by the actuators' impedances alone: {why}"
         self._stuck = self._more_late = 0.0  # without commands nothing is measured
-        self._bound_for = self._goal if isinstance(self._motions[-1][1].motion, OnlineMotion) else None
         self._version += 1
 
     def hold(self, now: float) -> None:
-        self._bound_for = None
+        self._retreat.goal = None
         super().hold(now)
 
     def _impedance_command(self, time: float, acts: float, q: Array, v: Array) -> Command:
@@ -873,44 +803,38 @@ class QPController(SampledController):
         Where command latency was the reason and has been short for `FORGETTING`, the loop resumes and the motion to the
         goal continues.
         """
-        gains, last = self._impedance, self._last_command
+        gains = self._impedance
         assert gains is not None
-        if last is None:
+        if self._last.command is None:
             here = q[self.equations.drive_q].copy()
-            last = Command("impedance", self.names, self.growth.held, here, 0.0 * here, gains.stiffness, gains.damping)
-            self._last_command, self._last_time, self._last_acts = last, time, acts
+            held = Command("impedance", self.names, self.growth.held, here, 0.0 * here, gains.stiffness, gains.damping)
+            self._last.keep(held, time, acts)
         tracker = self._hold_tracker(RobotState(q=q, v=v))
         self._motions = [(PathClock(time, 0.0), tracker)]
-        self._goal = self._bound_for or self._reference(tracker, Progress(0.0, 0.0, 0.0)).pose
-        self._anew, blind = True, self.blind
-        command = self._braking_command(time, acts)
-        self.blind = blind
+        self._goal = self._retreat.goal or self._reference(tracker, Progress(0.0, 0.0, 0.0)).pose
+        self._rate_seen = None
         if not self._settled.needed:
             self.growth.watch(time, q, self.growth.held, 0.0)
-        if self.growth.beyond or self._given_up_for_good:
-            self._in_time_since = np.inf
-        else:
-            self._in_time_since = min(self._in_time_since, time)
-            if time - self._in_time_since > FORGETTING:
-                self._given_up = self._note = ""
-        return command
+        if self._retreat.is_over(time, self.growth.beyond):
+            self._retreat.reason = self._note = ""
+        return self._last.braked(time, acts)
 
     def _begin_anew(self, time: float, q: Array, v: Array) -> None:
         """Restart after impedances have held the output: estimates made before are invalid."""
-        self._anew = False
+        self._retreat.ended = False
         self.equations.update(q, v)
         self._begin_stretch(q, v)
         self._pending.clear()
         self._answer.forget()
         self._more_late, self._rate_seen = 0.0, None
-        self._last_time = self._last_acts = time - self.period
+        self._last.time = self._last.acts = time - self.period
         self._sampled.forget()
         self._timing.begin_anew()
-        if self._bound_for is None or self._phase == "stopped":
+        if self._retreat.goal is None or self._phase == "stopped":
             return
         self._at = q
         try:
-            self.begin(time, self.plan_goal(time, PoseGoal(*self._bound_for, self.robot.output)))
+            self.begin(time, self.plan_goal(time, PoseGoal(*self._retreat.goal, self.robot.output)))
         except TensegrityError as error:
             self._note = f"stays where impedances held it: {error}"
             self._goal = self._reference(self._motions[-1][1], Progress(0.0, 0.0, 0.0)).pose
@@ -925,32 +849,6 @@ class QPController(SampledController):
 
     def acted(self, stamp: float, begin: float) -> None:
         self._pending.acted(stamp, begin)
-
-    def _blind_command(self, time: float) -> Command:
-        """Without a state: repeat the last command."""
-        last = self._last_command
-        if last is None:
-            raise TensegrityError("the controller has had no state since its reset; there is nothing to go on with.")
-        if last.position is None or last.velocity is None:
-            return last
-        return replace(last, position=last.position + (time - self._last_time) * last.velocity)
-
-    def _braking_command(self, time: float, acts: float) -> Command:
-        """For a state so old that the actuators are already braking: they continue.
-
-        Late feedback destabilises, missing feedback does not: the next fresh state finds the actuators nearly
-        unchanged.
-        """
-        self.blind += 1
-        self._rate_seen = None
-        last = self._last_command
-        assert last is not None
-        if last.position is None or last.velocity is None:
-            return self._blind_command(time)
-        began = self._last_acts
-        gone, pace = self._pending.gone(acts - began)
-        position = last.position + (began - self._last_time + gone) * last.velocity
-        return replace(last, position=position - (acts - time) * pace * last.velocity, velocity=pace * last.velocity)
 
     def _made(self, q: Array, v: Array, time: float, acts: float, solution: MotionSolution, more: Array) -> Command:
         """Command from `acts` [s] on for the state measured at `time`: a solution and `more` (a,) efforts."""
@@ -982,23 +880,11 @@ class QPController(SampledController):
         """Set floors and desired tensions; `left` is the fraction of their initial transition that remains."""
         self.bounds.fill(self._gains["floor_margin"], self._gains["level"], left)
 
-    def _left_of_start(self) -> float:
-        """Part of the transition from the initial tensions that remains, one period later than at the last call.
-
-        Floors above initial tensions rise only as far as the efforts allow: they cost all cables tension, and a robot
-        whose actuators are at their limits is held no more.
-        """
-        used = 0.0 if self._last_effort is None else float(np.max(np.abs(self._last_effort) / self._effort))
-        if used < SPARING or not self._rises:
-            self._begun = min(self._begun + self._timing.elapsed / FADE, 1.0)
-        elif used > SPARED_LESS:
-            self._begun = max(self._begun - self._timing.elapsed / RETREAT, 0.0)
-        return remaining(self._begun)
-
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Set the bounds of this period: tensions that still rise to their floors, efforts, actuator motion."""
         program = self.program
-        left = self._left_of_start()
+        used = 0.0 if self._last_effort is None else float(np.max(np.abs(self._last_effort) / self._effort))
+        left = self.bounds.left_of_start(used, self._timing.elapsed)
         if left > 0.0 or self._bounded is not self._gains:
             self._set_tensions(left)
             self._bounded = self._gains if left == 0.0 else None
@@ -1027,7 +913,7 @@ class QPController(SampledController):
         goal is given up only where a bound is active or the output stands still.
         """
         clock, _ = self.motion_at(time)
-        leash = self.motion_limits[0] / w
+        leash = self.limits.motion[0] / w
         apart = self._timing.latest - SPARED * self.period
         pace, behind = affordable(self.period, apart, self._delayed), 2.0 - distance / leash
         behind = min(behind, max(clock.at(time).pace, LEAST_PACE) * FASTEST / max(used, 1e-6))
@@ -1035,9 +921,9 @@ class QPController(SampledController):
         solution = self.solution
         presses = bool(self.guard.reason) or (solution is not None and bool(solution.active))
         if distance >= leash:
-            rate = self._weights * rate
+            rate = self.limits.weights * rate
         if distance < leash or time >= clock.end or not (
-            presses or math.sqrt(rate @ rate) < STANDING * self.motion_limits[0]
+            presses or math.sqrt(rate @ rate) < STANDING * self.limits.motion[0]
         ):  # fmt: skip
             self._stuck = 0.0
             return
@@ -1067,24 +953,11 @@ class QPController(SampledController):
             return False
         start, rotation = held
         end = self._task.coordinates(goal[0], matrix_from_quaternion(goal[1]), rotation)
-        motion = self._task.motion(start, end, self.motion_limits, self._turn_limits, None, self._least_duration)
+        motion = self._task.motion(start, end, self.limits.motion, self.limits.turn, None, self._least_duration)
         path = OutputPath(motion, rotation, tracker.translations)
         self._motions, self._began, self._stuck = [(PathClock(time, path.duration), path)], time, 0.0
         self._version += 1
         return True
-
-    def _impedance_gains(self) -> ImpedanceGains:
-        """Impedance gains of the actuators; each by itself where an unstable free motion prevents the joint check."""
-        index = choose_independent(self.equations.robot, self.equations.parts.drive)
-        model = ReducedModel(self.equations.robot, index, counted=False)
-        q, effort = self._equilibrium()
-        try:
-            return impedance_gains(model, q, effort, kept=0.0)  # the loop of the program holds the output
-        except InfeasibleControlError:
-            _, inertia = driven_rows(model, q)
-            cables = cable_stiffness(model, q)
-            stiffness = np.where(cables > 0.0, CABLE_SHARE * cables, inertia * (RATE_SHARE / INNER_PERIOD) ** 2)
-            return ImpedanceGains(stiffness, np.sqrt((stiffness + cables) * inertia), 0, INNER_PERIOD, 0.0)
 
     def _equilibrium(self) -> tuple[Array, Array]:
         """q (nq,) and efforts (a,) of the shape at rest with the actuators as in the file."""
@@ -1117,7 +990,7 @@ class QPController(SampledController):
 
     def _low_floors(self) -> str:
         """What says that floors cannot be reached from the initial tensions; else empty."""
-        if not self._rises or self._begun >= 1.0 or self._last_time < self._began_at + 2.0 * FADE:
+        if not self.bounds.rising or self._last.time < self._began_at + 2.0 * FADE:
             return ""
         low = [
             name
@@ -1148,81 +1021,17 @@ class QPController(SampledController):
 
     # -- limits -----------------------------------------------------------------------------------------------------
 
+    def _find_limits(self) -> None:
+        """Find the limits of the output at the last state of the equations."""
+        self.guard.refuse_singular()
+        frequency = self._settled.frequency if self._settled.needed else np.inf
+        effort = np.zeros_like(self._effort) if self._last_effort is None else self._last_effort
+        self.limits.update(min(self._bandwidth, frequency), effort)
+
     @property
     def _least_duration(self) -> float:
         calm = CALM * 2.0 * math.pi / self._settled.frequency if self._settled.needed else 0.0
         return max(LEAST_DURATION / self._bandwidth, 20.0 * self.period, calm)
-
-    def _check_reach(self) -> None:
-        """Raise TensegrityError where efforts of the actuators do not accelerate the output or do not rotate it about a
-        controlled axis."""
-        arrays, output = self.equations.arrays, self.robot.output
-        size = np.sqrt(np.diagonal(arrays.mobility))
-        reached = np.linalg.norm(arrays.output_1, axis=1) / np.where(size > 0.0, size, np.inf)
-        if not np.any(reached > 0.0):
-            sagging = next((each.name for each in self.robot.mechanism.routes if each.line_mass), "")
-            why = f"cable {sagging} sags, and its catenary carries no effort at once" if sagging else "springs carry it"
-            raise TensegrityError(
-                f"no actuator accelerates the output {output.name} directly ({why}); "  # type: ignore[union-attr]
-                "use joint_position, which moves it through equilibria."
-            )
-        idle = [k for k in self._task.turn_rows if not reached[k] > UNMOVED * float(np.max(reached))]
-        if idle:
-            axes = ", ".join(output.controlled[k] for k in idle)  # type: ignore[union-attr]
-            raise TensegrityError(
-                f"output {output.name} controls {axes}, about which no actuator turns it at its start; "  # type: ignore[union-attr]
-                "remove them from `controlled`."
-            )
-
-    def _set_output_limits(self) -> None:
-        """Set the rates and accelerations of the output that the actuators allow at the last state, and the weight of a
-        radian.
-
-        Positions and rotations have separate limits. Where both are controlled, a rotation counts as the displacement
-        that takes the actuators the same time.
-        """
-        task = self._task
-        both = [self._output_limits(rows) if rows.size else None for rows in (task.translation_rows, task.turn_rows)]
-        translations, turns = both
-        self.motion_limits = translations or turns or self.motion_limits
-        self._turn_limits = turns or self._turn_limits
-        self._fastest, self._strongest = np.where(
-            self._rows < 3, np.array(self.motion_limits)[:, None], np.array(self._turn_limits)[:, None]
-        )
-        if translations and turns:
-            self._weights[task.turn_rows] = translations[0] / turns[0]
-
-    def _output_limits(self, rows: NDArray[np.int64]) -> Limits:
-        """Limits of some rows [m/s, m/s²] or [rad/s, rad/s²] by actuator rates and efforts, with a margin."""
-        arrays = self.equations.arrays
-        self.guard.refuse_singular()
-        size = np.sqrt(np.diagonal(arrays.mobility))  # rows of one unit, so that small ones are not neglected
-        needed = self.efforts_for(arrays.output_1 / size[:, None]) / size
-        needed = needed[:, rows]
-        turned = arrays.joint_1 @ needed  # actuator rates for it
-        # the speed of a goal is limited by motor speed at the present holding effort
-        held = np.zeros_like(self._rate) if self._last_effort is None else self._last_effort
-        able = self.motors.rates(np.abs(held), np.ones_like(held))
-        able = np.maximum(np.minimum(self._rate, able), STALLED * self._rate)
-        speeds = able / np.maximum(np.linalg.norm(turned, axis=1), 1e-9)
-        slowest = int(np.argmin(speeds))
-        speed, motor = float(speeds[slowest]), self.robot.actuators[slowest].motor
-        if motor is not None and able[slowest] < self._rate[slowest]:
-            self._limited_by = f"{motor.name} of {self.names[slowest]} allows"
-        strength = float(np.min(self._effort / np.maximum(np.linalg.norm(needed, axis=1), 1e-9)))
-        rate = self.rate_margin * speed / SHARED
-        pace = min(self._bandwidth, self._settled.frequency if self._settled.needed else np.inf)
-        return rate, min(0.2 * strength, rate * pace / LAGS**2)
-
-    def efforts_for(self, output: Array) -> Array:
-        """(a, k) efforts that move the output as (k, a) efforts do, and nothing else: the least ones, or, where motors
-        drive more joints than the output needs, those with the least joint motion, see `free_motions`."""
-        arrays = self.equations.arrays
-        if not self.free_motions.driven or output.shape[0] >= output.shape[1]:
-            return np.asarray(np.linalg.pinv(output, rcond=1e-3))
-        _, size, efforts = np.linalg.svd(arrays.joint_1)
-        easy = efforts.T / np.maximum(size, 1e-6 * size[0])  # efforts for unit joint motion
-        return np.asarray(easy @ np.linalg.pinv(output @ easy, rcond=1e-3))
 
 
 def _is_finite(state: RobotState | None) -> bool:

@@ -17,8 +17,15 @@ from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
 from tensegrity_dynamics.numerics.types import Array
 
 from ....optimization.motion_program import MotionProgram
+from ....trajectories.quintic import remaining
 from .cable_stretch import CableStretch
 
+FADE = 1.0
+"""Time in which tensions change from their initial to their desired values [s]."""
+RETREAT = 0.1
+"""Time in which raised floors fall back to initial tensions where efforts come to their limits [s]."""
+SPARING, SPARED_LESS = 0.8, 0.9
+"""Fractions of effort limits up to which floors rise from lower initial tensions, and from which on they fall back."""
 COMMANDS_KEPT = 64
 """Number of commands whose tensions are stored for the comparison with later measurements."""
 RESERVE_TIME = 0.5
@@ -84,6 +91,7 @@ class TensionBounds:
         low: (c,) N, present lowest tensions, including the margin.
         reserve: (c,) N, increase of `low` because of measured shortfalls.
         shortfall: (c,) N, commanded minus measured tensions at the last update; infinite before.
+        rising: whether floors still rise from lower tensions at the start.
     """
 
     def __init__(self, program: MotionProgram, floor: Array) -> None:
@@ -92,6 +100,31 @@ class TensionBounds:
         self.shortfall = np.full(floor.size, np.inf)
         self._commanded: deque[tuple[float, Array]] = deque(maxlen=COMMANDS_KEPT)
         self._fill, self._update = QuickCall(fill_tensions), QuickCall(update_reserve)
+        self._begun, self._rises = 0.0, False
+
+    def begin(self) -> None:
+        """Begin the transition from the tensions at the start."""
+        self._begun, self._rises = 0.0, bool(np.any(self.start < self.floor))
+        self.reserve[:] = 0.0
+
+    @property
+    def rising(self) -> bool:
+        return self._rises and self._begun < 1.0
+
+    def left_of_start(self, used: float, elapsed: float) -> float:
+        """Fraction of the transition from the tensions at the start that remains, `elapsed` s after the last call.
+
+        Floors above these tensions rise only as far as the efforts allow: they cost all cables tension, and a robot
+        whose actuators are at their limits is held no more.
+
+        Args:
+            used: largest effort, as a fraction of its limit.
+        """
+        if used < SPARING or not self._rises:
+            self._begun = min(self._begun + elapsed / FADE, 1.0)
+        elif used > SPARED_LESS:
+            self._begun = max(self._begun - elapsed / RETREAT, 0.0)
+        return remaining(self._begun)
 
     def forget_commands(self) -> None:
         """Forget earlier commands, which are not compared with later measurements."""
