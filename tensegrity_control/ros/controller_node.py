@@ -18,32 +18,24 @@ from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import InertiaStamped, PoseStamped, Quaternion, WrenchStamped
-from geometry_msgs.msg import Pose as RosPose
-from rclpy.action import ActionServer, CancelResponse, GoalResponse
-from rclpy.task import Future
+from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from sensor_msgs.msg import JointState, TimeReference
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
-from tensegrity.action import FollowTrajectory
 from tensegrity.msg import ActuatorCommand, CarriedPayloads, Goal, Reference, StructureState, TendonState
-from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.command_streams import FRESHNESS, REMEDY, SEVERAL
-from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
-from tensegrity_dynamics.robots.output_frame import Pose, pose_error
+from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.ros.geometry_messages import (
-    LATEST,
     carried_from_message,
     fill_payload,
     fill_pose,
     fill_twist,
     nanoseconds,
     payload_from_message,
-    pose_from_message,
     state_pose,
-    time_message,
     wrench_from_message,
 )
 from tensegrity_dynamics.ros.robot_node import (
@@ -68,31 +60,28 @@ from tensegrity_dynamics.ros.robot_node import (
 
 from ..command_latency import CommandLatency, FollowedCommands
 from ..controller import Accepted, Command, Status
-from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..external_loads import ExternalLoads
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..registry import load_refusal, make_quickly
 from ..rehearsal import rehearse_once
-from ..resting_error import ORIENTATION_TOLERANCE, POSITION_TOLERANCE, RestingError
+from ..resting_error import RestingError
 from ..tension_floor import TensionFloor
-from .actuator_motion_server import SETTLING, ActuatorMotionServer
+from .actuator_motion_server import ActuatorMotionServer
 from .controller_parameters import ControllerParameters
 from .goal_announcer import GoalAnnouncer
+from .goal_requests import PoseGoalRequests
 from .planning_thread import PlanningThread
 from .state_conversion import StateReader, command_message
+from .trajectory_server import TrajectoryServer
 
 FAILURES = (Exception,)
 """Exceptions that a controller may raise for unforeseen numbers; the robot then holds and the node continues."""
 READY = "ready: "
 """Prefix of the line that this node logs once it controls the robot."""
-REPLACED, BRAKED = "a new goal replaced it", "the robot brakes for a new goal"
-"""Reasons for the end of a trajectory on whose way another goal came."""
-STREAM_PAUSE = 1.0
-"""Pause between two goals on `goal_pose` that starts a new stream [s]."""
+BRAKED = "the robot brakes for a new goal"
+"""Reason for the end of a trajectory on whose way another goal is planned."""
 UNHEARD_RATE = 2.0
 """Rate of `reference` without subscribers [1/s of robot time]; a new subscriber finds a recent message."""
-ROUNDING = 1e-6
-"""Tolerance for times in comparisons [s]."""
 OLDEST_STATE = 0.25
 """Largest age of a state that is extrapolated to the present [s]."""
 SPACINGS = 20
@@ -114,50 +103,6 @@ TIMING_PERIODS = 1.5
 def new_session() -> int:
     """Random positive number of a command session."""
     return 1 + secrets.randbelow(2**64 - 1)
-
-
-def pose_asked(request: SetGoalPose.Request) -> RosPose:
-    """Pose of a request, with a zero quaternion where the orientation is kept.
-
-    Raises:
-        TensegrityError: the request is empty, or the quaternion contradicts the field `orientation`.
-    """
-    if request == SetGoalPose.Request():
-        raise TensegrityError("the request is empty; fill in target, and its frame where the origin itself is meant.")
-    turn = request.target.pose.orientation
-    quaternion = (turn.w, turn.x, turn.y, turn.z)
-    if request.orientation == SetGoalPose.Request.SET:
-        if not any(quaternion):
-            raise TensegrityError("orientation is SET, but the quaternion of target is zero; give one, or KEEP.")
-        return request.target.pose
-    if request.orientation != SetGoalPose.Request.KEEP:
-        raise TensegrityError(f"orientation is {request.orientation}; give 0 (KEEP) or 1 (SET).")
-    if any(quaternion) and quaternion != (1.0, 0.0, 0.0, 0.0):  # a quaternion that was left out arrives as w = 1
-        raise TensegrityError("target has a quaternion, but orientation is KEEP (0); give 1 (SET) to turn to it.")
-    return RosPose(position=request.target.pose.position, orientation=Quaternion(w=0.0))
-
-
-def check_tolerances(request: FollowTrajectory.Goal) -> None:
-    """Raise TensegrityError where a tolerance of a request is negative or not a number."""
-    for name in ("position_tolerance", "orientation_tolerance"):
-        if not getattr(request, name) >= 0.0:
-            raise TensegrityError(
-                f"{name} is {getattr(request, name):g}; give a positive number, or 0 for the default."
-            )
-
-
-def tolerances(request: FollowTrajectory.Goal) -> tuple[float, float]:
-    """Tolerances of a request at its end [m, rad]."""
-    return (
-        request.position_tolerance or POSITION_TOLERANCE,
-        request.orientation_tolerance or ORIENTATION_TOLERANCE,
-    )
-
-
-def check_cancelled(handle: Any) -> None:
-    """Raise TensegrityError where an action goal was cancelled."""
-    if handle.is_cancel_requested:
-        raise TensegrityError("the trajectory was cancelled")
 
 
 class ControllerNode(RobotNode):
@@ -209,16 +154,13 @@ class ControllerNode(RobotNode):
         self._withheld: StructureState | None = None
         self._heard, self._late, self._missed, self._answered = time.monotonic(), 0, 0, 0
         self._spacings: deque[int] = deque(maxlen=SPACINGS)
-        self._running: Any = None  # goal handle of follow_trajectory and the future that ends it
-        self._ended: Future | None = None
-        self._arrival, self._planned_for = -np.inf, None  # its predicted end [s]; handle whose plan is in computation
         self._looks, self._looked = 0, -1.0
         self._rivals = ""
         self._robot_stopped = ""
         self.create_subscription(String, STOPPED, self._take_stop, LATCHED)
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", sent_in(lockstep, COMMAND))
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
-        self._asked = GoalAnnouncer(self, lambda: self.stamp)
+        self.asked = GoalAnnouncer(self, lambda: self.stamp)
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
         self.floor, self._broken = TensionFloor(self._robot), ""
         self._resting, self._off = RestingError(self._robot), (-1, "")
@@ -249,19 +191,10 @@ class ControllerNode(RobotNode):
             self.create_subscription(InertiaStamped, "payload", self._take_payload, WRENCHES)
             self.create_subscription(CarriedPayloads, CARRIED, self.begin_with, LATCHED)
         self._begun_with = False
-        self._streamed, self.stream_refused, self._streamed_at = 0, "", -np.inf
-        self.create_subscription(PoseStamped, "goal_pose", self._take_goal_pose, STATE)
-        self._newest_goal: PoseStamped | None = None  # newest goal of the topic, still to be planned
-        self._newest_plan: Coroutine[Any, Any, None] | None = None  # task that plans it
-        # reentrant: control continues during planning, and a second goal is refused at once
-        self._goal_asked = self._asked.announced(self._set_goal)
-        self.create_service(SetGoalPose, "set_goal_pose", self._goal_asked, callback_group=self.attention.prompt)
+        self.pose_goals = PoseGoalRequests(self, FAILURES)
         self.create_service(Trigger, "hold", self._hold, callback_group=self.attention.prompt)
         self.create_service(Trigger, "stop", self._stop, callback_group=self.attention.prompt)
-        self._action = ActionServer(
-            self, FollowTrajectory, "follow_trajectory", execute_callback=self.follow,
-            goal_callback=lambda _: GoalResponse.ACCEPT, cancel_callback=self.cancel,
-        )  # fmt: skip
+        self.trajectories = TrajectoryServer(self, FAILURES)
         self.actuator_motions = ActuatorMotionServer(self, self._robot)
         self._sent: Command | None = None  # last command
         self.create_timer(0.5, self._watch, clock=self.wall_clock)
@@ -277,14 +210,13 @@ class ControllerNode(RobotNode):
             self._commands.publish(announcement)
         return session
 
-    @property
-    def _now(self) -> float:
-        return 1e-9 * (self.stamp or 0)
+    def open_session(self) -> None:
+        """Open a session: after a release, only commands of later sessions move the robot."""
+        self._session = new_session()
 
     def close(self) -> None:
         """Cancel plans."""
-        if self._newest_plan is not None:
-            self._newest_plan.close()  # it may not have started before the executor ended
+        self.pose_goals.close()
         self.planner.close()
 
     # -- control --------------------------------------------------------------------------------------------------
@@ -303,24 +235,24 @@ class ControllerNode(RobotNode):
             return
         if self._robot_stopped:
             self.planner.cancel(self._robot_stopped)
-            self._finish(False, self._robot_stopped)
-            self.actuator_motions.break_off(self._now, self._robot_stopped)
-            self._asked.trigger(Goal.STOP, f"topic {STOPPED}", True, self._robot_stopped)
+            self.trajectories.finish(False, self._robot_stopped)
+            self.actuator_motions.break_off(self.now, self._robot_stopped)
+            self.asked.trigger(Goal.STOP, f"topic {STOPPED}", True, self._robot_stopped)
             return
         if self._state is not None:
             self._stand_here(self._state)
-        self._asked.trigger(Goal.HOLD, f"topic {STOPPED}", True, FREE)
+        self.asked.trigger(Goal.HOLD, f"topic {STOPPED}", True, FREE)
 
     def _stand_here(self, state: StructureState) -> None:
         """Drop all motions and hold the present position; where that is impossible, wait for `hold`."""
         self.actuator_motions.forget("the robot was held")
-        stopped = self.controller.status(self._now).phase == "stopped"
+        stopped = self.controller.status(self.now).phase == "stopped"
         try:
             if not self.planner.rests:
                 raise TensegrityError("a plan was being given up when the robot was released.")
-            self.controller.reset(self._now, self._reader.read(state, self._joints))
+            self.controller.reset(self.now, self._reader.read(state, self._joints))
             if stopped:
-                self.controller.stop(self._now)
+                self.controller.stop(self.now)
         except TensegrityError as error:
             self.failed = self.failed or str(error)
         self._answer = None
@@ -329,17 +261,17 @@ class ControllerNode(RobotNode):
         """Where commands have expired, start from the present position: what was not executed did not move the
         robot."""
         self._follows.patience = max(FRESHNESS, 3.0 * self._settings.period)
-        before, self._away = self._away, self._follows.away(self._now, self._session)
+        before, self._away = self._away, self._follows.away(self.now, self._session)
         if not self._away or self._robot_stopped or self.failed is not None:
             return
         if not before:
             why = f"commands were not followed for {self._away:.2f} s, what moves the robot holds it; {REMEDY}"
             self.get_logger().warning(why)
             self.planner.cancel(why)
-            self._finish(False, why)
+            self.trajectories.finish(False, why)
             self._stood = -np.inf
-        if self.planner.rests and not self.planner.busy and not 0.0 <= self._now - self._stood < FRESHNESS:
-            self._stood = self._now
+        if self.planner.rests and not self.planner.busy and not 0.0 <= self.now - self._stood < FRESHNESS:
+            self._stood = self.now
             self._stand_here(message)
 
     def _keep_timing(self, message: TimeReference) -> None:
@@ -390,15 +322,15 @@ class ControllerNode(RobotNode):
         if self._estimates is not None:
             self.take_waiting(self._estimates)
         self._look_whether_followed(message)
-        self.loads.update(self.controller, self._now)
+        self.loads.update(self.controller, self.now)
         command = self._sent = self._command(message)
         period = float(self._settings.period)
         self._answer = command_message(command, self._own_name, self._session, period, message.header.stamp)
         self._commands.publish(self._answer)
         self._publish_reference(message.header.stamp, command)
         with suppress(TensegrityError):  # without a reference, as reported by the command
-            self._publish_feedback(message)
-        self.actuator_motions.publish_feedback(self._now)
+            self.trajectories.publish_feedback()
+        self.actuator_motions.publish_feedback(self.now)
         status = self.controller_status()
         phase, given = status.phase, status.relaxed
         self.add_status_values(self._values)
@@ -437,10 +369,7 @@ class ControllerNode(RobotNode):
         if distance is not None:
             values["distance_to_singularity"] = f"{distance:.3g}"
         values.update(self.controller.diagnostics())
-        if self._streamed or self.stream_refused:
-            values["streamed_goals"] = self._streamed
-        if self.stream_refused:
-            values["goal_pose_refused"] = self.stream_refused
+        values |= self.pose_goals.diagnostics()
         if self.loads.estimate.any():
             force = " ".join(f"{each:.3g}" for each in self.loads.estimate[:3].tolist())
             values["estimated_load"] = f"{force} N on {self.loads.estimate_of}"
@@ -466,36 +395,34 @@ class ControllerNode(RobotNode):
                 if self.actuator_motions.moving and (command := self._follow_actuators(message)) is not None:
                     return command
                 state, newest = self._reader.observe(message), self._newest(message)
-                command = self.controller.command(self._now, replace(state, age=self._latency.age(self._now, newest)))
-                self._latency.sent(self._now, newest)
+                command = self.controller.command(self.now, replace(state, age=self._latency.age(self.now, newest)))
+                self._latency.sent(self.now, newest)
                 return command
             except FAILURES as error:
                 self.failed = str(error)
-                self._finish(False, self.failed)
+                self.trajectories.finish(False, self.failed)
                 self.actuator_motions.forget(self.failed)
                 with suppress(TensegrityError):
-                    self.controller.stop(self._now)
+                    self.controller.stop(self.now)
                 self._held = self._within_limits(self._reader.positions(self._joints))
         return Command("position", tuple(each.name for each in self._robot.actuators), self._held)
 
     def controller_status(self) -> Status:
         """Present activity, of a motion of actuators or of the controller."""
         return (
-            self.actuator_motions.status(self._now)
-            if self.actuator_motions.moving
-            else self.controller.status(self._now)
+            self.actuator_motions.status(self.now) if self.actuator_motions.moving else self.controller.status(self.now)
         )
 
     def _off_rest(self, status: Status, message: StructureState) -> str:
         """Distance of the output from its rest pose, checked at `RESTING_RATE`; empty in motion or at rest pose."""
         if status.phase == "moving":
             return ""
-        slot = int(RESTING_RATE * self._now)
+        slot = int(RESTING_RATE * self.now)
         if slot != self._off[0]:
             off = ""
             with suppress(TensegrityError):  # without a reference, as reported by the command
-                held = self.controller.reference(self._now).pose
-                off = self._resting.look(self._now, status, held, state_pose(message))
+                held = self.controller.reference(self.now).pose
+                off = self._resting.look(self.now, status, held, state_pose(message))
             self._off = slot, off
         return self._off[1]
 
@@ -503,12 +430,12 @@ class ControllerNode(RobotNode):
         """Command of a motion of actuators; None after its end, when the controller is active."""
         joints = self._joints
         positions = {} if joints is None else dict(zip(joints.name, joints.position, strict=False))
-        command = self.actuator_motions.command(self._now, positions)
+        command = self.actuator_motions.command(self.now, positions)
         if command is None:
-            stopped = self.controller.status(self._now).phase == "stopped"
-            self.controller.reset(self._now, self._reader.read(message, joints))
+            stopped = self.controller.status(self.now).phase == "stopped"
+            self.controller.reset(self.now, self._reader.read(message, joints))
             if stopped:
-                self.controller.stop(self._now)
+                self.controller.stop(self.now)
         return command
 
     def set_points(self) -> tuple[float, np.ndarray, np.ndarray | None]:
@@ -518,41 +445,42 @@ class ControllerNode(RobotNode):
             TensegrityError: motions of actuators are refused at present.
         """
         self.ready(whole=True, among_actuators=True)
-        phase = self.controller.status(self._now).phase
+        phase = self.controller.status(self.now).phase
         if phase == "stopped":
             raise TensegrityError("the controller is stopped; call hold before sending a trajectory.")
         if self.actuator_motions.motion is not None:
-            return self._now, *self.actuator_motions.motion.set_points(self._now)
+            return self.now, *self.actuator_motions.motion.set_points(self.now)
         if phase == "moving" or self.planner.busy:
             raise TensegrityError("the robot moves to a goal; wait for its end, or call hold first.")
         sent = self._sent
         if sent is not None and sent.mode == "position":
-            return self._now, np.array(sent.values), None
-        return self._now, self._within_limits(self._reader.positions(self._joints)), None
+            return self.now, np.array(sent.values), None
+        return self.now, self._within_limits(self._reader.positions(self._joints)), None
 
     def announce_actuators(
         self, asked_by: str, trajectory: Any, tolerance: float, refused: str | None, arrival: float = 0.0
     ) -> None:
         """Report the result of a request for a trajectory of actuators; commands from now on belong to it."""
         if refused is None:
-            self._answer, self._session = None, new_session()
-        self._asked.actuators(asked_by, trajectory, tolerance, refused, arrival)
+            self._answer = None
+            self.open_session()
+        self.asked.actuators(asked_by, trajectory, tolerance, refused, arrival)
 
     def cancel_actuators(self, asked_by: str) -> None:
         """Brake the present motion of actuators."""
-        self.actuator_motions.break_off(self._now, "cancelled: holding")
-        self._asked.trigger(Goal.CANCEL, asked_by, True, "holding")
+        self.actuator_motions.break_off(self.now, "cancelled: holding")
+        self.asked.trigger(Goal.CANCEL, asked_by, True, "holding")
 
     def _take_wrench(self, message: WrenchStamped) -> None:
         """Take a known load; an invalid one is reported in the diagnostics until a valid one arrives."""
         with self.noting_refusal("external_wrench"):
-            self.loads.take(self.controller, *wrench_from_message(message), self._now)
+            self.loads.take(self.controller, *wrench_from_message(message), self.now)
             self._load_publisher.publish(message)
 
     def _take_payload(self, message: InertiaStamped) -> None:
         """Take a known payload, at once or when a controller that uses payloads becomes active."""
         with self.noting_refusal("payload"):
-            self.loads.take_payload(*payload_from_message(message), self._now)
+            self.loads.take_payload(*payload_from_message(message), self.now)
             self._payload_publisher.publish(message)
             if not self.controller.takes_payloads:
                 raise TensegrityError(f"{message.header.frame_id}: {load_refusal(self.controller, self._robot)}")
@@ -563,7 +491,7 @@ class ControllerNode(RobotNode):
             return
         self._begun_with = True
         with self.noting_refusal("payload"):
-            for each in self.loads.begin_with(carried_from_message(message), self._now):
+            for each in self.loads.begin_with(carried_from_message(message), self.now):
                 self._payload_publisher.publish(fill_payload(InertiaStamped(), each, self.stamp or 0))
                 if not self.controller.takes_payloads:
                     raise TensegrityError(f"{each.name}: {load_refusal(self.controller, self._robot)}")
@@ -586,7 +514,7 @@ class ControllerNode(RobotNode):
     def _take_estimate(self, message: WrenchStamped) -> None:
         """Unknown wrench by the observer; used from the next state on."""
         with self.noting_refusal("estimated_wrench"):
-            self.loads.take_estimate(*wrench_from_message(message), self._now)
+            self.loads.take_estimate(*wrench_from_message(message), self.now)
 
     def _within_limits(self, positions: np.ndarray) -> np.ndarray:
         """Positions clipped to their limits, as the command gate accepts them."""
@@ -615,7 +543,7 @@ class ControllerNode(RobotNode):
             return False
         self.failed = None
         if self.stamp is not None:
-            self._finish(False, "the simulation was reset")
+            self.trajectories.finish(False, "the simulation was reset")
         else:  # logged last of all nodes, as it needs the others
             self.get_logger().info(f"{READY}{self._robot.name} is held by the controller {self._settings.name}")
         return True
@@ -624,14 +552,14 @@ class ControllerNode(RobotNode):
         """Publish for displays: at `reference_rate` of robot time, and whenever the motion begins, ends or changes."""
         status = self.controller_status()
         rate = self._reference_rate if heard(self._reference) else UNHEARD_RATE
-        slot = int(self._now * rate) if self._reference_rate > 0.0 else self.stamp
+        slot = int(self.now * rate) if self._reference_rate > 0.0 else self.stamp
         goal = None if status.goal is None else (*status.goal[0], *status.goal[1])
         shown = (self._settings.name, status.phase, goal, slot)
         if shown == self._shown:
             return
         self._shown = shown
         try:
-            reference = self.controller.reference(self._now)
+            reference = self.controller.reference(self.now)
         except TensegrityError:
             return  # there is no reference, as reported by the command
         message = Reference(
@@ -667,9 +595,9 @@ class ControllerNode(RobotNode):
 
     def _end_motions(self, reason: str) -> None:
         """End the motions of both actions at once with a reason."""
-        if self._ended is not None and not self._ended.done():
-            self.controller.hold(self._now)
-        self._finish(False, reason)
+        if self.trajectories.moving:
+            self.controller.hold(self.now)
+        self.trajectories.finish(False, reason)
         self.actuator_motions.forget(reason)
 
     # -- parameters -----------------------------------------------------------------------------------------------
@@ -692,7 +620,7 @@ class ControllerNode(RobotNode):
             raise TensegrityError("the actuators follow a trajectory; wait for its end, or call hold, then switch.")
         if self.planner.busy:
             raise TensegrityError("a motion is being planned; wait for its answer, or call hold, then switch.")
-        if self.stamp is not None and self.controller.status(self._now).phase == "moving":
+        if self.stamp is not None and self.controller.status(self.now).phase == "moving":
             raise TensegrityError(f"the robot moves under {self._settings.name}; call hold first, then switch.")
         before = self._settings.name
         controller = self._settings.make(name, make_quickly)  # the robot is held meanwhile
@@ -700,9 +628,9 @@ class ControllerNode(RobotNode):
         if self.stamp is not None and self._state is not None:
             try:
                 self.loads.carry(controller)
-                controller.reset(self._now, self._reader.read(self._state, self._joints))
-                if self.controller.status(self._now).phase == "stopped":
-                    controller.stop(self._now)
+                controller.reset(self.now, self._reader.read(self._state, self._joints))
+                if self.controller.status(self.now).phase == "stopped":
+                    controller.stop(self.now)
             except TensegrityError:
                 self._settings.name = before
                 raise
@@ -711,28 +639,7 @@ class ControllerNode(RobotNode):
 
     # -- services -------------------------------------------------------------------------------------------------
 
-    async def _set_goal(self, request: SetGoalPose.Request, response: SetGoalPose.Response) -> SetGoalPose.Response:
-        try:
-            self.ready(whole=True)
-            goal = self._goals(request.target.header.frame_id, [0.0], [pose_asked(request)])[0][1]
-            here = None if self._state is None else state_pose(self._state)
-            ignored = "" if here is None else goal.note(here)
-            profile = request.profile or "minimum_jerk"
-            accepted = await self._planned(self.planner.goal(self.controller, goal, request.duration, profile))
-            self._finish(False, REPLACED)
-        except UnreachableGoalError as error:
-            response.reason, response.binding = str(error), list(error.binding)
-            if error.nearest is not None:
-                fill_pose(response.nearest, *error.nearest.pose)
-            return response
-        except FAILURES as error:
-            response.reason = str(error) or type(error).__name__
-            return response
-        response.accepted, response.reason = True, " ".join(filter(None, (accepted.note, ignored)))
-        response.predicted_arrival = time_message(round(1e9 * min(accepted.arrival, LATEST)))
-        return response
-
-    async def _planned(self, plan: Coroutine[Any, Any, Accepted]) -> Accepted:
+    async def planned(self, plan: Coroutine[Any, Any, Accepted]) -> Accepted:
         """Wait for a plan to begin, then answer what was deferred."""
         session = self._announce()
         try:
@@ -749,46 +656,7 @@ class ControllerNode(RobotNode):
         if message is not None and not self.planner.withholds:
             self._control(message)
 
-    def _take_goal_pose(self, message: PoseStamped) -> None:
-        """Goal of the topic: immediate where the controller takes streams and needs no equilibria, else planned."""
-        if self.controller.streams_goals and not self.controller.needs_equilibria:
-            self._stream_goal(message)
-            return
-        self._newest_goal = message
-        if self._newest_plan is None and self.executor is not None:
-            self._newest_plan = self._plan_newest_goals()
-            self.executor.create_task(self._newest_plan)
-
-    async def _plan_newest_goals(self) -> None:
-        """Plan the newest goal of the topic, repeatedly while newer ones arrive; those in between are dropped."""
-        try:
-            while (message := self._newest_goal) is not None:
-                self._newest_goal = None
-                turn = message.pose.orientation
-                turned = SetGoalPose.Request.SET if any((turn.w, turn.x, turn.y, turn.z)) else SetGoalPose.Request.KEEP
-                request = SetGoalPose.Request(target=message, orientation=turned)
-                answer = await self._goal_asked(request, SetGoalPose.Response(), "topic goal_pose")
-                self.stream_refused = "" if answer.accepted else answer.reason
-        finally:
-            self._newest_plan = None
-
-    def _stream_goal(self, message: PoseStamped) -> None:
-        """One goal of a stream; an invalid one is reported in the diagnostics until a valid one arrives."""
-        try:
-            self.ready(whole=True)
-            goal = self._goals(message.header.frame_id, [0.0], [message.pose])[0][1]
-            self.controller.begin(self._now, self.controller.plan_goal(self._now, goal))
-            self._finish(False, REPLACED)
-            self._streamed, self.stream_refused = self._streamed + 1, ""
-            if (
-                abs(self._now - self._streamed_at) > STREAM_PAUSE
-            ):  # a new stream; a stream from before a release does not count
-                self._session = new_session()
-            self._streamed_at = self._now
-        except FAILURES as error:
-            self.stream_refused = str(error) or type(error).__name__
-
-    def _goals(self, frame: str, times: Sequence[float], poses: Sequence[Any]) -> list[tuple[float, PoseGoal]]:
+    def goals(self, frame: str, times: Sequence[float], poses: Sequence[Any]) -> list[tuple[float, PoseGoal]]:
         """Goals of a message, checked only here. Raises TensegrityError for an invalid pose."""
         if frame not in ("", WORLD):
             raise TensegrityError(f"goals are taken in the frame {WORLD!r}, not in {frame!r}; transform it first.")
@@ -797,7 +665,7 @@ class ControllerNode(RobotNode):
             quaternion = [pose.orientation.w, pose.orientation.x, pose.orientation.y, pose.orientation.z]
             position = [pose.position.x, pose.position.y, pose.position.z]
             waypoints.append((time_from_start, position, quaternion if any(quaternion) else None))
-        return self.controller.make_waypoints(self._now, waypoints)
+        return self.controller.make_waypoints(self.now, waypoints)
 
     def _hold(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         return self._release_or_stop(response, release=True)
@@ -808,22 +676,23 @@ class ControllerNode(RobotNode):
     def _release_or_stop(self, response: Trigger.Response, *, release: bool) -> Trigger.Response:
         try:
             self.ready(among_actuators=True)
-            self.actuator_motions.break_off(self._now, "stopped by service")
+            self.actuator_motions.break_off(self.now, "stopped by service")
             self.planner.cancel(f"{'hold' if release else 'stop'} was called")
             if release:
                 self._recover()
                 self.controller.release()
-                self.controller.hold(self._now)
-                self._answer, self._session = None, new_session()
+                self.controller.hold(self.now)
+                self._answer = None
+                self.open_session()
             else:
-                self.controller.stop(self._now)
-            self._finish(False, "stopped by service")
+                self.controller.stop(self.now)
+            self.trajectories.finish(False, "stopped by service")
             response.success = True
             response.message = "holding" if release else "stopped; call hold to take goals again"
         except TensegrityError as error:
             response.success, response.message = False, str(error)
         request, service = (Goal.HOLD, "hold") if release else (Goal.STOP, "stop")
-        self._asked.trigger(request, f"service {service}", response.success, response.message)
+        self.asked.trigger(request, f"service {service}", response.success, response.message)
         return response
 
     def _recover(self) -> None:
@@ -831,7 +700,7 @@ class ControllerNode(RobotNode):
         if self.failed is not None and self._state is not None:
             if not self.planner.rests:
                 raise TensegrityError("a plan is still being given up; call hold again.")
-            self.controller.reset(self._now, self._reader.read(self._state, self._joints))
+            self.controller.reset(self.now, self._reader.read(self._state, self._joints))
             self.failed = None
 
     def ready(self, *, whole: bool = False, among_actuators: bool = False) -> None:
@@ -844,133 +713,20 @@ class ControllerNode(RobotNode):
         if self.actuator_motions.moving and not among_actuators:
             raise TensegrityError("the actuators follow a trajectory; wait for its end, or call hold first.")
 
-    @property
-    def now(self) -> float:
-        """Time of the last state [s]."""
-        return self._now
-
-    # -- follow_trajectory ----------------------------------------------------------------------------------------
-
-    async def follow(self, handle: Any) -> FollowTrajectory.Result:
-        request, result = handle.request, FollowTrajectory.Result()
-        try:
-            self.ready(whole=True)
-            if len(request.waypoint) != len(request.time_from_start):
-                raise TensegrityError(f"{len(request.waypoint)} waypoints for {len(request.time_from_start)} times.")
-            if len(request.waypoint) > MAX_WAYPOINTS:  # before the waypoints are checked
-                raise TensegrityError(f"{len(request.waypoint)} waypoints; send up to {MAX_WAYPOINTS} at once.")
-            times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
-            waypoints = self._goals(request.header.frame_id, times, request.waypoint)
-            here = None if self._state is None else state_pose(self._state)
-            ignored = "" if here is None or not waypoints else waypoints[-1][1].note(here)
-            interpolation = request.interpolation or "smooth"
-            check_tolerances(request)
-            check_cancelled(handle)  # before planning started
-            if not self.planner.busy:  # otherwise it is refused
-                self._planned_for = handle
-            accepted = await self._planned(self.planner.through(self.controller, waypoints, interpolation))
-            self._finish(False, "a new trajectory replaced it")
-            if handle.is_cancel_requested:  # planned, but not yet active
-                self.controller.hold(self._now)
-                check_cancelled(handle)
-        except FAILURES as error:
-            if handle.is_cancel_requested:
-                handle.canceled()
-            else:
-                handle.abort()
-            result.reason = str(error) or type(error).__name__
-            self._asked.trajectory(request, result.reason)
-            return result
-        finally:
-            if self._planned_for is handle:
-                self._planned_for = None
-        self._asked.trajectory(request, None, accepted.arrival)
-        ended = Future()
-        self._running, self._ended, self._arrival = handle, ended, accepted.arrival
-        self.floor.watch()
-        await ended
-        success, result.reason = ended.result()
-        if self._ended is ended:  # else another trajectory has replaced it
-            self._running = self._ended = None
-        result.reason = "; ".join(filter(None, (result.reason, accepted.note, ignored, self.floor.seen())))
-        position, orientation = self._errors(request.waypoint[-1])
-        result.position_error, result.orientation_error = position, orientation
-        if success and not self._is_there(request):
-            off, within = (
-                f"{1e3 * each[0]:.3g} mm and {np.degrees(each[1]):.3g} deg"
-                for each in ((position, orientation), tolerances(request))
-            )
-            off = f"the end is {off} off, tolerated are {within}"
-            success, result.reason = False, "; ".join(filter(None, (off, result.reason)))
-        result.success = success
-        if handle.is_cancel_requested:
-            handle.canceled()
-        elif success:
-            handle.succeed()
-        else:
-            handle.abort()
-        return result
-
-    def cancel(self, handle: Any) -> CancelResponse:
-        """Cancel a trajectory. One that waits, was replaced or has ended must not end another client's motion."""
-        planned, running = (
-            each is not None and each.goal_id == handle.goal_id for each in (self._planned_for, self._running)
-        )
-        if planned:
-            self.planner.cancel("the trajectory was cancelled")
-        elif running:
-            self.controller.hold(self._now)
-            self._finish(False, "cancelled: holding")
-        if planned or running:
-            self._asked.trigger(Goal.CANCEL, "action follow_trajectory", True, "holding")
-        return CancelResponse.ACCEPT
-
     def brakes_for_goal(self) -> None:
         """The planner has braked the robot for a new goal, which ends a running trajectory even if the goal is then
         refused."""
-        self._finish(False, BRAKED)
+        self.trajectories.finish(False, BRAKED)
 
-    def _finish(self, success: bool, reason: str) -> None:
-        """End the running trajectory with a reason."""
-        if self._ended is not None and not self._ended.done():
-            self._ended.set_result((success, reason))
+    @property
+    def now(self) -> float:
+        """Time of the last state [s]."""
+        return 1e-9 * (self.stamp or 0)
 
-    def _publish_feedback(self, message: StructureState) -> None:
-        if self._running is None or self._ended is None or self._ended.done():
-            return
-        status = self.controller.status(self._now)
-        planned, pose = self.controller.reference(self._now).pose, state_pose(message)
-        if pose is not None:
-            error = pose_error(planned, pose)
-            feedback = FollowTrajectory.Feedback(
-                progress=float(status.progress), position_error=float(np.linalg.norm(error[:3])),
-                orientation_error=float(np.linalg.norm(error[3:])),
-            )  # fmt: skip
-            self._running.publish_feedback(feedback)
-        if status.phase == "moving":
-            return
-        if self._now < self._arrival - ROUNDING:  # a path may end where it began: the place does not tell
-            self._finish(False, "; ".join(("the motion ended before its last waypoint", *status.relaxed)))
-        elif self._now >= self._arrival + SETTLING or self._is_there(self._running.request):
-            self._finish(True, "")
-
-    def _is_there(self, request: FollowTrajectory.Goal) -> bool:
-        """Whether the output is within the tolerances of a request at its last waypoint; False if it is unknown."""
-        return all(
-            off <= most for off, most in zip(self._errors(request.waypoint[-1]), tolerances(request), strict=True)
-        )
-
-    def _errors(self, goal: Any) -> tuple[float, float]:
-        """Distance [m] and angle [rad] from the last state to a goal; a goal without orientation counts no angle."""
-        actual = None if self._state is None else state_pose(self._state)
-        target: Pose | None = pose_from_message(goal)
-        if actual is None:
-            return float("nan"), float("nan")
-        if target is None:
-            offset = np.array([goal.position.x, goal.position.y, goal.position.z]) - actual[0]
-            return float(np.linalg.norm(offset)), 0.0
-        error = pose_error(target, actual)
-        return float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
+    @property
+    def output_pose(self) -> Pose | None:
+        """Pose of the output in the last state; None where it is unknown."""
+        return None if self._state is None else state_pose(self._state)
 
 
 def main() -> int:

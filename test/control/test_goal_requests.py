@@ -10,7 +10,7 @@ pytest.importorskip("tensegrity.srv", reason="the interfaces are not built")
 from geometry_msgs.msg import Quaternion
 from tensegrity.srv import SetGoalPose
 
-from tensegrity_control.ros.controller_node import pose_asked
+from tensegrity_control.ros.goal_requests import pose_asked
 from tensegrity_dynamics import TensegrityError
 
 KEEP, SET = SetGoalPose.Request.KEEP, SetGoalPose.Request.SET

@@ -143,10 +143,10 @@ class Attack:
 
     def follow(self) -> None:
         if self.messages.random.random() < 0.2:
-            self.node.cancel(None)
+            self.node.trajectories.cancel(None)
             return
         goal = FakeGoal(self.messages.make(FollowTrajectory.Goal))
-        self._tasks.append(self.executor.create_task(self.node.follow(goal)))
+        self._tasks.append(self.executor.create_task(self.node.trajectories.follow(goal)))
 
     def _follow_actuators(self) -> None:
         if self.messages.random.random() < 0.2:

@@ -215,7 +215,7 @@ def test_a_storm_of_goals_cancels_stops_and_resets_leaves_a_controller_that_work
             elif what in (1, 2):
                 made.call(("stop", "hold")[what - 1])
             elif what == 3:
-                made.node.cancel(None)
+                made.node.trajectories.cancel(None)
             elif what == 4 and random.random() < 0.2:
                 made.give_state(0)
             else:
@@ -253,12 +253,17 @@ def test_while_an_emergency_stop_holds_every_interface_refuses_goals_and_says_wh
         pose = fill_pose(Pose(), made.home[0] - [0, 0, 0.001], 4 * [0.0])
         asked = made.ask((0.0, 0.0, -0.001))
         posed, actuated = Asked(FollowTrajectory.Goal(waypoint=[pose])), Asked(FollowActuators.Goal())
-        followed = made.executor.create_task(node.follow(posed))
+        followed = made.executor.create_task(node.trajectories.follow(posed))
         posed.request.time_from_start = [Duration(sec=2)]
         driven = made.executor.create_task(node.actuator_motions.follow(actuated))
         give(node, "goal_pose", PoseStamped(pose=pose))
-        made.spin_until(lambda: asked.done() and followed.done() and driven.done() and node.stream_refused)
-        for reason in (asked.result().reason, followed.result().reason, driven.result().reason, node.stream_refused):
+        made.spin_until(lambda: asked.done() and followed.done() and driven.done() and node.pose_goals.refused)
+        for reason in (
+            asked.result().reason,
+            followed.result().reason,
+            driven.result().reason,
+            node.pose_goals.refused,
+        ):
             assert reason == f"{HELD_BY_A_STOP.data}."
             assert "call driver/release, then ask again" in reason
         give(node, STOPPED, String())

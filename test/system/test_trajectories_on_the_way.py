@@ -52,7 +52,7 @@ def followed(made: Any, moves: list[float], **options: Any) -> tuple[Handle, Any
     poses = [fill_pose(Pose(), made.home[0] + np.array([0.0, 0.0, move]), 4 * [0.0]) for move in moves]
     times = [Duration(sec=k + 1) for k in range(len(moves))]
     handle = Handle(FollowTrajectory.Goal(waypoint=poses, time_from_start=times, **options))
-    return handle, made.executor.create_task(made.node.follow(handle))
+    return handle, made.executor.create_task(made.node.trajectories.follow(handle))
 
 
 def begun(made: Any, moves: list[float], **options: Any) -> tuple[Handle, Any]:
@@ -118,7 +118,7 @@ def test_the_cancel_of_another_trajectory_ends_nothing(while_planning):
             handle, task = followed(made, [-0.002, 0.0])
         else:
             handle, task = begun(made, [-0.002, 0.0])
-        made.node.cancel(Handle(None))
+        made.node.trajectories.cancel(Handle(None))
         made.spin_until(lambda: made.phase == "moving")
         rest(made)
         made.spin_until(task.done)
@@ -129,7 +129,7 @@ def test_the_cancel_of_a_trajectory_that_runs_ends_it():
     with cell("three_prism") as made:
         handle, task = begun(made, [-0.002, 0.0])
         handle.is_cancel_requested = True
-        made.node.cancel(handle)
+        made.node.trajectories.cancel(handle)
         made.spin_until(task.done)
         assert handle.end == "canceled" and task.result().reason == "cancelled: holding"
         rest(made)
@@ -149,14 +149,14 @@ def test_a_tolerance_that_nothing_can_be_compared_with_is_refused_by_name(name, 
 def test_a_robot_that_lags_behind_gets_a_second_to_arrive(arrives):
     with cell("three_prism") as made:
         _, task = begun(made, [-0.002])
-        made.node._errors = lambda _: (0.002, 0.0)
+        made.node.trajectories.errors = lambda _: (0.002, 0.0)
         rest(made)
         for _ in range(50):
             made.give_state()
             made.executor.spin_once(timeout_sec=0.0)
         assert not task.done()
         if arrives:
-            made.node._errors = lambda _: (0.0005, 0.0)
+            made.node.trajectories.errors = lambda _: (0.0005, 0.0)
         for _ in range(2 if arrives else 60):
             made.give_state()
         made.spin_until(task.done)
@@ -167,7 +167,7 @@ def test_a_robot_that_lags_behind_gets_a_second_to_arrive(arrives):
 def test_an_end_at_which_the_pose_is_not_known_is_no_success():
     with cell("three_prism") as made:
         _, task = begun(made, [-0.002, 0.0])
-        made.node._errors = lambda _: (float("nan"), float("nan"))
+        made.node.trajectories.errors = lambda _: (float("nan"), float("nan"))
         rest(made)
         for _ in range(101):
             made.give_state()
