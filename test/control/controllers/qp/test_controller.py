@@ -196,8 +196,8 @@ def test_streamed_goals_are_followed_smoothly():
     assert np.max(np.linalg.norm(outputs[:-1] - np.array(references)[1:], axis=1)) < 5e-4
     rates = np.diff(references, axis=0) / made.control.period
     bends = np.linalg.norm(np.diff(rates, axis=0), axis=1) / made.control.period
-    assert np.max(np.linalg.norm(rates, axis=1)) <= 1.05 * made.control.motion_limits[0]
-    assert np.max(bends) <= 1.1 * made.control.motion_limits[1]
+    assert np.max(np.linalg.norm(rates, axis=1)) <= 1.05 * made.control.limits.motion[0]
+    assert np.max(bends) <= 1.1 * made.control.limits.motion[1]
     turned = np.linalg.norm(np.array(references) - centre, axis=1)
     assert np.max(turned) > 0.02  # it did go round
     assert np.min(tensions) > 0.95 * 5.0

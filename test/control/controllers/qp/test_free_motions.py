@@ -221,5 +221,5 @@ def test_the_speed_of_an_output_is_that_of_joints_that_move_as_little_as_they_ca
     jacobian = equations.arrays.jacobian @ np.linalg.inv(equations.arrays.inputs)
     control = qp_loop.loop("arm", period=0.01).control
     control.equations.update(np.array(robot.model.initial_configuration), np.zeros(3))
-    efforts = control.efforts_for(control.equations.arrays.output_1)
+    efforts = control.limits.efforts_for(control.equations.arrays.output_1)
     assert control.equations.arrays.joint_1 @ efforts == pytest.approx(np.linalg.pinv(jacobian), rel=1e-6, abs=1e-9)
