@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from tensegrity_dynamics.command_streams import SEVERAL
 from tensegrity_dynamics.ending import Ending, leave
 from tensegrity_dynamics.errors import TensegrityError
 
@@ -348,11 +347,7 @@ def _not_ready(watcher: Any, graph: NodeGraph, alive: Living) -> list[str]:
     page = watcher.diagnostics.get("view")
     shown = page is not None and any(v.key == "url" for v in page.values)
     hidden = ["start the browser view"] if alive.runs("view") and not shown else []
-    ready = watcher.diagnostics.get("controller")
-    # a controller also works that hears states of another robot, or of nodes that were just killed
-    several = SEVERAL.split("{}")[1]
-    answers = ready is not None and (ready.message in ("holding", "moving") or several in ready.message)
-    taken = [] if not alive.runs("controller") or answers else ["the controller's first answer"]
+    taken = [] if not alive.runs("controller") or watcher.answered else ["the controller's first answer"]
     noted = watcher.diagnostics.get("recorder")
     listening = noted is not None and (noted.message == "recording" or noted.level > b"\x00")
     deaf = ["the recorder"] if alive.runs("recorder") and not listening else []

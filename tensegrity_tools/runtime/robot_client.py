@@ -263,6 +263,15 @@ class Watcher:
         )
 
     @property
+    def answered(self) -> bool:
+        """Whether the controller has answered a state, as its diagnostics say. Its message does not tell: it may begin
+        with a warning, of a tension below its floor or of states of several nodes."""
+        controller = self.diagnostics.get("controller")
+        return controller is not None and any(
+            each.key == "answered states" and each.value != "0" for each in controller.values
+        )
+
+    @property
     def tensions(self) -> np.ndarray:
         """Tensions of all tendons and springs [N]; empty before the first message."""
         return np.array([] if self.tendons is None else self.tendons.tension, dtype=np.float64)

@@ -102,7 +102,7 @@ class Robot:
         self.check()
         raise AssertionError("it would wait for the answer of a node that has ended")
 
-    pose = time = 0.0
+    answered, pose, time = True, 0.0, 0.0
 
     def forget(self): ...
 
