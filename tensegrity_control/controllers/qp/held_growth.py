@@ -276,10 +276,11 @@ class HeldGrowth:
             return False
         if not self.look(q, effort):
             return False
-        before, rate = self._before
-        trend = (self.rate - rate) / (time - before) if time > before else 0.0
-        self._before = time, self.rate
-        return trend > 0.0 and self.rate + ahead * trend > (1.0 - LEAST_MARGIN) * self.allowed
+        before, square = self._before
+        now = self.rate * self.rate  # an eigenvalue of S, which is smooth; its root rises steeply where it passes zero
+        trend = (now - square) / (time - before) if time > before else 0.0
+        self._before = time, now
+        return trend > 0.0 and now + ahead * trend > ((1.0 - LEAST_MARGIN) * self.allowed) ** 2
 
     def _is_as_before(self, q: Array, effort: Array) -> bool:
         """Whether nothing that the rate depends on has changed since the last evaluation began."""

@@ -236,3 +236,17 @@ def test_a_goal_on_whose_way_commands_came_too_late_is_reached_when_they_are_in_
     loop.run(arrival + 2.0)
     assert not loop.control.relaxed() and loop.least() > 0.9
     np.testing.assert_allclose(loop.simulation.observe().pose[0], here if held else goal, atol=1e-4)
+
+
+def test_motion_from_stable_to_slowly_diverging_positions_goes_on_until_the_limit_is_near():
+    text = PENDULUM.format(high=0.1, inertia=0.001, start=1.7).replace("[-1.5, 1.5]", "[-3, 3]")
+    robot = parse_robot(text, "pendulum.yaml")  # p^2 = m g h cos(angle) / (I + m h^2), 8.1 1/s upright
+    growth = HeldGrowth(TightCables(robot), np.array([20.0]))
+    growth.begin(np.array([1.7]), [np.zeros(1)])
+    growth.allowed = growth.affords = 8.0
+    time, angle = 0.0, 1.7
+    while not growth.watch(time, np.array([angle]), np.zeros(1), 0.3):  # 0.3 s ahead, at 1 rad/s
+        time, angle = time + 0.01, angle - 0.01
+        assert angle > 0.4
+    within = np.arccos((0.95 * 8.0 / 8.1) ** 2)
+    assert within < angle < within + 0.45
