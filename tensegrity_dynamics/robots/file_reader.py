@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from ..errors import TensegrityError, unknown_name
 from .actuator import Actuator, Motor
+from .default_values import fill_defaults
 from .extensions import import_extensions, motors_of, read_blocks, with_blocks
 from .file_errors import Problems, spell
 from .repetition import expand
@@ -28,6 +29,8 @@ def read_robot(text: str, source_name: str, path: Path | None) -> Robot:
     problems.stop_if_any()
     units = _parameters(source, units, problems)
     robot_kind = robot_type(kind)
+    fill_defaults(source, robot_kind.schema, problems)
+    problems.stop_if_any()
     repetitions = expand(source, units, robot_kind.schema, problems)
     block = _validated(source, robot_kind, units, problems)
     repetitions.move(block)
@@ -64,7 +67,9 @@ def line_of(robot: Robot, part: tuple[str, ...]) -> str:
         source = YamlSource(read_text(robot.path), str(robot.path))
         problems = Problems(source, robot.path.parent)
         units = _parameters(source, _units(source, problems), problems)
-        expand(source, units, robot_type(_kind(source, problems)).schema, problems)
+        schema = robot_type(_kind(source, problems)).schema
+        fill_defaults(source, schema, problems)
+        expand(source, units, schema, problems)
     except TensegrityError:
         return ""
     block, *names = part

@@ -101,7 +101,10 @@ class YamlSource:
         if depth > MAXIMUM_DEPTH:
             raise RobotFileError(f"{self.name}:{line}: nested deeper than {MAXIMUM_DEPTH} levels.")
         if node.anchor:
-            raise RobotFileError(f"{self.name}:{line}: anchors and aliases (&, *) are not used in robot files.")
+            raise RobotFileError(
+                f"{self.name}:{line}: anchors and aliases (&, *) are not used in robot files; give what parts have in "
+                "common once under `defaults`, or use `parameters` or `repeat`."
+            )
         if isinstance(node, ScalarNode):
             return self._scalar(node, line)
         if isinstance(node, SequenceNode):
