@@ -1,7 +1,12 @@
 """A robot in real time beside programs that take all processors: at rest, moving, and while controllers are switched.
 
 Run: python benchmarks/busy_computer.py [--minutes 10] [--loops 8] [--robot manipulator]
-     [--controllers task joint_position] [--use sim] [--seed 1] [--json]
+     [--controllers task joint_position] [--use sim] [--drag 0] [--seed 1] [--json]
+
+With `--drag SECONDS` poses are sent to `goal_pose` instead, at 100 Hz as the handle of the view sends them, through the
+stops of the tour and home. Printed are also how many were taken, how far the output was behind, the periods without a
+command, and the periods from the first pose to the first command that it changed. For an idle computer: `--loops 0
+--controllers qp --drag 30`.
 
 Nodes run as `tensegrity up` starts them. Goals are drawn from the tour of the robot file. The robot counts as lost
 where a node ends, or where the output rests further than `LOST` from where it is held. Exit status 1 where it is lost.
@@ -16,13 +21,17 @@ import os
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import Pose, PoseStamped
+from tensegrity.msg import ActuatorCommand
 
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.ros.geometry_messages import fill_pose, seconds
 from tensegrity_tools.runtime.choices import Choices, resolve
 from tensegrity_tools.runtime.compiled_kernels import CompiledKernels
 from tensegrity_tools.runtime.processes import NodeProcesses, own_domain, temporary_folder
@@ -35,6 +44,12 @@ REST = 5.0
 ARRIVAL = 30.0
 """s that a motion may take beyond what was predicted."""
 LOOP = "while True: pass"
+DRAGGED = 0.01
+"""s between two poses of a drag."""
+AHEAD = 0.5
+"""s of the way from rest to the first pose of a drag."""
+CHANGED = 3.0
+"""Commands differ by this factor more than at rest where a pose has changed them."""
 
 
 class BusyRun:
@@ -78,6 +93,39 @@ class BusyRun:
                 self.reached, self.held = self.reached + 1, goal
                 return
         self.hold()  # given up on the way: then it is held where it stands
+
+    def drag(self, duration: float) -> dict[str, Any]:
+        """Send poses for some time [s] as a hand at the handle does, and rest; what was answered to them."""
+        commands: list[tuple[float, float, np.ndarray]] = []  # stamp and period [s], values
+
+        def keep(message: Any) -> None:
+            values = np.array(message.position or message.value)
+            commands.append((seconds(message.header.stamp), message.period, values))
+
+        handle = self.watcher.node.create_publisher(PoseStamped, "goal_pose", 5)
+        self.watcher.node.create_subscription(ActuatorCommand, "actuator_command", keep, 1000)
+        self.watcher.wait_until(lambda: bool(commands) and handle.get_subscription_count() > 0, 30.0)
+        self.rest(REST, "before a drag")
+        still, first = len(commands), self.watcher.time
+        corners = [np.array(each[0]) for each in (*(goal_of(stop, self.home) for stop in self.robot.tour), self.home)]
+        times, corners = np.linspace(0.0, duration, len(corners) + 1), [np.array(self.home[0]), *corners]
+        behind, began = 0.0, time.monotonic()
+        while (now := time.monotonic() - began) < duration:
+            pose = [float(np.interp(now + AHEAD, times, column)) for column in np.array(corners).T]
+            handle.publish(PoseStamped(pose=fill_pose(Pose(), pose, (0.0, 0.0, 0.0, 0.0))))
+            self.sent += 1
+            self.watcher.spin(max(began + self.sent * DRAGGED - time.monotonic(), 0.0))
+            behind = max(behind, errors(self.robot, (np.array(pose), self.home[1]), self.watcher.pose)[0])
+        self.rest(REST, "after a drag")
+        period = commands[-1][1]
+        steps = [float(np.max(np.abs(b[2] - a[2]))) for a, b in pairwise(commands)]
+        changed = next((at for at, step in enumerate(steps) if at >= still and step > CHANGED * max(steps[:still])), -1)
+        return {
+            "poses_sent": self.sent,
+            "furthest_behind_mm": round(1e3 * behind, 1),
+            "periods_without_a_command": sum(round((b[0] - a[0]) / period) - 1 for a, b in pairwise(commands)),
+            "periods_to_the_first_changed_command": round((commands[changed + 1][0] - first) / period, 1),
+        }
 
     def hold(self) -> None:
         """Hold where the robot stands."""
@@ -124,6 +172,8 @@ class BusyRun:
             "goals_reached": self.reached,
             "controllers_switched": self.switched,
             "refused": self.refused,
+            "poses_taken": said.get("streamed goals"),
+            "pose_refused": said.get("goal pose refused"),
             "least_tension_over_floor": round(least[weakest], 3) if weakest else None,
             "least_tension_in": weakest,
             "worst_error_at_rest_mm": round(1e3 * self.worst, 3),
@@ -177,8 +227,8 @@ def busy(options: argparse.Namespace) -> dict[str, Any]:
             loop = subprocess.Popen([sys.executable, "-S", "-c", LOOP])
             release.callback(loop.wait)
             release.callback(loop.kill)
-        began, rounds = time.monotonic(), 0
-        while time.monotonic() - began < 60.0 * options.minutes and not run.lost:
+        began, rounds, dragged = time.monotonic(), 0, run.drag(options.drag) if options.drag else {}
+        while not dragged and time.monotonic() - began < 60.0 * options.minutes and not run.lost:
             run.rest(REST, "at rest")
             run.move()
             run.rest(REST, "after a goal")
@@ -190,7 +240,7 @@ def busy(options: argparse.Namespace) -> dict[str, Any]:
         watcher.spin(1.5)  # diagnostics come once a second
         wall = time.monotonic() - began
         return {"robot": options.robot, "controllers": options.controllers, "use": options.use, "loops": options.loops,
-                "wall_seconds": round(wall, 1), **run.figures}  # fmt: skip
+                "wall_seconds": round(wall, 1), **dragged, **run.figures}  # fmt: skip
 
 
 def main() -> int:
@@ -200,6 +250,7 @@ def main() -> int:
     parser.add_argument("--robot", default="manipulator")
     parser.add_argument("--controllers", nargs="+", default=["task", "joint_position"])
     parser.add_argument("--use", choices=("sim", "hardware"), default="sim")
+    parser.add_argument("--drag", type=float, default=0.0, help="s during which poses are streamed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -500,7 +500,7 @@ class QPController(SampledController):
             equilibria = self.equilibria_to(goal)
         clock, tracker = self.motion_at(now)
         progress = clock.at(now)
-        if self._fold > 1.0:  # the slowing down before a fold, continued by the new motion, would turn the output back
+        if not clock.brakes:  # waits for the robot, or before a fold, end with a motion; goals of a stream would add up
             progress = progress._replace(change=0.0)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(progress))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)

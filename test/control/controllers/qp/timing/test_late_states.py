@@ -161,6 +161,22 @@ def test_a_computer_that_stalls_now_and_then_takes_little_tension_from_a_platfor
     assert made.least() > 2.3 and max(made.errors) < 5e-3  # 2.17 and 1.70 where set points brake after six periods
 
 
+def test_goals_of_a_stream_are_followed_as_closely_by_late_commands_as_by_commands_in_time():
+    """A goal in every period, while the reference waits for commands that come apart."""
+    robot, period, behind = load_robot("manipulator"), 0.01, []
+    for delays in (Delays(), Delays(states=(1, 2), commands=(0, 1), busy=(1, 2), seed=1)):
+        loop = DelayedLoop(robot, make_controller("qp", robot, period=period), period, delays)
+        home = np.array(loop.control.reference(0.0).pose[0])
+
+        def stream(time, loop=loop, home=home):
+            loop.control.set_goal(loop.stamp, home + np.array([0.02 * time, 0.0, 0.0]))
+
+        loop.run(3.0, stream)
+        behind.append(home[0] + 0.02 * loop.time - loop.simulation.observe().pose[0][0])
+        assert loop.least() > 0.95
+    assert behind[0] < 0.02 and behind[1] < 1.2 * behind[0]
+
+
 @pytest.mark.parametrize("apart", [1, 2, 5])
 def test_the_reference_goes_as_much_slower_as_the_loop_does_while_commands_come_far_apart(apart):
     """At full speed set points that brake by themselves between two commands took tensions below their floors."""
