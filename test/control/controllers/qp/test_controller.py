@@ -271,6 +271,31 @@ def test_what_it_is_not_for_is_refused_by_name():
         make_controller("qp", robot, bandwidth=-1.0)
 
 
+@pytest.mark.parametrize("actuation", ["impedance", "effort"])
+def test_programs_that_no_solver_solves_are_counted_and_the_last_efforts_go_on(actuation, monkeypatch):
+    made = loop("manipulator", actuation=actuation)
+    made.run(0.5)
+    program, random, failing = made.control.program, np.random.default_rng(0), [False]
+    for name in ("_solver", "_soft_solver"):
+        solve = getattr(program, name).solve
+        monkeypatch.setattr(
+            getattr(program, name),
+            "solve",
+            lambda asked, solve=solve: (
+                solve(asked)._replace(status="iteration limit", x=np.full_like(asked.q, np.nan))
+                if failing[0] else solve(asked)
+            ),
+        )  # fmt: skip
+    goal = made.look().pose[0] + [0.03, 0.0, 0.0]
+    accepted = made.control.set_goal(made.time, goal)
+    outputs, tensions = made.run(
+        accepted.duration + 0.5, lambda time: failing.__setitem__(0, bool(random.random() < 0.2))
+    )
+    assert int(made.control.diagnostics()["unsolved_programs"]) == program.failed > 20
+    assert np.linalg.norm(outputs[-1] - goal) < 1e-4 and np.min(tensions) > 0.95 * 5.0
+    assert np.all(np.isfinite([command.values for command in made.commands]))
+
+
 def test_a_state_that_is_not_finite_is_refused():
     made = loop("biglide")
     state = made.look()
