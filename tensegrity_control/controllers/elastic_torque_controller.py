@@ -257,14 +257,12 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         self._reckoned = self._timing.uncertainty
         return duration * max(1.0, tension_margin(passed, law, 0.0, self.lead, self._reckoned).stretch)
 
-    def _check_plan(self, plan: TrackingPlan, model: ReducedModel | None = None) -> None:
-        """Raise TensegrityError if a plan violates rate or effort limits of the actuators."""
-        own = model or self.model
-        count = own.index.size
-        columns = {int(k): n for n, k in enumerate(own.index)}
-        if all(int(k) in columns for k in own.drives):
-            rows = count + np.array([columns[int(k)] for k in own.drives])
-            self._check_rates(np.max(np.abs(plan.states[:, rows]), axis=0))
+    def _check_plan(self, plan: TrackingPlan) -> None:
+        """Raise TensegrityError if a plan violates position, rate or effort limits of the actuators."""
+        positions = plan.positions[:, self._drives]
+        rates = np.gradient(positions, plan.times, axis=0)
+        self._check_positions(positions, "path")
+        self._check_rates(np.max(np.abs(rates), axis=0))
         worst = np.max(np.abs(plan.inputs), axis=0)
         for actuator, used in zip(self.robot.actuators, worst, strict=True):
             if used > actuator.effort:
@@ -273,6 +271,5 @@ class ElasticTorqueController(LoadTakingController, SampledController):
                     f"{actuator.effort:.3g}; take more time for it."
                 )
         if self.motors.any_motor:
-            rates = np.gradient(plan.positions[:, self._drives], plan.times, axis=0)
             accelerations = np.gradient(rates, plan.times, axis=0)
             self._check_motors(rates, plan.inputs + self.motors.inertia * accelerations)

@@ -202,7 +202,7 @@ class NearRigidController(ElasticTorqueController):
             self.robot, model.tracked, trajectory, period=self.period, floor=self.floor, weights=self.weights,
             model=model, start=q,
         )  # fmt: skip
-        self._check_plan(tracker.plan, model)
+        self._check_plan(tracker.plan)
         self._prepared(tracker, model)
         return tracker
 

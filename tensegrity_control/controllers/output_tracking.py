@@ -248,7 +248,7 @@ class OutputTrackingController(ElasticTorqueController):
             model, trajectory.value, trajectory.end, self.period, weights=self.weights, start=start,
             equilibrium_map=self.equilibria, line=line,
         )  # fmt: skip
-        self._check_plan(plan, model)
+        self._check_plan(plan)
         tracker = OutputTracker(model, plan, trajectory, start, line[-1] if len(line) else None)
         self._prepared(tracker, model)
         return tracker

@@ -155,7 +155,7 @@ class ParallelRobotController(SampledController):
             checkpoint()
             before, q = q, self.kinematics.inverse(first + share * (end - first), q)
             travel += np.abs(self._joints(q) - self._joints(before))
-        self._check_positions(q, "goal")
+        self._check_positions(self._joints(q), "goal")
         return self._line(Line(first, end), travel, profile)
 
     def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> tuple[Array, Sequence[Any]]:
@@ -163,7 +163,7 @@ class ParallelRobotController(SampledController):
         for goal in goals:
             checkpoint()
             values.append(self._goal_values(goal))
-            self._check_positions(self.kinematics.inverse(values[-1], rest.configuration), "goal")
+            self._check_positions(self._joints(self.kinematics.inverse(values[-1], rest.configuration)), "goal")
         return np.array(values), ()
 
     def _waypoint_trajectory(
@@ -188,7 +188,7 @@ class ParallelRobotController(SampledController):
             checkpoint()
             position, rate, _ = trajectory.sample(float(time))
             q = self.kinematics.inverse(position, q)
-            self._check_positions(q, "path")
+            self._check_positions(self._joints(q), "path")
             first = self.kinematics.first_order(q)
             used.append(-np.linalg.solve(first.b, first.a @ rate))
         self._check_rates(np.max(np.abs(used), axis=0))
@@ -199,16 +199,6 @@ class ParallelRobotController(SampledController):
     def _efforts(self, tracker: Any, times: Array) -> Array | None:
         """(k, a) N or N m, efforts for the path of a tracker at times (k,) s; None if unknown."""
         return None
-
-    def _check_positions(self, q: Array, what: str) -> None:
-        """Raise TensegrityError if an actuator is outside its position limits at q (nq,)."""
-        for actuator, value in zip(self.robot.actuators, self._joints(q), strict=True):
-            low, high = actuator.position
-            if not low <= value <= high:
-                raise TensegrityError(
-                    f"the {what} needs {actuator.name} at {value:.4g} {actuator.units[0]}, outside its position limits "
-                    f"of {low:.4g} to {high:.4g} {actuator.units[0]}."
-                )
 
     def _joints(self, q: Array) -> Array:
         mechanism = self.kinematics.mechanism

@@ -160,6 +160,18 @@ class SampledController(GoalController):
         self.blind += state is None
         return np.asarray(tracker.command(progress, state))
 
+    def _check_positions(self, positions: Array, what: str) -> None:
+        """Raise TensegrityError if an actuator is outside its limits at positions (..., a) of a path or goal."""
+        for actuator, values in zip(self.robot.actuators, np.atleast_2d(positions).T, strict=True):
+            low, high = actuator.position
+            off = np.maximum(low - values, values - high)
+            if not np.max(off) <= 0.0:
+                unit = actuator.units[0]
+                raise TensegrityError(
+                    f"the {what} needs {actuator.name} at {values[np.argmax(off)]:.4g} {unit}, outside its position "
+                    f"limits of {low:.4g} to {high:.4g} {unit}."
+                )
+
     def _check_rates(self, used: Array) -> None:
         """Raise TooFastError if rates (a,) of the actuators exceed their limits."""
         limits = np.array([each.rate for each in self.robot.actuators])

@@ -232,6 +232,18 @@ def test_a_path_beyond_position_limits_is_refused_even_where_its_waypoints_are_w
         machine.control.follow(machine.now, [(8.0, high, None), (12.0, high, None), (20.0, home, None)])
 
 
+def test_paths_with_cables_tight_keep_position_and_rate_limits_between_their_waypoints():
+    """A spline swings far beyond waypoints that follow each other too quickly."""
+    machine = Machine("single_strut", "near_rigid", 0.01)
+    home = np.array(machine.simulation.observe().pose[0])
+    points = [(0.2, (0.15, 0.06, 0.0)), (1.9, (-0.16, 0.11, 0.0)), (2.35, (-0.15, -0.26, 0.0))]
+    with pytest.raises(TensegrityError, match=r"needs B\d at .* rad, outside its position limits"):
+        machine.control.follow(machine.now, [(time, home + move, None) for time, move in points])
+    with pytest.raises(InfeasibleControlError, match=r"moves B\d at .* stretch all times"):
+        machine.control.follow(machine.now, [(0.2, home + [0.42, 0.0, 0.0], None)], "cubic")
+    assert machine.control.status(machine.now).phase == "holding"
+
+
 def test_paths_that_ask_too_much_are_refused_with_the_actuator():
     machine = Machine("biglide", "computed_torque", 0.005)
     home = np.array(machine.simulation.observe().pose[0])
