@@ -641,7 +641,8 @@ class QPController(SampledController):
         turn = self._turn_error(q, here, tracker)  # before the equations, which use it to weigh rotations
         here[2] = middle[2]
         arrays = self.equations.update(q, v, half, held=self.period)
-        w = self._bandwidth * affordable(self.period, timing.latest, self._delayed)
+        foreseen = self.growth.interval(timing.latest)
+        w = self._bandwidth * affordable(self.period, foreseen, self._delayed)
         w = max(w, self.growth.least_bandwidth(self._bandwidth))
         error, rate, desired = self._task.follow(
             here, arrays.position, arrays.velocity, arrays.selection, turn, w, half
@@ -682,7 +683,7 @@ class QPController(SampledController):
         self._last_effort = solution.effort
         lasts, carried = timing.held, None
         if self._impedance is not None:  # set points continue at the remaining rate until the next command arrives
-            lasts = max(lasts, self.growth.interval(timing.latest))
+            lasts = max(lasts, foreseen)
             carried = self._pending.gone(max(acts - self._last.acts, 0.0))
         more = self.stretch.efforts(q, v, before, solution.tension, self.bounds.floor, timing.elapsed, lasts, carried)
         if self._gears.any:

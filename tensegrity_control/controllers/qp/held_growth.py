@@ -33,6 +33,9 @@ GROWN = 0.5
 """Logarithm of the largest growth within period and delay."""
 FASTER = 4.0
 """Multiple of the bandwidth of the output, which corrects errors of the model: 1/16 of S may be wrong."""
+CONTINUED = 0.5 / FASTER
+"""Logarithm of the largest growth within a command that may have to last longer than a period, L. Its tensions follow
+within L, so that they compensate S dy late: this takes p^2 L <= w / 2 of the damping 2 w, even at p = FASTER w."""
 UNREPORTED = 2.0
 """Unreported delay [periods] that a loop tolerates."""
 RISE = 2.0
@@ -209,8 +212,8 @@ class HeldGrowth:
         return HeldGrowth.afforded(period, UNREPORTED * period, bandwidth)
 
     def interval(self, most: float) -> float:
-        """Time [s], up to `most`, for which the acceleration at the start of a command describes the motion."""
-        return min(most, GROWN / self.rate) if self.rate > 0.0 else most
+        """Time [s], up to `most`, for which tensions may take to follow a command without loss of damping."""
+        return min(most, CONTINUED / self.rate) if self.rate > 0.0 else most
 
     def least_bandwidth(self, most: float) -> float:
         """w [1/s], up to `most`, that the output's loop needs for the present rate."""

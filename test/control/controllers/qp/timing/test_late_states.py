@@ -177,6 +177,20 @@ def test_goals_of_a_stream_are_followed_as_closely_by_late_commands_as_by_comman
     assert behind[0] < 0.02 and behind[1] < 1.2 * behind[0]
 
 
+@pytest.mark.parametrize("gap", [0.2, 0.45])
+def test_a_strut_is_back_at_its_reference_after_its_computer_stood_still_in_the_middle_of_a_motion(gap):
+    """Once commands come in time again, they must not stretch cables as slowly as for another gap."""
+    robot = load_robot("single_strut")
+    control = make_controller("qp", robot, period=0.005)
+    loop = DelayedLoop(robot, control, 0.005, Delays(freezes=((0.2, gap),)))
+    loop.run(0.15)
+    control.set_goal(loop.stamp, control.reference(0.0).pose[0] + [0.02, -0.01, 0.0])
+    loop.run(0.05 + gap + 0.05)
+    loop.forget()
+    loop.run(1.0)
+    assert max(loop.errors) < 0.01 and loop.errors[-1] < 1e-3 and loop.least() > 2.9
+
+
 @pytest.mark.parametrize("apart", [1, 2, 5])
 def test_the_reference_goes_as_much_slower_as_the_loop_does_while_commands_come_far_apart(apart):
     """At full speed set points that brake by themselves between two commands took tensions below their floors."""
