@@ -6,7 +6,9 @@ caller:
 
     one sender      A stream with another name, or commands of a session that was already replaced, indicate a second
                     sender. Then no stream is valid until only one was received for `freshness`. The same holds while
-                    there are two publishers (`publishers`), whether they send or not.
+                    there are two publishers (`publishers`), whether they send or not. Publishers of one name count as
+                    one if the present stream was first received after the others had fallen silent: those were
+                    killed, and the graph keeps them until their lease ends.
     after a release Streams received before `end`, or stamped before it, are never valid again.
     after a gap     A session that was silent for longer than `freshness` is never valid again: its commands were
                     requested before the sender or the receiver was blocked.
@@ -49,6 +51,7 @@ class CommandStreams:
     def __init__(self, freshness: float) -> None:
         self.freshness = freshness
         self.publishers: tuple[str, ...] = ()
+        self._number, self._grown = 0, -math.inf  # of publishers, and when it last increased
         self.forget()
 
     def forget(self) -> None:
@@ -57,6 +60,7 @@ class CommandStreams:
         self._announced: dict[Stream, None] = {}
         self.over: dict[Stream, str] = {}
         self._latest: Stream | None = None
+        self._succeeded = -math.inf  # when a new stream last began in silence, or a rival last fell silent
         self._rivals: tuple[Stream, ...] = ()
         self._ended: float | None = None
 
@@ -102,6 +106,8 @@ class CommandStreams:
             if source != latest[0] or last is not None:
                 self._rivals = (stream, latest)
                 return
+        elif last is None and len(self.heard) > 1:
+            self._succeeded = now
         self._latest = stream
 
     def contest(self, now: float) -> str | None:
@@ -118,9 +124,15 @@ class CommandStreams:
                 (second, _), (first, _) = self._rivals
                 alike = ", two senders of one name" if first == second else ""
                 return f"{second!r} commands while {first!r} does{alike}", "one of the two"
-            self._rivals, self._latest = (), speaking[0] if speaking else None
-        if len(self.publishers) > 1:
-            return SEVERAL.format(len(self.publishers), "commands", ", ".join(self.publishers)), "all but one"
+            self._rivals, self._latest, self._succeeded = (), speaking[0] if speaking else None, now
+        number, before = len(self.publishers), self._number
+        self._number = number
+        if number > before or now < self._grown:
+            self._grown = now
+        # a stream may be heard before the graph shows its publisher
+        replaced = len(set(self.publishers)) == 1 and self._succeeded >= self._grown - self.freshness
+        if number > 1 and not replaced:
+            return SEVERAL.format(number, "commands", ", ".join(self.publishers)), "all but one"
         return None
 
     def ended(self, source: str, session: int, stamp: float) -> str | None:

@@ -205,6 +205,45 @@ def test_two_publishers_hold_the_robot_though_one_says_nothing() -> None:
     assert robot.run(0.5, 7) > 5e-3
 
 
+TWINS = publisher_names([("/", "controller"), ("/", "controller")])
+
+
+def test_a_killed_controller_that_is_back_is_followed_though_the_graph_still_lists_the_killed_one() -> None:
+    robot = Robot()
+    robot.run(0.5, 7)
+    robot.run(3.0)
+    robot.gate.streams.publishers = TWINS
+    robot.run(1.0)
+    assert robot.run(0.5, 8) > 5e-3
+    robot.run(3.0)
+    robot.gate.streams.publishers = (*TWINS, TWINS[0])
+    assert robot.run(0.5, 9) > 5e-3
+    assert robot.gate.must_hold(robot.now) is None
+    assert robot.run(2.0, 9, 8) <= RATE * PERIOD + 1e-12, "one that was not killed, but stood still"
+    assert robot.run(2.0, 9) > 5e-3
+
+
+def test_of_two_senders_of_one_name_the_other_is_followed_soon_after_one_is_killed() -> None:
+    robot = Robot()
+    robot.run(0.2, 7)
+    robot.gate.streams.publishers = TWINS
+    assert robot.run(2.0, 7) == 0.0
+    assert robot.run(2.0, 7, 8) <= RATE * PERIOD + 1e-12
+    assert robot.run(FRESHNESS + 0.5, 8) > 5e-3
+
+
+def test_a_new_goal_or_a_reset_does_not_make_a_silent_second_publisher_of_the_same_name_a_killed_one() -> None:
+    robot = Robot()
+    robot.run(0.2, 7)
+    robot.gate.streams.publishers = TWINS
+    assert robot.run(2.0, 7) == robot.run(2.0, 8) == 0.0
+    robot.gate.forget()
+    assert robot.run(2.0, 8) == 0.0
+    robot.gate.streams.publishers = (TWINS[0], "/other")
+    robot.run(2.0)
+    assert robot.run(2.0, 9) == 0.0, "another name"
+
+
 def test_a_flood_of_sessions_is_a_contest_and_takes_no_memory() -> None:
     robot = Robot()
     robot.run(0.2, 1)
