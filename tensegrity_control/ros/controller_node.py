@@ -254,7 +254,7 @@ class ControllerNode(RobotNode):
             if stopped:
                 self.controller.stop(self.now)
         except TensegrityError as error:
-            self.failed = self.failed or str(error)
+            self._fail(self.failed or str(error))
         self._answer = None
 
     def _look_whether_followed(self, message: StructureState) -> None:
@@ -399,13 +399,17 @@ class ControllerNode(RobotNode):
                 self._latency.sent(self.now, newest)
                 return command
             except FAILURES as error:
-                self.failed = str(error)
-                self.trajectories.finish(False, self.failed)
-                self.actuator_motions.forget(self.failed)
+                self.trajectories.finish(False, str(error))
+                self.actuator_motions.forget(str(error))
                 with suppress(TensegrityError):
                     self.controller.stop(self.now)
-                self._held = self._within_limits(self._reader.positions(self._joints))
+                self._fail(str(error))
         return Command("position", tuple(each.name for each in self._robot.actuators), self._held)
+
+    def _fail(self, reason: str) -> None:
+        """Hold the actuators where they are until `hold` is called."""
+        self._held = self._within_limits(self._reader.positions(self._joints))
+        self.failed = reason
 
     def controller_status(self) -> Status:
         """Present activity, of a motion of actuators or of the controller."""

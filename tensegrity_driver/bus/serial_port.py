@@ -23,6 +23,7 @@ from dynamixel_sdk.port_handler import PortHandler
 
 from tensegrity_dynamics.errors import BusError
 
+from .last_words import LastWords
 from .port_holders import port_holders
 from .usb_adapter import DEFAULT_LATENCY_S, UsbAdapter, find_usb_adapter
 
@@ -76,6 +77,8 @@ class SerialPort(PortHandler):
         self.device = path
         self.leftover = b""
         self.sent_last = b""
+        self._last_words: tuple[bytes, float] | None = None
+        self._speaker: LastWords | None = None
         self._fixed_patience = patience
         self._serial: serial.Serial | None = None
         self._file = -1
@@ -136,11 +139,25 @@ class SerialPort(PortHandler):
         self.device = os.path.realpath(self.port_name)
         self.adapter = find_usb_adapter(self.port_name)
         self._set_byte_time()
+        if self._last_words is not None:
+            self._speaker = LastWords(self._file, *self._last_words)
+
+    def leave(self, packet: bytes, silence: float) -> None:
+        """Bytes that are sent if this process ends without `close`, or sends nothing for `silence` s.
+
+        A separate process sends them; see `last_words`. They are kept when the port is opened again.
+        """
+        if self._speaker is not None:
+            self._speaker.close()
+        self._last_words, self._speaker = (packet, silence), LastWords(self._ready(), packet, silence)
 
     def close(self) -> None:
         """Close the port, or do nothing if it is closed."""
         port, self._serial = self._serial, None
         self.is_open, self.is_using = False, False
+        if self._speaker is not None:
+            self._speaker.close()
+            self._speaker = None
         self._buffer.clear()
         if port is not None:
             try:
@@ -192,6 +209,8 @@ class SerialPort(PortHandler):
     def writePort(self, packet: list[int] | bytes) -> int:
         """Send all bytes; returns their number. Raises BusError if the port is lost."""
         file = self._ready()
+        if self._speaker is not None:
+            self._speaker.feed()
         data = self.sent_last = bytes(packet)
         sent = 0
         try:

@@ -87,7 +87,7 @@ class EmulatedHardware(SerialHardware):
         BusError: a robot that cannot be emulated.
     """
 
-    overrun = LONGEST_CYCLE_PERIODS
+    overrun, last_words = LONGEST_CYCLE_PERIODS, False
 
     def __init__(self, robot: Robot, *, realtime: bool = False, make_board: MakeBoard | None = None) -> None:
         self.steps_time = not realtime

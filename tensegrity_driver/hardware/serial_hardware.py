@@ -25,7 +25,12 @@ class SerialHardware(Hardware):
             servos (`position_loop: board`), its port is the only one: `board`, or `port` if `board` is None.
         patience: time to wait for a packet beyond its wire time [s]; None: determined by the latency timer of the USB
             adapter.
+
+    Attributes:
+        last_words: wheels stop if this process ends or stands still; emulated servos in this process end with it.
     """
+
+    last_words = True
 
     def __init__(self, port: str, board: str | None = None, *, patience: float | None = None) -> None:
         self.port, self.board, self.patience = port, board, patience
@@ -81,6 +86,7 @@ class SerialHardware(Hardware):
             Bus(self.make_port(self.port, rate), protocol),
             board,
             ceilings={name: spool.command(_at_rest(spool)) for name, spool in spools.items()},
+            last_words=self.last_words,
         )
         if board is not None and robot.servos.get("position_loop") == "board":
             group.identity_port = board.port  # servos temporarily at an adapter: calibration of the board

@@ -60,6 +60,8 @@ class ServoGroup:
         watchdog: time without a packet after which servos with a watchdog stop [s].
         return_delay: time that servos wait before they answer [s]; it adds to the cycle once per servo.
         ceilings: initial torque fraction and current by actuator; others keep their last values.
+        last_words: wheels, which have no watchdog, are stopped by a separate process if this one ends or sends nothing
+            for the time of the watchdog.
 
     Attributes:
         identity_port: port whose adapter identifies this bus: that of the servos unless the board drives them.
@@ -79,6 +81,7 @@ class ServoGroup:
         watchdog: float = 0.5,
         return_delay: float = 0.0,
         ceilings: Mapping[str, ServoCommand] | None = None,
+        last_words: bool = False,
     ) -> None:
         if state_period < 1 or not watchdog > 0.0:
             raise BusError(f"state period {state_period} must be at least 1 cycle, watchdog {watchdog} s above zero.")
@@ -96,6 +99,7 @@ class ServoGroup:
             channel = row.get("potentiometer") if board is not None else None
             self.servos[row["actuator"]] = Servo(row["actuator"], int(row["id"]), model, channel)
         self._order = tuple(self.servos.values())
+        self.last_words = last_words
         self._by_id = {servo.id: servo for servo in self._order}
         self._numbers: tuple[tuple[int, int], ...] = ()
         self._warnings: tuple[str, ...] = ()
@@ -188,6 +192,11 @@ class ServoGroup:
                 current=None if ceiling is None else ceiling.current,
             )
         arm_watchdogs(self.bus, chosen, self.watchdog)
+        wheels = [servo for servo in self._order if servo.prepared and not servo.model.counts_turns]
+        if wheels and self.last_words:
+            goal = wheels[0].goal
+            self.bus.sync_write(goal.address, goal.size, {servo.id: b"\0\0" for servo in wheels})
+            self.bus.port.leave(self.bus.port.sent_last, self.watchdog)
 
     def torque_off(self) -> None:
         """Switch the torque of all servos off, verified one by one.

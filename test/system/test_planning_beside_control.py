@@ -26,6 +26,7 @@ from tensegrity.action import FollowActuators, FollowTrajectory  # noqa: E402
 from tensegrity_control.cancellation import PlanCancelledError  # noqa: E402
 from tensegrity_control.registry import controller_class, suitable  # noqa: E402
 from tensegrity_dynamics import load_robot  # noqa: E402
+from tensegrity_dynamics.errors import TensegrityError  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import fill_pose, time_message  # noqa: E402
 from tensegrity_dynamics.ros.robot_node import STOPPED, stop_in_words  # noqa: E402
 
@@ -309,3 +310,24 @@ def test_a_plan_that_is_made_when_the_robot_is_stopped_is_given_up():
         give(made.node, STOPPED, HELD_BY_A_STOP)
         made.spin_until(asked.done)
         assert not asked.result().accepted and HELD_BY_A_STOP.data in asked.result().reason
+
+
+def test_a_robot_that_no_controller_can_hold_where_it_was_released_is_held_by_its_actuators_until_hold():
+    with cell("three_prism") as made:
+        reset = made.node.controller.reset
+
+        def refuse(*_: Any) -> None:
+            raise TensegrityError("slack at the start")
+
+        give(made.node, STOPPED, HELD_BY_A_STOP)
+        made.node.controller.reset = refuse
+        give(made.node, STOPPED, String())
+        assert made.give_state() == 1
+        sent = dict(zip(made.commands[-1].name, made.commands[-1].value, strict=True))
+        assert sent == pytest.approx(made.seen.positions)
+        assert "slack at the start" in made.node.status_text and made.node.survived == 0
+        made.node.controller.reset = reset
+        assert made.call("hold").success
+        asked = made.ask((0.0, 0.0, -0.001))
+        made.spin_until(asked.done)
+        assert asked.result().accepted

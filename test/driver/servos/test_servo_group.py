@@ -96,6 +96,20 @@ def test_preparing_sets_the_mode_and_holds_where_it_is(model: str) -> None:
 
 
 @models
+def test_the_last_words_of_wheels_stop_all_of_them_and_servos_with_a_watchdog_have_none(model: str) -> None:
+    bench, left = Bench(model, last_words=True), []
+    bench.port.leave = lambda packet, silence: left.append((packet, silence))  # type: ignore[method-assign]
+    bench.ready()
+    assert bool(left) != bench.model.counts_turns
+    for packet, silence in left:
+        assert silence == pytest.approx(0.5)
+        for name in bench.parts:
+            bench.set(name, "moving_speed", 1.0)
+        bench.port.writePort(packet)
+        assert [bench.raw(name, "moving_speed") for name in bench.parts] == [0, 0, 0]
+
+
+@models
 def test_preparing_again_leaves_eeprom_and_torque_alone(model: str) -> None:
     bench = Bench(model).ready()
     torque_off = []
