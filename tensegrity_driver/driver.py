@@ -22,7 +22,7 @@ from tensegrity_dynamics.errors import BusError, CommandRefused, TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 
 from .bus.identity import BusIdentity
-from .calibration.calibrated_spools import fit_spool, make_loops, make_spools
+from .calibration.calibrated_spools import fit_spool, make_loops, make_spools, slope_warnings
 from .calibration.calibration_file import RobotCalibration
 from .calibration.calibration_store import CalibrationStore, with_fit
 from .calibration.line_fit import CalibrationCheck, CalibrationError
@@ -117,6 +117,10 @@ class Driver:
     def identifying(self) -> bool:
         """Whether the spools are still being identified by small motions, one by one, and ignore commands."""
         return self._cycle.layer.identification is not None
+
+    def warnings(self) -> tuple[str, ...]:
+        """Properties of the bus and doubtful slopes of the calibration, one sentence each."""
+        return (*self.link.warnings(), *slope_warnings(self.robot, self.calibration))
 
     def tension(self, name: str) -> float:
         """Estimated tension of a tendon [N]; nan if load and current do not indicate it at present.

@@ -9,6 +9,7 @@ and intercept zero: its changes of length are valid, its lengths are not. It is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,11 +23,11 @@ from ..spools.position_loop import FreeRunLoop, Loop, PositionLoop
 from ..spools.spool import MULTI_TURN_LIMIT_RAD, Line, Spool
 from ..spools.transmission import Transmission, transmission_of
 from .calibration_file import AGAIN, RobotCalibration
-from .line_fit import CalibrationCheck, CalibrationError, calibrate_spool
+from .line_fit import CalibrationCheck, CalibrationError, calibrate_spool, doubtful_slope
 
 LARGEST_SLOPE_RATIO = 2.0
-"""Largest ratio between a calibrated slope and the slope by the spool radius, or its inverse. Calibration warns above
-1.25."""
+"""Largest ratio between a calibrated slope and the slope by the spool radius, or its inverse; above a smaller
+one (`line_fit.PLAUSIBLE_SLOPE`) calibration and driver warn."""
 READINGS = {"potentiometer": (0.0, 4095.0), "encoder": (-MULTI_TURN_LIMIT_RAD, MULTI_TURN_LIMIT_RAD)}
 """Smallest and largest reading of a sensor [counts, rad]."""
 
@@ -86,18 +87,18 @@ def check_calibration(robot: Robot, calibration: RobotCalibration) -> None:
         CalibrationError: a slope differs from the slope by the spool radius in sign or by more than a factor of
             `LARGEST_SLOPE_RATIO`, or no reading of the sensor gives a length within the limits of its actuator.
     """
+    for (name, sensor), ratio in slope_ratios(robot, calibration).items():
+        if not 1.0 / LARGEST_SLOPE_RATIO <= ratio <= LARGEST_SLOPE_RATIO:
+            slope = calibration.sensors[name][sensor].slope
+            raise CalibrationError(
+                f"the {sensor} of {name} has a slope of {slope:.3g} m per unit, {ratio:.3g} times that from its spool "
+                f"radius ({slope / ratio if ratio else math.nan:.3g}); {AGAIN}."
+            )
     for servo in servo_rows(robot):
         transmission, name = transmission_of(robot, servo), servo["actuator"]
-        nominal = nominal_lines(servo, transmission.radius)
         for sensor, own in calibration.sensors.get(name, {}).items():
-            if sensor not in nominal:
+            if sensor not in nominal_lines(servo, transmission.radius):
                 continue
-            ratio = own.slope / nominal[sensor].slope
-            if not 1.0 / LARGEST_SLOPE_RATIO <= ratio <= LARGEST_SLOPE_RATIO:
-                raise CalibrationError(
-                    f"the {sensor} of {name} has a slope of {own.slope:.3g} m per unit, {ratio:.3g} times that from "
-                    f"its spool radius ({nominal[sensor].slope:.3g}); {AGAIN}."
-                )
             if sensor == "encoder" and not MOTORS[servo["model"]].counts_turns:
                 continue  # it repeats every turn, so its intercept is ambiguous
             low, high = sorted(own.line(each) for each in READINGS[sensor])
@@ -108,6 +109,23 @@ def check_calibration(robot: Robot, calibration: RobotCalibration) -> None:
                     f"{low:.3g} to {high:.3g} m, all outside the position limits of its actuator ({least:g} to "
                     f"{most:g} m); {AGAIN}."
                 )
+
+
+def slope_ratios(robot: Robot, calibration: RobotCalibration) -> dict[tuple[str, str], float]:
+    """Calibrated slopes relative to those by spool radius and wiring, by (actuator, sensor)."""
+    ratios = {}
+    for servo in servo_rows(robot):
+        nominal = nominal_lines(servo, transmission_of(robot, servo).radius)
+        for sensor, own in calibration.sensors.get(servo["actuator"], {}).items():
+            if sensor in nominal:
+                ratios[servo["actuator"], sensor] = own.slope / nominal[sensor].slope
+    return ratios
+
+
+def slope_warnings(robot: Robot, calibration: RobotCalibration) -> list[str]:
+    """Warnings about calibrated slopes that the spool radii do not explain; empty if all are plausible."""
+    ratios = slope_ratios(robot, calibration)
+    return [text for (name, sensor), each in ratios.items() if (text := doubtful_slope(f"{sensor} of {name}", each))]
 
 
 def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str, Spool]:

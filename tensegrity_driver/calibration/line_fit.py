@@ -31,6 +31,8 @@ FALSE_OUTLIER_PROBABILITY = 0.01
 """Largest probability that one point of a valid set is rejected as an outlier."""
 MAX_STEPS = 200
 """Largest number of iterations in the search for the line with the smallest loss."""
+PLAUSIBLE_SLOPE = 1.08
+"""Largest ratio between a slope and that by the spool radius, or its inverse, without a warning."""
 WARNING_UNCERTAINTY, MAX_UNCERTAINTY = 0.02, 0.2
 """Half width of the confidence interval of the slope, relative to the slope, that causes a warning, or an error."""
 
@@ -275,11 +277,8 @@ def calibrate_spool(
                 f"{name}: the length changes by {fit.slope:.3g} m per unit where {expected_slope:.3g} is expected: the "
                 "sensor runs backwards. Exchange its outer wires, or set its direction in the robot file."
             )
-        if not 0.8 <= fit.slope / expected_slope <= 1.25:
-            warnings.append(
-                f"{name}: the slope is {fit.slope / expected_slope:.2f} times what the spool radius gives; check the "
-                "radius in the robot file, and that the string winds in one layer."
-            )
+        if doubt := doubtful_slope(name, fit.slope / expected_slope):
+            warnings.append(doubt)
     if limits is not None:
         kept = [lengths[k] for k in range(len(lengths)) if k not in fit.outliers]
         covered = (max(kept) - min(kept)) / (limits[1] - limits[0])
@@ -288,6 +287,16 @@ def calibrate_spool(
                 f"{name}: the points cover {covered * 100:.0f} % of its range; measure near both limits as well."
             )
     return CalibrationCheck(fit, tuple(warnings))
+
+
+def doubtful_slope(name: str, ratio: float) -> str:
+    """Warning about the slope of a sensor [relative to that by the spool radius], "" if it is plausible."""
+    if 1.0 / PLAUSIBLE_SLOPE <= ratio <= PLAUSIBLE_SLOPE:
+        return ""
+    return (
+        f"{name}: the slope is {ratio:.2f} times what the spool radius gives; check the radius in the robot file, and "
+        "that the string winds in one layer."
+    )
 
 
 class SteadyReading:

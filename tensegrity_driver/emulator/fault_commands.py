@@ -44,6 +44,7 @@ COMMANDS: dict[str, Command] = {
     "change_turns": Command("change_turns NAME TURNS", FaultInjection.change_turns, (str, int), 2),
     "pull": Command("pull NAME TORQUE", FaultInjection.pull_shaft, (str, float), 2),
     "wind_backwards": Command("wind_backwards NAME", FaultInjection.wind_backwards, (str,), 1),
+    "slip": Command("slip NAME LENGTH", FaultInjection.slip, (str, float), 2),
     "snap": Command("snap NAME", FaultInjection.snap, (str,), 1),
     "push": Command(
         "push NODE X Y Z", lambda faults, node, x, y, z: faults.push(node, (x, y, z)), (str, float, float, float), 4

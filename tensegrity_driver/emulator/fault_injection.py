@@ -192,6 +192,13 @@ class FaultInjection:
         with self._parts.lock:
             self._parts.winding(name).snapped = True
 
+    def slip(self, name: str, length: float) -> None:
+        """Let a tendon slip on its spool by a length [m], or the gear before it: no sensor of the spool shows this."""
+        if not 0.0 <= length < 10.0:
+            raise BusError(f"a slip of {length} m: give 0 to 10 m.")
+        with self._parts.lock:
+            self._parts.winding(name).start += length
+
     def wind_backwards(self, name: str) -> None:
         """Wind a tendon on the other way round: the servo that wound it in pays it out, at the same length."""
         with self._parts.lock:

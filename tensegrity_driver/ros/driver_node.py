@@ -253,9 +253,11 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._messages = DriverMessages(self.driver)
         self._tick = round(1e9 * self.driver.period)
         self._faults, self._reactions = (), {}
-        for warning in self.driver.link.warnings():
+        warnings = self.driver.warnings()
+        for warning in warnings:
             self.get_logger().warning(warning)
-        self.set_status(OK, "inactive: the bus is open and nothing moves", period=f"{1e3 * self.driver.period:g} ms")
+        values = {"period": f"{1e3 * self.driver.period:g} ms", "warnings": " ".join(warnings) or "none"}
+        self.set_status(OK, "inactive: the bus is open and nothing moves", **values)
         return SUCCESS
 
     @report_errors

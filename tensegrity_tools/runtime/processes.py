@@ -19,6 +19,7 @@ from typing import Any
 
 from tensegrity_dynamics.ending import follow_parent, hold_signals
 
+from . import last_of_nodes
 from .node_graph import NodeDescription, NodeGraph, ProcessDescription
 
 ALONE = {
@@ -27,6 +28,8 @@ ALONE = {
     "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
 }
 """Environment of a robot that is visible only on this computer."""
+PATIENCE = 8.0
+"""Time that nodes have to end [s]; then they are killed."""
 
 
 class NodeProcesses:
@@ -35,6 +38,12 @@ class NodeProcesses:
     def __init__(self) -> None:
         self._folder = temporary_folder("nodes")
         self.running: dict[str, subprocess.Popen[bytes]] = {}
+        nodes, self._nodes = os.pipe()
+        self._last = subprocess.Popen(
+            [sys.executable, "-I", "-S", last_of_nodes.__file__, str(nodes), str(PATIENCE)], pass_fds=(nodes,),
+            stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        os.close(nodes)
 
     def start(self, name: str, parameters: Mapping[str, Any]) -> None:
         """Start the node `name` with ROS parameters in a separate process."""
@@ -57,6 +66,8 @@ class NodeProcesses:
                 [sys.executable, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                 start_new_session=True, preexec_fn=_begin_node,
             )  # fmt: skip
+        with contextlib.suppress(OSError):  # somebody has ended that process
+            os.write(self._nodes, f"{self.running[name].pid}\n".encode())
 
     def log_path(self, name: str) -> Path:
         """Path of the log file with the output of a node."""
@@ -72,7 +83,7 @@ class NodeProcesses:
         """Exit status of every node that is no longer running."""
         return {name: process.returncode for name, process in self.running.items() if process.poll() is not None}
 
-    def stop(self, patience: float = 8.0) -> None:
+    def stop(self, patience: float = PATIENCE) -> None:
         """End all nodes: first by a signal to terminate, then by force after `patience` s."""
         for process in self.running.values():
             if process.poll() is None:
@@ -85,6 +96,10 @@ class NodeProcesses:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+        if self._nodes >= 0:
+            os.close(self._nodes)
+            self._nodes = -1
+            self._last.wait()
         with contextlib.suppress(OSError):
             self._folder.cleanup()
 

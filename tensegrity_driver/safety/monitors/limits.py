@@ -23,6 +23,8 @@ def spool_limit(tendon: TendonReading, spool: Spool, settings: SafetySettings) -
     return f"its rest length is {tendon.length * 1e3:.1f} mm, outside {low * 1e3:.1f} to {high * 1e3:.1f} mm"
 
 
+AT_REST = 0.5
+"""Part of `wrong_pull` that shows a tendon on the wrong side of its spool while the spool stands for a whole window."""
 PULLED_IN = 0.2
 """Part of `wrong_pull` that shows a tendon on the wrong side of its spool while the spool winds in."""
 PULLED_IN_CYCLES = 2
@@ -289,6 +291,28 @@ class PulledInMonitor(TendonFindingMonitor):
             f"its servo is pulled inwards with about {-pull:.0f} N while it winds in, as by a tendon on the other side "
             "of its spool"
         )
+
+
+@tendon_monitor(FaultKind.WOUND_BACKWARDS)
+class PushingAtRestMonitor(TendonFindingMonitor):
+    """A spool that stands although its servo pushes outwards: only a tendon on the wrong side of it resists so long.
+
+    This holds for impedances as well, whose servos push and brake while they move. Less than a part of `wrong_pull` may
+    be the friction of a gear.
+    """
+
+    def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
+        super().__init__(kind, settings, spool)
+        self.persistence = settings.window
+        self._length = math.nan
+
+    def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
+        moved, self._length = abs(tendon.length - self._length), tendon.length
+        pull, spool = self.spool.pull(tendon.raw), self.spool
+        stands = moved <= LEAST_WINDING * spool.actuator.rate * elapsed(readings, self.settings)
+        if not spool.load_at_rest or not stands or not pull < -AT_REST * wrong_pull(spool, self.settings):
+            return None
+        return f"its servo pushes outwards with about {-pull:.0f} N at rest, as against a tendon on the other side"
 
 
 # -- the servo ---------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,13 @@ import pytest
 from hostile_json import damaged
 
 from tensegrity_driver.bus.identity import BusIdentity
-from tensegrity_driver.calibration.calibrated_spools import make_spools, nominal_lines, servo_rows
+from tensegrity_driver.calibration.calibrated_spools import (
+    check_calibration,
+    make_spools,
+    nominal_lines,
+    servo_rows,
+    slope_warnings,
+)
 from tensegrity_driver.calibration.calibration_file import checksum_of, save_calibration
 from tensegrity_driver.calibration.calibration_store import CalibrationStore
 from tensegrity_driver.calibration.line_fit import CalibrationError
@@ -84,6 +91,23 @@ def test_contents_that_no_robot_can_have_are_refused_whatever_their_checksum(nam
             assert -MULTI_TURN_LIMIT_RAD <= reading <= 4096.0
     assert refused == missing
     assert 0 < accepted < 100  # dates, names that nobody looks at, numbers within their intervals
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.75, 0.9, 1.1, 1.25, 1.5])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_a_slope_that_is_off_by_a_tenth_or_more_is_named_with_its_spool_when_it_is_loaded(
+    name: str, ratio: float, tmp_path: Path
+) -> None:
+    store = store_of(name, tmp_path)
+    loaded = store.load()
+    assert slope_warnings(store.robot, loaded) == []
+    actuator = servo_rows(store.robot)[2]["actuator"]
+    (sensor, own), *_ = loaded.sensors[actuator].items()
+    slope = ratio * own.slope
+    wrong = loaded.with_sensor(actuator, replace(own, slope=slope, slope_interval=(slope, slope)))
+    check_calibration(store.robot, wrong)
+    (warning,) = slope_warnings(store.robot, wrong)
+    assert f"{sensor} of {actuator}: the slope is {ratio:.2f} times" in warning
 
 
 def test_saved_turns_that_no_servo_can_have_are_refused(tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ import pytest
 from hardware_loop import Clockwork, hardware_loop, measured
 
 from tensegrity_control.resting_error import SETTLING
+from tensegrity_driver.emulator import with_servos
 from tensegrity_driver.safety.faults import FaultKind
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.late_messages import LateMessages
+from tensegrity_tools.runtime.tour import goal_of
 
 MANIPULATOR, TENSEBOT = load_robot("manipulator"), load_robot("tensebot")
 ON_BOARD = replace(TENSEBOT, servos={**TENSEBOT.servos, "position_loop": "board"})
@@ -122,3 +124,34 @@ def test_a_goal_on_whose_way_the_computer_was_too_busy_is_reached_when_it_is_idl
         loop.run(duration + SETTLING)
         assert not loop.faults and loop.lowest > 5.0  # the floor of the manipulator
         assert np.linalg.norm(loop.emulated.observe().pose[0] - goal) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("robot", "controller", "tendon", "slip"),
+    [
+        (MANIPULATOR, "joint_position", "B1-top", 0.01),
+        (MANIPULATOR, "task", "B1-top", 0.003),
+        (TENSEBOT, "", "saddle_1", 0.003),
+        (with_servos(TENSEBOT, "XM430-W350"), "", "saddle_1", 0.006),
+    ],
+    ids=["joint_position", "task", "wheels", "turning"],
+)
+def test_a_tendon_that_slips_on_its_spool_is_found_or_breaks_no_ceiling_and_no_limit(
+    robot, controller, tendon, slip
+) -> None:
+    """Its own encoder shows nothing: if the tension stays, the length is wrong by the slip, and so is the output."""
+    with hardware_loop(robot, controller) as loop:
+        answer = loop.send(goal_of(robot.tour[0], loop.emulated.observe().pose))
+        loop.run(0.4 * answer.duration)
+        loop.emulated.faults.slip(tendon, slip)
+
+        def look() -> None:
+            seen = loop.emulated.observe()
+            for each in robot.actuators:
+                low, high = each.position
+                assert low <= seen.positions[each.name] <= high
+                assert abs(seen.efforts[each.name]) <= 1.05 * each.effort
+
+        loop.run(0.6 * answer.duration + SETTLING, look)
+        assert {fault.kind for _, fault in loop.faults} <= {FaultKind.SNAPPED, FaultKind.SLACK}
+        assert np.isfinite(loop.emulated.observe().pose[0]).all()

@@ -12,6 +12,7 @@ from tensegrity_driver.safety.faults import FaultKind
 from tensegrity_driver.safety.monitors import tendon_monitors
 from tensegrity_driver.safety.settings import SafetySettings
 from tensegrity_driver.spools.readings import Drive, DriveCommand, Readings, ServoReading
+from tensegrity_dynamics.impedance import ImpedanceSetPoint
 
 SPOOL = spool(encoder=True)
 RATE = SPOOL.actuator.rate
@@ -19,7 +20,9 @@ MASS = 80.0  # kg: rotor, gear and drum at the spool
 WRONG_PULL = 0.25 * SPOOL.actuator.effort
 
 
-def found(speeds: list[float], tension: float, friction: float, side: float) -> list[int]:
+def found(
+    speeds: list[float], tension: float, friction: float, side: float, soft: ImpedanceSetPoint | None = None
+) -> list[int]:
     """Cycles of `wound_backwards`, at speeds of winding in [m/s] and a tension [N].
 
     The servo pulls against tendon, friction and inertia; side is -1 where the tendon leaves the spool on the other one.
@@ -33,7 +36,7 @@ def found(speeds: list[float], tension: float, friction: float, side: float) -> 
         before = speed
         raw = ServoReading("draw_1", position=(0.21 - length) / RADIUS, load=min(max(pull * RADIUS / STALL, -1.0), 1.0))
         readings = Readings({"draw_1": SPOOL.observe(raw)}, period=PERIOD)
-        sent = {"draw_1": DriveCommand(Drive.POSITION, length, RATE, SPOOL.actuator.effort)}
+        sent = {"draw_1": DriveCommand(Drive.POSITION, length, RATE, SPOOL.actuator.effort, impedance=soft)}
         if any(each.update(k, readings, sent) is not None for each in monitors):
             cycles.append(k)
     return cycles
@@ -67,3 +70,17 @@ def test_a_servo_that_brakes_a_heavy_drum_is_not_pulled_inwards() -> None:
     braked = [(5 - k) * 0.2 * RATE for k in range(1, 6)]
     assert 0.2 * WRONG_PULL < MASS * 0.2 * RATE / PERIOD < WRONG_PULL
     assert not found(fast + braked, 0.0, 0.0, 1.0)
+
+
+@settings(max_examples=20)
+@given(share=st.floats(0.51, 0.95), softness=st.none() | st.floats(0.0, 1e4))
+def test_one_that_is_wound_on_backwards_is_found_at_rest_with_an_impedance_as_well(share, softness) -> None:
+    window = SafetySettings(period=PERIOD).window
+    soft = None if softness is None else ImpedanceSetPoint(0.21, stiffness=softness)
+    (first, *_) = found([0.0] * (window + 10), share * WRONG_PULL, 0.0, -1.0, soft)
+    assert window <= first + 1 <= window + 2
+    assert not found([0.0] * (window - 1) + [-RATE] + [0.0] * (window - 1), share * WRONG_PULL, 0.0, -1.0, soft)
+
+
+def test_a_push_outwards_at_rest_that_the_friction_of_a_gear_may_hold_is_no_fault() -> None:
+    assert not found([0.0] * 100, 0.49 * WRONG_PULL, 0.0, -1.0)

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from patience import until
 
 from tensegrity_tools.runtime.processes import temporary_folder, usual_domain
 
@@ -37,6 +38,40 @@ def test_folders_of_killed_processes_are_removed_by_the_next_one_and_no_others()
                 assert Path(mine).is_dir() and foreign.is_dir() and str(os.getpid()) in mine
     finally:
         foreign.rmdir()
+
+
+PARENT = """
+import time
+from tensegrity_tools.runtime.processes import NodeProcesses
+nodes = NodeProcesses()
+nodes.run("node", ["-c", "from tensegrity_dynamics.ending import end_at_once; import time; end_at_once(3); "
+                         "print('begun', flush=True); time.sleep(600.0)"])
+while "begun" not in nodes.last_words("node"):
+    time.sleep(0.01)
+print(nodes.running["node"].pid, flush=True)
+time.sleep(600.0)
+"""
+
+
+def lives(process: int) -> bool:
+    """Whether a process runs or stands still; one that has ended may wait for a parent that asks for its status."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_node_ends_when_its_parent_is_killed_also_if_it_stands_still(frozen):
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    node = int(parent.stdout.readline())
+    if frozen:
+        os.kill(node, signal.SIGSTOP)
+    assert lives(node)
+    parent.send_signal(signal.SIGKILL)
+    parent.communicate()
+    until(lambda: not lives(node))
 
 
 DOMAIN = """
