@@ -83,6 +83,7 @@ def run(
     state: str = "observer",
     period: float = 0.005,
     reach: float = 0.02,
+    goals: bool = True,
     stretch: float = 10.0,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -91,6 +92,7 @@ def run(
     Args:
         controllers: names separated by commas, which take over in turn. state: "observer" or "truth".
         period: control period [s]. reach: largest distance of goals from the start along each axis [m].
+        goals: whether there are goals; else the robot rests, while delays, freezes and controllers change.
         stretch: duration of an interval with the same delays [s]. seed: seed of all random values.
 
     Raises:
@@ -111,7 +113,7 @@ def run(
 
     def each(time: float) -> None:
         nonlocal next_goal
-        if time < next_goal:
+        if not goals or time < next_goal:
             return
         goal = home.copy()
         goal[rows] += random.uniform(-reach, reach, rows.size)

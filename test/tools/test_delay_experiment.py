@@ -98,6 +98,12 @@ def test_tensions_do_not_alternate_from_period_to_period_where_commands_are_late
     assert alternating[60:].max() < 0.01 and loop.least() > 2.5
 
 
+def test_a_robot_without_goals_rests_through_delays_and_freezes():
+    stretch = endurance.run(4.0, "single_strut", "qp", goals=False, stretch=4.0, seed=3)["stretches"][0]
+    assert stretch["goals"] == stretch["refused"] == 0 and stretch["freezes"] > 0
+    assert stretch["worst"] < 1e-4 and not stretch["faults"]
+
+
 def test_an_experiment_of_endurance_says_what_failed_with_tendon_and_time():
     robot = load_robot("manipulator")
     cables = tuple(each.drives for each in robot.actuators)
