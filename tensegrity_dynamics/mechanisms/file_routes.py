@@ -60,6 +60,9 @@ def _cable(
     if any(point is None for point in points):
         return None
     route = tuple(point for point in points if point is not None)
+    if not item.sag and len({point.joint or point.body for point in route}) == 1:
+        problems.add((*path, "route"), f"all its points are on {route[0].body}; a cable connects two bodies.")
+        return None
     young, radius = item.young or 1.0, item.cable_radius or 0.0
     area = np.pi * radius**2
     strain = item.strain or 0.0

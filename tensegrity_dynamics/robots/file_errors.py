@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -52,13 +53,14 @@ class Problems:
         self._reported: set[tuple[tuple, str]] = set()
 
     def add(self, path: Sequence[Any], message: str) -> None:
-        """Add a problem of the field at `path`, such as ("members", 3, "nodes"); a problem of copied parts is added
-        once.
+        """Add a problem of the field at `path`, such as ("members", 3, "nodes"); of copied parts, whose problems differ
+        only in the numbers of the copies, the first is added.
         """
         written = self.source.written(path)
-        if (written, message) in self._reported:
+        same = written, message if written == tuple(path) else re.sub(r"\d+", "", message)
+        if same in self._reported:
             return
-        self._reported.add((written, message))
+        self._reported.add(same)
         line = self.source.line([step for step in path if step != "[key]"])
         self._found[line, f"{self.source.name}:{line}: {spell(self.source.data, path)}: {message}"] = None
 

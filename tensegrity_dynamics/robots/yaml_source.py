@@ -16,6 +16,13 @@ KEPT_CHARACTERS = 50_000
 """Texts up to this size are parsed once and cached, because parsing takes nine tenths of the loading time."""
 NOT_FINITE = re.compile(r"^([-+]?)\.(?=(nan|inf)$)", re.IGNORECASE)
 """Leading point of the YAML words for NaN and infinity."""
+REMEDIES = {
+    r"'\t'": "Tabs are not allowed; indent with spaces.",
+    "' or '": "A bracket is not closed, or a comma or colon is missing in it.",
+    "end of stream": "A quote is not closed.",
+    "": "Check colons, brackets, quotes and the indentation here and in the line above.",
+}
+"""Remedy by a part of the message of the YAML reader, which says what it expected."""
 STARTS_WITH_QUANTITY = re.compile(r"""[:,\[]\s*("[^"]*"|'[^']*')\s*[-+*/]""")
 """Field such as `"60 mm" + radius`, which YAML reads as the text 60 mm followed by invalid characters."""
 
@@ -81,7 +88,11 @@ class YamlSource:
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line = mark.line + 1 if mark else 1
-            reason = f"{self.name}:{line}: not readable as YAML: {error.problem or error.context}."
+            problem = error.problem or error.context or ""
+            remedy = next(text for found, text in REMEDIES.items() if found in problem)
+            opened = error.context_mark if re.search("flow|quoted", error.context or "") else None
+            began = f" It opens in line {opened.line + 1}." if opened else ""
+            reason = f"{self.name}:{line}: not readable as YAML: {problem}. {remedy}{began}"
             if mark and any(STARTS_WITH_QUANTITY.search(each) for each in text.splitlines()[max(line - 2, 0) : line]):
                 reason += """ An expression that starts with a quote needs quotes around it: '"60 mm" + radius'."""
             raise RobotFileError(reason) from None

@@ -583,6 +583,14 @@ def test_routes_that_cannot_be_are_refused_by_name(field, points, message):
     assert message in str(error.value)
 
 
+def test_a_routed_cable_whose_points_are_on_one_body_is_refused():
+    text = (WRONG % ("", "")).replace("{body: world, at: [-1, 0, -0.1]}", "{body: slider, at: [-1, 0, 0]}")
+    with pytest.raises(
+        RobotFileError, match=r"here:7: routed_cables\[0\] \(rope\).route: all its points are on slider;"
+    ):
+        parse_robot(text, "here")
+
+
 def test_what_slipped_stays_when_nothing_moves():
     model = routing.tendon_round_guide(0.3)
     flat, work = model.mechanism.flat, make_workspace(model.mechanism.flat)

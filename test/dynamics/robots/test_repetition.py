@@ -136,3 +136,16 @@ def test_all_repetitions_of_a_file_count_together(monkeypatch: pytest.MonkeyPatc
     part = "- {count: %d, along: [1, 0, 0], nodes: {%s_$: {position: [0, 0, 0]}}}\n"
     with pytest.raises(RobotFileError, match=r"robot.yaml:7: repeat\[1\]: with those before .* 12 parts; 10 at most"):
         parse_robot(begin + part % (6, "a") + part % (6, "b"))
+
+
+def test_a_mistake_in_a_repeated_part_is_one_line_and_that_of_one_copy_as_well() -> None:
+    def lines(text: str) -> list[str]:
+        with pytest.raises(RobotFileError) as caught:
+            parse_robot(text, "ring.yaml")
+        return str(caught.value).splitlines()
+
+    ring = RING.replace("COUNT", "3").replace("  about: AXIS\n  through: THROUGH\n", "  along: [1, 0, 0]\n")
+    (line,) = lines(ring.replace("[n_$, n_$+1]", "[k_$, n_$]"))
+    assert line.startswith("ring.yaml:9: members[0] (m_1).nodes[0]: There is no node 'k_1'")
+    (line,) = lines(ring)
+    assert "There is no node 'n_4'" in line  # of the last copy alone
