@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import TensegrityError
 from ..mechanisms.estimation.kalman_observer import MechanismObserver, Noise
 from ..mechanisms.estimation.quasi_static_estimator import MechanismEstimator
 from ..mechanisms.file_builder import build_mechanism
@@ -19,10 +20,22 @@ from ..visualization.mechanism_picture import MechanismPicture
 
 
 def _simulator(
-    robot: Robot, time_step: float | None, integrator: str, *, start: Any, gravity: Any, **_: Any
+    robot: Robot,
+    time_step: float | None,
+    integrator: str,
+    *,
+    start: Any,
+    gravity: Any,
+    rigid_bars: bool = True,
+    air_damping: float = 0.0,
 ) -> MechanismSimulator:
-    """Simulator of a mechanism; rigid_bars and air_damping are ignored: bars are bodies, and cables have the
+    """Simulator of a mechanism; elastic bars and air damping are refused: bars are bodies, and cables have the
     damping."""
+    if not rigid_bars or air_damping:
+        raise TensegrityError(
+            f"{robot.name} is a mechanism: elastic bars and air_damping are for structures; give its joints and cables "
+            "damping in the robot file."
+        )
     return MechanismSimulator(robot, time_step, integrator, start=start, gravity=gravity)
 
 

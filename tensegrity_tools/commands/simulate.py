@@ -40,13 +40,20 @@ def simulate(
     robot: RobotArgument,
     duration: Annotated[str, typer.Option(help="duration; plain numbers are s")] = "2s",
     position: Annotated[
-        list[str], typer.Option(help="rest length of an actuator's tendon, NAME=VALUE such as draw_1=8.3in; repeatable")
+        list[str],
+        typer.Option(
+            help="position of an actuator (rest length of its tendon, angle of its pulley), NAME=VALUE such as "
+            "draw_1=8.3in; repeatable"
+        ),
     ] = [],  # noqa: B006
     velocity: Annotated[
         list[str], typer.Option(help="rate of an actuator, NAME=VALUE such as draw_1=-5mm/s; repeatable")
     ] = [],  # noqa: B006
     effort: Annotated[
-        list[str], typer.Option(help="tension of an actuator's tendon, NAME=VALUE such as draw_1=120N; repeatable")
+        list[str],
+        typer.Option(
+            help="effort of an actuator (tension, torque or force), NAME=VALUE such as draw_1=120N; repeatable"
+        ),
     ] = [],  # noqa: B006
     integrator: Annotated[
         str, typer.Option(help="integrator, such as rk4, rattle or implicit; empty: the default of the robot")

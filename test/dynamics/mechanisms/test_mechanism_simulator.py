@@ -281,3 +281,9 @@ def test_every_member_of_a_rollout_may_have_a_robot_of_its_own():
         Rollout(robots, 2)
     with pytest.raises(TensegrityError, match="member 1 has other coordinates or actuators than member 0"):
         Rollout([robots[0], load_robot("three_rrr")], 2)
+
+
+@pytest.mark.parametrize("option", [{"rigid_bars": False}, {"air_damping": 0.1}])
+def test_what_only_structures_have_is_refused(option):
+    with pytest.raises(TensegrityError, match="single_strut is a mechanism: elastic bars and air_damping are for"):
+        Simulation(load_robot("single_strut"), **option)
