@@ -75,13 +75,21 @@ def is_finite_number(value: Any) -> bool:
         return False
 
 
-def unknown_name(what: str, name: object, available: Iterable[str]) -> str:
-    """Text for an unknown name: the given name, the nearest valid name, and all valid names."""
+def unknown_name(what: str, name: object, available: Iterable[str], of: str = "") -> str:
+    """Text for an unknown name: the given name, the nearest valid name, and all valid names.
+
+    Args:
+        what: kind of thing that is named, such as "controller".
+        name: the unknown name.
+        available: the valid names.
+        of: what has these names, such as "of tensebot"; empty: nothing to say.
+    """
     available = list(available)
     near = get_close_matches(str(name), available, n=1, cutoff=0.5)
     guess = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(available[:30]) + (", ..." if len(available) > 30 else "")
-    return f"There is no {what} {name!r}.{guess} There are: {listed or 'none'}."
+    owner = f" {of}" if of else ""
+    return f"There is no {what} {name!r}{owner}.{guess} There are: {listed or 'none'}."
 
 
 class AccuracyWarning(UserWarning):

@@ -75,7 +75,7 @@ class Simulation:
         available = signature(kind.simulator).parameters
         for name in options:
             if name not in available:
-                raise TensegrityError(unknown_name(f"option for robots of kind {kind.name!r}", name, available))
+                raise TensegrityError(unknown_name("option", name, available, f"for robots of kind {kind.name!r}"))
         with naming_lines(self.robot):
             self.simulator: Simulator = kind.simulator(
                 self.robot, time_step, self.integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,

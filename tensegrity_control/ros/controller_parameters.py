@@ -106,5 +106,5 @@ class ControllerParameters:
     def _checked_name(self, name: str) -> str:
         name = name or self.names[0]
         if name not in self.names:
-            raise TensegrityError(unknown_name(f"controller for {self._robot.name}", name, self.names))
+            raise TensegrityError(unknown_name("controller", name, self.names, f"for {self._robot.name}"))
         return name

@@ -157,7 +157,7 @@ class FaultInjection:
             servo = self._parts.servo(name)
             bits = {text: bit for bit, text in servo.model.error_bits.items()}
             if error not in bits:
-                raise BusError(unknown_name(f"error of a {servo.model.name}", error, bits))
+                raise BusError(unknown_name("error", error, bits, f"of a {servo.model.name}"))
             servo.motion.errors |= 1 << bits[error]
 
     def set_register(self, name: str, register: str, raw: int) -> None:
@@ -169,7 +169,7 @@ class FaultInjection:
         with self._parts.lock:
             servo = self._parts.servo(name)
             if register not in servo.model.registers:
-                raise BusError(unknown_name(f"register of a {servo.model.name}", register, servo.model.registers))
+                raise BusError(unknown_name("register", register, servo.model.registers, f"of a {servo.model.name}"))
             largest = 256 ** servo.model.registers[register].size - 1
             if not 0 <= raw <= largest:
                 raise BusError(f"{register} of a {servo.model.name} holds 0 to {largest}, not {raw}.")

@@ -160,7 +160,7 @@ class Bag:
             TensegrityError: the topic or its type is unknown. The function raises it if the bytes are no such message.
         """
         if topic not in self.topics:
-            raise TensegrityError(unknown_name(f"topic in {self.path}", topic, sorted(self.topics)))
+            raise TensegrityError(unknown_name("topic", topic, sorted(self.topics), f"in {self.path}"))
         kind = self.topics[topic].type
         store = self.store
         if kind not in store.fielddefs:

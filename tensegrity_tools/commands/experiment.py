@@ -122,7 +122,7 @@ def _read_options(name: str, module: Any, settings: Sequence[str]) -> dict[str, 
         if not usual:
             raise TensegrityError(f"experiment {name} has no options; leave --set out.")
         if key not in usual:
-            raise TensegrityError(f"--set {item!r}: " + unknown_name(f"option of experiment {name}", key, usual))
+            raise TensegrityError(f"--set {item!r}: " + unknown_name("option", key, usual, f"of experiment {name}"))
         given[key] = _option(item, text, usual[key], quantities.get(key, "number"), key in zero)
     return given
 

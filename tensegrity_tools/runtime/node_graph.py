@@ -290,7 +290,7 @@ def choose(robot: Robot, controller: str = "", state: str = "", period: float = 
         raise TensegrityError(f"no controller drives a robot of this kind ({robot.name}).")
     name = controller or names[0]
     if name not in names:
-        raise TensegrityError(unknown_name(f"controller for {robot.name}", name, names))
+        raise TensegrityError(unknown_name("controller", name, names, f"for {robot.name}"))
     chosen = controller_class(name)
     kind = state or ("observer" if chosen.needs_velocities else "rest")
     if kind not in STATES:

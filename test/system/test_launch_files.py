@@ -63,7 +63,7 @@ sys.exit(service.run())
 @pytest.mark.parametrize(
     ("name", "argument", "words"),
     [
-        ("sim", "controller:=nonsense", "There is no controller for tensebot 'nonsense'"),
+        ("sim", "controller:=nonsense", "There is no controller 'nonsense' for tensebot"),
         ("sim", "robot:=nobody", "There is no robot 'nobody'"),
         ("sim", "control_period:=often", "control_period:=often is no number"),
         (

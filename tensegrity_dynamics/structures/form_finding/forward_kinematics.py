@@ -101,4 +101,4 @@ def _relaxed(
 def _check_options(options: Mapping[str, Any], names: tuple[str, ...], method: str) -> None:
     for name in options:
         if name not in names:
-            raise TensegrityError(unknown_name(f"option of method {method!r} called", name, names))
+            raise TensegrityError(unknown_name("option", name, names, f"of method {method!r}"))

@@ -94,7 +94,7 @@ def test_every_launch_argument_is_an_option_of_up_with_the_same_default() -> Non
 @pytest.mark.parametrize(
     ("use", "texts", "words"),
     [
-        ("sim", {"controller": "nonsense"}, "There is no controller for tensebot"),
+        ("sim", {"controller": "nonsense"}, "There is no controller 'nonsense' for tensebot"),
         ("sim", {"control_period": "often"}, "control_period:=often is no number"),
         ("sim", {"view_port": "80.5"}, "view_port:=80.5 is no whole number"),
         ("sim", {"view_port": "70000"}, "give 1 to 65535"),

@@ -122,7 +122,7 @@ def test_more_parameters_and_fewer_nodes_leave_the_graph_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("robot", "asked", "words"),
     [
-        ("tensebot", {"controller": "task"}, "There is no controller for tensebot 'task'"),
+        ("tensebot", {"controller": "task"}, "There is no controller 'task' for tensebot"),
         ("tensebot", {"state": "seen"}, "There is no state 'seen'"),
         ("tensebot", {"state": "observer"}, "choose --state rest or truth"),
         ("manipulator", {"controller": "task", "state": "rest"}, "task needs velocities"),
