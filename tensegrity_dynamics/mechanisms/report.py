@@ -301,7 +301,7 @@ def _shape_rows(rest: Estimate) -> list[tuple[str, str]]:
         rows.append(("stable", "yes" if rest.stable else "no"))
         rows.append(("softest motion", f"{rest.softest:.4g} (N/m or N m/rad, of coordinates of size one)"))
     rows += standing_rows(rest.equilibrium)
-    rows.append(("force left", f"{rest.residual:.2g} N or N m after {rest.equilibrium.iterations} steps"))
+    rows.append(("residual", f"{rest.residual:.2g} N or N m after {rest.equilibrium.iterations} steps"))
     return rows
 
 
@@ -462,7 +462,7 @@ def equilibrium_parts(
         ("stable", "yes" if shape.stable else "no: a motion without resistance remains"),
         *standing_rows(shape),
         ("slack", ", ".join(slack) or "none"),
-        ("force left", f"{shape.residual:.1e} N or N m after {shape.iterations} iterations"),
+        ("residual", f"{shape.residual:.1e} N or N m after {shape.iterations} iterations"),
     ]
     lines, model = [], robot.model_as(MechanismModel)
     for each in robot.actuators:

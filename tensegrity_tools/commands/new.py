@@ -58,7 +58,7 @@ def new(
     save_file(path, text)
     if mjcf is not None:
         made.write_files(path.parent)
-    progress.print(f"{path} is written. What it is:", style="green", markup=False, highlight=False)
+    progress.print(f"{path} is written. Next:", style="green", markup=False, highlight=False)
     shown = path if path.parent != Path() else path.name
     console.print(f"tensegrity check {shown}", markup=False, highlight=False)
     if matrices is None and mjcf is None:
