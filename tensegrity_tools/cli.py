@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from .dependency_errors import what_is_missing
 from .start_up import end_at_once
@@ -38,6 +39,7 @@ COMMANDS = {
     "status": ("running_robot", "status"),
     "hold": ("running_robot", "hold"),
     "stop": ("running_robot", "stop"),
+    "release": ("running_robot", "release"),
     "servo": ("servo.app", "servo"),
 }
 
@@ -49,6 +51,23 @@ functions are stored only in complete files."""
 STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": "markdown", "pretty_exceptions_enable": False}
 
 
+class NumbersCommand(TyperCommand):
+    """Command whose arguments may be negative numbers, such as -0.01 or -5mm; other unknown options are refused."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        known = [
+            option for parameter in self.get_params(ctx) for option in (*parameter.opts, *parameter.secondary_opts)
+        ]
+        for word in args:
+            if re.match(r"--?[A-Za-z]", word) and word.partition("=")[0] not in known:
+                from tensegrity_dynamics.errors import TensegrityError, unknown_name
+
+                names = [name for name in known if name.startswith("--")]
+                raise TensegrityError(unknown_name("option", word.partition("=")[0], names))
+        ctx.ignore_unknown_options = True  # negative numbers
+        return super().parse_args(ctx, args)
+
+
 class LazyGroup(TyperGroup):
     """Command group that imports the module of a command only when it is used."""
 
@@ -57,7 +76,9 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, name: str) -> Any:
         if name not in COMMANDS:
-            return None
+            from tensegrity_dynamics.errors import TensegrityError, unknown_name
+
+            raise TensegrityError(unknown_name("command", name, COMMANDS))
         module, function = COMMANDS[name]
         settings: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
         try:
@@ -68,15 +89,14 @@ class LazyGroup(TyperGroup):
         if signal.getsignal(signal.SIGINT) is end_at_once and name not in ENDED_AT_ONCE:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if name in ("goal", "push", "payload"):
-            settings["ignore_unknown_options"] = True  # so that -0.01 is parsed as a number
         if isinstance(action, typer.Typer):  # has subcommands
             group = typer.main.get_group(action)
             group.name = name
             group.context_settings.update(settings)
             return group
         sub = typer.Typer(**STYLE)
-        sub.command(name, context_settings=settings)(action)
+        takes_numbers = name in ("goal", "push", "payload")
+        sub.command(name, cls=NumbersCommand if takes_numbers else None, context_settings=settings)(action)
         return typer.main.get_command(sub)
 
 

@@ -327,7 +327,7 @@ class RobotNode(Node):
             descriptor.floating_point_range = [FloatingPointRange(from_value=float(low), to_value=float(high))]
         value = self.declare_parameter(name, default, descriptor).value
         if choices and value not in choices:
-            raise TensegrityError(unknown_name(f"value for parameter {name}", value, choices))
+            raise TensegrityError(unknown_name("value", value, choices, f"of parameter {name}"))
         return value
 
     def on_change(self, function: Callable[[str, Any], None]) -> None:
@@ -337,7 +337,7 @@ class RobotNode(Node):
     def _check_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         for each in parameters:
             if each.name in self._choices and each.value not in self._choices[each.name]:
-                reason = unknown_name(f"value for parameter {each.name}", each.value, self._choices[each.name])
+                reason = unknown_name("value", each.value, self._choices[each.name], f"of parameter {each.name}")
                 return SetParametersResult(successful=False, reason=reason)
             if self._changed is not None:
                 try:
@@ -446,7 +446,9 @@ def stop_in_words(node: str, reason: str | None) -> str:
     """Text on `STOPPED` for an emergency stop with this reason; empty for None (no emergency stop)."""
     if reason is None:
         return ""
-    return f"{HELD}emergency stop ({reason}); when it is safe call {node}/release, then ask again"
+    return (
+        f"{HELD}emergency stop ({reason}); when it is safe call {node}/release (`tensegrity release`), then ask again"
+    )
 
 
 def heard(publisher: Any) -> bool:

@@ -1,4 +1,4 @@
-"""`tensegrity goal`, `status`, `hold`, `stop`: commands for a running robot."""
+"""`tensegrity goal`, `status`, `hold`, `stop`, `release`: commands for a running robot."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def goal(
     relative: Annotated[bool, typer.Option("--relative", help="x, y, z are relative to the present position")] = False,
     quaternion: Annotated[str | None, typer.Option(help="orientation w,x,y,z; default: the present one")] = None,
     duration: Annotated[
-        float, typer.Option(help="duration of the motion [s]; 0: the shortest that the limits allow")
-    ] = 0.0,
+        str, typer.Option(help="duration of the motion; plain numbers are s; 0: the shortest that the limits allow")
+    ] = "0",
     wait: Annotated[
         bool, typer.Option("--wait", help="wait until it arrives, then print the distance to the goal")
     ] = False,
@@ -72,11 +72,12 @@ def goal(
     """
     moved = np.array([read_quantity(text, "length", name) for name, text in zip("xyz", (x, y, z), strict=True)])
     turned = read_vector(quaternion, "--quaternion", 4)
+    lasts = read_quantity(duration, "time", "--duration")
     with watching(namespace) as watcher:
         if relative or wait:
             watcher.wait_for_robot(lambda: watcher.state is not None)
             moved = moved + watcher.pose[0] if relative else moved
-        answer = watcher.send_goal(moved, turned, duration)
+        answer = watcher.send_goal(moved, turned, lasts)
         if not answer.accepted:
             raise TensegrityError(answer.reason)
         arrival = answer.predicted_arrival.sec + 1e-9 * answer.predicted_arrival.nanosec
@@ -98,11 +99,12 @@ def status(namespace: NamespaceOption = "", as_json: JsonOption = False) -> None
         watcher.wait_for_robot(lambda: watcher.state is not None)
         watcher.wait_for_diagnostics()
         pose, pulls = watcher.pose, watcher.tensions
+        pulls = pulls[np.isfinite(pulls)]
         figures = {
             "time_s": watcher.time,
             "position_m": pose[0],
             "quaternion_wxyz": pose[1],
-            "tension_N": [pulls.min(), pulls.max()] if pulls.size else [],
+            "tension_N": [pulls.min(), pulls.max()] if pulls.size else [],  # hardware does not know every tension
             "nodes": {name: s.message for name, s in watcher.diagnostics.items()},
         }
     if as_json:
@@ -130,14 +132,27 @@ def hold(namespace: NamespaceOption = "") -> None:
     _trigger("hold", namespace)
 
 
-def stop(namespace: NamespaceOption = "") -> None:
+def stop(
+    emergency: Annotated[
+        bool, typer.Option("--emergency", help="emergency stop: all actuators hold until `tensegrity release`")
+    ] = False,
+    namespace: NamespaceOption = "",
+) -> None:
     """Stop the running robot; it holds its position and refuses goals until `tensegrity hold`."""
-    _trigger("stop", namespace)
+    _trigger("emergency_stop" if emergency else "stop", namespace)
 
 
-def _trigger(name: str, namespace: str) -> None:
+def release(namespace: NamespaceOption = "") -> None:
+    """End an emergency stop, and clear the faults whose causes are gone; nothing moves until a goal or `hold`."""
+    _trigger("driver/release", namespace, "simulator/release")
+
+
+def _trigger(name: str, namespace: str, other: str = "") -> None:
+    """Call a service, or `other` if the robot offers that one instead, and print its answer."""
     with watching(namespace) as watcher:
-        answer = watcher.call(name)
+        if other:
+            watcher.wait_until(lambda: watcher.offered(name) or watcher.offered(other), 5.0)
+        answer = watcher.call(other if other and watcher.offered(other) else name)
     if not answer.success:
         raise TensegrityError(answer.message)
     console.print(answer.message)

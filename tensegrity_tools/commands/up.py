@@ -32,7 +32,8 @@ def up(
     robot: Annotated[
         str,
         typer.Argument(
-            help="name of a shipped robot, or path of a .yaml file; replay: path of a bag", show_default=False
+            help="name of a shipped robot, or path of a .yaml file (default: tensebot); replay: path of a bag",
+            show_default=False,
         ),
     ] = "tensebot",
     tour: Annotated[bool, typer.Option(help="drive through the tour of the robot file, then print a summary")] = False,
@@ -110,6 +111,8 @@ def up(
     """
     if what not in USES:
         raise TensegrityError(f"there is no `up {what}`; there are sim, hardware and replay.")
+    if what == "replay" and robot == "tensebot" and not Path(robot).exists():  # the default, which is no bag
+        raise TensegrityError("name the bag: tensegrity up replay BAG.")
     _refuse_foreign(what, port=port, board=board, calibration=calibration, tour=tour, lockstep=lockstep, rate=rate,
                     composed=composed, namespace=namespace, frame_prefix=frame_prefix, controller=controller,
                     state=state, bag=bag, loop=loop, start=start, command_delay=command_delay,
@@ -325,7 +328,7 @@ def _run(
                     watcher.spin(0.2)
                     alive.check()
                     line.show("", None)
-        if not tour:
+        elif not tour:
             console.print("--no-stay: all nodes end now, the robot was not moved (--tour moves it).", soft_wrap=True)
         return status
     finally:

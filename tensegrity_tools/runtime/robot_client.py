@@ -92,8 +92,10 @@ class Watcher:
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._keep_diagnostics, QoSProfile(depth=20))
         self._clients: dict[str, Any] = {
             "set_goal_pose": self.node.create_client(SetGoalPose, "set_goal_pose"),
-            "hold": self.node.create_client(Trigger, "hold"),
-            "stop": self.node.create_client(Trigger, "stop"),
+            **{
+                name: self.node.create_client(Trigger, name)
+                for name in ("hold", "stop", "emergency_stop", "driver/release", "simulator/release")
+            },
             "simulator/set_paused": self.node.create_client(SetBool, "simulator/set_paused"),
             "simulator/set_parameters": self.node.create_client(SetParameters, "simulator/set_parameters"),
         }
@@ -339,8 +341,10 @@ class Watcher:
         """Call a service and return its answer. Raises TensegrityError if no node offers it or it does not answer."""
         client = self._clients[name]
         if not client.wait_for_service(timeout_sec=min(patience, 5.0)):
+            inside = self.node.get_namespace().strip("/")
+            where = f" in the namespace {inside}" if inside else ""
             raise TensegrityError(
-                f"no node offers the service {name}; is the robot running? Start it with `tensegrity up sim`."
+                f"no node offers the service {name}{where}; is the robot running? Start it with `tensegrity up sim`."
             )
         future = client.call_async(Trigger.Request() if request is None else request)
         if not self.wait_until(future.done, patience):

@@ -500,7 +500,7 @@ def test_pauses_resets_and_stops_in_any_order_leave_a_simulator_that_obeys():
         published: list[str] = []
         node.stop_publisher.publish = lambda message: published.append(message.data)
         call("emergency_stop")
-        assert "call simulator/release, then ask again" in published[-1]
+        assert "call simulator/release (`tensegrity release`), then ask again" in published[-1]
         held = dict(node.seen.positions)
         for _ in range(50):
             send(1e-3)

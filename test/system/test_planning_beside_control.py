@@ -266,7 +266,7 @@ def test_while_an_emergency_stop_holds_every_interface_refuses_goals_and_says_wh
             node.pose_goals.refused,
         ):
             assert reason == f"{HELD_BY_A_STOP.data}."
-            assert "call driver/release, then ask again" in reason
+            assert "call driver/release (`tensegrity release`), then ask again" in reason
         give(node, STOPPED, String())
         again = made.ask((0.0, 0.0, -0.001))
         made.spin_until(again.done)

@@ -13,12 +13,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from elbow import ELBOW
 
 from tensegrity_dynamics import load_robot
 from tensegrity_tools.cli import COMMANDS, app
-from tensegrity_tools.commands import push
+from tensegrity_tools.commands import push, running_robot
 from tensegrity_tools.commands.running_robot import moment
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -299,6 +300,7 @@ def test_experiments_are_listed_with_what_they_show(run) -> None:
         (("experiment", "linear", "--set", "dorp=0.1"), "Did you mean 'drop'?"),
         (("experiment", "linear", "--set", "drop=3kg"), "a length is needed"),
         (("up", "simm"), "there are sim"),
+        (("up", "replay"), "name the bag"),
         (("up", "replay", "/nowhere/bag"), "does not exist"),
         (("up", "replay", "/nowhere/bag", "--tour"), "not for `up replay`"),
         (("up", "sim", "three_prism", "--loop"), "--loop is for `up replay`, not for `up sim`"),
@@ -308,7 +310,10 @@ def test_experiments_are_listed_with_what_they_show(run) -> None:
         (("bag", "repair", "/"), "no .mcap"),
         (("bag", "compare", "/nowhere/a", "/nowhere/b", "--plot-to", "all.xyz"), ".png"),
         (("bag", "record", "/tmp"), "exists already"),
-        (("checkk", "tensebot"), "checkk"),
+        (("checkk", "tensebot"), "Did you mean 'check'?"),
+        (("goal", "0", "0", "-1cm", "--relatve"), "Did you mean '--relative'?"),
+        (("push", "plate", "--force", "-1,0,0", "--durations=1s"), "Did you mean '--duration'?"),
+        (("goal", "0", "0", "-5mm", "--duration", "2 mm"), "a time is needed"),
         (("check",), "robot"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -558,3 +563,32 @@ def test_a_payload_is_put_on_once_the_simulator_says_so(run, monkeypatch) -> Non
     status, out, _ = run("payload", "plate", "--off")
     assert status == 0 and "plate carries no payload" in out
     assert sent == [("plate", 0.2, [0.0, 0.0, 0.05]), ("plate", 0.0, [0.0, 0.0, 0.0])]
+
+
+@pytest.mark.parametrize(
+    ("words", "offered", "called"),
+    [
+        (["stop"], ["stop"], "stop"),
+        (["stop", "--emergency"], ["emergency_stop"], "emergency_stop"),
+        (["release"], ["driver/release"], "driver/release"),
+        (["release"], ["simulator/release"], "simulator/release"),
+    ],
+)
+def test_stops_and_releases_call_the_service_that_the_robot_offers(run, monkeypatch, words, offered, called) -> None:
+    watcher = SimpleNamespace(
+        offered=offered.__contains__, wait_until=lambda condition, _: condition(),
+        call=lambda name: SimpleNamespace(success=True, message=f"called {name}"),
+    )  # fmt: skip
+    monkeypatch.setattr(running_robot, "watching", lambda _: contextlib.nullcontext(watcher))
+    assert run(*words) == (0, f"called {called}\n", "")
+
+
+def test_the_status_of_hardware_gives_the_tensions_that_are_known(run, monkeypatch) -> None:
+    watcher = SimpleNamespace(
+        state=object(), time=1.0, pose=(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])), diagnostics={},
+        tensions=np.array([np.nan, 12.0, 15.0]),
+        wait_for_robot=lambda condition: condition(), wait_for_diagnostics=lambda: None,
+    )  # fmt: skip
+    monkeypatch.setattr(running_robot, "watching", lambda _: contextlib.nullcontext(watcher))
+    assert "12 to 15 N" in run("status")[1]
+    assert json.loads(run("status", "--json")[1])["tension_N"] == [12.0, 15.0]

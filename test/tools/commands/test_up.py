@@ -134,3 +134,16 @@ def test_a_wait_for_an_answer_ends_as_soon_as_a_needed_node_has_ended(quiet_grap
 def test_a_start_that_neither_moves_the_robot_nor_stays_says_so(quiet_graph, capsys):
     assert up._run(NODES, quiet_graph, load_robot("tensebot"), False, False, lambda: None) == 0
     assert "--no-stay" in capsys.readouterr().out
+
+
+def test_a_robot_that_kept_running_until_ctrl_c_is_not_told_to_have_ended_by_an_option(
+    quiet_graph, monkeypatch, capsys
+):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(up.StatusLine, "show", interrupt)
+    assert up._run(NODES, quiet_graph, load_robot("tensebot"), False, True, lambda: None) == 0
+    said = capsys.readouterr().out
+    assert "It keeps running" in said
+    assert "--no-stay" not in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,3 +58,12 @@ def test_a_client_that_was_asleep_does_not_take_the_robot_for_gone(waiting):
     look(watcher, clock, 1.0, answering=True, states=True)
     clock.now += 3600.0
     look(watcher, clock, robot_client.GONE - 1.0, answering=False, states=False)
+
+
+@pytest.mark.parametrize(("inside", "where"), [("/left", " in the namespace left;"), ("/", "hold;")])
+def test_a_service_that_nobody_offers_is_named_with_the_namespace(waiting, inside, where):
+    watcher, _ = waiting
+    watcher.node = SimpleNamespace(get_namespace=lambda: inside)
+    watcher._clients = {"hold": SimpleNamespace(wait_for_service=lambda timeout_sec: False)}
+    with pytest.raises(TensegrityError, match=where):
+        watcher.call("hold")
