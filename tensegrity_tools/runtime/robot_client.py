@@ -244,7 +244,7 @@ class Watcher:
         pose = None if self.state is None else state_pose(self.state)
         if pose is None:
             raise TensegrityError(
-                "no state of the robot has come yet; is it running? Start it with `tensegrity up sim`."
+                f"no state of the robot has come yet{self._where}; is it running? Start it with `tensegrity up sim`."
             )
         return pose
 
@@ -341,15 +341,20 @@ class Watcher:
         """Call a service and return its answer. Raises TensegrityError if no node offers it or it does not answer."""
         client = self._clients[name]
         if not client.wait_for_service(timeout_sec=min(patience, 5.0)):
-            inside = self.node.get_namespace().strip("/")
-            where = f" in the namespace {inside}" if inside else ""
             raise TensegrityError(
-                f"no node offers the service {name}{where}; is the robot running? Start it with `tensegrity up sim`."
+                f"no node offers the service {name}{self._where}; is the robot running? "
+                "Start it with `tensegrity up sim`."
             )
         future = client.call_async(Trigger.Request() if request is None else request)
         if not self.wait_until(future.done, patience):
             raise TensegrityError(f"the service {name} did not answer within {patience:g} s.")
         return future.result()
+
+    @property
+    def _where(self) -> str:
+        """The namespace in which the robot is looked for, in words; empty without a namespace."""
+        inside = self.node.get_namespace().strip("/")
+        return f" in the namespace {inside}" if inside else ""
 
     def offered(self, name: str) -> bool:
         """Whether a node offers a service."""

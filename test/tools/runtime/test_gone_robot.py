@@ -60,10 +60,13 @@ def test_a_client_that_was_asleep_does_not_take_the_robot_for_gone(waiting):
     look(watcher, clock, robot_client.GONE - 1.0, answering=False, states=False)
 
 
-@pytest.mark.parametrize(("inside", "where"), [("/left", " in the namespace left;"), ("/", "hold;")])
-def test_a_service_that_nobody_offers_is_named_with_the_namespace(waiting, inside, where):
+@pytest.mark.parametrize(("inside", "where"), [("/left", " in the namespace left;"), ("/", ";")])
+def test_a_robot_that_is_not_there_is_named_with_its_namespace(waiting, inside, where):
     watcher, _ = waiting
     watcher.node = SimpleNamespace(get_namespace=lambda: inside)
     watcher._clients = {"hold": SimpleNamespace(wait_for_service=lambda timeout_sec: False)}
-    with pytest.raises(TensegrityError, match=where):
+    with pytest.raises(TensegrityError, match=f"no node offers the service hold{where}"):
         watcher.call("hold")
+    watcher.truth = watcher.estimate = None
+    with pytest.raises(TensegrityError, match=f"no state of the robot has come yet{where}"):
+        print(watcher.pose)
