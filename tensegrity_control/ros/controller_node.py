@@ -222,7 +222,8 @@ class ControllerNode(RobotNode):
     # -- control --------------------------------------------------------------------------------------------------
 
     def _keep_joints(self, message: JointState) -> None:
-        self._joints = message
+        if self._reader.names_actuators(message):
+            self._joints = message
         self._recent.append(message)
         if self.stamp is None and self._state is not None:
             self._control(self._state)
@@ -239,7 +240,7 @@ class ControllerNode(RobotNode):
             self.actuator_motions.break_off(self.now, self._robot_stopped)
             self.asked.trigger(Goal.STOP, f"topic {STOPPED}", True, self._robot_stopped)
             return
-        if self._state is not None:
+        if self._state is not None and self.stamp is not None:
             self._stand_here(self._state)
         self.asked.trigger(Goal.HOLD, f"topic {STOPPED}", True, FREE)
 

@@ -93,6 +93,10 @@ class StateReader:
         decoded = self._codec.decode(coordinate_record(state, self._codec.layout))
         return RobotState(pose=pose, q=decoded.configuration, v=decoded.velocity)
 
+    def names_actuators(self, joints: Any) -> bool:
+        """Whether a JointState has positions of all actuators of the robot."""
+        return len(joints.position) >= len(joints.name) and set(self._actuators).issubset(joints.name)
+
     def positions(self, joints: Any) -> np.ndarray:
         """(a,) of the actuators in the order of the robot. Raises TensegrityError if one is missing."""
         positions = {} if joints is None else dict(zip(joints.name, joints.position, strict=False))

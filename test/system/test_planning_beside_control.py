@@ -19,7 +19,7 @@ from builtin_interfaces.msg import Duration  # noqa: E402
 from controller_cell import PERIOD, EndlessPlan, WaitingPlan, cell  # noqa: E402
 from geometry_msgs.msg import Pose, PoseStamped  # noqa: E402
 from node_messages import give, published_by  # noqa: E402
-from sensor_msgs.msg import TimeReference  # noqa: E402
+from sensor_msgs.msg import JointState, TimeReference  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from tensegrity.action import FollowActuators, FollowTrajectory  # noqa: E402
 
@@ -331,3 +331,11 @@ def test_a_robot_that_no_controller_can_hold_where_it_was_released_is_held_by_it
         asked = made.ask((0.0, 0.0, -0.001))
         made.spin_until(asked.done)
         assert asked.result().accepted
+
+
+def test_readings_of_other_actuators_do_not_replace_those_of_the_robot():
+    with cell("tensebot") as made:
+        give(made.node, "joint_states", JointState(name=["elsewhere"], position=[1.0]))
+        give(made.node, STOPPED, HELD_BY_A_STOP)
+        give(made.node, STOPPED, String())
+        assert made.node.failed is None and made.give_state() == 1

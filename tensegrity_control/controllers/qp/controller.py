@@ -46,9 +46,7 @@ from ...controller import (
     Status,
 )
 from ...inverse_kinematics.pose_goal import PoseGoal
-from ...motion_planning.impedance_gains import (
-    ImpedanceGains,
-)
+from ...motion_planning.impedance_gains import ImpedanceGains
 from ...motion_planning.stiffness_choice import HeldStiffness
 from ...optimization.motion_program import TENSION_WEIGHT, MotionProgram, MotionSolution, fill_bounds
 from ...optimization.solvers import DEFAULT_SOLVER

@@ -121,7 +121,7 @@ def test_a_robot_that_there_is_not_is_left_to_who_refuses_it(robot: str, code: P
 
 def test_the_library_s_own_sources_are_looked_at() -> None:
     names = {path.name for folder in library_folders() for path in folder.rglob("*.py")}
-    assert {"linear_algebra.py", "equations_of_motion.py", "qp.py"} <= names
+    assert {"linear_algebra.py", "equations_of_motion.py", "set_points.py"} <= names
 
 
 def test_a_robot_that_is_a_pipe_or_a_device_is_not_waited_for(code: Path) -> None:
