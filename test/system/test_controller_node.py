@@ -175,7 +175,7 @@ def test_trajectories_report_their_way_and_can_be_cancelled(running):
     system.wait(result.done)
     assert "cancelled" in result.result().result.reason
     system.wait(lambda: system.mode == "holding")
-    refused = system.follow([(0.2, home + [0.1, 0.0, 0.0])]).get_result_async()
+    refused = system.follow([(0.2, home - [0.1, 0.0, 0.0])]).get_result_async()  # far from wherever it stopped
     system.wait(refused.done)
     assert "stretch all times" in refused.result().result.reason
     wrong = system.follow([(1.0, home)], interpolation="straight").get_result_async()
