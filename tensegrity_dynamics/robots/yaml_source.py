@@ -67,11 +67,12 @@ class YamlSource:
         self._lines.update({end + rest: self._lines[start + rest] for rest in held})
 
     def written(self, path: Sequence[Any]) -> tuple:
-        """Path of a field in the file: its own path, or that of the repeated part from which it was copied."""
+        """Path of a field in the file: its own path, or that of the repeated part or the default from which it was
+        copied."""
         key = tuple(path)
         for length in range(len(key), 0, -1):
             if key[:length] in self._origins:
-                return self._origins[key[:length]] + key[length:]
+                return self.written(self._origins[key[:length]] + key[length:])
         return key
 
     def _fields_below(self, path: tuple) -> list[tuple]:

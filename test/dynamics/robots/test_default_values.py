@@ -92,6 +92,15 @@ def test_a_wrong_value_is_reported_once_with_its_own_line():
     assert message.startswith(f"mast.yaml:{STRUCTURE.splitlines().index('    rate: 0.1') + 1}: ")
 
 
+def test_a_wrong_value_for_repeated_parts_of_two_templates_is_reported_once():
+    second = TRIPOD.splitlines()[-1].replace("pull$", "back$").replace("0.2, 0, 0", "0.1, 0, 0")
+    fields = ", ".join(f"{name}: {value}" for name, value in COMMON.items())
+    text = (TRIPOD + second + "\n").replace("&DEFAULT", "{" + fields + "}").replace(" &OWN", "")
+    assert len(parse_robot(text, "tripod.yaml").mechanism.cables) == 6
+    message = refused("young: 1 GPa", "young: 1 kg", text)
+    assert message.count("'kg' is a unit of mass") == 1
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
