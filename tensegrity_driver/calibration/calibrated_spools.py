@@ -87,7 +87,8 @@ def check_calibration(robot: Robot, calibration: RobotCalibration) -> None:
         CalibrationError: a slope differs from the slope by the spool radius in sign or by more than a factor of
             `LARGEST_SLOPE_RATIO`, or no reading of the sensor gives a length within the limits of its actuator.
     """
-    for (name, sensor), ratio in slope_ratios(robot, calibration).items():
+    ratios = slope_ratios(robot, calibration)
+    for (name, sensor), ratio in ratios.items():
         if not 1.0 / LARGEST_SLOPE_RATIO <= ratio <= LARGEST_SLOPE_RATIO:
             slope = calibration.sensors[name][sensor].slope
             raise CalibrationError(
@@ -97,7 +98,7 @@ def check_calibration(robot: Robot, calibration: RobotCalibration) -> None:
     for servo in servo_rows(robot):
         transmission, name = transmission_of(robot, servo), servo["actuator"]
         for sensor, own in calibration.sensors.get(name, {}).items():
-            if sensor not in nominal_lines(servo, transmission.radius):
+            if (name, sensor) not in ratios:
                 continue
             if sensor == "encoder" and not MOTORS[servo["model"]].counts_turns:
                 continue  # it repeats every turn, so its intercept is ambiguous

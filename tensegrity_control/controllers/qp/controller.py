@@ -564,7 +564,7 @@ class QPController(SampledController):
         tracker: OutputPath = planned.tracker
         if not isinstance(tracker.motion, OnlineMotion):
             accepted = super().begin(now, planned)
-            self._note, self._stuck, self._retreat.reason, self._retreat.goal = "", 0.0, "", None
+            self._forget_trouble()
             return accepted
         self._ready()
         if planned.version != self._version:
@@ -574,11 +574,15 @@ class QPController(SampledController):
         if self._at_border and self.border.is_beyond(self._at, planned.goal, self._version + 1):
             raise InfeasibleControlError(f"the goal is out of reach: {self.border.words}, and the output stands there.")
         self._at_border = False
-        self._note, self._stuck, self._retreat.reason, self._retreat.goal = "", 0.0, "", None
+        self._forget_trouble()
         self._motions = [(PathClock(now, planned.duration), tracker)]
         self._goal, self._began = planned.goal, now
         self._version += 1
         return Accepted(now + planned.duration, planned.duration, planned.note)
+
+    def _forget_trouble(self) -> None:
+        """Forget why the last motion ended or was held back; a new one begins."""
+        self._note, self._stuck, self._retreat.reason, self._retreat.goal = "", 0.0, "", None
 
     # -- control ----------------------------------------------------------------------------------------------------
 
