@@ -15,7 +15,9 @@ from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.ros.geometry_messages import LATEST, time_message
 
-GOALS = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+GOALS = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+"""A recording keeps every request, and its recorder may read late on a busy computer. Subscribers of depth 1 that come
+later get the last one."""
 
 
 class GoalAnnouncer:

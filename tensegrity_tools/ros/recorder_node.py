@@ -35,7 +35,7 @@ from ..bags import RECORDING
 from ..bags.contents import PARAMETERS, ROBOT_FILE
 from ..bags.decoding import without_surplus
 from ..bags.message_types import MessageTypes
-from ..bags.replay_plan import TAKEN
+from ..bags.replay_plan import GOAL, TAKEN
 from ..bags.writer import BagWriteError, BagWriter, Quality
 
 EXPECTED = {
@@ -270,7 +270,7 @@ class RecorderNode(RobotNode):
             reliability=ReliabilityPolicy.RELIABLE if offered.reliable else ReliabilityPolicy.BEST_EFFORT,
             durability=DurabilityPolicy.TRANSIENT_LOCAL if offered.latched else DurabilityPolicy.VOLATILE,
         )
-        if offered.latched:
+        if offered.latched and topic != self.resolve_topic_name(GOAL):
             self._latched.add(topic)
         keep: Any = partial(self._keep, topic)  # with the message information of the middleware
         self._topics[topic] = self.create_subscription(made, topic, keep, quality, raw=True)
