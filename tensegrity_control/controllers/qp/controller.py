@@ -57,6 +57,7 @@ from ..goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, 
 from ..sampled_controller import SampledController
 from .actuation.cable_stretch import CableStretch
 from .actuation.gear_losses import GearLosses
+from .actuation.set_point_offset import SetPointOffset
 from .actuation.set_points import CORRECTED, fill_set_points
 from .actuation.tension_bounds import FADE, TensionBounds
 from .borders.actuator_border import ActuatorBorder
@@ -240,10 +241,14 @@ class QPController(SampledController):
         self._bounded: dict[str, float] | None = None  # gains whose tension bounds stay valid
         self._stands = False  # whether actuators that hold their positions hold the robot at rest
         self._impedance: ImpedanceGains | None = None
+        self._offset: SetPointOffset | None = None
         self._reach = np.full_like(self._effort, math.inf)  # where the effort bounds equal the full capability
         if actuation == "impedance":
-            self._impedance = impedances_at_rest(self.equations, *self._equilibrium())
+            self._impedance, with_cables = impedances_at_rest(self.equations, *self._equilibrium())
             self._reach = self._effort / self._impedance.stiffness
+            if not self._sticks:  # the offset of a geared servo is its friction
+                self.growth.stiffness = with_cables
+                self._offset = SetPointOffset(self.equations, self.stretch, self.growth, self._impedance.stiffness)
 
     # -- gains ------------------------------------------------------------------------------------------------------
 
@@ -355,7 +360,8 @@ class QPController(SampledController):
         self.guard.begin()
         self.guard.reserve.refuse()
         if settled.needed:
-            growth.rate, growth.held = settled.growth, settled.effort
+            growth.rate = growth.bare = settled.growth
+            growth.held = settled.effort
         else:
             keeps_floors = self.guard.reserve.effort()  # where tensions start from the initial ones
             growth.begin(q, (growth.holding(self.bounds.start), keeps_floors))
@@ -383,7 +389,7 @@ class QPController(SampledController):
         """
         for period in TRIED_PERIODS:
             try:
-                control = cls(robot, period=period, actuation="effort")
+                control = cls(robot, period=period)
                 equations, (q, _) = control.equations, control._equilibrium()
                 still = np.zeros(robot.mechanism.velocity_count)
                 equations.update(q, still)
@@ -397,7 +403,7 @@ class QPController(SampledController):
             equations.update(q, still)
             fits = longest_period(rate, partial(bandwidth_of, equations, delayed=control._delayed))
             falls = f"diverges from rest with {rate:.3g} 1/s" if rate > 0.0 else "does not diverge"
-            return ControlPeriod(min(period, fits), f"at constant efforts {robot.name} {falls}")
+            return ControlPeriod(min(period, fits), f"under a held command {robot.name} {falls}")
         return ControlPeriod(LONGEST_PERIOD, "usual for this controller")
 
     def _refuse_slack(self) -> None:
@@ -676,7 +682,14 @@ class QPController(SampledController):
             self.free_motions.aim(shape)
             self._bounded = None
         self._set_bounds(time, q, v)
-        self.solution = solution = self.program.solve(desired, self._gains["damping"], self.free_motions.drag(q, v))
+        commanded, push = self._pending.commanded(time, acts) if acts > time else None, None
+        if commanded is not None and self._offset is not None and not self._settled.needed:
+            push = self._offset.push(*before, *commanded[:2], acts - time)
+            desired = desired - push
+        solution = self.program.solve(desired, self._gains["damping"], self.free_motions.drag(q, v))
+        if push is not None and self._offset is not None:
+            solution = self._offset.expected(solution, push)
+        self.solution = solution
         self._fold = (
             self._rates.excess(v, solution.actuator, solution.output, 1.0 / w) if self.guard.margin > 0.0 else 0.0
         )
@@ -691,7 +704,7 @@ class QPController(SampledController):
         if self._gears.any:
             more += self._gears.more(solution.effort + more, rates + 0.5 * w * error)
         self.watch_tensions(time, acts)
-        command = self._made(*before, time, acts, solution, more)
+        command = self._made(*before, time, acts, commanded, solution, more)
         self._last.keep(command, time, acts)
         return command
 
@@ -853,12 +866,15 @@ class QPController(SampledController):
     def acted(self, stamp: float, begin: float) -> None:
         self._pending.acted(stamp, begin)
 
-    def _made(self, q: Array, v: Array, time: float, acts: float, solution: MotionSolution, more: Array) -> Command:
-        """Command from `acts` [s] on for the state measured at `time`: a solution and `more` (a,) efforts."""
+    def _made(
+        self, q: Array, v: Array, time: float, acts: float, before: tuple[Array, Array, Array, Array] | None,
+        solution: MotionSolution, more: Array,
+    ) -> Command:  # fmt: skip
+        """Command from `acts` [s] on for the state measured at `time`: a solution and `more` (a,) efforts; `before`: what
+        is `commanded` at these times."""
         moved, gains, lasts = self.stretch.moved, self._impedance, self._timing.held
         elapsed = self._timing.elapsed
         effort, position, rate, left, commanded_position, commanded_rate = np.empty((6, more.size))
-        before = self._pending.commanded(time, acts) if acts > time else None
         self._set_points(
             q, v, self.equations.drive_q, self.equations.parts.drive, moved, gains is not None, solution.actuator,
             lasts, acts - time, CORRECTED * elapsed / (elapsed + acts - time), self._sticks, self._reach,

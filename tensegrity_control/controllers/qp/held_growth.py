@@ -11,8 +11,13 @@ errors remain: the growth before a command reacts, and the error of the model. B
 
     p (T + L) <= GROWN,   p <= FASTER w
 
-with the control period T, the time L from a state to its command, and the bandwidth w of the output's loop. The rate
-rises steeply towards poses that no effort holds. Its trend counts, too: a motion ends where the trend exceeds the
+with the control period T, the time L from a state to its command, and the bandwidth w of the output's loop. Where
+actuators close impedances and `set_point_offset` removes the delay from S, neither error matters as long as the
+impedances resist: the output is drawn to its set points with K - S, and only the growth that a share of K leaves counts,
+
+    p = max Re sqrt(eig (S - RESISTED K))
+
+The rate rises steeply towards poses that no effort holds. Its trend counts, too: a motion ends where the trend exceeds the
 admissible rate of the design within the braking time. At `1 + BEYOND` times the admissible rate the loop is given up,
 and the actuators' impedances alone hold a robot that has them.
 """
@@ -36,6 +41,9 @@ FASTER = 4.0
 CONTINUED = 0.5 / FASTER
 """Logarithm of the largest growth within a command that may have to last longer than a period, L. Its tensions follow
 within L, so that they compensate S dy late: this takes p^2 L <= w / 2 of the damping 2 w, even at p = FASTER w."""
+RESISTED = 1.0 / 16.0
+"""Share of the stiffness K of actuators with impedances that counts against S. A robot with this share is stable by
+itself, with S and K far from those of the model, and its vibrations are much faster than its growth."""
 UNREPORTED = 2.0
 """Unreported delay [periods] that a loop tolerates."""
 RISE = 2.0
@@ -133,11 +141,14 @@ def fill_directions(tight, basis, inertia, order, solved, directions):
 
 
 @allocation_free
-def begin_look(equations, size, effort, inertia, order, solved, directions, steps, rows, held, base):
+def begin_look(
+    equations, size, effort, stiffness, inertia, order, solved, directions, steps, rows, held, base, restoring
+):  # fmt: skip
     """First step of an evaluation: fill directions (k, nv), steps (k,) along them, efforts `held` (a,) that hold the
-    output, and its acceleration `base` (k,) under these. Returns whether there are directions. `equations` are those
-    that `TightCables` has kept."""
-    _, _, _, reduction, tight = taken(equations)
+    output, its acceleration `base` (k,) under these, and restoring (k, k), its acceleration towards set points at unit
+    distances, by actuators of a stiffness (a,). Returns whether there are directions. `equations` are those that
+    `TightCables` has kept."""
+    _, parts, _, reduction, tight = taken(equations)
     if not fill_directions(tight, reduction.basis, inertia, order, solved, directions):
         return False
     for k in range(directions.shape[0]):
@@ -145,6 +156,10 @@ def begin_look(equations, size, effort, inertia, order, solved, directions, step
         for d in range(directions.shape[1]):
             largest = max(largest, abs(directions[k, d]))
         steps[k] = STEP / largest
+        for m in range(directions.shape[0]):
+            restoring[m, k] = 0.0
+            for a in range(stiffness.shape[0]):
+                restoring[m, k] += tight.output_1[m, a] * stiffness[a] * directions[k, parts.drive[a]]
     fill_nearest(tight.output_0, tight.output_1, size, effort, rows, held)
     fill_motion(tight, held, base)
     return True
@@ -180,15 +195,18 @@ class HeldGrowth:
         equations: of the robot; every evaluation leaves them at another state. effort: limits (a,) [N m or N].
 
     Attributes:
-        rate: p [1/s] of the last complete evaluation. allowed: admissible rate of the design; affords: the present
-            one. Both may be changed. held: efforts (a,) that hold the output, of the last evaluation.
+        rate: p [1/s] of the last complete evaluation; bare: that without impedances. slopes: S (k, k). directions: (k,
+            nv) velocities of unit rates of the output, of the last evaluation that began. allowed: admissible rate of
+            the design; affords: the present one. Both may be changed. held: efforts (a,) that hold the output, of the
+            last evaluation. stiffness: (a,) [N m/rad or N/m] with which actuators and cables draw the output to its set
+            points; zero without impedances.
     """
 
     def __init__(self, equations: TightCables, effort: Array) -> None:
         self._equations, self._effort = equations, effort
         outputs, count = equations.parts.axes.size, equations.mechanism.velocity_count
         self._still, self.directions = np.zeros(count), np.zeros((outputs, count))
-        self._slopes, self._inertia = np.zeros((2, outputs, outputs))
+        self.slopes, self._slopes, self._inertia, self._restoring = np.zeros((4, outputs, outputs))
         self._steps, self._base, self._motion = np.zeros((3, outputs))
         self._spectrum = np.zeros((outputs, outputs), dtype=np.complex128), np.zeros(outputs, dtype=np.complex128)
         self._load, self._now = np.zeros((2, *equations.work.load.shape))
@@ -196,7 +214,8 @@ class HeldGrowth:
         self._solved = np.zeros((outputs + 1, max(equations.count, outputs)))
         self._nearest, self._begin_look = QuickCall(fill_nearest), QuickCall(begin_look)
         self._growth_of = QuickCall(growth_of)
-        self.rate, self.allowed, self.affords = 0.0, np.inf, np.inf
+        self.rate, self.bare, self.allowed, self.affords = 0.0, 0.0, np.inf, np.inf
+        self.stiffness = np.zeros(effort.size)
         self.held = np.zeros(effort.size)
         self._next = -1
         self._looked, self._before = 1, (-np.inf, 0.0)
@@ -213,15 +232,17 @@ class HeldGrowth:
 
     def interval(self, most: float) -> float:
         """Time [s], up to `most`, for which tensions may take to follow a command without loss of damping."""
-        return min(most, CONTINUED / self.rate) if self.rate > 0.0 else most
+        return min(most, CONTINUED / self.bare) if self.bare > 0.0 else most
 
     def least_bandwidth(self, most: float) -> float:
         """w [1/s], up to `most`, that the output's loop needs for the present rate."""
-        return min(self.rate / FASTER, most)
+        return min(self.bare / FASTER, most)
 
     def begin(self, q: Array, efforts: Sequence[Array]) -> None:
         """Evaluate the rate at q (nq,) for each of the efforts (a,) that may hold the output; the largest counts."""
-        self.rate, self._before = max(self.rate_at(q, each) for each in efforts), (-np.inf, 0.0)
+        found = [(self.rate_at(q, each), self.bare) for each in efforts]
+        self.rate, self.bare = (max(each) for each in zip(*found, strict=True))
+        self._before = -np.inf, 0.0
         self.held = np.array(efforts[0])
 
     def rate_at(self, q: Array, effort: Array) -> float:
@@ -304,8 +325,8 @@ class HeldGrowth:
             self._q, self._pulled, self.held = np.array(q), np.array(effort), np.empty_like(self._effort)
             self._load[:] = equations.work.load
             if not self._begin_look(
-                equations.kept, self._effort, self._pulled, self._inertia, self._order, self._solved,
-                self.directions, self._steps, self._rows, self.held, self._base,
+                equations.kept, self._effort, self._pulled, self.stiffness, self._inertia, self._order, self._solved,
+                self.directions, self._steps, self._rows, self.held, self._base, self._restoring,
             ):  # fmt: skip
                 raise InfeasibleControlError(
                     "the actuators cannot move the output in this configuration (singularity)."
@@ -314,9 +335,10 @@ class HeldGrowth:
             return False
         if self._next == count:
             self._next = -1
-            self.rate = self._growth_of(self._slopes, *self._spectrum)
-            if self.rate < 0.0:
-                self.rate = float(np.max(np.sqrt(np.linalg.eigvals(self._slopes).astype(complex)).real))
+            self.slopes[:] = self._slopes
+            self.bare = self.rate = self._growth(self._slopes)
+            if self.bare > 0.0 and self.stiffness.any():
+                self.rate = self._growth(self._slopes - RESISTED * self._restoring)
             return True
         load, direction, step = equations.work.load, self._next, float(self._steps[self._next])
         self._now[:], load[:] = load, self._load  # a changed load would falsify the finite differences
@@ -325,6 +347,11 @@ class HeldGrowth:
         self._slopes[:, direction] = (self._motion - self._base) / step
         self._next += 1
         return False
+
+    def _growth(self, slopes: Array) -> float:
+        """max Re sqrt(eig S) [1/s] of slopes (k, k)."""
+        found = self._growth_of(slopes, *self._spectrum)
+        return found if found >= 0.0 else float(np.max(np.sqrt(np.linalg.eigvals(slopes).astype(complex)).real))
 
     def holding(self, tension: Array) -> Array:
         """Efforts (a,) that hold the output, nearest to tensions (c,) [N], at the last `equations.update`."""

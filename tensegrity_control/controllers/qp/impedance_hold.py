@@ -62,14 +62,16 @@ class ImpedanceHold:
         return time - self._in_time_since > FORGETTING
 
 
-def impedances_at_rest(equations: TightCables, q: Array, effort: Array) -> ImpedanceGains:
-    """Impedance gains of the actuators at q (nq,) with holding efforts (a,); each by itself where an unstable free
-    motion prevents the joint check."""
+def impedances_at_rest(equations: TightCables, q: Array, effort: Array) -> tuple[ImpedanceGains, Array]:
+    """Impedance gains of the actuators at q (nq,) with holding efforts (a,), each by itself where an unstable free
+    motion prevents the joint check; and the stiffness (a,) of each actuator in series with its cables."""
     model = ReducedModel(equations.robot, choose_independent(equations.robot, equations.parts.drive), counted=False)
+    cables = cable_stiffness(model, q)
     try:
-        return impedance_gains(model, q, effort, kept=0.0)  # the loop of the program holds the output
+        gains = impedance_gains(model, q, effort, kept=0.0)  # the loop of the program holds the output
     except InfeasibleControlError:
         _, inertia = driven_rows(model, q)
-        cables = cable_stiffness(model, q)
         stiffness = np.where(cables > 0.0, CABLE_SHARE * cables, inertia * (RATE_SHARE / INNER_PERIOD) ** 2)
-        return ImpedanceGains(stiffness, np.sqrt((stiffness + cables) * inertia), 0, INNER_PERIOD, 0.0)
+        gains = ImpedanceGains(stiffness, np.sqrt((stiffness + cables) * inertia), 0, INNER_PERIOD, 0.0)
+    with_cables = gains.stiffness * cables / np.maximum(gains.stiffness + cables, 1e-300)
+    return gains, np.where(cables > 0.0, with_cables, gains.stiffness)

@@ -405,24 +405,32 @@ def held_motion(kept, effort, q, still, along, ahead, n, motion):
     return REGULAR
 
 
+@for_compiled_callers
+def displace(pull_solved, rows, tension, moved):
+    """Fill moved (r, k) with the displacements of rows (r, n) by tensions (c, k) that `move` has solved for."""
+    cables, n = pull_solved.shape
+    for k in range(tension.shape[1]):
+        for r in range(rows.shape[0]):
+            total = 0.0
+            for i in range(n):
+                pulled = 0.0
+                for c in range(cables):
+                    pulled += pull_solved[c, i] * tension[c, k]
+                total += rows[r, i] * pulled
+            moved[r, k] = total
+
+
 @allocation_free
 def move(coupling, pivots, pull_solved, inputs, column, tension, moved):
     """Solve for tension (c, k), given as stretches, and fill moved (a, k) with the displacements of the actuators."""
-    cables, n = pull_solved.shape
+    cables = pull_solved.shape[0]
     for k in range(tension.shape[1]):
         for c in range(cables):
             column[c] = tension[c, k]
         lu_solve(coupling, cables, pivots, column)
         for c in range(cables):
             tension[c, k] = column[c]
-        for a in range(inputs.shape[0]):
-            total = 0.0
-            for i in range(n):
-                pulled = 0.0
-                for c in range(cables):
-                    pulled += pull_solved[c, i] * column[c]
-                total += inputs[a, i] * pulled
-            moved[a, k] = total
+    displace(pull_solved, inputs, tension, moved)
 
 
 @allocation_free

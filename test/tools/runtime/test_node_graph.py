@@ -65,7 +65,7 @@ def test_a_torque_controller_gets_the_observer_and_a_short_period_by_itself() ->
 def test_a_robot_that_needs_commands_faster_than_nodes_keep_is_refused_by_the_clock_alone() -> None:
     asked = {"robot": str(EXAMPLES / "torque_finger.yaml"), "controller": "qp"}
     with pytest.raises(
-        TensegrityError, match=r"every 1 ms: at constant efforts .*--lockstep, --real-time-factor 0\.2 or"
+        TensegrityError, match=r"every 1 ms: under a held command .*--lockstep, --real-time-factor 0\.2 or"
     ):
         simulation_graph(**asked)
     assert simulation_graph(**asked, lockstep=True).choice.period == 0.001

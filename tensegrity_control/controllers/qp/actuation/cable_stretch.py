@@ -14,7 +14,7 @@ import numpy as np
 
 from tensegrity_dynamics.mechanisms import joints
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables, move
-from tensegrity_dynamics.numerics.compilation import Kept, QuickCall, allocation_free, taken
+from tensegrity_dynamics.numerics.compilation import Kept, QuickCall, allocation_free, for_compiled_callers, taken
 from tensegrity_dynamics.numerics.linear_algebra import lu_factor, lu_solve
 from tensegrity_dynamics.numerics.types import Array
 
@@ -24,6 +24,32 @@ between both."""
 LEAST_LAG, IMPEDANCE_LAG = 0.5, 1.5
 """Shortest time constant of tensions, in control periods, for weakly damped cables: under efforts, which act on the
 cables at once, and under impedances, where tensions follow set points that move for one period."""
+
+
+@for_compiled_callers
+def per_newton(parts, springs, softness, q, c, first):
+    """Stretch of cable c per newton at positions q; strands of routed cables begin with number `first`."""
+    unit = softness[c] / springs[c]
+    if c < first and parts.kind[c] != joints.INVOLUTE_EPSILON:
+        unit *= parts.radius[c] * q[parts.joint_q[c]]
+    return unit
+
+
+@for_compiled_callers
+def fill_seen(parts, tight, springs, softness, q, v, columns, seen):
+    """Fill the first two columns (c,) with the stretch at a measured state and its rate, and seen (c,) with the
+    tensions from it [N]."""
+    joint_q, joint_v, radius = parts.joint_q, parts.joint_v, parts.radius
+    first = joint_q.shape[0] - tight.strain.shape[0]
+    for c in range(joint_q.shape[0]):
+        if c < first:
+            columns[c, 0], columns[c, 1] = q[joint_q[c] + 1], v[joint_v[c] + 1]
+        else:
+            columns[c, 0], columns[c, 1] = tight.strain[c - first], tight.strain_rate[c - first]
+        if parts.kind[c] == joints.INVOLUTE_LENGTH:
+            columns[c, 0] -= radius[c] * q[joint_q[c]]
+            columns[c, 1] -= radius[c] * v[joint_v[c]]
+        seen[c] = max(columns[c, 0], 0.0) / per_newton(parts, springs, softness, q, c, first)
 
 
 @allocation_free
@@ -42,7 +68,7 @@ def stretch_cables(
     False if tension_1 is not square or is singular; pull then replaces it.
     """
     _, parts, _, _, tight = taken(equations)
-    joint_q, joint_v, kind, radius = parts.joint_q, parts.joint_v, parts.kind, parts.radius
+    joint_q, kind, radius = parts.joint_q, parts.kind, parts.radius
     coupling, pivots, pull_solved, inputs = tight.coupling, tight.pivots, tight.pull_solved, tight.inputs
     column, tension_1 = tight.column, tight.tension_1
     springs, softness, elastic, rate, pulling, square, order, columns, moved, pull, bend_moved, seen = taken(own)
@@ -58,38 +84,18 @@ def stretch_cables(
         if not begun:  # start without a jump
             before = change
         elastic[c], pulling[c], rate[c] = now, tension[c], change
-        unit = softness[c] / springs[c]
-        amount, rest = 0.0, 1.0
-        if c < first:
-            amount, rest = q[joint_q[c] + 1], radius[c] * q[joint_q[c]]
-        else:
-            amount = tight.strain[c - first]  # measured strain, which the tight motion does not change
-        if kind[c] != joints.INVOLUTE_EPSILON:
-            unit *= rest
+        amount = q[joint_q[c] + 1] if c < first else tight.strain[c - first]  # tight motion leaves measured strains
         if kind[c] == joints.INVOLUTE_LENGTH:
-            amount -= rest
+            amount -= radius[c] * q[joint_q[c]]
         ratio = 1.0
         if now > 0.5 * floor[c] and now > 0.0 and amount > 0.0:
-            ratio = amount / (unit * now)
+            ratio = amount / (per_newton(parts, springs, softness, q, c, first) * now)
         soft = softness[c] * (1.0 + share * (min(max(ratio, 1.0 / SOFTEST), SOFTEST) - 1.0))
         softness[c] = min(max(soft, 1.0 / SOFTEST), SOFTEST)
-        unit = softness[c] / springs[c]
-        if kind[c] != joints.INVOLUTE_EPSILON:
-            unit *= rest
-        pull[c, 0] = unit * (change - before) / held
-        unit = softness[c] / springs[c]
-        if c < first:
-            rest = radius[c] * seen_q[joint_q[c]]
-            columns[c, 0], columns[c, 1] = seen_q[joint_q[c] + 1], seen_v[joint_v[c] + 1]
-        else:
-            columns[c, 0], columns[c, 1] = tight.strain[c - first], tight.strain_rate[c - first]
-        if kind[c] != joints.INVOLUTE_EPSILON:
-            unit *= rest
-        if kind[c] == joints.INVOLUTE_LENGTH:
-            columns[c, 0] -= rest
-            columns[c, 1] -= radius[c] * seen_v[joint_v[c]]
-        seen[c] = max(columns[c, 0], 0.0) / unit
+        pull[c, 0] = per_newton(parts, springs, softness, q, c, first) * (change - before) / held
+        unit = per_newton(parts, springs, softness, seen_q, c, first)
         columns[c, 2], columns[c, 3] = unit * now, unit * change
+    fill_seen(parts, tight, springs, softness, seen_q, seen_v, columns, seen)
     move(coupling, pivots, pull_solved, inputs, column, columns, moved)
     move(coupling, pivots, pull_solved, inputs, column, pull, bend_moved)
     if square.shape[0] != tension_1.shape[1]:
@@ -117,7 +123,7 @@ class CableStretch:
         lag: (c,) time constant with which tensions follow their command [s]. elastic: (c,) tensions from the strains at
             the last command [N]. seen: (c,) tensions from the measured strains [N].
         moved: (a, 4) of the last `efforts`: actuator displacement by the measured stretch, its rate, and both for the
-            predicted stretch.
+            predicted stretch. kept: arrays, as `stretch_cables` takes them.
     """
 
     def __init__(self, equations: TightCables, period: float, *, impedance: bool) -> None:
@@ -133,7 +139,7 @@ class CableStretch:
         self._square, self._order = np.zeros((count, count)), np.zeros(count, dtype=np.int64)
         self._columns, self.moved = np.zeros((count, 4)), np.zeros((self._inputs, 4))
         self._pull, self._bend = np.zeros((count, 1)), np.zeros((self._inputs, 1))
-        self._kept = Kept(
+        self.kept = Kept(
             equations.springs, equations.softness, self.elastic, self._rate, self._pulling, self._square, self._order,
             self._columns, self.moved, self._pull, self._bend, self.seen,
         )  # fmt: skip
@@ -174,7 +180,7 @@ class CableStretch:
         elif elapsed != self._held:
             faded = np.exp((self._held - elapsed) / self.lag)
         solved = self._stretch(
-            self._equations.kept, self._kept, floor, q, v, *seen, self._decay(elapsed), 1.0 - self._decay(held), faded,
+            self._equations.kept, self.kept, floor, q, v, *seen, self._decay(elapsed), 1.0 - self._decay(held), faded,
             tension, elapsed, held, gone, self._begun, effort,
         )  # fmt: skip
         self._begun, self._held = True, held
