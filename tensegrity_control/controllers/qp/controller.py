@@ -870,8 +870,11 @@ class QPController(SampledController):
         self, q: Array, v: Array, time: float, acts: float, before: tuple[Array, Array, Array, Array] | None,
         solution: MotionSolution, more: Array,
     ) -> Command:  # fmt: skip
-        """Command from `acts` [s] on for the state measured at `time`: a solution and `more` (a,) efforts; `before`: what
-        is `commanded` at these times."""
+        """Command from `acts` [s] on for the state measured at `time`: a solution and `more` (a,) efforts.
+
+        Args:
+            before: what is `commanded` at these times, None for nothing.
+        """
         moved, gains, lasts = self.stretch.moved, self._impedance, self._timing.held
         elapsed = self._timing.elapsed
         effort, position, rate, left, commanded_position, commanded_rate = np.empty((6, more.size))

@@ -13,13 +13,13 @@ errors remain: the growth before a command reacts, and the error of the model. B
 
 with the control period T, the time L from a state to its command, and the bandwidth w of the output's loop. Where
 actuators close impedances and `set_point_offset` removes the delay from S, neither error matters as long as the
-impedances resist: the output is drawn to its set points with K - S, and only the growth that a share of K leaves counts,
+impedances resist: K - S draws the output to its set points, and only the growth that a share of K leaves counts,
 
     p = max Re sqrt(eig (S - RESISTED K))
 
-The rate rises steeply towards poses that no effort holds. Its trend counts, too: a motion ends where the trend exceeds the
-admissible rate of the design within the braking time. At `1 + BEYOND` times the admissible rate the loop is given up,
-and the actuators' impedances alone hold a robot that has them.
+The rate rises steeply towards poses that no effort holds. Its trend counts, too: a motion ends where the trend exceeds
+the admissible rate of the design within the braking time. At `1 + BEYOND` times the admissible rate the loop is given
+up, and the actuators' impedances alone hold a robot that has them.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ class HeldGrowth:
         if self.rate > (1.0 - LEAST_MARGIN) * self.allowed:
             factor = self.rate / (self.allowed * (1.0 - LEAST_MARGIN))
             raise TensegrityError(
-                f"{self._equations.robot.name} diverges from rest with {self.rate:.3g} 1/s at constant efforts, and a "
+                f"{self._equations.robot.name} diverges from rest with {self.rate:.3g} 1/s under a held command, and a "
                 f"loop with a period of {period:g} s and a delay of {UNREPORTED:g} periods holds up to "
                 f"{self.allowed:.3g} 1/s. Shorten the period by a factor of {factor:.2g} or more, use a larger "
                 "bandwidth, or reduce the prestress."
@@ -280,7 +280,7 @@ class HeldGrowth:
     def words(self) -> str:
         """Reason for which motions are refused."""
         return (
-            f"the output diverges at constant efforts faster than the loop can hold it ({self.rate:.3g} 1/s in this "
+            f"the output diverges under a held command faster than the loop can hold it ({self.rate:.3g} 1/s in this "
             f"configuration, up to {min(self.affords, self.allowed):.3g} 1/s can be held)"
         )
 
