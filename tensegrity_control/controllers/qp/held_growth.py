@@ -286,8 +286,12 @@ class HeldGrowth:
 
     @property
     def beyond(self) -> bool:
-        """Whether the rate clearly exceeds the present admissible one."""
-        return self.rate > (1.0 + BEYOND) * self.affords
+        """Whether the rate clearly exceeds the present admissible one, also where twice the share of the impedances
+        counts."""
+        most = (1.0 + BEYOND) * self.affords
+        if self.rate <= most or not self.stiffness.any():
+            return self.rate > most
+        return self._growth(self.slopes - 2.0 * RESISTED * self._restoring) > most
 
     def watch(self, time: float, q: Array, effort: Array, ahead: float) -> bool:
         """Continue the evaluation at time [s] with the present efforts (a,). Returns whether the rate exceeds the
