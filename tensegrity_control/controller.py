@@ -211,6 +211,11 @@ class Controller(ABC):
     """Text and range of gains and settings; those without an entry are gains of at least zero."""
     _phase: str = "idle"
 
+    def __repr__(self) -> str:
+        robot = getattr(self, "robot", None)
+        gains = "".join(f", {name} {value:.6g}" for name, value in self.gains().items())
+        return f"<{type(self).__name__}{f' of {robot.name}' if robot is not None else ''}: {self._phase}{gains}>"
+
     @abstractmethod
     def reset(self, time: float, state: RobotState) -> None:
         """Reset to a state at a time [s], and hold this state."""

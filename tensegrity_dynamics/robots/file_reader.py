@@ -151,7 +151,7 @@ def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tup
     made: list[Actuator] = []
     for i, item in enumerate(block.actuators):
         if item.drives not in built.drivable:
-            problems.add(("actuators", i, "drives"), unknown_name("tendon or joint", item.drives, built.drivable))
+            problems.add(("actuators", i, "drives"), unknown_name("drivable part", item.drives, built.drivable))
             continue
         name = item.name or item.drives
         clash = [other for other in made if name == other.name or item.drives == other.drives]

@@ -34,6 +34,7 @@ from .analysis.output_stiffness import output_stiffness
 from .analysis.prestress import analyze_prestress
 from .analysis.support import find_support, tipping_slopes
 from .crossings import describe_crossings
+from .dynamics.rod_masses import ROD_MASSES, split_masses
 from .form_finding.equilibrium import StructureEquilibrium
 from .form_finding.equilibrium_solver import StructureEquilibriumSolver
 from .form_finding.forward_kinematics import forward_kinematics
@@ -453,6 +454,10 @@ def _warnings(robot: Robot, shape: StructureEquilibrium) -> list[str]:
             else "the lengths do not determine the shape: a motion without stiffness remains, so it cannot be driven; "
             "see the verdict under 'prestress'."
         )
+    try:
+        split_masses(robot.structure, ROD_MASSES[0])
+    except TensegrityError as error:
+        notes.append(f"it cannot be simulated: {error}")
     notes += _left_shape(shape)
     if shape.slack:
         notes.append(f"slack at the lengths of the file: {listing(shape.slack)}.")

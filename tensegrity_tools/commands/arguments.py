@@ -1,9 +1,9 @@
-"""Common arguments of commands: robot, JSON output, file of a plot."""
+"""Common arguments of commands: robot, JSON output, numbers with units, file of a plot."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +16,17 @@ JsonOption = Annotated[bool, typer.Option("--json", help="print JSON instead of 
 RigidOption = Annotated[
     bool, typer.Option("--rigid-bars", help="rigid bars, as in simulation and in the ROS nodes; default: elastic bars")
 ]
+
+
+def quantity(kind: str, option: str, text: str) -> Any:
+    """Option `option` of a kind of quantity such as "time", in SI units where it has none, with its help text."""
+
+    def read(given: Any) -> Any:
+        from tensegrity_dynamics.robots.quantities import read_quantity
+
+        return read_quantity(given, kind, option) if isinstance(given, str) else given  # else the default
+
+    return typer.Option(option, parser=read, metavar=kind.upper(), help=text)
 
 
 def check_folder(path: Path, option: str) -> None:

@@ -17,7 +17,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..bags import RECORDING
 from ..output import console, print_json, print_table, progress, table
-from .arguments import JsonOption, check_picture
+from .arguments import JsonOption, check_picture, quantity
 
 bag = typer.Typer(
     add_completion=False,
@@ -103,7 +103,11 @@ def compare_command(
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(help="largest allowed difference; beyond it, or if messages are missing, the exit status is 1"),
+        quantity(
+            "number",
+            "--tolerance",
+            "largest allowed difference; beyond it, or if messages are missing, the exit status is 1",
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tensegrity_dynamics.robots.report import Report, RobotReport
     from tensegrity_dynamics.robots.robot import Robot
 
+VIEW_PORT, VIEW_ADDRESS = 8080, "127.0.0.1"
+
 
 def check(
     robot: RobotArgument,
@@ -32,10 +34,10 @@ def check(
     animate: Annotated[
         int, typer.Option("--animate", help="number of the mode to animate in the browser view (1, 2, ...); 0: none")
     ] = 0,
-    view_port: Annotated[int, typer.Option(help="with --animate: port of the browser view")] = 8080,
+    view_port: Annotated[int, typer.Option(help="with --animate: port of the browser view")] = VIEW_PORT,
     view_address: Annotated[
         str, typer.Option(help="with --animate: address on which the view listens; 0.0.0.0 admits other machines")
-    ] = "127.0.0.1",
+    ] = VIEW_ADDRESS,
     stiffness: Annotated[
         bool,
         typer.Option("--stiffness", help="stiffness of the output at rest, and the manipulability by its actuators"),
@@ -52,6 +54,10 @@ def check(
     loaded = load_robot(robot)
     if along and not modes:
         raise TensegrityError("--along says where --modes are computed; give both.")
+    if not animate and (view_port, view_address) != (VIEW_PORT, VIEW_ADDRESS):
+        raise TensegrityError(
+            "--view-port and --view-address are of the view that --animate opens; give its number, too."
+        )
     if animate:
         _animate(loaded, animate, view_port, view_address)
         return

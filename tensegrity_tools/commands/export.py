@@ -44,3 +44,4 @@ def export(
         print(made.text, end="")
         return
     made.write(out)
+    progress.print(f"{out} is written.", markup=False, highlight=False, soft_wrap=True)

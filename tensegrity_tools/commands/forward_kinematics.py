@@ -13,7 +13,7 @@ from tensegrity_dynamics.bounded_file import read_bounded
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from ..output import print_json, print_report, progress
-from .arguments import JsonOption, RigidOption, RobotArgument, check_picture
+from .arguments import JsonOption, RigidOption, RobotArgument, check_picture, quantity
 
 if TYPE_CHECKING:  # `--help` must not import the library
     import numpy as np
@@ -52,14 +52,20 @@ def fk(
     ] = 200,
     seed: Annotated[int, typer.Option(help="with --competing: seed of the random starts", min=0)] = 0,
     tolerance: Annotated[
-        float | None, typer.Option(help="largest residual force [N]; smaller is more accurate")
+        float | None,
+        quantity("force", "--tolerance", "largest residual force [N]; smaller is more accurate"),
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option(help="with --method relaxation: step of the nodes [m/N]; larger is faster and less stable"),
+        quantity(
+            "number", "--delta", "with --method relaxation: step of the nodes [m/N]; larger is faster and less stable"
+        ),
     ] = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="with --method relaxation: weight of the new forces, 0 to 1; larger damps more")
+        float | None,
+        quantity(
+            "number", "--epsilon", "with --method relaxation: weight of the new forces, 0 to 1; larger damps more"
+        ),
     ] = None,
     gravity: Annotated[str | None, typer.Option(help="gravity X,Y,Z [m/s^2]; default: that of the robot file")] = None,
     start: Annotated[

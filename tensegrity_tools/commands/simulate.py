@@ -21,7 +21,7 @@ from tensegrity_dynamics.robots.robot_types import type_of
 from tensegrity_dynamics.simulation_interface import SHORT_STEP
 
 from ..output import console, panels, print_json, print_report, progress, save_picture
-from .arguments import JsonOption, RobotArgument, check_folder, check_picture
+from .arguments import JsonOption, RobotArgument, check_folder, check_picture, quantity
 from .motion_table import write_table
 
 MOST_STEPS = 1e10  # largest number of steps of one run
@@ -80,7 +80,8 @@ def simulate(
         bool, typer.Option("--elastic-bars", help="elastic bars (structures); default: rigid bars")
     ] = False,
     air_damping: Annotated[
-        float, typer.Option(help="damping of every free node against the air [N s/m], structures only")
+        float,
+        quantity("damping", "--air-damping", "damping of every free node against the air [N s/m], structures only"),
     ] = 0.0,
     model: Annotated[
         str, typer.Option(help="model of a structure: point_masses, or minimal (five coordinates per rod, class 1)")

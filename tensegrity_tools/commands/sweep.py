@@ -102,7 +102,7 @@ def sweep(
         table(
             f"{loaded.name}: {len(missing)} of {total} pieces in {time.monotonic() - begun:.1f} s",
             ("", ""),
-            summary(figures),
+            summary(plan, figures),
         )
     )
     console.print(f"\n{folder}/report.html, {folder}/points.csv", markup=False, highlight=False)

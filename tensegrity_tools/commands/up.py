@@ -23,11 +23,12 @@ from ..runtime.compiled_kernels import CompiledKernels
 from ..runtime.node_graph import NodeGraph
 from ..runtime.processes import NodeProcesses, own_domain, temporary_folder, usual_domain
 from ..runtime.tour_time import for_tours
-from .arguments import JsonOption
+from .arguments import JsonOption, quantity
 from .running_robot import need_ros
 
 
 def up(
+    context: typer.Context,
     what: Annotated[str, typer.Argument(help="what to start: sim, hardware or replay")],
     robot: Annotated[
         str,
@@ -41,7 +42,10 @@ def up(
     composed: Annotated[
         bool, typer.Option(help="sim: one process for simulator, estimator, controller and markers, see docs/nodes.md")
     ] = False,
-    real_time_factor: Annotated[float, typer.Option(help="sim: simulated seconds per second of real time")] = 1.0,
+    real_time_factor: Annotated[
+        float,
+        quantity("number", "--real-time-factor", "sim: simulated seconds per second of real time"),
+    ] = 1.0,
     controller: Annotated[
         str, typer.Option(help="name of the controller, see docs/control.md; empty: the default of the robot")
     ] = "",
@@ -52,16 +56,20 @@ def up(
         ),
     ] = "",
     control_period: Annotated[
-        float, typer.Option(help="sim: period of the commands [s]; 0: as the controller needs")
+        float,
+        quantity("time", "--control-period", "sim: period of the commands [s]; 0: as the controller needs"),
     ] = 0,
     command_delay: Annotated[
-        float, typer.Option(help="sim: artificial delay of commands [s], rounded to control periods")
+        float,
+        quantity("time", "--command-delay", "sim: artificial delay of commands [s], rounded to control periods"),
     ] = 0.0,
     state_delay: Annotated[
-        float, typer.Option(help="sim: artificial delay of states [s], rounded to control periods")
+        float,
+        quantity("time", "--state-delay", "sim: artificial delay of states [s], rounded to control periods"),
     ] = 0.0,
     delay_jitter: Annotated[
-        float, typer.Option(help="sim: largest additional random delay of each state and command [s]")
+        float,
+        quantity("time", "--delay-jitter", "sim: largest additional random delay of each state and command [s]"),
     ] = 0.0,
     view: Annotated[bool, typer.Option(help="start the browser view")] = True,
     view_port: Annotated[int, typer.Option(help="port of the browser view")] = 8080,
@@ -82,12 +90,17 @@ def up(
     bag: Annotated[str, typer.Option(help="new folder of a bag that records all topics")] = "",
     rate: Annotated[
         float,
-        typer.Option(
-            help="replay: robot seconds per second of real time; 0: compare in lock-step, as fast as possible"
+        quantity(
+            "number",
+            "--rate",
+            "replay: robot seconds per second of real time; 0: compare in lock-step, as fast as possible",
         ),
     ] = 0.0,
     loop: Annotated[bool, typer.Option(help="replay at a rate: start again at the end")] = False,
-    start: Annotated[float, typer.Option(help="replay at a rate: start time in the bag [s]")] = 0.0,
+    start: Annotated[
+        float,
+        quantity("time", "--start", "replay at a rate: start time in the bag [s]"),
+    ] = 0.0,
     paused: Annotated[
         bool, typer.Option(help="start paused: a simulation (until simulator/set_paused), or a replay at a rate")
     ] = False,
@@ -111,7 +124,8 @@ def up(
     """
     if what not in USES:
         raise TensegrityError(f"there is no `up {what}`; there are sim, hardware and replay.")
-    if what == "replay" and robot == "tensebot" and not Path(robot).exists():  # the default, which is no bag
+    source = context.get_parameter_source("robot")
+    if what == "replay" and source is not None and source.name == "DEFAULT":
         raise TensegrityError("name the bag: tensegrity up replay BAG.")
     _refuse_foreign(what, port=port, board=board, calibration=calibration, tour=tour, lockstep=lockstep, rate=rate,
                     composed=composed, namespace=namespace, frame_prefix=frame_prefix, controller=controller,

@@ -9,6 +9,7 @@ import typer
 
 from tensegrity_dynamics.saved_file import save_file
 
+from ..output import progress
 from .arguments import RobotArgument
 
 
@@ -27,3 +28,4 @@ def urdf(
         print(text, end="")
         return
     save_file(out, text)
+    progress.print(f"{out} is written.", markup=False, highlight=False, soft_wrap=True)

@@ -11,7 +11,7 @@ import typer
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, print_json, print_table, progress, table
-from .arguments import JsonOption, RobotArgument
+from .arguments import JsonOption, RobotArgument, quantity
 
 
 def wrenches(
@@ -30,13 +30,16 @@ def wrenches(
         ),
     ] = None,
     floor: Annotated[
-        float | None, typer.Option(help="smallest tension of every cable [N]; default: that of the robot file")
+        float | None,
+        quantity("force", "--floor", "smallest tension of every cable [N]; default: that of the robot file"),
     ] = None,
     ceiling: Annotated[
-        float | None, typer.Option(help="largest tension of every cable [N]; default: what its actuators can pull")
+        float | None,
+        quantity("force", "--ceiling", "largest tension of every cable [N]; default: what its actuators can pull"),
     ] = None,
     desired: Annotated[
-        float | None, typer.Option(help="desired tension of every cable [N]; default: the floor")
+        float | None,
+        quantity("force", "--desired", "desired tension of every cable [N]; default: the floor"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.saved_file import save_file
 
+from .axes import SweepAxis
 from .samples import COLUMNS, NO_ROBOT, REACHED, SweepPlan
 
 WORDS = {
@@ -89,12 +90,13 @@ def write_table(plan: SweepPlan, results: Mapping[str, NDArray], actuators: tupl
     save_file(path, text.getvalue())
 
 
-def summary(figures: dict[str, Any]) -> list[tuple[str, str]]:
+def summary(plan: SweepPlan, figures: dict[str, Any]) -> list[tuple[str, str]]:
     """Rows of the summary of a sweep: names with units, and values with the point of the least one.
 
     Args:
         figures: see `sweep_figures`.
     """
+    axes = {axis.name: axis for axis in plan.axes}
     stops = ", ".join(f"{key} ({n})" for key, n in figures["binding"].items())
     rows = [
         ("points", str(figures["points"])), ("reached", str(figures["reached"])),
@@ -104,18 +106,18 @@ def summary(figures: dict[str, Any]) -> list[tuple[str, str]]:
     for column in COLUMNS[1:]:
         if column in figures:
             each = figures[column]
-            where = ", ".join(_in_words(key, value) for key, value in each["least_at"].items())
+            where = ", ".join(_in_words(axes[key], value) for key, value in each["least_at"].items())
             value = f"{each['least']:.4g} (at {where}) to {each['largest']:.4g}, median {each['median']:.4g}"
             rows.append((WORDS[column], value))
     return rows
 
 
-def _in_words(axis: str, value: float) -> str:
+def _in_words(axis: SweepAxis, value: float) -> str:
     """Value of an axis with its unit, angles in degrees as in the options; parameters in the unit of their text."""
-    if axis in ("rx", "ry", "rz"):
-        return f"{axis} {np.degrees(value):.4g} deg"
-    unit = " m" if axis in ("x", "y", "z") else " N" if axis.startswith("load.") else ""
-    return f"{axis} {value:.4g}{unit}"
+    if axis.name in ("rx", "ry", "rz"):
+        return f"{axis.name} {np.degrees(value):.4g} deg"
+    unit = "m" if axis.is_pose else "N" if axis.name.startswith("load.") else axis.unit
+    return f"{axis.name} {value:.4g} {unit}".rstrip()
 
 
 def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, folder: Path) -> dict[str, Any]:
@@ -131,7 +133,7 @@ def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, fol
         if column == "status" or np.isfinite(results["figures"][:, COLUMNS.index(column)]).any()
     ]
     rows = [(axis.label, f"{axis.low:.5g} to {axis.high:.5g}", str(axis.count)) for axis in plan.axes]
-    facts = summary(figures)
+    facts = summary(plan, figures)
     kind = f"{plan.random} random poses, seed {plan.seed}" if plan.random else "grid"
     body = [
         f"<h1>{html.escape(name)}: sweep</h1><p>{kind}; lengths in m, angles in rad, from the pose at rest.</p>",

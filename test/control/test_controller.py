@@ -90,6 +90,16 @@ def test_a_controller_without_goals_refuses_them_and_runs(monkeypatch: pytest.Mo
         made.follow(0.0, [(1.0, None, None)])
 
 
+@pytest.mark.parametrize("name", list(CONTROLLERS))
+def test_a_controller_says_what_it_drives_and_with_which_gains(name: str) -> None:
+    robots = map(load_robot, ("three_prism", "biglide", "single_strut", "six_bar"))
+    robot = next(each for each in robots if refusals(each).get(name) == "")
+    made = make_controller(name, robot)
+    words = repr(made)
+    assert words.startswith(f"<{type(made).__name__} of {robot.name}: idle") and words.endswith(">")
+    assert all(f", {gain} {value:.6g}" in words for gain, value in made.gains().items())
+
+
 def test_a_controller_that_nodes_cannot_stop_is_refused_with_the_class_that_it_needs() -> None:
     bare: Controller = type("Bare", (Controller,), dict(vars(Still)))(load_robot("three_prism"))
     with pytest.raises(TensegrityError, match=r"bare, because they cannot stop it: let Bare .* be a GoalTaker"):

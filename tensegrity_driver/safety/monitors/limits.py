@@ -295,22 +295,41 @@ class PulledInMonitor(TendonFindingMonitor):
 
 @tendon_monitor(FaultKind.WOUND_BACKWARDS)
 class PushingAtRestMonitor(TendonFindingMonitor):
-    """A spool that stands although its servo pushes outwards: only a tendon on the wrong side of it resists so long.
+    """A spool that stands although its servo pushes outwards: friction resists, or a tendon on the wrong side of it.
 
-    This holds for impedances as well, whose servos push and brake while they move. Less than a part of `wrong_pull` may
-    be the friction of a gear.
+    To wind a tendon in, its servo pulls against the tendon and friction, hence with more than friction can hold at
+    rest; a tendon on the wrong side helps instead. A larger push outwards than the pull of the last steady motion
+    inwards is therefore not held by friction, however large it is; nor is that of a spool that nobody has paid out yet.
+    This holds for impedances as well, whose servos push and brake while they move.
     """
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
         self.persistence = settings.window
-        self._length = math.nan
+        self._length = self._speed = math.nan
+        self._first = math.nan  # first set point [m]
+        self._winds, self._pulled = False, -math.inf  # whether it winds in, and the largest steady pull of that [N]
+
+    def restart(self) -> None:
+        self._length = self._speed = math.nan
+        self._count = 0
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
-        moved, self._length = abs(tendon.length - self._length), tendon.length
-        pull, spool = self.spool.pull(tendon.raw), self.spool
-        stands = moved <= LEAST_WINDING * spool.actuator.rate * elapsed(readings, self.settings)
-        if not spool.load_at_rest or not stands or not pull < -AT_REST * wrong_pull(spool, self.settings):
+        pull, spool, before = self.spool.pull(tendon.raw), self.spool, self._speed
+        speed = self._speed = (self._length - tendon.length) / elapsed(readings, self.settings)
+        self._length = tendon.length
+        least = LEAST_WINDING * spool.actuator.rate
+        if self._pulled == -math.inf and command is not None and command.kind is Drive.POSITION:
+            self._first = command.value if math.isnan(self._first) else self._first
+            if command.value > self._first + 0.01 * self.settings.motion_tolerance:
+                self._pulled = math.inf  # paid out before it was wound in: friction may hold anything
+        if speed > least and abs(speed - before) <= STEADY * before + 0.5 * least:
+            self._pulled = max(self._pulled, pull) if self._winds else pull
+            self._winds = True
+        elif speed < -least:
+            self._winds = False
+        held = max(AT_REST * wrong_pull(spool, self.settings), self._pulled)
+        if not spool.load_at_rest or not abs(speed) <= least or not pull < -held:
             return None
         return f"its servo pushes outwards with about {-pull:.0f} N at rest, as against a tendon on the other side"
 

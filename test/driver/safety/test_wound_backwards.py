@@ -21,17 +21,23 @@ WRONG_PULL = 0.25 * SPOOL.actuator.effort
 
 
 def found(
-    speeds: list[float], tension: float, friction: float, side: float, soft: ImpedanceSetPoint | None = None
+    speeds: list[float],
+    tension: float,
+    friction: float,
+    side: float,
+    soft: ImpedanceSetPoint | None = None,
+    pushed: float = 0.0,
 ) -> list[int]:
     """Cycles of `wound_backwards`, at speeds of winding in [m/s] and a tension [N].
 
     The servo pulls against tendon, friction and inertia; side is -1 where the tendon leaves the spool on the other one.
+    At rest it pushes outwards with `pushed` [N] more, which friction resists.
     """
     monitors = tendon_monitors(SPOOL, SafetySettings(period=PERIOD), (FaultKind.WOUND_BACKWARDS,))
     length, before, cycles = 0.21, 0.0, []
     for k, speed in enumerate(speeds):
         length -= speed * PERIOD
-        dry = friction * (speed > 0.0) - friction * (speed < 0.0)
+        dry = friction * (speed > 0.0) - friction * (speed < 0.0) - pushed * (speed == 0.0)
         pull = side * tension + dry + MASS * (speed - before) / PERIOD
         before = speed
         raw = ServoReading("draw_1", position=(0.21 - length) / RADIUS, load=min(max(pull * RADIUS / STALL, -1.0), 1.0))
@@ -72,15 +78,34 @@ def test_a_servo_that_brakes_a_heavy_drum_is_not_pulled_inwards() -> None:
     assert not found(fast + braked, 0.0, 0.0, 1.0)
 
 
+WOUND_IN = [0.02 * RATE * k for k in range(6)] + [0.1 * RATE] * 4
+"""Speeds [m/s] of a motion inwards that ends at a steady speed."""
+
+
 @settings(max_examples=20)
-@given(share=st.floats(0.51, 0.95), softness=st.none() | st.floats(0.0, 1e4))
-def test_one_that_is_wound_on_backwards_is_found_at_rest_with_an_impedance_as_well(share, softness) -> None:
+@given(share=st.floats(0.51, 0.95), friction=st.floats(0.0, 0.5), softness=st.floats(1.0, 1e4))
+def test_one_that_is_wound_on_backwards_is_found_at_rest_with_an_impedance_as_well(share, friction, softness) -> None:
     window = SafetySettings(period=PERIOD).window
+    soft = ImpedanceSetPoint(0.21, stiffness=softness)
+    tight = share * WRONG_PULL
+    for motion in ([], WOUND_IN):
+        (first, *_) = found(motion + [0.0] * (window + 10), tight, friction * tight, -1.0, soft)
+        assert window <= first + 1 - len(motion) <= window + 2
+    short = WOUND_IN + [0.0] * (window - 1) + [-RATE] + [0.0] * (window - 1)
+    assert not found(short, tight, friction * tight, -1.0, soft)
+
+
+@settings(max_examples=60)
+@given(
+    friction=st.floats(0.0, 0.95),
+    tight=st.floats(0.0, 0.3),
+    softness=st.none() | st.floats(1.0, 1e4),
+    wound=st.booleans(),
+)
+@example(friction=0.9, tight=0.0, softness=None, wound=True)
+@example(friction=0.9, tight=0.0, softness=None, wound=False)
+def test_a_push_outwards_at_rest_that_the_friction_of_a_gear_holds_is_no_fault(friction, tight, softness, wound):
     soft = None if softness is None else ImpedanceSetPoint(0.21, stiffness=softness)
-    (first, *_) = found([0.0] * (window + 10), share * WRONG_PULL, 0.0, -1.0, soft)
-    assert window <= first + 1 <= window + 2
-    assert not found([0.0] * (window - 1) + [-RATE] + [0.0] * (window - 1), share * WRONG_PULL, 0.0, -1.0, soft)
-
-
-def test_a_push_outwards_at_rest_that_the_friction_of_a_gear_may_hold_is_no_fault() -> None:
-    assert not found([0.0] * 100, 0.49 * WRONG_PULL, 0.0, -1.0)
+    dry, tension = friction * WRONG_PULL, tight * WRONG_PULL
+    motion = (WOUND_IN if wound else []) + [-each for each in WOUND_IN[:6]]
+    assert not found(motion + [0.0] * 100, tension, dry, 1.0, soft, pushed=max(dry, tension))

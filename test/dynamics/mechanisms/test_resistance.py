@@ -190,7 +190,7 @@ actuators: [{{drives: j, position: [-1, 1], rate: 1, effort: 2, gear: {gear}, ro
 
 
 def test_a_rotor_on_what_is_not_there_is_refused_for_the_name():
-    with pytest.raises(RobotFileError, match=r"drives: There is no tendon or joint 'hing'. Did you mean 'hinge'"):
+    with pytest.raises(RobotFileError, match=r"drives: There is no drivable part 'hing'. Did you mean 'hinge'"):
         pendulum(more="actuators: [{drives: hing, position: [-1, 1], rate: 5, effort: 2, rotor_inertia: 0.003}]")
 
 

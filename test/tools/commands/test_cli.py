@@ -87,6 +87,16 @@ def test_check_names_what_is_wrong_with_a_robot_that_cannot_stand(run) -> None:
     assert "e-1" not in out.replace("e-13 N after", "")  # no rounding errors for people
 
 
+def test_check_says_which_free_node_without_mass_keeps_a_robot_from_simulation(run, tmp_path: Path) -> None:
+    path = tmp_path / "load.yaml"
+    assert run("new", str(path))[0] == 0
+    assert "cannot be simulated" not in run("check", str(path))[1]
+    path.write_text(re.sub(r", mass: .*?}", "}", path.read_text(encoding="utf-8")), encoding="utf-8")
+    said = " ".join(run("check", str(path))[1].split())
+    assert "note: it cannot be simulated: node " in said
+    assert re.search(r"node \S+ has no mass", said)[0] in refused(run("simulate", str(path)))
+
+
 def test_check_tells_weight_from_prestress(run, tmp_path: Path) -> None:
     path = tmp_path / "load.yaml"
     path.write_text(
@@ -315,6 +325,14 @@ def test_experiments_are_listed_with_what_they_show(run) -> None:
         (("push", "plate", "--force", "-1,0,0", "--durations=1s"), "Did you mean '--duration'?"),
         (("goal", "0", "0", "-5mm", "--duration", "2 mm"), "a time is needed"),
         (("check",), "robot"),
+        (("check", "tensebot", "--view-port", "9000"), "--animate"),
+        (("up", "sim", "--control-period", "abc"), "--control-period 'abc': a time is needed"),
+        (("up", "sim", "--state-delay", "3kg"), "--state-delay '3kg': 'kg' is a unit of mass"),
+        (("up", "sim", "--real-time-factor", "2 s"), "a number is needed"),
+        (("up", "replay", "bag", "--rate", "nan"), "--rate 'nan': the number must be finite"),
+        (("simulate", "tensebot", "--air-damping", "much"), "a damping is needed"),
+        (("fk", "tensebot", "--tolerance", "1mm"), "a force is needed"),
+        (("bag", "compare", "a", "b", "--tolerance", "few"), "--tolerance 'few': a number is needed"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -335,6 +353,13 @@ def test_numbers_that_nobody_can_compute_with_are_refused(run, tmp_path, old, ne
     path = tmp_path / "mine.yaml"
     path.write_text(source.replace(old, new), encoding="utf-8")
     assert message in refused(run(command, str(path)))
+
+
+def test_a_folder_with_the_name_of_the_default_robot_is_a_bag_like_any_other(run, tmp_path, monkeypatch) -> None:
+    (tmp_path / "tensebot").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert "name the bag" in refused(run("up", "replay"))
+    assert "tensebot is no bag" in refused(run("up", "replay", "tensebot"))
 
 
 def test_a_wrong_file_is_reported_by_file_line_and_field(run, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def test_a_file_is_written_instead_of_printing(tmp_path: Path) -> None:
     path = tmp_path / "biglide.urdf"
     result = CliRunner().invoke(program, ["urdf", "biglide", "--out", str(path)], catch_exceptions=False)
     assert (result.exit_code, result.stdout) == (0, "")
+    assert " ".join(result.stderr.split()) == f"{path} is written."
     assert path.read_bytes() == (FILES / "biglide.urdf").read_bytes()
 
 

@@ -20,7 +20,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import parse_robot
 from tensegrity_tools.cli import app
 from tensegrity_tools.sweeps.axes import SweepAxis, make_points, read_axis
-from tensegrity_tools.sweeps.report import grid_of
+from tensegrity_tools.sweeps.report import grid_of, summary
 from tensegrity_tools.sweeps.run import run_here, run_on_cluster
 from tensegrity_tools.sweeps.samples import (
     COLUMNS,
@@ -274,6 +274,15 @@ def test_the_command_writes_table_and_report(tmp_path: Path, capsys: pytest.Capt
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/png") == 4
     assert "http" not in page
+
+
+def test_a_summary_says_where_in_the_units_of_the_axes() -> None:
+    swept = plan("parameter.width=20cm:30cm:2", "load.middle.y=1N:2N:2", "rz=-0.1rad:0.1rad:3", "x=1mm:2mm:2")
+    at = {"parameter.width": 20.0, "load.middle.y": 1.0, "rz": np.radians(5.0), "x": 0.001}
+    found = {"points": 1, "reached": 1, "out_of_reach": 0, "no_robot": 0, "binding": {}}
+    found["tension_min"] = {"least": 3.0, "median": 3.0, "largest": 3.0, "least_at": at}
+    (words,) = (value for name, value in summary(swept, found) if name == "least tension [N]")
+    assert "(at parameter.width 20 cm, load.middle.y 1 N, rz 5 deg, x 0.001 m)" in words
 
 
 def test_a_map_has_every_value_where_its_point_is_also_along_axes_that_run_downwards() -> None:
