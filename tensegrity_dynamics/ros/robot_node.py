@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import gc
 import inspect
+import re
 import sys
 import time
 import traceback
@@ -71,6 +72,9 @@ MOST = 50
 """Largest number of callbacks per round of `handle_waiting`, so that a flood of messages cannot block the round."""
 NEWS = 20
 """Problems per second that are published and logged at once; of further ones the next diagnostics show the last."""
+REPEATED = 10.0
+"""Wall time [s] between two lines of the log about a problem of which only numbers change; diagnostics tell all."""
+_NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?")
 LONGEST_WORDS = 2000
 """Longest text in the diagnostics [characters]; names in hostile messages may have any length."""
 
@@ -93,6 +97,7 @@ class RobotNode(Node):
         self.survived, self.refusals = 0, dict[str, str]()
         self._own_error: Exception | None = None
         self._news, self._news_since = 0, 0.0
+        self._logged, self._logged_at = "", -REPEATED
         self._choices: dict[str, Sequence[str]] = {}
         self._changed: Callable[[str, Any], None] | None = None
         self._said_level, self.status_text = WARN, "starting"
@@ -378,7 +383,8 @@ class RobotNode(Node):
         elif fresh:
             self._last_problem = message
             if self._may_log_now():
-                self.get_logger().warning(message)
+                if not self._is_repeated(message):
+                    self.get_logger().warning(message)
                 self.report()
 
     def say_silence(self, waited: float, consequence: str, *, commanded: bool) -> None:
@@ -397,6 +403,15 @@ class RobotNode(Node):
     def add_status_values(self, values: Callable[[], Mapping[str, Any]]) -> None:
         """Add a function that gives further diagnostic values; it is called only when they are published."""
         self.later = values
+
+    def _is_repeated(self, message: str) -> bool:
+        """Whether a problem is that of the last line of the log, within `REPEATED` s, with other numbers."""
+        now = time.monotonic()
+        same = message != self._logged and _NUMBER.sub("", message) == _NUMBER.sub("", self._logged)
+        if same and now - self._logged_at < REPEATED:
+            return True
+        self._logged, self._logged_at = message, now
+        return False
 
     def _may_log_now(self) -> bool:
         """Whether the number of reports in this second allows one more; a flood must fill neither log nor network."""

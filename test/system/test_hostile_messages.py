@@ -45,7 +45,7 @@ from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import time_message  # noqa: E402
 from tensegrity_dynamics.ros.markers_node import MarkersNode  # noqa: E402
 from tensegrity_dynamics.ros.paced_node import PacedNode  # noqa: E402
-from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, OK, STOPPED, RobotNode  # noqa: E402
+from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, OK, STOPPED, WARN, RobotNode  # noqa: E402
 from tensegrity_dynamics.ros.simulator_node import SimulatorNode  # noqa: E402
 from tensegrity_tools.bags.reader import Bag  # noqa: E402
 from tensegrity_tools.ros.player_node import PlayerNode  # noqa: E402
@@ -326,6 +326,25 @@ def test_a_flood_of_problems_fills_neither_the_log_nor_the_network():
             node.set_status(b"\x01", f"problem {k}" + "x" * 100_000)
         assert len(published) <= 40 + 20 and len(node.status_text) < 3000
         assert node.status_text.startswith("problem 9999")
+        node.destroy_node()
+    finally:
+        rclpy.try_shutdown()
+
+
+def test_a_problem_of_which_only_numbers_change_is_logged_once_and_published_every_time():
+    rclpy.init()
+    try:
+        node, logged, published = RobotNode("trembling"), [], []
+        node.report = lambda: published.append(node.status_text)  # type: ignore[method-assign]
+        node.get_logger = lambda: SimpleNamespace(warning=logged.append)  # type: ignore[method-assign]
+        for k in range(5):
+            node.set_status(WARN, f"a carries {0.1 * k:.3g} N, the shape -1e-0{k} N")
+            node.set_status(OK, "estimating")
+        assert (len(published), logged) == (5, published[:1])
+        for _ in range(2):
+            node.set_status(WARN, "emergency stop")
+            node.set_status(OK, "controlling")
+        assert logged[1:] == ["emergency stop"] * 2
         node.destroy_node()
     finally:
         rclpy.try_shutdown()
