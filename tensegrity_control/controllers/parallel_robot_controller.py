@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
 from tensegrity_dynamics.mechanisms.dynamics.inverse_dynamics import inverse_dynamics
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
@@ -153,7 +153,11 @@ class ParallelRobotController(SampledController):
         first, end = self.kinematics.output_values(q), self._goal_values(goal)
         for share in np.linspace(0.0, 1.0, SAMPLES)[1:]:
             checkpoint()
-            before, q = q, self.kinematics.inverse(first + share * (end - first), q)
+            try:
+                before, q = q, self.kinematics.inverse(first + share * (end - first), q)
+            except UnreachableGoalError:
+                self.kinematics.inverse(end, q)  # names the goal, not this point of the way
+                raise
             travel += np.abs(self._joints(q) - self._joints(before))
         self._check_positions(self._joints(q), "goal")
         return self._line(Line(first, end), travel, profile)

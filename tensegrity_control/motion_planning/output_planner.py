@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
 
-from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import MovingStates
 from tensegrity_dynamics.numerics.short_repr import ShortRepr
 from tensegrity_dynamics.numerics.types import Array
@@ -223,7 +223,7 @@ def equilibria_on_line(
     """Equilibria whose outputs divide the straight line from a start to a goal, in the model's coordinates, into equal
     parts.
 
-    Raises UnreachableGoalError.
+    Raises UnreachableGoalError: the goal is out of reach, or only the line to it, where it ends short of it.
     """
     first = model.coordinates(start.pose)
     offset = model.coordinates(goal.pose) - first
@@ -233,11 +233,25 @@ def equilibria_on_line(
         line = [start]
         for part in np.linspace(0.0, 1.0, pieces + 1)[1:-1]:
             between = PoseGoal(*model.pose_at(first + part * offset, start.pose), goal.output)
-            line.append(plan_path(equilibria, line[-1], between).equilibrium)
+            try:
+                line.append(plan_path(equilibria, line[-1], between).equilibrium)
+            except UnreachableGoalError as error:
+                plan_path(equilibria, line[-1], goal)  # says how far from the goal, not from this point of the line
+                raise _blocked_line(error) from None
         line.append(plan_path(equilibria, line[-1], goal).equilibrium)
         if 2 * pieces > MOST_PIECES or _miss_between(model, line, first, offset) <= GUESS_MISS:
             return tuple(line)
         pieces *= 2
+
+
+def _blocked_line(error: UnreachableGoalError) -> UnreachableGoalError:
+    """Error for a goal within reach to which no straight line leads, from that of a point of the line."""
+    pose = getattr(error.nearest, "pose", None)
+    ends = "" if pose is None else f", which ends near position ({', '.join(f'{x:.4f}' for x in pose[0])}) m"
+    return UnreachableGoalError(
+        f"the goal is within reach, but not on a straight line{ends}. Cause: {error.cause}. Go there by waypoints.",
+        nearest=error.nearest, rest_lengths=error.rest_lengths, binding=error.binding, cause=error.cause,
+    )  # fmt: skip
 
 
 def _miss_between(model: OutputModel, line: Sequence[PathEquilibrium], first: Array, offset: Array) -> float:

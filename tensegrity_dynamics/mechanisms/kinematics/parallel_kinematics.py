@@ -376,9 +376,9 @@ class LoopKinematics:
             if trial is None:
                 stride *= 0.5
                 if stride < 1e-7:
-                    reached = ", ".join(f"{x:.6g}" for x in coordinates.values(q))
+                    asked, reached = (", ".join(f"{x:.6g}" for x in each) for each in (target, coordinates.values(q)))
                     raise UnreachableGoalError(
-                        f"{what} {target.tolist()} cannot be reached on this mode; it can be followed to ({reached})."
+                        f"{what} ({asked}) cannot be reached on this mode; it can be followed to ({reached})."
                     )
                 continue
             q, done, stride = trial, done + stride, 2.0 * stride

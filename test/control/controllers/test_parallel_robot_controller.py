@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from multibody_machines import FOOT_MASS, LEG, TIP_MASS, WIDTH
 
+from tensegrity_control import RobotState, make_controller
 from tensegrity_control.controllers.computed_torque import ComputedTorqueTracker
 from tensegrity_control.controllers.kinematic import KinematicTracker
 from tensegrity_control.trajectories.quintic import QuinticSpline
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import Simulation, load_robot
-from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 
 START, END, DURATION = (0.0, 0.30005393), (0.1, 0.1), 2.0
@@ -87,6 +88,16 @@ def test_edge_of_the_reach_is_refused_with_the_joint_that_lost_its_hold(robot):
     still = HermiteSpline([0.0, 1.0], [[0.0, 0.3], [0.0, 0.3]], np.zeros((2, 2)))
     with pytest.raises(InfeasibleControlError, match=r"joint rail_\d cannot move the output any more \(Type 1"):
         KinematicTracker(kinematics, still, q).velocity(0.0, q)
+
+
+@pytest.mark.parametrize("name", ["kinematic", "computed_torque"])
+def test_a_goal_out_of_reach_is_named_as_it_was_asked(robot, name):
+    simulation = Simulation(robot)
+    control = make_controller(name, robot)
+    control.reset(0.0, RobotState.of(simulation))
+    goal = simulation.observe().pose[0] + np.array([3.0, 0.0, 0.0])
+    with pytest.raises(UnreachableGoalError, match=rf"output \({goal[0]:.6g}, .* can be followed to"):
+        control.set_goal(0.0, goal)
 
 
 def test_efforts_on_the_path_are_those_of_the_closed_form(robot, path):

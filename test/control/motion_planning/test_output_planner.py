@@ -261,6 +261,37 @@ def test_weights_and_periods_are_checked():
         plan_output(OutputModel(robot), lambda t: np.zeros(2), 1.0, 0.5)
 
 
+@pytest.mark.parametrize(("name", "axis"), [("manipulator", 0), ("single_strut", 1)])
+def test_a_goal_out_of_reach_is_refused_with_its_own_distance_however_the_line_to_it_is_divided(name, axis):
+    control = make_controller("task", load_robot(name))
+    start = control.equilibria.start()
+    goal = PoseGoal(start.pose[0] + 5.0 * np.eye(3)[axis], start.pose[1], control.model.output)
+    with pytest.raises(UnreachableGoalError) as refused:
+        equilibria_on_line(control.model, control.equilibria, start, goal)
+    missed = 1e3 * np.linalg.norm(goal.error(refused.value.nearest.pose))
+    assert missed > 3000.0
+    assert f"it misses the goal by {missed:.5g} mm" in str(refused.value)
+
+
+def test_a_goal_within_reach_to_which_no_straight_line_leads_is_refused_as_that(monkeypatch):
+    control = make_controller("task", load_robot("single_strut"))
+    start = control.equilibria.start()
+    goal = PoseGoal(start.pose[0] + [0.0, 0.05, 0.0], start.pose[1], control.model.output)
+    module = "tensegrity_control.motion_planning.output_planner.plan_path"
+
+    def blocked(equilibria, begin, asked):
+        if asked is goal:
+            return None
+        raise UnreachableGoalError("the goal pose is out of reach.", nearest=start, cause="a cable", binding=("B1",))
+
+    monkeypatch.setattr(module, blocked)
+    with pytest.raises(
+        UnreachableGoalError, match=r"not on a straight line, which ends near .* Cause: a cable\."
+    ) as no:
+        equilibria_on_line(control.model, control.equilibria, start, goal)
+    assert no.value.binding == ("B1",)
+
+
 def test_equilibria_between_which_the_loops_do_not_close_are_divided_further(monkeypatch):
     control = make_controller("task", load_robot("single_strut"))
     start, model = control.equilibria.start(), control.model
