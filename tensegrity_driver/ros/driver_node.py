@@ -539,6 +539,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             "released" if was_stopped else "nothing to release: no emergency stop and no latched fault"
         )
         if response.success:
+            response.message += "; each spool is moved a little, to check its wiring" if driver.identifying else ""
             response.message += (
                 "; the robot holds its position until the next goal or until `hold` of the controller is called"
             )

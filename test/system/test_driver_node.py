@@ -22,6 +22,7 @@ from std_srvs.srv import Trigger  # noqa: E402
 from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 from tensegrity.srv import Calibrate  # noqa: E402
 
+from tensegrity_driver.driver import Driver  # noqa: E402
 from tensegrity_driver.ros.driver_node import DriverNode  # noqa: E402
 from tensegrity_driver.safety.faults import FaultKind  # noqa: E402
 from tensegrity_dynamics import load_robot  # noqa: E402
@@ -377,6 +378,20 @@ def test_an_emergency_stop_latches_until_it_is_released(bench):
     running.session = 2  # as with a goal that came after the release
     running.cycles(150)
     assert running.link.lengths["draw_1"] == pytest.approx(0.19, abs=3e-4)
+
+
+@pytest.mark.parametrize("identify", [True, False])
+def test_a_release_says_that_the_spools_are_moved_a_little_where_their_test_was_interrupted(
+    bench, identify, monkeypatch
+):
+    running = bench()
+    running.cycles(3)
+    assert running.call(Trigger, "emergency_stop").success
+    running.cycles(5)
+    monkeypatch.setattr(Driver, "identifying", property(lambda _: identify))  # spools with potentiometers are tested
+    answer = running.call(Trigger, "driver/release")
+    assert answer.success
+    assert ("each spool is moved a little" in answer.message) == identify
 
 
 def test_a_fault_is_reported_with_its_servo_and_released_once_its_cause_has_gone(bench):
