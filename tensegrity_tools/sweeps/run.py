@@ -53,8 +53,13 @@ def run_here(plan: SweepPlan, numbers: Sequence[int], workers: int | None = None
 
 
 def _begin_worker() -> None:
-    """Ignore Ctrl-C, since the main process handles it; it ends the others, even if it is killed."""
+    """Ignore Ctrl-C, since the main process handles it; it ends the others, even if it is killed.
+
+    A sweep that was started with SIGTERM ignored passes this on, and its processes would wait for ever for a killed
+    one.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     follow_parent()
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -327,9 +329,12 @@ if __name__ == "__main__":
 
 
 @pytest.mark.long
-def test_the_processes_of_a_killed_sweep_end_with_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ignored", [False, True], ids=["usual", "started_with_sigterm_ignored"])
+def test_the_processes_of_a_killed_sweep_end_with_it(tmp_path: Path, ignored: bool) -> None:
     (tmp_path / "killed.py").write_text(KILLED, encoding="utf-8")
-    sweep = subprocess.Popen([sys.executable, str(tmp_path / "killed.py"), str(tmp_path / "out")])
+    words = [sys.executable, str(tmp_path / "killed.py"), str(tmp_path / "out")]
+    ignore = partial(signal.signal, signal.SIGTERM, signal.SIG_IGN)
+    sweep = subprocess.Popen(words, preexec_fn=ignore if ignored else None)
     children = Path(f"/proc/{sweep.pid}/task/{sweep.pid}/children")
     chunks = tmp_path / "out" / "chunks"
     try:
