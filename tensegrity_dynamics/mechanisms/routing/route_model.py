@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ class RouteModel:
         """Name of an element in messages."""
         return f"route[{number}]"
 
-    @property
+    @cached_property
     def holding(self) -> NDArray[np.int64]:
         """Rows at which a strand begins: the first row, and every contact that holds the cable."""
         inner = np.flatnonzero(self.elements[:-1, HOLDS])

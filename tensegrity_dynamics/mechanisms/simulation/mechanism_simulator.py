@@ -401,10 +401,6 @@ class MechanismSimulator(Simulator):
             for array, values in zip(driven, kept, strict=True):
                 array[:] = values
 
-        def tensions() -> NDArray[np.float64]:
-            self._rigid_tensions()
-            return np.array(self._rigid.strand_tensions)
-
         def lose(energy: float, kind: int = DAMPING_WORK) -> None:
             self._works[kind] += energy
 
@@ -413,7 +409,7 @@ class MechanismSimulator(Simulator):
 
         return Stepper(
             self._strands, (self._q, self._v), self._reduction, self._advance_by, save, restore, keep, hold, resume,
-            tensions, lose, lambda energy: lose(energy, FRICTION_WORK), note,
+            self._strand_tensions, lose, lambda energy: lose(energy, FRICTION_WORK), note,
         )  # fmt: skip
 
     def _advance_by(self, length: float) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, parse_robot
 from tensegrity_dynamics.errors import NoEquilibriumError
+from tensegrity_dynamics.mechanisms.dynamics.rigid_tensions import RigidTensions
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 
 GRAVITY = 9.80665
@@ -250,3 +251,18 @@ actuators: [{drives: drumJt, position: [-9, 9], rate: 5, effort: 1000}]
     missing = (0.25 / 1e-3) ** 2 * (-1e-6 - simulation.state.q[1])  # rad/s^2, see `actuation`
     assert np.diff(torques) == pytest.approx(1e-3 * missing, rel=1e-6)
     assert simulation.observe().routes["rope"].tensions == pytest.approx((3.0, -torques[-1] / 0.03), rel=1e-6)
+
+
+def test_a_step_of_a_slipping_rope_settles_its_tensions_once_for_each_state(monkeypatch):
+    """A settled excess takes three forward dynamics (none, one, all); a step has five states to settle."""
+    simulation = run(atwood(10.0, 0.1), 3)
+    counted = []
+    tensions = RigidTensions.tensions
+
+    def counting(*args):
+        counted.append(args)
+        return tensions(*args)
+
+    monkeypatch.setattr(RigidTensions, "tensions", counting)
+    simulation.advance(1)
+    assert len(counted) <= 3 * 5 + 3  # 52 where the tensions to settle were settled themselves
