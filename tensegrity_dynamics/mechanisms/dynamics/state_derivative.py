@@ -1,4 +1,6 @@
-"""State equation u' = f(u) in independent displacements: u = (y, y') from a configuration, along its basis G.
+"""State equation u' = f(u) in independent displacements y from a configuration, along its basis G, and their rates w.
+
+u = (y, w), and y' = w except for spherical and floating joints, see `turn_rates`.
 
 It is used for implicit integration and for linearisation; both take finite differences of f.
 """
@@ -13,8 +15,9 @@ from numpy.typing import NDArray
 
 from ...numerics.compilation import allocation_free, for_compiled_callers
 from ...numerics.linear_algebra import copy
+from ..joints import FLOATING, SPHERICAL
 from ..kinematics.body_kinematics import body_kinematics
-from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
+from ..kinematics.configuration_space import configuration_rate, displacement_of, normalise_quaternions
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_equations import loop_equations
 from ..kinematics.loop_reduction import independent_basis, reduce_rows
@@ -22,6 +25,9 @@ from ..mechanism import FlatMechanism
 from ..routing.columns import BODY, COUNT, FIRST, TURNING_V
 from .forward_dynamics import accelerate
 
+MOST_RETURNS, SHARE = 10, 1e-13
+"""Largest number of closures by which spherical and floating joints get their displacements, and the tolerance [rad or
+m]."""
 NOT_CLOSED = 2
 """Status if a loop cannot be closed within a step: the step is too long for the motion."""
 
@@ -29,7 +35,7 @@ NOT_CLOSED = 2
 DisplacementWorkspace = namedtuple(
     "DisplacementWorkspace",
     "q v basis independent matrix first right other stage_1 stage_2 stage_3 stage_4 held displacement u pivots "
-    "before_q before_v component turn moved",
+    "before_q before_v component turn moved turned turned_rate",
 )
 
 
@@ -74,7 +80,37 @@ def make_displacement_workspace(flat: FlatMechanism, positions: int) -> Displace
         held=np.zeros(dofs, dtype=np.bool_), displacement=np.zeros(dofs), u=np.zeros(2 * dofs),
         pivots=np.zeros(2 * dofs, dtype=np.int64), before_q=np.zeros(positions), before_v=np.zeros(dofs),
         component=components(flat), turn=np.zeros(dofs, dtype=np.int64), moved=np.zeros(dofs, dtype=np.int64),
+        turned=np.zeros(6), turned_rate=np.zeros(6),
     )  # fmt: skip
+
+
+@for_compiled_callers
+def return_shares(flat, q, count, displacement, stages, scratch):
+    """Move scratch.q so that spherical and floating joints have their independent displacements; returns whether it
+    moved.
+
+    Where loops hold only some coordinates of such a joint, closing them turns the axes of the others.
+    """
+    moves, i = False, 0
+    stages.step[:] = 0.0
+    for j in range(flat.kind.shape[0]):
+        b, n = flat.v_start[j], flat.v_count[j]
+        first = i
+        while i < count and scratch.independent[i] < b + n:
+            i += 1
+        if 0 < i - first < n and (flat.kind[j] == SPHERICAL or flat.kind[j] == FLOATING):
+            displacement_of(flat, j, q, scratch.q, scratch.turned)
+            for k in range(first, i):
+                left = displacement[k] - scratch.turned[scratch.independent[k] - b]
+                moves = moves or abs(left) > SHARE
+                for d in range(stages.step.shape[0]):
+                    stages.step[d] += scratch.basis[d, k] * left
+    if moves:
+        configuration_rate(flat, scratch.q, stages.step, stages.q_rate)
+        for k in range(q.shape[0]):
+            scratch.q[k] += stages.q_rate[k]
+        normalise_quaternions(flat, scratch.q)
+    return moves
 
 
 @for_compiled_callers
@@ -97,8 +133,11 @@ def displaced_state(flat, q, count, displacement, rate, work, reduction, stages,
         scratch.q[k] = q[k] + stages.q_rate[k]
     normalise_quaternions(flat, scratch.q)
     stages.v_sum[:] = 0.0
-    if close_loops(flat, scratch.q, scratch.held, 1e-13, True, work, reduction, stages) > 1e-8:
-        return False
+    for _ in range(MOST_RETURNS):
+        if close_loops(flat, scratch.q, scratch.held, 1e-13, True, work, reduction, stages) > 1e-8:
+            return False
+        if not return_shares(flat, q, count, displacement, stages, scratch):
+            break
     body_kinematics(flat, scratch.q, stages.v_sum, work)
     loop_equations(flat, work)
     work.loop_bias[:] = 0.0
@@ -111,6 +150,44 @@ def displaced_state(flat, q, count, displacement, rate, work, reduction, stages,
     return True
 
 
+@for_compiled_callers
+def turn_rates(flat, q, count, scratch, out):
+    """Replace the rates of displacement of spherical and floating joints in out by those at scratch.q and scratch.v.
+
+    A displacement y of a rotation from q is twice the vector r = tan(angle / 2) axis, so that with the angular velocity
+    w
+
+        y' = w + r x w + (r . w) r,
+
+    and that of a position is in the axes at the start of the step: y' = v + 2 (r x v + r x (r x v)) / (1 + r . r).
+    """
+    turned, rate, i = scratch.turned, scratch.turned_rate, 0
+    for j in range(flat.kind.shape[0]):
+        kind, b, n = flat.kind[j], flat.v_start[j], flat.v_count[j]
+        first = i
+        while i < count and scratch.independent[i] < b + n:
+            i += 1
+        if first == i or (kind != SPHERICAL and kind != FLOATING):
+            continue
+        displacement_of(flat, j, q, scratch.q, turned)
+        v = scratch.v[b : b + n]
+        x, y, z = 0.5 * turned[0], 0.5 * turned[1], 0.5 * turned[2]
+        along = x * v[0] + y * v[1] + z * v[2]
+        rate[0] = v[0] + y * v[2] - z * v[1] + along * x
+        rate[1] = v[1] + z * v[0] - x * v[2] + along * y
+        rate[2] = v[2] + x * v[1] - y * v[0] + along * z
+        if kind == FLOATING:
+            part = 2.0 / (1.0 + x * x + y * y + z * z)
+            a = y * v[5] - z * v[4]
+            e = z * v[3] - x * v[5]
+            c = x * v[4] - y * v[3]
+            rate[3] = v[3] + part * (a + y * c - z * e)
+            rate[4] = v[4] + part * (e + z * a - x * c)
+            rate[5] = v[5] + part * (c + x * e - y * a)
+        for k in range(first, i):
+            out[k] = rate[scratch.independent[k] - b]
+
+
 @allocation_free
 def state_derivative(flat, q, u, count, effort, out, work, reduction, stages, scratch):
     """Fill out (2 count,) = f(u) for u = (displacement, rate) from q; returns a status."""
@@ -120,4 +197,5 @@ def state_derivative(flat, q, u, count, effort, out, work, reduction, stages, sc
     for i in range(count):
         out[i] = u[count + i]
         out[count + i] = reduction.acceleration[scratch.independent[i]]
+    turn_rates(flat, q, count, scratch, out)
     return status

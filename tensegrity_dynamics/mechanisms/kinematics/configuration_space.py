@@ -41,6 +41,28 @@ def normalise_quaternions(flat, q):
 
 
 @allocation_free
+def displacement_of(flat, j, q, moved, out):
+    """Fill out (v_count of joint j,) with the displacement of a spherical or floating joint from q to moved (nq,).
+
+    It is the step along `configuration_rate` that leads there: of a rotation twice the vector tan(angle / 2) axis, of a
+    position in the successor axes of q.
+    """
+    a = flat.q_start[j] + (3 if flat.kind[j] == FLOATING else 0)
+    w, x, y, z = q[a], -q[a + 1], -q[a + 2], -q[a + 3]
+    ow, ox, oy, oz = moved[a], moved[a + 1], moved[a + 2], moved[a + 3]
+    scale = 2.0 / (w * ow - x * ox - y * oy - z * oz)
+    out[0] = scale * (w * ox + x * ow + y * oz - z * oy)
+    out[1] = scale * (w * oy + y * ow + z * ox - x * oz)
+    out[2] = scale * (w * oz + z * ow + x * oy - y * ox)
+    if flat.kind[j] == FLOATING:
+        dx, dy, dz = moved[a - 3] - q[a - 3], moved[a - 2] - q[a - 2], moved[a - 1] - q[a - 1]
+        cx, cy, cz = 2.0 * (y * dz - z * dy), 2.0 * (z * dx - x * dz), 2.0 * (x * dy - y * dx)
+        out[3] = dx + w * cx + y * cz - z * cy
+        out[4] = dy + w * cy + z * cx - x * cz
+        out[5] = dz + w * cz + x * cy - y * cx
+
+
+@allocation_free
 def displace(flat, q, step, rate, result):
     """`displaced`, compiled: fill result (nq,); rate (nq,) is overwritten."""
     configuration_rate(flat, q, step, rate)

@@ -10,8 +10,7 @@ differences). All four stages solve with the matrix 1 - h J / 2:
 (Sandu, Verwer, Blom, Spee, Carmichael 1997; Hairer and Wanner, Solving Ordinary Differential Equations II, IV.7). The
 method is of third order and L-stable: modes much faster than the step are damped out instead of growing. Except for
 fast modes, no stage lies beyond the end of the step. Displacements of spherical and floating joints are not integrals
-of their rates, which are in axes that rotate: y' = T(y) w (`turn_rates`). Where loops make only some of the coordinates
-of such a joint dependent, T is left out, and the method is of second order (spherical) or first order (floating).
+of their rates, which are in axes that rotate: y' = T(y) w (`turn_rates`).
 
 The energies of the powers P(u) of `powers` follow from an additional equation W' = P(u) with the same method:
 
@@ -23,8 +22,7 @@ from __future__ import annotations
 from ...numerics.compilation import allocation_free, for_compiled_callers
 from ...numerics.linear_algebra import copy, lu_factor, lu_solve
 from ..dynamics.forward_dynamics import REGULAR
-from ..dynamics.state_derivative import NOT_CLOSED, displaced_state
-from ..joints import FLOATING, SPHERICAL
+from ..dynamics.state_derivative import NOT_CLOSED, displaced_state, turn_rates
 from ..kinematics.loop_closure import project_onto_loops
 from ..routing.slip import hold_contacts
 from .drive_laws import driven_accelerations
@@ -37,42 +35,6 @@ SLIGHT = 1e-5
 
 
 @for_compiled_callers
-def turn_rates(flat, u, count, independent, out):
-    """Replace the rates of displacement of spherical and floating joints in out by those of displacements u.
-
-    A displacement y of a rotation is twice the vector r = tan(angle / 2) axis, so that with the angular velocity w
-
-        y' = w + r x w + (r . w) r,
-
-    and that of a position is in the axes at the start of the step: y' = v + 2 (r x v + r x (r x v)) / (1 + r . r).
-    """
-    for j in range(flat.kind.shape[0]):
-        kind, b, n = flat.kind[j], flat.v_start[j], flat.v_count[j]
-        if kind != SPHERICAL and kind != FLOATING:
-            continue
-        i = 0
-        while i < count and independent[i] < b:
-            i += 1
-        if i + n > count or independent[i] != b or independent[i + n - 1] != b + n - 1:
-            continue
-        x, y, z = 0.5 * u[i], 0.5 * u[i + 1], 0.5 * u[i + 2]
-        k = count + i
-        along = x * u[k] + y * u[k + 1] + z * u[k + 2]
-        out[i] = u[k] + y * u[k + 2] - z * u[k + 1] + along * x
-        out[i + 1] = u[k + 1] + z * u[k] - x * u[k + 2] + along * y
-        out[i + 2] = u[k + 2] + x * u[k + 1] - y * u[k] + along * z
-        if kind == FLOATING:
-            k += 3
-            part = 2.0 / (1.0 + x * x + y * y + z * z)
-            a = y * u[k + 2] - z * u[k + 1]
-            e = z * u[k] - x * u[k + 2]
-            c = x * u[k + 1] - y * u[k]
-            out[i + 3] = u[k] + part * (a + y * c - z * e)
-            out[i + 4] = u[k + 1] + part * (e + z * a - x * c)
-            out[i + 5] = u[k + 2] + part * (c + x * e - y * a)
-
-
-@for_compiled_callers
 def driven_derivative(flat, drives, q, u, count, effort, out, work, reduction, stages, scratch):
     """As `state_derivative`, with the torques of impedances and servos at the displaced state."""
     if not displaced_state(flat, q, count, u[:count], u[count : 2 * count], work, reduction, stages, scratch):
@@ -81,7 +43,7 @@ def driven_derivative(flat, drives, q, u, count, effort, out, work, reduction, s
     for i in range(count):
         out[i] = u[count + i]
         out[count + i] = reduction.acceleration[scratch.independent[i]]
-    turn_rates(flat, u, count, scratch.independent, out)
+    turn_rates(flat, q, count, scratch, out)
     return status
 
 

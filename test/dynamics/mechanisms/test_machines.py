@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from multibody_machines import LEG, TIP_MASS, WIDTH, biglide, manipulator, single_strut
 
-from tensegrity_dynamics import parse_robot
+from tensegrity_dynamics import Simulation, parse_robot
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations, evaluate
 from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import forward_dynamics
@@ -173,6 +173,30 @@ def test_implicit_steps_are_of_second_order():
         for h in (1e-3, 5e-4)
     ]
     assert np.log2(errors[0] / errors[1]) > 1.6
+
+
+@pytest.mark.parametrize("kind", ["point", "point_xy", "point_z", "planar", "universal"])
+def test_implicit_steps_are_of_third_order_where_loops_hold_a_part_of_a_floating_joint(kind):
+    robot = parse_robot(
+        f"""
+kind: mechanism
+name: tumbling
+gravity: [0, 0, -9.81]
+bodies: {{top: {{mass: 1, centre: [0.1, 0.05, 0.2], inertia: [0.02, 0.03, 0.015, 0.002, 0.001, -0.003]}}}}
+joints: [{{name: topJt, kind: floating, parent: world, body: top, start: [0, 0, 0, 0.3, 0.2, -0.1]}}]
+loops: [{{name: pin, kind: {kind}, before: world, after: top}}]
+"""
+    )
+
+    def end(integrator, step):
+        simulation = Simulation(robot, time_step=step, integrator=integrator, start="file")
+        simulation.set_motion([2.0, -3.0, 4.0, 0.5, -0.7, 0.3])
+        return simulation.advance(duration=0.1).q
+
+    exact = end("rk4", 5e-4)
+    errors = [np.max(np.abs(end("implicit", step) - exact)) for step in (4e-3, 2e-3)]
+    assert errors[1] < 1e-6
+    assert np.log2(errors[0] / errors[1]) > 2.7
 
 
 def test_implicit_steps_stay_stable_with_cables_of_steel_at_a_millisecond():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 from tensegrity_dynamics import Simulation, TensegrityError, load_robot
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
@@ -130,6 +131,30 @@ def test_linear_model_of_a_simulation_is_that_of_the_reduced_equations(strut):
         assert np.allclose(values[0], values[1], rtol=1e-4)
     with pytest.raises(TensegrityError, match="kind of inputs of mechanisms"):
         simulation.linearise("rates")
+
+
+def test_linear_model_of_a_body_that_tumbles_leads_to_where_it_is_a_moment_later():
+    """Its position is in axes that turn: the rates of its displacements are not the velocities."""
+    robot = parse_robot(
+        """
+kind: mechanism
+name: thrown
+gravity: [0, 0, -9.81]
+bodies: {top: {mass: 1, centre: [0.1, 0.05, 0.2], inertia: [0.02, 0.03, 0.015, 0.002, 0.001, -0.003]}}
+joints: [{name: topJt, kind: floating, parent: world, body: top, start: [0, 0, 0, 0.3, 0.2, -0.1]}]
+"""
+    )
+    simulation = Simulation(robot, time_step=1e-4, start="file")
+    simulation.set_motion([2.0, -3.0, 4.0, 0.5, -0.7, 0.3])
+    model, before, h = simulation.linearise(), simulation.state, 1e-3
+    n = model.rate.size
+    system = np.zeros((n + 1, n + 1))
+    system[:n, :n], system[:n, n] = model.dense_matrix, model.rate
+    predicted = expm(h * system)[:n, n]
+    after = simulation.advance(duration=h)
+    moved = matrix_from_quaternion(before.q[3:]).T @ (after.q[:3] - before.q[:3])
+    assert moved == pytest.approx(predicted[3:6], abs=5e-8)  # off by h^2 / 2 |w x v| = 1.6e-6 without
+    assert after.v - before.v == pytest.approx(predicted[6:], abs=1e-5)
 
 
 def test_nothing_moves_where_actuators_hold_all():
