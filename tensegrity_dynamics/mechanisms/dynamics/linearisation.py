@@ -14,6 +14,7 @@ from ...errors import TensegrityError
 from ...linear_models.linear_model import LinearModel
 from ..kinematics.loop_reduction import ReductionWorkspace, make_reduction_workspace
 from ..mechanism import Mechanism
+from ..routing.slip import hold_contacts
 from ..workspace import make_stage_workspace, make_workspace
 from .forward_dynamics import SINGULAR_MASS, accelerate, massless_message
 from .state_derivative import make_displacement_workspace, state_derivative
@@ -49,6 +50,8 @@ def linearise(
     status, coordinate = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
     if status == SINGULAR_MASS:
         raise TensegrityError(massless_message(mechanism, int(coordinate)))
+    # contacts of cables stick or slip as they do at this state
+    hold_contacts(flat.route_elements, flat.routed_cables, work.route_state, True)
     free = np.flatnonzero(~reduction.is_pivot)
     count = free.size
     basis = reduction.basis[:, :count].copy()

@@ -60,6 +60,7 @@ from ..resistance import (
 from ..route_readings import RouteReading, read_routes, set_slips, slip_words, slips, with_slips
 from ..routing.columns import SLIP, STATUS, WHERE
 from ..routing.route import route_problem
+from ..routing.slip import hold_contacts
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
 from .actuation import BROKEN_ROUTE, DRIVE_STATE, PAST_END, Drives, Ends, drive, load_gears, make_drives, servo_torques
@@ -607,6 +608,8 @@ class MechanismSimulator(Simulator):
         flat = flat._replace(late_kernels=np.where(np.arange(ENTRIES) == CONTACTS, 0, flat.late_kernels))
         still = np.zeros(self._v.size)
         accelerate(flat, self._start, still, self._start_effort, 0.0, self._work, reduction, False)
+        cables = (flat.route_elements, flat.routed_cables, self._work.route_state)
+        hold_contacts(*cables, True)
         free = np.flatnonzero(~reduction.is_pivot)
         count = free.size
         scratch.independent[:count] = free
@@ -622,6 +625,7 @@ class MechanismSimulator(Simulator):
                 if state_derivative(flat, self._start, u, count, args[0], side, *args[1:]):
                     side[:] = 0.0
             matrix[:, c] = (sides[0] - sides[1])[: 2 * count] / (2.0 * h)
+        hold_contacts(*cables, False)
         self.step_limit = "its own fastest motion"
         fastest = _fastest(matrix)
         if self._mechanism.touches and count:

@@ -10,7 +10,8 @@ determines the stability (`numerics.one_sided`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -40,8 +41,9 @@ from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, m
 from ..loads import LOAD_FORCE
 from ..mechanism import Mechanism, check_state
 from ..route_readings import RouteReading, read_routes, set_slips, slips, strand_tensions
-from ..routing.columns import FINE, FIRST, FRICTION, LENGTH, REST_NOW, SLACK, STATUS, STRAIN, TENSION, WHERE, WRAP
+from ..routing.columns import FINE, FIRST, FRICTION, LENGTH, REST_NOW, SLACK, SLIP, STATUS, STRAIN, TENSION, WHERE, WRAP
 from ..routing.route import route_problem
+from ..routing.slip import hold_contacts
 from ..touch.columns import NORMAL, RADIUS
 from ..touch.parts import contact_array
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
@@ -608,6 +610,25 @@ class MechanismEquilibriumSolver:
         self._residual(q, tau, reuse=True)
         return np.array(found).T if found else none
 
+    @contextmanager
+    def sticking(self, shape: MechanismEquilibrium) -> Iterator[None]:
+        """Context in which routed cables stick at all contacts with friction, with the slip of an equilibrium.
+
+        The path from the start may leave contacts at their bound. Small motions about the equilibrium slip there once,
+        in one direction, and stick from then on.
+        """
+        flat, before = self._flat, self._work.route_state[:, SLIP].copy()
+        cables = (flat.route_elements, flat.routed_cables, self._work.route_state)
+        if shape.slip.size:
+            set_slips(self._work, shape.slip)
+        self._at(shape.q)
+        hold_contacts(*cables, True)
+        try:
+            yield
+        finally:
+            hold_contacts(*cables, False)
+            set_slips(self._work, before)
+
     def held_by_friction(self, basis: NDArray) -> NDArray[np.float64]:
         """(y, y) stiffness of static friction: feet on the ground do not slide. It equals the ground stiffness at every
         point with friction."""
@@ -653,12 +674,13 @@ class MechanismEquilibriumSolver:
     def _step(
         self, q: NDArray, stiffness: NDArray, basis: NDArray, force: NDArray, shift: float
     ) -> NDArray[np.float64]:
-        """Newton step (K + s M) dy = R with an inertia shift s that makes K + s M positive definite (a descent step).
+        """Newton step (K + s M) dy = R with an inertia shift s that gives all eigenvalues of M^-1 K + s positive real
+        parts.
 
         This is one implicit step of an overdamped motion with time step 1/s, which cannot end at an unstable
         equilibrium.
         """
-        from scipy.linalg import eigh  # imported here to keep the package import fast
+        from scipy.linalg import eigh, eigvals  # imported here to keep the package import fast
 
         zero = np.zeros(basis.shape[0])
         evaluate(self._flat, q, zero, self._work)
@@ -672,6 +694,10 @@ class MechanismEquilibriumSolver:
         mass = basis.T @ self._work.mass @ basis
         mass += 1e-9 * np.trace(mass) / max(1, force.size) * np.eye(force.size)
         rates = eigh(0.5 * (stiffness + stiffness.T), mass, eigvals_only=True)
+        if rates[0] <= 1e-12 * abs(
+            rates[-1]
+        ):  # friction of cables makes the stiffness much less symmetric than winding
+            rates = np.sort(eigvals(stiffness, mass).real)
         least = shift * 1e-3 * max(abs(rates[0]), abs(rates[-1]))
         if rates[0] <= 1e-12 * abs(rates[-1]):
             least = max(least, 1e-6 * abs(rates[-1])) - 2.0 * rates[0]

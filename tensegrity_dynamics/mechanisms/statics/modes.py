@@ -30,6 +30,8 @@ RATE_STEP = 1e-4
 def vibration_model(solver: MechanismEquilibriumSolver, shape: MechanismEquilibrium) -> tuple[LinearModel, NDArray]:
     """Linear model of the free motions about an equilibrium in coordinates of unit inertia, and strain gradients.
 
+    Contacts of routed cables with friction stick.
+
     Returns:
         The model without inputs, whose lift gives displacements along the velocity coordinates, and (c, y) the
         derivative of the strain of each cable along the coordinates of the model.
@@ -37,6 +39,11 @@ def vibration_model(solver: MechanismEquilibriumSolver, shape: MechanismEquilibr
     Raises:
         TensegrityError: a motion without inertia remains.
     """
+    with solver.sticking(shape):
+        return _vibration_model(solver, shape)
+
+
+def _vibration_model(solver: MechanismEquilibriumSolver, shape: MechanismEquilibrium) -> tuple[LinearModel, NDArray]:
     flat, mechanism = solver._flat, solver.mechanism
     q, effort = shape.q, np.where(solver._held, 0.0, shape.effort)
     still = np.zeros(effort.size)
@@ -132,7 +139,8 @@ def mechanism_modes(
         turning = float(np.real(np.conj(spin) @ body.inertia @ spin))
         return body.mass * float(np.sum(np.abs(rate[3:]) ** 2)) + turning
 
-    return find_modes(model, count, describe)
+    with solver.sticking(shape):
+        return find_modes(model, count, describe)
 
 
 def _route_stretching(solver: MechanismEquilibriumSolver, q: NDArray) -> Callable[[NDArray], NDArray]:

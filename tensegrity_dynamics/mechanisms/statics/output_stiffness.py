@@ -59,14 +59,16 @@ def output_compliance(
 ) -> NDArray[np.float64]:
     """(6, 6) compliance of the output: motion per force and moment on it, with the joints of the solver held.
 
-    Motions without stiffness are excluded. Feet of a robot that only the ground holds stick.
+    Motions without stiffness are excluded. Feet of a robot that only the ground holds stick,
+    and so do routed cables at contacts with friction.
 
     Raises:
         TensegrityError: a motion without stiffness moves the output along an axis that it controls.
     """
     effort = np.where(solver._held, 0.0, shape.effort)
-    count = solver._residual(shape.q, effort, reuse=False).size
-    stiffness, basis = solver._stiffness(shape.q, effort, count)
+    with solver.sticking(shape):
+        count = solver._residual(shape.q, effort, reuse=False).size
+        stiffness, basis = solver._stiffness(shape.q, effort, count)
     if solver.stands:
         evaluate(solver._flat, shape.q, np.zeros(effort.size), solver._work)
         stiffness = stiffness + solver.held_by_friction(basis)

@@ -9,6 +9,7 @@ from scipy.linalg import expm
 from tensegrity_dynamics import Simulation, TensegrityError, load_robot
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.statics.modes import mechanism_modes
 from tensegrity_dynamics.mechanisms.statics.output_stiffness import output_stiffness
@@ -155,6 +156,35 @@ joints: [{name: topJt, kind: floating, parent: world, body: top, start: [0, 0, 0
     moved = matrix_from_quaternion(before.q[3:]).T @ (after.q[:3] - before.q[:3])
     assert moved == pytest.approx(predicted[3:6], abs=5e-8)  # off by h^2 / 2 |w x v| = 1.6e-6 without
     assert after.v - before.v == pytest.approx(predicted[6:], abs=1e-5)
+
+
+def test_a_cable_that_has_slipped_to_its_bound_sticks_in_small_motions():
+    robot = parse_robot(
+        """
+kind: mechanism
+name: hung
+gravity: [0, 0, -10]
+bodies: {load: {mass: 2, inertia: [1, 1, 1]}}
+joints: [{name: hoist, kind: prismatic, parent: world, body: load, frame: {at: [0.05, 0, -0.5]}}]
+routed_cables:
+  - {name: rope, young: 1e9, cable_radius: 1e-3, tension: 5, route: [{body: world, at: [-0.05, 0, -0.3]},
+      {body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.05, side: 1, friction: 0.2}, {body: load, at: [0, 0, 0]}]}
+outputs: [{name: load, body: load, controlled: [z]}]
+"""
+    )
+    solver = MechanismEquilibriumSolver(robot.model_as(MechanismModel).mechanism)
+    shape = solver.solve(robot.model.initial_configuration)
+    light, heavy = shape.routes["rope"].tensions
+    assert heavy / light == pytest.approx(np.exp(0.2 * np.pi))
+    area = np.pi * 1e-6
+    rest = (0.5 - shape.q[0] + 0.05 * np.pi / 2) / (1.0 + heavy / (1e9 * area))  # of the strand on the side of the load
+    stiffness, frequency = 1e9 * area / rest, np.sqrt(1e9 * area / rest / 2.0) / (2.0 * np.pi)
+    [mode] = mechanism_modes(solver, shape)
+    assert mode.frequency == pytest.approx(frequency, rel=1e-6)
+    assert output_stiffness(robot, shape).compliance[2, 2] == pytest.approx(1.0 / stiffness, rel=1e-6)
+    simulation = Simulation(robot)
+    assert np.abs(simulation.linearise().eigenvalues()) == pytest.approx(2.0 * np.pi * frequency, rel=1e-6)
+    assert simulation.simulator.shortest_period == pytest.approx(1.0 / frequency, rel=1e-6)
 
 
 def test_nothing_moves_where_actuators_hold_all():

@@ -244,3 +244,31 @@ def test_steps_with_error_control_pass_a_strand_that_lies_without_force_while_ca
         simulation.advance(duration=0.05)
         ends.append(simulation.state.q)
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-8)
+
+
+def test_a_shape_that_cable_slips_to_is_found_although_its_stiffness_is_far_from_symmetric():
+    """The symmetric part of the stiffness is indefinite there; the motions are stable (5.9 N left after 301 steps)."""
+    robot = parse_robot(
+        """
+kind: mechanism
+name: crane
+bodies: {trolley: {mass: 3, inertia: [1, 1, 1]}, swing: {}, block: {mass: 3, inertia: [0.1, 0.1, 0.1]}}
+joints:
+  - {name: rail, kind: prismatic, parent: world, body: trolley, axis: [1, 0, 0], frame: {at: [0, 0, 2]}, start: [0.2],
+     resistance: {stiffness: 400}}
+  - {name: swingJt, kind: revolute, parent: trolley, body: swing, axis: [0, 1, 0], frame: {at: [0, 0, -0.05]}}
+  - {name: hoist, kind: prismatic, parent: swing, body: block, axis: [0, 0, -1], start: [1.0]}
+routed_cables:
+  - {name: rope, young: 20e9, cable_radius: 1.5e-3, tension: 14, route: [
+      {body: world, at: [-1, 0, 2.09]},
+      {body: trolley, at: [-0.1, 0, 0.05], axis: [0, 1, 0], radius: 0.04, side: 1},
+      {body: block, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.05, side: -1, friction: 3},
+      {body: trolley, at: [0.1, 0, 0.05], axis: [0, 1, 0], radius: 0.04, side: 1, friction: 0.1},
+      {body: world, at: [1.5, 0, 2.09]}]}
+"""
+    )
+    simulation = Simulation(robot, time_step=1e-4)
+    before, seen = simulation.state.q, simulation.observe().routes["rope"]
+    assert seen.tensions[2] / seen.tensions[1] == pytest.approx(np.exp(0.1 * seen.wraps[3]), rel=1e-9)
+    simulation.advance(200)
+    assert simulation.state.q == pytest.approx(before, abs=1e-9)
