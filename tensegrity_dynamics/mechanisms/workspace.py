@@ -15,7 +15,7 @@ from .touch.columns import CONTACT_COLUMNS
 Workspace = namedtuple(
     "Workspace",
     "rotation position velocity acceleration jacobian composite force "
-    "load mass bias loop loop_bias loop_error passive strain tension resistance "
+    "load mass bias loop loop_bias loop_error passive strain tension resistance motion "
     "joint_rotation joint_translation subspace joint_bias axes six other three first second point gap speed "
     "direction change route_state route_results late_table contact_state",
 )
@@ -32,7 +32,8 @@ def make_workspace(flat: FlatMechanism) -> Workspace:
         acceleration=np.zeros((bodies, 6)), jacobian=np.zeros((dofs, 6)), composite=np.zeros((bodies, 10)),
         force=np.zeros((bodies, 6)), load=np.zeros((bodies, 6)), mass=np.zeros((dofs, dofs)), bias=np.zeros(dofs),
         loop=np.zeros((rows, dofs)), loop_bias=np.zeros(rows), loop_error=np.zeros(rows), passive=np.zeros(dofs),
-        strain=np.zeros(cables), tension=np.zeros(cables), resistance=np.zeros(3), joint_rotation=np.zeros((3, 3)),
+        strain=np.zeros(cables), tension=np.zeros(cables), resistance=np.zeros(3),
+        motion=np.zeros((flat.resistances.shape[0], 2)), joint_rotation=np.zeros((3, 3)),
         joint_translation=np.zeros(3), subspace=np.zeros((6, 6)), joint_bias=np.zeros(6), axes=np.zeros((3, 3)),
         six=np.zeros(6), other=np.zeros(6), three=np.zeros(3), first=np.zeros(3), second=np.zeros(3),
         point=np.zeros(3), gap=np.zeros(3), speed=np.zeros(3), direction=np.zeros(6), change=np.zeros(6),

@@ -33,6 +33,8 @@ from ..resistance import (
 )
 from ..spatial import cross
 
+POSITION, RATE = 0, 1
+"""Columns of work.motion: position and rate of the joint of each resistance; zero for rotations about any axis."""
 ELASTIC, DAMPED, RUBBED = 0, 1, 2
 """Entries of work.resistance: elastic energy [J], power dissipated by dampers and by friction [W]."""
 
@@ -171,6 +173,7 @@ def loop_resistance(flat, r, work):
         for k in range(6):
             speed += force[k] * (work.velocity[s, k] if s >= 0 else 0.0)
             speed -= force[k] * (work.velocity[p, k] if p >= 0 else 0.0)
+        work.motion[r, POSITION], work.motion[r, RATE] = position, speed
         effort = resist(law, position, speed, work.resistance)
         for k in range(6):
             force[k] *= effort
@@ -179,7 +182,8 @@ def loop_resistance(flat, r, work):
 
 @inlined_part
 def joint_efforts(flat, q, v, work):
-    """Add the efforts of joint resistances to the passive efforts, after `body_kinematics`; fills work.resistance."""
+    """Add the efforts of joint resistances to the passive efforts, after `body_kinematics`; fills work.resistance and
+    work.motion."""
     if flat.resistances.shape[0] == 0:
         return
     for k in range(3):
@@ -188,6 +192,7 @@ def joint_efforts(flat, q, v, work):
         row = flat.resistances[r]
         kind, a, b = int(row[KIND]), int(row[FIRST]), int(row[SECOND])
         if kind == TREE:
+            work.motion[r, POSITION], work.motion[r, RATE] = q[b], v[a]
             work.passive[a] += resist(row[LAW:], q[b], v[a], work.resistance)
         elif kind == TREE_BALL:
             rotation_vector(q[b : b + 4], work.three)

@@ -370,7 +370,7 @@ def step_in_pieces(
         changed = kind == HOP or differ(stages.pattern, stages.new_pattern)
         if status == REGULAR and (implicit or changed or flat.late_kernels[ROUTES] != 0):
             powers_of(flat, q, v, work, powers)  # the last stage of an explicit step is near its end, not at it
-            read_pattern(flat, q, v, work, stages.new_pattern)
+            read_pattern(flat, work, stages.new_pattern)
             changed = differ(stages.pattern, stages.new_pattern)
         if kind == SEARCH:
             if status != REGULAR or changed:
@@ -487,7 +487,7 @@ def careful_step(
                 copy(drives.earlier, drives.present)
                 trial, halved = 0.5 * trial, halved + 1
                 powers_of(flat, q, v, work, powers)
-                read_pattern(flat, q, v, work, stages.new_pattern)
+                read_pattern(flat, work, stages.new_pattern)
                 continue
         left -= trial
         if status != REGULAR or left <= 0.0:
@@ -512,7 +512,7 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
         evaluated = evaluated and not rubs
         if implicit and (done == 0 or rubs):
             powers_of(flat, q, v, work, powers)
-            read_pattern(flat, q, v, work, stages.new_pattern)
+            read_pattern(flat, work, stages.new_pattern)
         copy(q, before_q)
         copy(v, before_v)
         if status != REGULAR:
@@ -529,7 +529,7 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
             copy(before_v, v)
             keep_ledger(works, work, stages.kept_works, stages.kept_slip, True)
             powers_of(flat, q, v, work, powers)
-            read_pattern(flat, q, v, work, stages.new_pattern)
+            read_pattern(flat, work, stages.new_pattern)
         cable = past_end(ends, q)
         if status != REGULAR or cable >= 0:
             copy(before_q, q)

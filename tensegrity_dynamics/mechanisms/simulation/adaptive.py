@@ -2,8 +2,8 @@
 
 The method of Dormand and Prince of order 8 (SciPy's DOP853) is applied to (q, v) with the forward dynamics of closed
 loops. When the strain of a cable passes through zero, its force has a kink: the integration stops there and restarts,
-so that no step contains the kink. The drift of loops and quaternions, which is not larger than the tolerance, is
-removed by projection at every such stop and at the end.
+so that no step contains the kink. It also does so where stops of joints begin or cease to push. The drift of loops and
+quaternions, which is not larger than the tolerance, is removed by projection at every such stop and at the end.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ..kinematics.loop_closure import project_onto_loops
 from ..kinematics.loop_reduction import make_reduction_workspace
 from ..late_kernels import ROUTES
 from ..mechanism import FlatMechanism, Mechanism, check_state
+from ..resistance import HIGH, LAW, LOW, STOP_DAMPING, STOP_STIFFNESS
 from ..route_readings import set_slips
 from ..routing.columns import FINE, RUBBED, STATUS
 from ..touch.columns import DEPTH
@@ -33,6 +34,8 @@ from .powers import powers_in, powers_of
 from .route_events import RouteEvents, slips_kept
 
 MAX_EVENTS = 100_000
+DEEP, PUSHES = 0, 1
+"""Columns of `_Motion.stop_values`."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ def integrate(
     time, taut = 0.0, motion.strains(state) > 0.0
     scale = np.full(state.size, absolute)
     is_down = None
+    is_beyond = motion.stop_values(state) > 0.0
     routed = RouteEvents(mechanism, motion.flat, motion.work, motion.split)
     while time < duration:
         watch = [motion.crossing(c, bool(taut[c])) for c in range(taut.size)]
@@ -131,6 +135,11 @@ def integrate(
         before_ground = len(watch)
         is_down = motion.depths(state) > 0.0 if is_down is None else is_down
         watch += [motion.touching(index, bool(down)) for index, down in enumerate(is_down)]
+        before_stops = len(watch)
+        stops = [
+            (k, part) for k in range(len(is_beyond)) for part in (DEEP, PUSHES) if part == DEEP or is_beyond[k, DEEP]
+        ]
+        watch += [motion.stopping(k, part, bool(is_beyond[k, part])) for k, part in stops]
         solution = solve_ivp(
             motion.rate, (time, duration), state, method="DOP853", rtol=relative, atol=scale, events=watch or None,
             dense_output=True,
@@ -140,18 +149,32 @@ def integrate(
                 f"the motion cannot be followed beyond {solution.t[-1]:.6g} s: {solution.message} "
                 "Cables that are very stiff need integrator 'implicit'."
             )
-        state = solution.y[:, -1].copy()
+        state, end = solution.y[:, -1].copy(), float(solution.t[-1])
+        pieces.append((time, end, solution.sol))
+        if solution.status == 1 and end > solution.t[-2]:
+            # the last step leads across the kink, and so does its interpolation: make one that ends at the kink
+            before = float(solution.t[-2])
+            again = solve_ivp(
+                motion.rate, (before, end), solution.y[:, -2], method="DOP853", rtol=relative, atol=scale,
+                dense_output=True,
+            )  # fmt: skip
+            state = again.y[:, -1].copy()
+            pieces[-1:] = [(time, before, solution.sol), (before, end, again.sol)]
         motion.close(state)
-        motion.check_ends(state, float(solution.t[-1]))
-        pieces.append((time, float(solution.t[-1]), solution.sol))
+        motion.check_ends(state, end)
         times.append(solution.t[1:])
         states.append(np.vstack((solution.y[:, 1:-1].T, state)))
-        time = float(solution.t[-1])
+        time = end
         routed.keep(state)
         if solution.status == 1:
             for cable, kind in routed.found(solution.t_events[taut.size : before_ground]):
                 events.append(CableEvent(time, cable, kind))
-            for index, found in enumerate(solution.t_events[before_ground:]):
+            for (k, part), found in zip(stops, solution.t_events[before_stops:], strict=True):
+                if len(found):
+                    is_beyond[k, part] = not is_beyond[k, part]
+                    if part == DEEP:
+                        is_beyond[k, PUSHES] = is_beyond[k, DEEP]
+            for index, found in enumerate(solution.t_events[before_ground:before_stops]):
                 if len(found):
                     events.append(CableEvent(time, motion.point_names[index], "lifts" if is_down[index] else "touches"))
                     is_down[index] = not is_down[index]
@@ -252,6 +275,28 @@ class _Motion:
 
         deep.terminal, deep.direction = True, -1.0 if is_down else 1.0  # type: ignore[attr-defined]
         return deep
+
+    def stop_values(self, state: NDArray) -> NDArray[np.float64]:
+        """(s, 2) how far joints are beyond each of their stops [rad or m], and its push there [N m or N]."""
+        q, v = self.split(state)
+        powers_of(self.flat, q, v, self.work, self.powers)
+        found = []
+        for row, (position, rate) in zip(self.flat.resistances, self.work.motion, strict=True):
+            law = row[LAW:]
+            for limit, sign in ((law[LOW], -1.0), (law[HIGH], 1.0)):
+                if np.isfinite(limit):
+                    deep = sign * (position - limit)
+                    found.append((deep, law[STOP_STIFFNESS] * deep + law[STOP_DAMPING] * sign * rate))
+        return np.array(found).reshape(-1, 2)
+
+    def stopping(self, stop: int, part: int, is_beyond: bool) -> Callable:
+        """Event function for SciPy: a value of `stop_values`, with the direction of its possible zero crossing."""
+
+        def beyond(_: float, state: NDArray) -> float:
+            return float(self.stop_values(state)[stop, part])
+
+        beyond.terminal, beyond.direction = True, -1.0 if is_beyond else 1.0  # type: ignore[attr-defined]
+        return beyond
 
     def close(self, state: NDArray) -> None:
         """Remove the drift of loops and quaternions by projection, in place."""

@@ -81,7 +81,7 @@ def fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages
                 status = driven_derivative(flat, drives, q, u, count, effort, other, work, reduction, stages, scratch)
                 if status != REGULAR:
                     return status
-                read_pattern(flat, scratch.q, scratch.v, work, stages.new_pattern)
+                read_pattern(flat, work, stages.new_pattern)
                 if not differ(stages.pattern, stages.new_pattern):
                     break
             for i in range(count):
@@ -119,7 +119,7 @@ def add_slope_of_powers(flat, q, count, change, step, work, reduction, stages, s
         if not displaced_state(flat, q, count, u[:count], u[count : 2 * count], work, reduction, stages, scratch):
             return NOT_CLOSED
         powers_of(flat, scratch.q, scratch.v, work, stages.powers)
-        read_pattern(flat, scratch.q, scratch.v, work, stages.new_pattern)
+        read_pattern(flat, work, stages.new_pattern)
         alike = not differ(stages.pattern, stages.new_pattern)
         if alike:
             break

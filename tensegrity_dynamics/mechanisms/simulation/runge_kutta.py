@@ -37,9 +37,9 @@ def runge_kutta(flat, q, v, effort, step, count, gain, work, reduction, stages, 
             ahead = step if stage == 2 else 0.5 * step
             powers_in(flat, stages.q, stages.v, work, powers)
             if stage == 0:
-                read_pattern(flat, stages.q, stages.v, work, stages.pattern)
+                read_pattern(flat, work, stages.pattern)
             elif stage == 3:
-                read_pattern(flat, stages.q, stages.v, work, stages.new_pattern)
+                read_pattern(flat, work, stages.new_pattern)
             for k in range(4):
                 taken[k] += weight * powers[k]
             for k in range(q.shape[0]):

@@ -19,9 +19,11 @@ from __future__ import annotations
 from ...contact.ground_forces import FRICTION as GROUND_FRICTION
 from ...contact.ground_forces import SPEED as GROUND_SPEED
 from ...numerics.compilation import for_compiled_callers
+from ..dynamics.joint_efforts import POSITION, RATE
 from ..late_kernels import CONTACTS, ROUTES
-from ..resistance import FIRST, KIND, LAW, LOW, SECOND, STOP_DAMPING, STOP_STIFFNESS, TREE
-from ..routing.columns import CREEP, FRICTION, RATE, STRAIN, TENSION, TOUCHES
+from ..resistance import LAW, LOW, STOP_DAMPING, STOP_STIFFNESS
+from ..routing.columns import CREEP, FRICTION, STRAIN, TENSION, TOUCHES
+from ..routing.columns import RATE as SLIP_RATE
 from ..touch.columns import AWAY, NORMAL, POINT_COLUMNS, SPEED, STORED
 
 MOST_PIECES = 4
@@ -57,17 +59,14 @@ def stop_code(law, x, rate):
 
 
 @for_compiled_callers
-def read_pattern(flat, q, v, work, pattern):
-    """Fill pattern with active contacts, cable forces and slips, from the forces at q and v stored in work."""
+def read_pattern(flat, work, pattern):
+    """Fill pattern with active contacts, cable forces and slips, from the forces and motions stored in work."""
     n = 0
     for c in range(work.tension.shape[0]):
         pattern[n] = (1 if work.strain[c] > 0.0 else 0) + (2 if work.tension[c] > 0.0 else 0)
         n += 1
     for r in range(flat.resistances.shape[0]):
-        row = flat.resistances[r]
-        pattern[n] = 0
-        if int(row[KIND]) == TREE:
-            pattern[n] = stop_code(row[LAW:], q[int(row[SECOND])], v[int(row[FIRST])])
+        pattern[n] = stop_code(flat.resistances[r, LAW:], work.motion[r, POSITION], work.motion[r, RATE])
         n += 1
     if flat.late_kernels[ROUTES] != 0:
         for e in range(work.route_state.shape[0]):
@@ -80,9 +79,9 @@ def read_pattern(flat, q, v, work, pattern):
             if own[TENSION] > 0.0:
                 code += 16
             if flat.route_elements[e, FRICTION] > 0.0 and own[CREEP] == 0.0:
-                if own[RATE] > 0.0:
+                if own[SLIP_RATE] > 0.0:
                     code += 4
-                elif own[RATE] < 0.0:
+                elif own[SLIP_RATE] < 0.0:
                     code += 8
             pattern[n] = code
             n += 1

@@ -40,6 +40,23 @@ bodies: {{arm: {{mass: 1, inertia: [0.02, 0.02, 0.02], centre: [0.3, 0, 0]}}}}
 joints: [{{name: knee, kind: revolute, parent: world, body: arm, axis: [0, 1, 0], start: -{start},
   resistance: {{limits: [-2, 0.5], stop_stiffness: 2000, stop_damping: 5}}}}]
 """
+RAIL = """
+name: rail
+kind: mechanism
+gravity: [0, 0, -9.81]
+bodies: {{load: {{mass: 1, inertia: [0.02, 0.02, 0.02]}}}}
+joints: [{{name: free, kind: floating, parent: world, body: load, start: [0, 0, -{start}]}}]
+loops: [{{name: rail, kind: prismatic, before: world, after: load,
+  sliding: {{limits: [-0.3, 9], stop_stiffness: 2000, stop_damping: 5}}}}]
+"""
+SLIDE = """
+name: slide
+kind: mechanism
+gravity: [0, 0, -9.81]
+bodies: {{load: {{mass: 1, inertia: [0.02, 0.02, 0.02]}}}}
+joints: [{{name: free, kind: prismatic, parent: world, body: load, start: -{start},
+  resistance: {{limits: [-0.3, 9], stop_stiffness: 2000, stop_damping: 5}}}}]
+"""
 WEIGHTS = """
 name: weights
 kind: mechanism
@@ -100,6 +117,25 @@ def test_steps_keep_their_order_where_a_damper_sets_in(text, energy):
     begin = simulation.energy().balance
     simulation.advance(duration=0.4)
     assert abs(simulation.energy().balance - begin) < energy
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "implicit"])
+def test_a_stop_of_a_loop_is_met_as_exactly_as_one_of_a_tree_joint(integrator):
+    by_loop, by_tree = (
+        Simulation(parse_robot(text.format(start=0.0037)), 1e-3, integrator, start="file") for text in (RAIL, SLIDE)
+    )
+    assert by_loop.advance(duration=0.4).q[2] == pytest.approx(by_tree.advance(duration=0.4).q[0], abs=1e-9)
+    assert by_loop.energy_error == pytest.approx(by_tree.energy_error, abs=1e-9)
+
+
+@pytest.mark.parametrize("text", [RAIL, SLIDE])
+def test_steps_with_error_control_end_where_stops_begin_and_cease_to_push(text):
+    robot = parse_robot(text.replace("stop_damping: 5", "stop_damping: 50").format(start=0.0011))
+    simulation = Simulation(robot, 0.4, "adaptive", start="file")
+    simulation.set_motion(np.append(np.zeros(simulation.state.v.size - 1), -1.0))
+    simulation.advance(1)
+    assert simulation.energy().damping > 1.0
+    assert abs(simulation.energy_error) < 1e-9
 
 
 def test_implicit_steps_are_of_third_order_behind_an_impact():
