@@ -43,7 +43,7 @@ from ..kinematics.configuration_space import configuration_rate, normalise_quate
 from ..kinematics.loop_closure import project_onto_loops
 from ..late_kernels import ROUTES
 from ..resistance import CARRIED, LAW
-from ..routing.columns import FINE, FRICTION, PERIOD, PUSH, SLIP, STATUS
+from ..routing.columns import COUNT, FINE, FIRST, FRICTION, LOOP_ROW, PERIOD, PUSH, SLIP, STATUS
 from ..routing.efforts import keep_slip
 from .drive_laws import accelerate_servos, present_torques
 from .powers import energy_of_motion, kinetic_energy, powers_in, powers_of
@@ -421,10 +421,14 @@ def keep_ledger(works, work, kept_works, kept_slip, back):
 @for_compiled_callers
 def rubs_on_routes(flat):
     """Whether an elastic cable has friction at any element of its route."""
-    for e in range(flat.route_elements.shape[0]):
-        friction = flat.route_elements[e, FRICTION]
-        if friction > 0.0 and friction < np.inf:
-            return True
+    for c in range(flat.routed_cables.shape[0]):
+        cable = flat.routed_cables[c]
+        if cable[LOOP_ROW] >= 0.0:  # inextensible
+            continue
+        for e in range(int(cable[FIRST]), int(cable[FIRST] + cable[COUNT])):
+            friction = flat.route_elements[e, FRICTION]
+            if friction > 0.0 and friction < np.inf:
+                return True
     return False
 
 

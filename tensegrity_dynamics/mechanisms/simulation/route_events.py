@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..late_kernels import ROUTES
 from ..mechanism import FlatMechanism, Mechanism
-from ..routing.columns import COUNT, FIRST, HOLDS, RATE, RATIO, SLIP, STRAIN, TRIAL
+from ..routing.columns import BEFORE, COUNT, FIRST, HOLDS, RATE, RATIO, SLIP, STRAIN, TRIAL
 from ..routing.efforts import keep_slip
 from ..routing.slip import STICKS
 from ..workspace import Workspace
@@ -66,10 +66,10 @@ class RouteEvents:
             watch.append(self._event(e, lambda row, level=level: row[STRAIN] - level, -1.0 if taut else 1.0))
             self._kinds.append((name, "slack" if taut else "taut", e))
         for e, name in self._contacts:
-            ratio = rows[e, RATIO]
-            if ratio in (STICKS, 1.0):
+            ratio, behind = rows[e, RATIO], int(self._flat.route_elements[e, BEFORE])
+            if ratio in (STICKS, 1.0) or max(rows[e, STRAIN], rows[behind, STRAIN]) <= TAUT:  # no force to rub
                 continue
-            sense = float(np.sign(rows[e, RATE]))
+            sense = 0.0 if self._changed.get(e) == "sticks" else float(np.sign(rows[e, RATE]))
             if not sense and self._changed.get(e) == "slips":  # slack cable slips after a slack strand, without force
                 continue
             if sense:

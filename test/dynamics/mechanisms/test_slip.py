@@ -25,6 +25,7 @@ from tensegrity_dynamics.mechanisms.routing.columns import (
     TRIAL,
 )
 from tensegrity_dynamics.mechanisms.routing.efforts import keep_slip
+from tensegrity_dynamics.mechanisms.simulation import adaptive
 from tensegrity_dynamics.mechanisms.workspace import make_workspace
 from tensegrity_tools.commands.motion_table import write_table
 from tensegrity_tools.commands.simulate import sample_of
@@ -272,3 +273,39 @@ routed_cables:
     assert seen.tensions[2] / seen.tensions[1] == pytest.approx(np.exp(0.1 * seen.wraps[3]), rel=1e-9)
     simulation.advance(200)
     assert simulation.state.q == pytest.approx(before, abs=1e-9)
+
+
+TWO_WEIGHTS = """
+kind: mechanism
+name: weights
+gravity: [0, 0, -9.81]
+bodies: {{first: {{mass: {0}, inertia: [1, 1, 1]}}, last: {{mass: {1}, inertia: [1, 1, 1]}}}}
+joints:
+  - {{name: firstJt, kind: prismatic, parent: world, body: first, axis: [0, 0, -1], frame: {{at: [0, 0, {2}]}}}}
+  - {{name: lastJt, kind: prismatic, parent: world, body: last, axis: [0, 0, -1], frame: {{at: {3}}},
+     resistance: {{{4}}}}}
+routed_cables: [{{name: rope, cable_radius: 1e-3, {5}, route: [{{body: first, at: [0, 0, 0]}}, {6},
+  {{body: last, at: [0, 0, 0]}}]}}]
+"""
+RUBS = (
+    1.34, 0.986, -0.986, "[0.178, 0, -1.1946]", "friction: 0.998, friction_speed: 0.02",
+    "young: 2e9, damping: 2e5, tension: 2.662",
+    "{body: world, at: [0.089, 0, 0], axis: [0, 1, 0], radius: 0.089, side: 1, friction: 0.1788}",
+)  # fmt: skip
+SLACKENS = (
+    1.1158, 1.4459, -1.2915, "[0.389, 0, 1.182]", "damping: 0.6412", "young: 2e8, tension: 17.1644",
+    "{body: world, at: [0.0971, 0, 0], axis: [0, 1, 0], radius: 0.0971, side: 1, friction: 0.2154}, "
+    "{body: world, at: [0.2916, 0, -0.5119], axis: [0, 1, 0], radius: 0.0974, side: -1, friction: 0.1118}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("parts", "speeds"), [(RUBS, (0.4052242, 0.10292718)), (SLACKENS, (0.43372345, 0.04133963))])
+def test_steps_with_error_control_do_not_stop_again_and_again_where_a_rope_sticks_or_hangs_slack(
+    parts, speeds, monkeypatch
+):
+    monkeypatch.setattr(adaptive, "MAX_EVENTS", 20)
+    simulation = Simulation(parse_robot(TWO_WEIGHTS.format(*parts)), 0.15, "adaptive", start="file")
+    simulation.set_motion(speeds)
+    simulation.advance(1)
+    assert {"sticks", "slips"} <= {kind for _, _, kind in simulation.simulator.events}
+    assert abs(simulation.energy_error) < 1e-8
