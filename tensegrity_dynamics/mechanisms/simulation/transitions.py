@@ -22,7 +22,8 @@ from ...numerics.compilation import for_compiled_callers
 from ..dynamics.joint_efforts import POSITION, RATE
 from ..late_kernels import CONTACTS, ROUTES
 from ..resistance import LAW, LOW, STOP_DAMPING, STOP_STIFFNESS
-from ..routing.columns import CREEP, FRICTION, STRAIN, TENSION, TOUCHES
+from ..routing.columns import COUNT, CREEP, FRICTION, LOOP_ROW, STRAIN, TENSION, TOUCHES
+from ..routing.columns import FIRST as ROUTE_FIRST
 from ..routing.columns import RATE as SLIP_RATE
 from ..touch.columns import AWAY, NORMAL, POINT_COLUMNS, SPEED, STORED
 
@@ -69,22 +70,23 @@ def read_pattern(flat, work, pattern):
         pattern[n] = stop_code(flat.resistances[r, LAW:], work.motion[r, POSITION], work.motion[r, RATE])
         n += 1
     if flat.late_kernels[ROUTES] != 0:
-        for e in range(work.route_state.shape[0]):
-            own = work.route_state[e]
-            code = 0
-            if own[TOUCHES] != 0.0:
-                code = 1
-            if own[STRAIN] > 0.0:
-                code += 2
-            if own[TENSION] > 0.0:
-                code += 16
-            if flat.route_elements[e, FRICTION] > 0.0 and own[CREEP] == 0.0:
-                if own[SLIP_RATE] > 0.0:
-                    code += 4
-                elif own[SLIP_RATE] < 0.0:
-                    code += 8
-            pattern[n] = code
-            n += 1
+        for c in range(flat.routed_cables.shape[0]):
+            first, rigid = int(flat.routed_cables[c, ROUTE_FIRST]), flat.routed_cables[c, LOOP_ROW] >= 0.0
+            for e in range(first, first + int(flat.routed_cables[c, COUNT])):
+                own = work.route_state[e]
+                code = 1 if own[TOUCHES] != 0.0 else 0
+                if not rigid:  # otherwise `rigid_routes` finds the changes, and the strain is a rounding error
+                    if own[STRAIN] > 0.0:
+                        code += 2
+                    if own[TENSION] > 0.0:
+                        code += 16
+                    if flat.route_elements[e, FRICTION] > 0.0 and own[CREEP] == 0.0:
+                        if own[SLIP_RATE] > 0.0:
+                            code += 4
+                        elif own[SLIP_RATE] < 0.0:
+                            code += 8
+                pattern[n] = code
+                n += 1
     if flat.late_kernels[CONTACTS] != 0:
         points = work.contact_state.shape[0] - 1
         rubbing = flat.contact[points + GROUND_FRICTION // POINT_COLUMNS, GROUND_FRICTION % POINT_COLUMNS] > 0.0

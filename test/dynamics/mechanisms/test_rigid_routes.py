@@ -14,6 +14,8 @@ from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, par
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
 from tensegrity_dynamics.mechanisms.kinematics.configuration_space import displaced
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.mechanisms.routing.columns import STRAIN
+from tensegrity_dynamics.mechanisms.simulation.transitions import differ, read_pattern
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.workspace import make_workspace
 from tensegrity_dynamics.robots.robot_types import type_of
@@ -290,3 +292,14 @@ def test_no_reading_of_a_set_state_has_a_strand_that_pushes():
     simulation.advance(duration=0.3)
     rest = -9.80665 / 40
     assert simulation.state.q[0] == pytest.approx(rest + (-1 - rest) * np.cos(0.3 * np.sqrt(40)), abs=1e-9)
+
+
+def test_rounding_of_the_length_of_a_taut_rigid_rope_ends_no_step():
+    """Elastic cables become slack or taut where their strain changes its sign; a rigid one has none but rounding."""
+    simulator = Simulation(atwood(), time_step=1e-3, start="file").simulator
+    patterns = []
+    for rounding in (1e-16, -1e-16):
+        simulator._work.route_state[:, STRAIN] = rounding
+        patterns.append(simulator._stages.pattern.copy())
+        read_pattern(simulator.flat, simulator._work, patterns[-1])
+    assert not differ(*patterns)
