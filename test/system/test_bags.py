@@ -65,7 +65,7 @@ def record(path: Path) -> int:
     try:
         wait(watcher, lambda: watcher.time > 0.1)
         wait(watcher, lambda: "recorder" in watcher.diagnostics)
-        wait(watcher, lambda: watcher.diagnostics["recorder"].message == "recording")
+        wait(watcher, lambda: watcher.diagnostics["recorder"].message == "recording" or lost(watcher))
         position, quaternion = watcher.pose
         assert watcher.send_goal(position + [0.0, 0.0, 0.004], quaternion).accepted
         began = watcher.time
@@ -81,7 +81,7 @@ def record(path: Path) -> int:
         for _ in range(4):  # it reports every second: longer than what it keeps back
             last = watcher.diagnostics["recorder"]
             wait(watcher, lambda last=last: watcher.diagnostics["recorder"] is not last)
-        lost = next(int(each.value) for each in watcher.diagnostics["recorder"].values if each.key == "lost")
+        missing = lost(watcher)
         os.kill(nodes.running["recorder"].pid, signal.SIGKILL)
         assert watcher.call("simulator/set_paused", SetBool.Request(data=False)).success
         began = watcher.time
@@ -89,7 +89,12 @@ def record(path: Path) -> int:
     finally:
         watcher.close()
         nodes.stop()
-    return lost
+    return missing
+
+
+def lost(watcher: PatientWatcher) -> int:
+    """Messages that the recorder has reported as lost."""
+    return next((int(each.value) for each in watcher.diagnostics["recorder"].values if each.key == "lost"), 0)
 
 
 def wait(watcher: PatientWatcher, condition: Any) -> None:
