@@ -682,14 +682,10 @@ class QPController(SampledController):
             self.free_motions.aim(shape)
             self._bounded = None
         self._set_bounds(time, q, v)
-        commanded, push = self._pending.commanded(time, acts) if acts > time else None, None
-        if commanded is not None and self._offset is not None and not self._settled.needed:
-            push = self._offset.push(*before, *commanded[:2], acts - time)
-            desired = desired - push
-        solution = self.program.solve(desired, self._gains["damping"], self.free_motions.drag(q, v))
-        if push is not None and self._offset is not None:
-            solution = self._offset.expected(solution, push)
-        self.solution = solution
+        commanded = self._pending.commanded(time, acts) if acts > time else None
+        self.equations.see(*before)
+        drag = self.free_motions.drag(q, v)
+        self.solution = solution = self._solved(desired, drag, before, commanded, acts - time)
         self._fold = (
             self._rates.excess(v, solution.actuator, solution.output, 1.0 / w) if self.guard.margin > 0.0 else 0.0
         )
@@ -707,6 +703,21 @@ class QPController(SampledController):
         command = self._made(*before, time, acts, commanded, solution, more)
         self._last.keep(command, time, acts)
         return command
+
+    def _solved(
+        self, desired: Array, drag: Array | None, before: tuple[Array, Array],
+        commanded: tuple[Array, Array, Array, Array] | None, late: float,
+    ) -> MotionSolution:  # fmt: skip
+        """Solution of the program, with efforts for the position at which set points hold the output, where they do.
+
+        Args:
+            before: measured q and v. commanded: of `PendingCommands`, None for nothing. late: s until the command acts.
+        """
+        damping = self._gains["damping"]
+        if commanded is None or self._offset is None or self._settled.needed:
+            return self.program.solve(desired, damping, drag)
+        push = self._offset.push(*before, *commanded[:2], late)
+        return self._offset.expected(self.program.solve(desired - push, damping, drag), push)
 
     def _look_where_it_settles(self, time: float, q: Array, effort: Array) -> None:
         """Find where springs would carry the output; end the motion where the actuators no longer move it."""

@@ -406,7 +406,7 @@ def held_motion(kept, effort, q, still, along, ahead, n, motion):
 
 
 @for_compiled_callers
-def displace(pull_solved, rows, tension, moved):
+def fill_moved(pull_solved, rows, tension, moved):
     """Fill moved (r, k) with the displacements of rows (r, n) by tensions (c, k) that `move` has solved for."""
     cables, n = pull_solved.shape
     for k in range(tension.shape[1]):
@@ -430,7 +430,7 @@ def move(coupling, pivots, pull_solved, inputs, column, tension, moved):
         lu_solve(coupling, cables, pivots, column)
         for c in range(cables):
             tension[c, k] = column[c]
-    displace(pull_solved, inputs, tension, moved)
+    fill_moved(pull_solved, inputs, tension, moved)
 
 
 @allocation_free

@@ -694,9 +694,8 @@ class MechanismEquilibriumSolver:
         mass = basis.T @ self._work.mass @ basis
         mass += 1e-9 * np.trace(mass) / max(1, force.size) * np.eye(force.size)
         rates = eigh(0.5 * (stiffness + stiffness.T), mass, eigvals_only=True)
-        if rates[0] <= 1e-12 * abs(
-            rates[-1]
-        ):  # friction of cables makes the stiffness much less symmetric than winding
+        if rates[0] <= 1e-12 * abs(rates[-1]):
+            # friction of cables makes the stiffness much less symmetric than winding
             rates = np.sort(eigvals(stiffness, mass).real)
         least = shift * 1e-3 * max(abs(rates[0]), abs(rates[-1]))
         if rates[0] <= 1e-12 * abs(rates[-1]):

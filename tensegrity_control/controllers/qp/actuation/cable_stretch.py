@@ -164,7 +164,8 @@ class CableStretch:
         """Efforts (a,) that stretch the cables as the tensions change, which tight cables neglect (000, 3.2.3).
 
         Args:
-            q, v: when the command acts. seen: measured q and v. tension, floor: (c,) N, floor and next tension.
+            q, v: when the command acts. seen: measured q and v, those of the last `equations.see`. tension, floor: (c,)
+                N, floor and next tension.
             elapsed: time since the last command [s]. held: time for which this command will be held [s].
             carried: for set points that continue the stretch at its rate: the time for which they have done so since
                 the last command [s], and the remaining fraction of the rate; None: efforts, under which the stretch
@@ -173,7 +174,6 @@ class CableStretch:
         effort = np.zeros(self._inputs)
         if not tension.size:
             return effort
-        self._equations.see(*seen)
         gone, faded = -1.0, self._ones
         if carried is not None:
             gone, faded = carried[0], carried[1] * self._ones

@@ -7,19 +7,20 @@ actuators that close impedances, and cables, with the stiffness K and the dampin
     s^2 + D s + K = S (1 - e^(-L s) (1 + L s))
 
 around the set points, unstable for light robots on soft cables: p^2 L exceeds D, with p^2 the largest eigenvalue of S.
-Therefore the efforts are those at the position y + d where the set points hold the output, which needs no measurement,
+Therefore the efforts are those at the position y + d where the set points hold the output, which no delay affects,
 
     u = a - S (y + d),   y'' = a + K d + D d' - S d
 
-with the desired acceleration a. The offset d obeys d'' + D d' + (K - S) d = 0 without any delay: an output that the
-impedances hold at rest stays held, however late commands come.
+with the desired acceleration a. The offset d obeys d'' + D d' + (K - S) d = 0 without any delay. Cables that are not
+tight, sampling and limits are not in this model: only where K is much larger than S does an arm bear late commands
+(`held_growth.RESISTED`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables, displace, move
+from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables, fill_moved, move
 from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free, taken
 from tensegrity_dynamics.numerics.linear_algebra import lu_factor, lu_solve
 from tensegrity_dynamics.numerics.types import Array
@@ -49,7 +50,7 @@ def fill_push(
         unit = per_newton(parts, springs, softness, q, c, first)
         columns[c, 2], columns[c, 3] = unit * elastic[c], unit * rate[c]
     move(tight.coupling, tight.pivots, tight.pull_solved, tight.inputs, tight.column, columns, moved)
-    displace(tight.pull_solved, tight.jacobian, columns, moved_output)
+    fill_moved(tight.pull_solved, tight.jacobian, columns, moved_output)
     for k in range(outputs):
         offset[k] = push[k] = 0.0
         for m in range(outputs):
@@ -87,7 +88,8 @@ class SetPointOffset:
         self._push = QuickCall(fill_push)
 
     def push(self, q: Array, v: Array, seen: Array, seen_rate: Array, late: float) -> Array:
-        """S d (k,) [m/s^2 or rad/s^2] when the next command acts, at the state of the last `equations.update`.
+        """S d (k,) [m/s^2 or rad/s^2] when the next command acts, at the state of the last `equations.update`, after
+        `equations.see` of the measured state.
 
         The offset d is that of the actuators, weighted by their stiffness, and that by which cables are stretched
         otherwise than the last command intended. It goes on at its rate.
@@ -97,7 +99,6 @@ class SetPointOffset:
                 acts.
         """
         push = np.empty(self._growth.slopes.shape[0])
-        self._equations.see(q, v)
         self._push(
             self._equations.kept, self._stretch.kept, self._growth.directions, self._growth.slopes, q, v,
             self._equations.drive_q, self._stiffness, seen, seen_rate, late, *self._scratch, push,

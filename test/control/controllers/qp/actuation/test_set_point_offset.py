@@ -106,7 +106,7 @@ def test_expected_accelerations_are_those_without_the_push(controlled):
     ("states", "commands"),
     [((1, 1), (1, 1)), ((2, 3), (1, 1)), pytest.param((0, 2), (0, 1), marks=pytest.mark.long)],
 )
-def test_a_light_arm_that_its_impedances_hold_is_held_however_late_commands_come(states, commands):
+def test_a_light_arm_that_stiff_impedances_hold_reaches_goals_with_commands_up_to_four_periods_late(states, commands):
     robot = parse_robot(FOREARM, "forearm.yaml")
     period = QPController.period_for(robot).seconds
     assert period == 0.01
