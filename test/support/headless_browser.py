@@ -136,6 +136,19 @@ class HeadlessBrowser:
         buttons = f"[...document.querySelectorAll('button')].filter(b => b.innerText.trim() === {desired})"
         return bool(self.run(f"{buttons}.map(b => b.click()).length"))
 
+    def box(self, element: str) -> list[float]:
+        """x, y, width, height of an element (a JavaScript expression), in pixels, once it stands still."""
+        script = f"(r => [r.x, r.y, r.width, r.height])({element}.getBoundingClientRect())"
+        seen: list[Any] = [None]
+
+        def still() -> bool:
+            seen.append(self.run(script))
+            return seen[-1] is not None and seen[-1] == seen[-2]
+
+        if not self.wait(still):
+            raise RuntimeError(f"{element} does not stand still: {seen[-2:]}")
+        return seen[-1]
+
     def drag(self, start: tuple[float, float], end: tuple[float, float], steps: int = 8) -> None:
         """Drag with the left button between two positions of the page, in pixels."""
         self._mouse("mouseMoved", *start, button="none")
