@@ -73,6 +73,9 @@ class ResistanceReader:
         """Resistance law, or None if there is none or it is invalid."""
         if given is None:
             return None
+        if given.rest is not None and given.stiffness is None:
+            self._problems.add((*path, "rest"), "only a spring has a rest position; give its stiffness, too.")
+            return None
         values: dict[str, Any] = {}
         for name, kind in QUANTITIES[turns].items():
             value = getattr(given, name)

@@ -150,7 +150,7 @@ def _point(
             refuse("a direction cannot be all zero.", "axis")
         if (item.radius is None) != (item.axis is None):
             refuse("a pulley needs its radius and its axis; a point has neither.")
-        if item.friction and item.radius is None:
+        if item.friction and item.radius is None and not is_end:
             refuse("a point has no wrap angle to rub on; make it a pulley of small radius.", "friction")
     if item.joint is not None and item.radius is None:
         refuse("give the radius at which the cable lies.")

@@ -42,6 +42,7 @@ from .routing.columns import (
     TURNING_Q,
     TURNING_V,
     W_AXIS,
+    W_CENTRE,
     W_IN,
     W_OUT,
     WHERE,
@@ -106,6 +107,7 @@ def _initialize(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable
     if any(point.is_pulley and not touching for point, touching in zip(cable.route, touches, strict=True)):
         _set_marks(cable, rows, work, touches)  # arcs are different if some pulleys are not touched
         work = _evaluated(mechanism, q, route)
+    _refuse_overlap(cable, touches, work)
     lengths = work.route_state[holding[:-1], LENGTH]
     total = float(lengths.sum())
     strain = cable.strain if cable.length is None else total / cable.length - 1.0
@@ -203,6 +205,22 @@ def _set_marks(cable: RoutedCable, rows: NDArray[np.float64], work: Workspace, c
         body = int(rows[e, BODY])
         axes = np.eye(3) if body < 0 else work.rotation[body]
         rows[e, MARK : MARK + 3] = axes.T @ mark
+
+
+def _refuse_overlap(cable: RoutedCable, touches: NDArray[np.bool_], work: Workspace) -> None:
+    """Refuse two pulleys in a row that intersect; fixed ones on one body may form one solid."""
+    centres = work.route_state[:, W_CENTRE : W_CENTRE + 3]
+    for e, (point, beyond) in enumerate(zip(cable.route, cable.route[1:], strict=False)):
+        if not (point.is_pulley and beyond.is_pulley and touches[e] and touches[e + 1]):
+            continue
+        if not (point.joint or beyond.joint) and point.body == beyond.body:
+            continue
+        apart, least = float(np.linalg.norm(centres[e + 1] - centres[e])), point.radius + beyond.radius
+        if apart < least * (1.0 - ROUNDING):
+            raise TensegrityError(
+                f"the pulleys at {cable.point_name(e)} and {cable.point_name(e + 1)} overlap: their centres are "
+                f"{apart:.4g} m apart, their radii are {least:.4g} m together; move them apart, or make one smaller."
+            )
 
 
 def _refuse(cable: RoutedCable, work: Workspace) -> None:

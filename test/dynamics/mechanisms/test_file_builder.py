@@ -265,6 +265,14 @@ def test_two_cables_on_one_pulley_are_refused():
     assert "give each its own" in message
 
 
+def test_two_motors_on_one_cable_are_refused_whether_they_name_the_cable_or_its_pulley():
+    data = written_out("single_strut")
+    driven = data["actuators"][0]["drives"]
+    second = {"name": "second", "drives": f"{driven}-pulleyJt", "position": [-1, 1], "rate": 1, "effort": 1}
+    data["actuators"].append(second)
+    assert f"{driven}-pulleyJt turns with {driven}, which another actuator drives already" in refusal(data)
+
+
 def test_cable_that_is_too_short_to_reach_its_anchor_is_refused():
     data = written_out("single_strut")
     data["cables"][2]["length"] = 1.0

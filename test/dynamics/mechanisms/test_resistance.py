@@ -350,3 +350,8 @@ def test_a_geared_winch_that_reaches_its_torque_limit_moves_alike_at_every_step(
         simulation.advance(duration=0.05, position={"winch": -1.0})
         turned.append(simulation.observe().positions["winch"])
     assert turned == pytest.approx([-0.49, -0.49], abs=5e-3)
+
+
+def test_a_rest_position_without_a_spring_is_refused():
+    with pytest.raises(RobotFileError, match=r"joints\[0\] .*resistance\.rest: only a spring has a rest position"):
+        pendulum("{rest: '10 deg'}")

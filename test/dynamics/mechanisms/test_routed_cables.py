@@ -591,6 +591,15 @@ def test_a_routed_cable_whose_points_are_on_one_body_is_refused():
         parse_robot(text, "here")
 
 
+def test_turning_pulleys_on_one_side_of_the_cable_that_overlap_are_refused():
+    apart = ANTAGONISTS.replace("at: [0.3, 0, 0]", "at: [%s, 0, 0]")
+    parse_robot(apart % "0.051", "here")
+    with pytest.raises(
+        RobotFileError, match=r"route\[0\] \(joint shaftJt\) and route\[1\] \(joint hinge\) overlap: .* 0.045 m apart"
+    ):
+        parse_robot(apart % "0.045", "here")
+
+
 def test_what_slipped_stays_when_nothing_moves():
     model = routing.tendon_round_guide(0.3)
     flat, work = model.mechanism.flat, make_workspace(model.mechanism.flat)
