@@ -82,14 +82,13 @@ def test_on_a_phone_fingers_hit_the_time_bar_and_the_robot_stands_above_the_pane
         assert browser.wait(lambda: browser.run(pause)[3] >= 40 and browser.run(pause)[1] < 844 - 40)  # once laid out
         x, y, width, height = browser.run(pause)
         assert 0.5 * 844 < y < 844 - height and x >= 0.0 and 0.8 * 390 < width <= 390 - x
-        bar = browser.box("document.querySelector('.mantine-Slider-root')")
-        assert bar[2] > 150 and bar[3] >= 30
         assert browser.run("document.documentElement.scrollWidth") <= 390
         (client,) = view.server.get_clients().values()
         away = np.linalg.norm(view.server.initial_camera.position - view.server.initial_camera.look_at)
         fitted = lambda: np.linalg.norm(client.camera.position - client.camera.look_at) > 1.5 * away  # noqa: E731
         assert browser.wait(fitted)
         bar = browser.box("document.querySelector('.mantine-Slider-root')")
+        assert bar[2] > 150 and bar[3] >= 30
         browser.drag((bar[0] + 0.25 * bar[2], bar[1] + 0.4 * bar[3]), (bar[0] + 0.5 * bar[2], bar[1] + 0.4 * bar[3]))
         assert browser.wait(lambda: bool(asked))
     assert all(name == "position" for name, _ in asked)
