@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,3 +43,8 @@ def roll_pitch_yaw(quaternion: ArrayLike) -> NDArray[np.float64]:
 def quaternion_from_roll_pitch_yaw(degrees: ArrayLike) -> NDArray[np.float64]:
     """(4,) quaternion wxyz from roll, pitch and yaw (3,) [deg]."""
     return rotations.quaternion_from_matrix(rotations.matrix_from_roll_pitch_yaw(np.radians(degrees)))
+
+
+def numbers(values: Iterable[float], decimals: int) -> str:
+    """Numbers with fixed decimals, without a minus sign before zero, separated by commas."""
+    return ", ".join(f"{round(float(value), decimals) + 0.0:.{decimals}f}" for value in values)

@@ -17,7 +17,7 @@ from tensegrity_dynamics.visualization.picture import Picture
 from tensegrity_dynamics.visualization.style import GOAL_COLOUR, REFUSED_COLOUR
 
 from . import meshes
-from .display_units import LengthUnit, quaternion_from_roll_pitch_yaw, roll_pitch_yaw
+from .display_units import LengthUnit, numbers, quaternion_from_roll_pitch_yaw, roll_pitch_yaw
 from .state import Answer
 
 LONGEST = 600.0  # longest duration of a motion [s]
@@ -110,10 +110,10 @@ class GoalPanel:
             hint="of the output frame, in the world frame",
         )
         self._angles = gui.add_vector3(
-            "Roll, pitch, yaw [°]",
+            "Orientation [°]",
             _rounded(roll_pitch_yaw(start[1]), ANGLE_DECIMALS),
             step=0.1,
-            hint="rotations about the fixed axes x, y, z, in this order",
+            hint="roll, pitch, yaw: rotations about the fixed axes x, y, z, in this order",
             visible=self._turns,
         )
         self.duration = gui.add_number(
@@ -226,7 +226,8 @@ class GoalPanel:
             self._send.disabled = False
         if answer.accepted:
             self._touched = False
-            self._show_answer("Accepted" + (f": {answer.text}" if answer.text else "."), "#1b7f5f")
+            told = f" {answer.text}" if answer.text else ""
+            self._show_answer(f"Accepted: {self._in_words(pose)}.{told}", "#1b7f5f")
         else:
             stopped = f"Stopped by {', '.join(answer.binding)}, drawn in red." if answer.binding else ""
             reason = answer.text if answer.text.endswith(".") or not stopped else f"{answer.text}."
@@ -276,6 +277,11 @@ class GoalPanel:
         self._position.value = _rounded(position / self._unit.metres, self._unit.decimals)
         if self._turns:
             self._angles.value = _rounded(roll_pitch_yaw(quaternion), ANGLE_DECIMALS)
+
+    def _in_words(self, pose: Pose) -> str:
+        """A goal as text: a field that was left empty, or typed with a comma, does not show what is sent."""
+        text = f"{numbers(pose[0] / self._unit.metres, self._unit.decimals)} {self._unit.name}"
+        return f"{text}, {numbers(roll_pitch_yaw(pose[1]), ANGLE_DECIMALS)} °" if self._turns else text
 
     def _show_answer(self, text: str, colour: str) -> None:
         self.answer.content = paragraph(text, colour)

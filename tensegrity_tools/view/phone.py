@@ -16,7 +16,7 @@ STYLE = f"""<style>
     padding-top: 14px !important; padding-bottom: 14px !important; box-sizing: content-box !important;
   }}
   div[style*="max-height: 60%"] .mantine-Slider-thumb {{ width: 22px !important; height: 22px !important; }}
-  div[style*="max-height: 60%"] .mantine-Checkbox-input {{ width: 26px !important; height: 26px !important; }}
+  div[style*="max-height: 60%"] .mantine-Checkbox-root {{ --checkbox-size: 26px !important; }}
   div[style*="max-height: 60%"] input.mantine-NumberInput-input {{
     min-height: 34px !important; height: 34px !important; font-size: 16px !important;
   }}

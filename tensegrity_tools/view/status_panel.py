@@ -19,7 +19,7 @@ from tensegrity_dynamics.visualization.style import (
     scale_ticks,
 )
 
-from .display_units import LengthUnit, roll_pitch_yaw
+from .display_units import LengthUnit, numbers, roll_pitch_yaw
 from .state import ViewState
 
 MODE_COLOURS = {"moving": "#1f6feb", "holding": "#1b7f5f", "idle": "#6b7280", "stopped": "#b3261e"}
@@ -52,11 +52,9 @@ def status_html(
     )
     rows = [("Controller", badge), ("Time", _time(state))]
     if pose is not None:
-        position = ", ".join(_number(x / unit.metres, unit.decimals) for x in pose[0])
-        rows.append(("Position", f"{position} {unit.name}"))
+        rows.append(("Position", f"{numbers(pose[0] / unit.metres, unit.decimals)} {unit.name}"))
         if picture.has_orientation:
-            angles = ", ".join(_number(angle, 1) for angle in roll_pitch_yaw(pose[1]))
-            rows.append(("Roll, pitch, yaw", f"{angles} °"))
+            rows.append(("Roll, pitch, yaw", f"{numbers(roll_pitch_yaw(pose[1]), 1)} °"))
         if state.goal is not None:
             rows.append(("Error to goal", _error(state.goal, pose, unit, picture.goal_sets_orientation)))
     if picture.surface is not None:
@@ -103,11 +101,6 @@ def ground_html(cell: float, unit: LengthUnit) -> str:
 def _ground(cell: float, unit: LengthUnit) -> str:
     size = f"{round(cell / unit.metres, 9):g} {unit.name}"
     return f'<div style="color:#777;margin-top:0.2em">grid cell: {size}</div>'
-
-
-def _number(value: float, decimals: int) -> str:
-    """Number with fixed decimals, without a minus sign before zero."""
-    return f"{round(float(value), decimals) + 0.0:.{decimals}f}"
 
 
 def _time(state: ViewState) -> str:

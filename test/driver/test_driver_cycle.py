@@ -165,6 +165,15 @@ def test_an_emergency_stop_holds_at_once_and_needs_release_and_clearing() -> Non
     assert machine.lengths() == pytest.approx(stands, abs=4e-4)
 
 
+def test_no_command_is_missed_during_an_emergency_stop_but_after_its_release() -> None:
+    machine = Machine()
+    machine.follow({"draw_1": 0.205}, 20)
+    machine.driver.gate.stop("pressed")
+    assert {each.kind for each in machine.run(60).faults} == {FaultKind.EMERGENCY_STOP}
+    machine.driver.gate.release()
+    assert [each.kind for each in machine.run(1).new] == [FaultKind.STALE_COMMAND]
+
+
 def test_after_clearing_any_source_may_command_at_once() -> None:
     machine = Machine()
     machine.link.axes["draw_2"].override["voltage"] = 5.0

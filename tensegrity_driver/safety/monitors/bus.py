@@ -54,12 +54,17 @@ def supply_overdrawn(readings: Readings, settings: SafetySettings) -> str | None
 
 @bus_monitor(FaultKind.STALE_COMMAND)
 class StaleCommandMonitor(BusMonitor):
-    """Age of the last accepted command, or commands without effect; before the first command nothing is stale."""
+    """Age of the last accepted command, or commands without effect.
+
+    Before the first command, and while an emergency stop accepts none, nothing is stale.
+    """
 
     def finding(self, readings: Readings) -> str | None:
         age, waits = readings.command.age, readings.command.waits
         if waits is not None:
             return waits.rstrip(".").removesuffix(f"; {REMEDY}")  # the fault already contains the remedy
+        if readings.command.stopped is not None:
+            return None  # no command is accepted until the release; to send one is no remedy
         if age is None or age <= self.settings.stale_time * (1.0 + 1e-9):
             return None
         return f"no command from {readings.command.source!r} for {age:.2f} s"

@@ -112,7 +112,7 @@ def test_goal_of_a_mechanism_is_sent_from_the_handle():
         output = BodyPoses(robot.model).update(robot.model.start).output(robot.output)[0][0]
         np.testing.assert_allclose(view.goal.pose[0], output)
         visitor.drag_goal([0.1, -0.05, 1.1])
-        assert "Roll, pitch, yaw [°]" not in visitor.labels()  # its file lets goals set the position alone
+        assert "Orientation [°]" not in visitor.labels()  # its file lets goals set the position alone
         visitor.press("Send goal")
         until(lambda: bool(asked))
         np.testing.assert_allclose(asked[0][0], [0.1, -0.05, 1.1])

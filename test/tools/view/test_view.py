@@ -181,7 +181,7 @@ def test_dragged_goal_is_sent_with_its_pose_and_duration(prism):
         until(lambda: view.drawn > 0)
         quaternion = quaternion_from_roll_pitch_yaw([5.0, -10.0, 20.0])
         visitor.drag_goal([0.01, -0.02, 0.22], quaternion.tolist())
-        until(lambda: np.allclose(visitor.part("Roll, pitch, yaw [°]")["value"], [5.0, -10.0, 20.0]))
+        until(lambda: np.allclose(visitor.part("Orientation [°]")["value"], [5.0, -10.0, 20.0]))
         visitor.type("Duration [s]", 2.5)
         visitor.press("Send goal")
         until(lambda: bool(asked))
@@ -189,7 +189,7 @@ def test_dragged_goal_is_sent_with_its_pose_and_duration(prism):
         np.testing.assert_allclose(position, [0.01, -0.02, 0.22])
         np.testing.assert_allclose(sent, quaternion, atol=1e-12)
         assert duration == 2.5
-        until(lambda: "Accepted" in visitor.text())
+        until(lambda: "Accepted: 10.0, -20.0, 220.0 mm, 5.0, -10.0, 20.0 °." in visitor.text())
         visitor.drag_goal([0.0, 0.0, 0.22], quaternion.tolist())
         until(lambda: "Accepted" not in visitor.text())  # that answer was to another goal
 
@@ -232,7 +232,7 @@ def test_typed_numbers_move_the_handle(prism):
 
 def test_fields_show_no_more_digits_than_are_worth_reading_from_the_first_moment_on(view, prism):
     with visit(view) as visitor:
-        shown = np.array([visitor.part("Position [mm]")["value"], visitor.part("Roll, pitch, yaw [°]")["value"]])
+        shown = np.array([visitor.part("Position [mm]")["value"], visitor.part("Orientation [°]")["value"]])
         assert np.array_equal(shown, np.round(shown, 1))
         assert not np.signbit(shown[shown == 0.0]).any()
 
