@@ -37,10 +37,14 @@ def push(
         if _is_node(watcher, body) and moments.any():
             raise TensegrityError(f"{body} is a node, on which no moment can act; give --force alone.")
         send = watcher.wrench_sender()
-        begin = watcher.time
-        while watcher.time - begin < lasts:
+        begin = now = watcher.time
+        while now - begin < lasts:
             send(body, forces, moments)
             watcher.spin(0.02)
+            watcher.check_there(True)
+            before, now = now, watcher.time
+            if now < before:
+                raise TensegrityError("the simulation has started again; the push has ended.")
         send(body, zero, zero)
         watcher.spin(0.2)
     console.print(f"pushed {body} for {lasts:g} s")

@@ -1,7 +1,8 @@
 """Node `view`: the browser view of a running robot.
 
-Subscribes structure_state, tendon_states, reference, carried_payloads; calls set_goal_pose, hold, stop, emergency_stop
-and release; publishes /diagnostics, in which `url` is the address of the view.
+Subscribes structure_state, tendon_states, joint_states, reference, carried_payloads; calls set_goal_pose, hold, stop,
+emergency_stop, release and the action follow_actuators; publishes /diagnostics, in which `url` is the
+address of the view.
 """
 
 from __future__ import annotations
@@ -14,15 +15,20 @@ from collections import deque
 from typing import Any
 
 import numpy as np
+from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticArray
 from numpy.typing import NDArray
 from rcl_interfaces.srv import SetParameters
+from rclpy.action import ActionClient
 from rclpy.client import Client
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
+from tensegrity.action import FollowActuators
 from tensegrity.msg import CarriedPayloads, Playback, Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.carried_payload import CarriedPayload
@@ -44,6 +50,10 @@ from ..view.replay_panel import Playback as ShownPlayback
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 ANSWER_TIME = 15.0  # longest answer time of a service [s]
+PEAK = 15.0 / 8.0
+"""Largest rate of a motion of one actuator (minimum jerk) relative to its mean rate."""
+MARGIN, SHORTEST = 1.05, 0.5
+"""Factor and shortest duration [s] of a motion of one actuator whose duration is left to the view."""
 NO_REASON = "the controller gave no reason"
 MORE = re.compile(r" \(and \d+ more\)$")
 """Pattern at the end of a summary."""
@@ -120,11 +130,13 @@ class ViewNode(PacedNode):
         self._decoder = StateDecoder(robot)
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
+        self._joints: JointState | None = None
         self._reference: Reference | None = None
         self._carried: tuple[CarriedPayload, ...] = ()
         self._heard = time.monotonic()
         self._ticks: deque[tuple[float, float]] = deque()
         self._goal_service = self.create_client(SetGoalPose, "set_goal_pose")
+        self._actuator_action = ActionClient(self, FollowActuators, "follow_actuators")
         self._hold_service = self.create_client(Trigger, "hold")
         self._stop_service = self.create_client(Trigger, "stop")
         self._emergency_service = self.create_client(Trigger, "emergency_stop")
@@ -135,6 +147,7 @@ class ViewNode(PacedNode):
             host=host,
             rate=self.rate,
             on_goal=None if replay else self._send_goal,
+            on_move=None if replay else self._move_actuator,
             on_hold=None if replay else lambda: self._trigger(self._hold_service),
             on_stop=None if replay else lambda: self._trigger(self._stop_service),
             on_emergency=None if replay else lambda: self._trigger(self._emergency_service),
@@ -152,6 +165,7 @@ class ViewNode(PacedNode):
         self.get_logger().info(f"open {self.view.url} in a browser")
         self.create_subscription(StructureState, "structure_state", self._keep_state, NEWEST)
         self.create_subscription(TendonState, "tendon_states", self._keep_tendons, NEWEST)
+        self.create_subscription(JointState, "joint_states", self._keep_joints, NEWEST)
         self.create_subscription(Reference, "reference", self._keep_reference, LATCHED)
         self.create_subscription(CarriedPayloads, CARRIED, self._keep_carried, LATCHED)
         self._faults = Faults(self.get_namespace(), self.diagnostic_name)
@@ -170,6 +184,9 @@ class ViewNode(PacedNode):
 
     def _keep_tendons(self, message: TendonState) -> None:
         self._tendons = message
+
+    def _keep_joints(self, message: JointState) -> None:
+        self._joints = message
 
     def _keep_reference(self, message: Reference) -> None:
         self._reference = message
@@ -211,6 +228,8 @@ class ViewNode(PacedNode):
             converged=message.converged,
             velocity=decoded.velocity,
             payloads=self._carried,
+            positions=self._positions(),
+            strains=self._strains(),
             notes=self._faults.lines(errors=False),
             errors=self._faults.lines(errors=True),
         )
@@ -221,6 +240,23 @@ class ViewNode(PacedNode):
             )
         else:
             self.set_status(WARN, "a state cannot be drawn", ignored_states=self.view.ignored)
+
+    def _positions(self) -> dict[str, float]:
+        """Positions of the actuators; `joint_states` may have further joints."""
+        joints = self._joints
+        return {} if joints is None else dict(zip(joints.name, joints.position, strict=False))
+
+    def _strains(self) -> NDArray[np.float64] | None:
+        """(m,) strains in the order of the picture, NaN where the lengths are not known."""
+        tendons = self._tendons
+        if tendons is None:
+            return None
+        stretched = {
+            name: length / rest - 1.0
+            for name, length, rest in zip(tendons.name, tendons.length, tendons.rest_length, strict=False)
+            if rest > 0.0
+        }
+        return np.array([stretched.get(name, np.nan) for name in self.view.picture.tension_names])
 
     def _refusals(self) -> dict[str, int]:
         """Number of requests that the guard refused, by kind; empty if there were none."""
@@ -256,6 +292,29 @@ class ViewNode(PacedNode):
             return Answer(True, response.reason)
         return Answer(False, response.reason or NO_REASON, pose_from_message(response.nearest), tuple(response.binding))
 
+    def _move_actuator(self, name: str, position: float, duration: float) -> Answer:
+        """Move one actuator, and wait for its end."""
+        if not self._actuator_action.server_is_ready():
+            return Answer(False, "the action follow_actuators is not available; is the controller running?")
+        present = self._positions().get(name, np.nan)
+        if not np.isfinite(present):
+            return Answer(False, "its position is not known; joint_states has none")
+        (rate,) = (each.rate for each in self.view.robot.actuators if each.name == name)
+        duration = (
+            max(duration, SHORTEST) if duration else max(MARGIN * PEAK * abs(position - present) / rate, SHORTEST)
+        )
+        nanoseconds = round(1e9 * duration)
+        point = JointTrajectoryPoint(
+            positions=[position], time_from_start=Duration(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
+        )
+        goal = FollowActuators.Goal(trajectory=JointTrajectory(joint_names=[name], points=[point]))
+        handle = self._wait(self._actuator_action.send_goal_async(goal), ANSWER_TIME)
+        result = None if handle is None else self._wait(handle.get_result_async(), duration + ANSWER_TIME)
+        if result is None:
+            return Answer(False, "follow_actuators did not answer in time")
+        reason = result.result.reason or ("" if result.result.success else NO_REASON)
+        return Answer(bool(result.result.success), reason)
+
     def _trigger(self, client: Client) -> Answer:
         response = self._call(client, Trigger.Request())
         if isinstance(response, str):
@@ -283,13 +342,19 @@ class ViewNode(PacedNode):
             who = "replay" if client is self._player else "controller"
             who = "driver or simulator" if client in (self._emergency_service, *self._releases) else who
             return f"the service {client.srv_name} is not available; is the {who} running?"
-        done = threading.Event()
         future = client.call_async(request)
-        future.add_done_callback(lambda _: done.set())
-        if not done.wait(ANSWER_TIME):
+        response = self._wait(future, ANSWER_TIME)
+        if response is None:
             client.remove_pending_request(future)
             return f"{client.srv_name} did not answer within {ANSWER_TIME:g} s"
-        return future.result()
+        return response
+
+    @staticmethod
+    def _wait(future: Any, longest: float) -> Any:
+        """Result of a future, or None where it has none after so many seconds."""
+        done = threading.Event()
+        future.add_done_callback(lambda _: done.set())
+        return future.result() if done.wait(longest) else None
 
 
 def main() -> int:

@@ -105,8 +105,8 @@ def _fits(kind: str | int, value: Any) -> bool:
 
 
 def _is_input(value: Any) -> bool:
-    """Whether a value is allowed for a field: a boolean, a finite number or three finite numbers."""
-    return isinstance(value, bool) or _is_number(value) or _fits(3, value)
+    """Whether a value is allowed for a field: a boolean, a short text, a finite number or three finite numbers."""
+    return isinstance(value, bool) or _is_number(value) or _fits(TEXT, value) or _fits(3, value)
 
 
 def _is_number(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -46,6 +47,8 @@ class ViewState:
         velocity: velocity that corresponds to the configuration, or None if unknown; contact forces are computed from
         it.
         payloads: payloads in addition to those of the robot file.
+        positions: measured positions of the actuators by name [m or rad]; those that are unknown are missing.
+        strains: (m,) strains of the members or cables, NaN if unknown; None if all are unknown.
     """
 
     time: float
@@ -60,6 +63,8 @@ class ViewState:
     errors: tuple[str, ...] = field(default=())
     velocity: NDArray[np.float64] | None = None
     payloads: tuple[CarriedPayload, ...] = ()
+    positions: Mapping[str, float] = field(default_factory=dict)
+    strains: NDArray[np.float64] | None = None
 
     def problem(self, picture: Picture) -> str | None:
         """Reason why this state cannot be drawn, or None."""
@@ -68,9 +73,10 @@ class ViewState:
             return problem
         if not np.isfinite(self.time):
             return "the time is not finite"
-        if self.tensions is not None and np.asarray(self.tensions).shape != (len(picture.tension_names),):
-            count = len(picture.tension_names)
-            return f"tensions have shape {np.asarray(self.tensions).shape}, this robot needs ({count},)"
+        count = len(picture.tension_names)
+        for what, values in (("tensions", self.tensions), ("strains", self.strains)):
+            if values is not None and np.asarray(values).shape != (count,):
+                return f"{what} have shape {np.asarray(values).shape}, this robot needs ({count},)"
         if self.goal is not None and not np.all(np.isfinite(np.concatenate((self.goal[0], self.goal[1])))):
             return "the goal pose is not finite"
         return None

@@ -21,6 +21,7 @@ from tensegrity_dynamics.visualization.style import round_up
 
 from ..network_address import check_address
 from ..page_capture import view_addition
+from .actuator_panel import ActuatorPanel, MoveCallback
 from .camera import FollowingCamera, middle_of
 from .display_units import LengthUnit
 from .goal_panel import GoalCallback, GoalPanel
@@ -54,13 +55,17 @@ class View:
         rate: frames per second; fewer on a busy computer (`Beat`).
         on_goal: called with position (3,) [m], quaternion wxyz (4,) and duration [s] when a goal is sent; returns an
             `Answer`. None: the view accepts no goals.
+        on_move: called with name, new position [m or rad] and duration [s] (0: the shortest) to move one actuator;
+            returns an `Answer` when it has arrived. None: the view moves no actuators.
         on_hold, on_stop, on_emergency, on_release: called when the button is pressed; return an `Answer`. *Release* is
             shown while a state has errors.
         on_steer: for a replay, called with changes by a user at the time bar; returns an `Answer`. The view then has a
             time bar in place of hold and stop, after the first call of `show_playback`.
 
     Attributes:
-        goal: goal panel, None for a robot without outputs. replay: time bar, None until it exists.
+        goal: goal panel, None for a robot without outputs.
+        actuators: panel of the actuators, None for a robot without.
+        replay: time bar, None until it exists.
         drawn: number of frames sent. ignored: number of states that could not be drawn.
         port, url: port and address of the view; the address contains the token that is required for access.
         guard: access control.
@@ -79,6 +84,7 @@ class View:
         host: str = "127.0.0.1",
         rate: float = 30.0,
         on_goal: GoalCallback | None = None,
+        on_move: MoveCallback | None = None,
         on_hold: Callback | None = None,
         on_stop: Callback | None = None,
         on_emergency: Callback | None = None,
@@ -122,14 +128,14 @@ class View:
             self._pose, self._standing, self._pushes = start.output, "", (0.0, 0)
             self.camera = FollowingCamera(self.server, middle_of(start), picture.sizes.span)
             self._unit = LengthUnit.for_span(picture.sizes.span)
-            self._add_panel(on_goal, on_hold, on_stop, on_emergency, on_release)
+            self._add_panel(on_goal, on_move, on_hold, on_stop, on_emergency, on_release)
         self.server.on_client_connect(lambda _: self._changed.set())
         self._thread = threading.Thread(target=self._run, name="view", daemon=True)
         self._thread.start()
 
     def _add_panel(
-        self, on_goal: GoalCallback | None, on_hold: Callback | None, on_stop: Callback | None,
-        on_emergency: Callback | None, on_release: Callback | None,
+        self, on_goal: GoalCallback | None, on_move: MoveCallback | None, on_hold: Callback | None,
+        on_stop: Callback | None, on_emergency: Callback | None, on_release: Callback | None,
     ) -> None:  # fmt: skip
         gui = self.server.gui
         gui.configure_theme(
@@ -182,6 +188,10 @@ class View:
         if self._pose is not None:
             with gui.add_folder("Goal", visible=self._on_steer is None):  # a replay accepts no goals
                 self.goal = GoalPanel(self.server, self._picture, self._pose, self._unit, on_goal)
+        self.actuators: ActuatorPanel | None = None
+        if self.robot.actuators:
+            with gui.add_folder("Actuators", expand_by_default=False):
+                self.actuators = ActuatorPanel(self.server, self.robot, self._unit, on_move)
         with gui.add_folder("Picture", expand_by_default=False):
             names = gui.add_checkbox(f"Names of {self._picture.label_kind}", False)
             names.on_update(lambda event: self._scene.show_names(event.target.value))
@@ -337,6 +347,8 @@ class View:
         self._release.visible = self._releases and state is not None and bool(state.errors)
         self._status.content = status_html(self._picture, state, self._pose, self._full_scale, self._unit, notes,
                                            self._standing, self._pushes)  # fmt: skip
+        if self.actuators is not None and state is not None:
+            self.actuators.update(state, self._picture.tension_names)
         if self._legend is not None:
             self._legend.content = legend_html(self._full_scale, self._scene.cell, self._unit)
             self._chart.content = self._plot.svg(self._full_scale)

@@ -590,6 +590,18 @@ def test_a_payload_is_put_on_once_the_simulator_says_so(run, monkeypatch) -> Non
     assert sent == [("plate", 0.2, [0.0, 0.0, 0.05]), ("plate", 0.0, [0.0, 0.0, 0.0])]
 
 
+def test_a_push_ends_where_the_simulation_starts_again(run, monkeypatch) -> None:
+    sent: list[Any] = []
+    watcher = SimpleNamespace(
+        truth=object(), load_names=(("plate",), ()), wait_for_robot=lambda condition: condition(), time=20.0,
+        wrench_sender=lambda: lambda *values: sent.append(values), check_there=lambda _: None,
+    )  # fmt: skip
+    watcher.spin = lambda _: setattr(watcher, "time", watcher.time + 1.0 if watcher.time < 25.0 else 0.0)
+    monkeypatch.setattr(push, "watching", lambda _: contextlib.nullcontext(watcher))
+    assert "the simulation has started again" in refused(run("push", "plate", "--force", "0,0,-5N", "--duration", "1h"))
+    assert len(sent) == 6
+
+
 @pytest.mark.parametrize(
     ("words", "offered", "called"),
     [
