@@ -15,6 +15,7 @@ from ..robots.robot_types import BuiltModel
 from .body_frame import BodyFrame
 from .cable_routing import LEAST_SQUARE, CableEntry
 from .file_contact import read_contact_parts, stand_on_ground
+from .file_elasticity import stretch_fits
 from .file_loads import read_loads, with_drive_trains
 from .file_meshes import read_meshes
 from .file_resistance import ResistanceReader
@@ -343,18 +344,14 @@ def _entry(block: MechanismFile, i: int, reader: ResistanceReader, problems: Pro
             "it lies along block_axis, so that the block cannot turn the pulley towards its anchor; turn one of them.",
         )
         return None
-    if not item.strain > -1.0:
-        problems.add(("cables", i, "strain"), f"a strain is above -1; found {item.strain:g}.")
-        return None
-    if item.young is None and item.variant != "rigid":
-        problems.add(("cables", i, "young"), "a cable that stretches needs it; or say variant: rigid.")
+    if not stretch_fits(item, item.variant == "rigid", ("young",), ("cables", i), problems):
         return None
     if not item.skew:
         pulley_axis = pulley_axis - (pulley_axis @ block_axis) * block_axis
     return CableEntry(
         item.name, item.body, np.array(item.at), block_axis, pulley_axis, item.pulley_radius, item.anchor.body,
         np.array(item.anchor.at), item.young or 1.0, item.cable_radius, item.damping, item.variant,
-        np.inf if item.length is None else item.length, item.strain,
+        np.inf if item.length is None else item.length, item.strain or 0.0,
         _primitives(item.block, block.density, ("cables", i, "block"), problems),
         _primitives(item.pulley, block.density, ("cables", i, "pulley"), problems),
         item.pulley_joint or "",

@@ -53,15 +53,7 @@ def with_drive_trains(
     changed, turned = list(entries), list(joints)
     by_cable = {name: i for i, entry in enumerate(entries) for name in (entry.name, entry.joints[1])}
     by_joint = {joint.name: i for i, joint in enumerate(joints)}
-    driven: dict[str, str] = {}
     for k, item in enumerate(block.actuators):
-        joint_name = entries[by_cable[item.drives]].joints[1] if item.drives in by_cable else item.drives
-        other = driven.setdefault(joint_name, item.drives)
-        if other != item.drives:
-            problems.add(
-                ("actuators", k, "drives"),
-                f"{item.drives} turns with {other}, which another actuator drives already; leave one of them out.",
-            )
         inertia, damping = item.gear**2 * item.rotor_inertia, item.gear**2 * item.motor_damping
         friction = item.gear * item.motor_friction
         if inertia == 0.0 and damping == 0.0 and friction == 0.0 and item.efficiency == 1.0:

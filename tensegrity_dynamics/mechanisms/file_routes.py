@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import TensegrityError, unknown_name
 from ..robots.file_errors import Problems
+from .file_elasticity import stretch_fits
 from .file_schema import MechanismFile, RoutedCableBlock, RoutePointBlock
 from .mechanism import WORLD
 from .mechanism_model import MechanismModel
@@ -68,9 +69,6 @@ def _cable(
     strain = item.strain or 0.0
     if item.tension is not None:
         strain = item.tension / (young * area)
-    if not strain > -1.0:
-        problems.add((*path, "strain"), f"a strain is above -1; found {strain:g}.")
-        return None
     line_mass = area * item.density if item.sag and item.density is not None else 0.0
     return RoutedCable(item.name, route, young, radius, item.damping, strain, item.length, item.rigid, line_mass)
 
@@ -86,11 +84,6 @@ def _fits_its_kind(item: RoutedCableBlock, path: Path, problems: Problems) -> bo
     if item.rigid and item.sag:
         refuse("a cable that sags stretches; take one of rigid and sag.", "sag")
     if item.rigid:
-        for name in ("young", "strain", "tension"):
-            if getattr(item, name) is not None:
-                refuse("a rigid cable does not stretch; leave it out.", name)
-        if item.damping:
-            refuse("a rigid cable has no strain to be damped; leave it out.", "damping")
         for k, point in enumerate(item.route):
             if point.friction_speed:
                 refuse(
@@ -102,10 +95,6 @@ def _fits_its_kind(item: RoutedCableBlock, path: Path, problems: Problems) -> bo
                     "a rigid cable lies on its drum in one layer; take one that stretches, or no layers.",
                     "route", k, "layers",
                 )  # fmt: skip
-    else:
-        for name in ("young", "cable_radius"):
-            if getattr(item, name) is None:
-                refuse("a cable that stretches needs it; or say rigid: true.", name)
     if item.sag:
         if len(item.route) > 2 or any(point.radius is not None for point in item.route):
             refuse("a cable that sags hangs between two points of bodies; pulleys, holes and drums are not for it.")
@@ -117,7 +106,7 @@ def _fits_its_kind(item: RoutedCableBlock, path: Path, problems: Problems) -> bo
             refuse("a cable that sags needs its rest length.", "length")
     elif item.density is not None:
         refuse("only a cable that sags has weight; say sag: true, or leave it out.", "density")
-    return not wrong
+    return stretch_fits(item, item.rigid, ("young", "cable_radius"), path, problems) and not wrong
 
 
 def _point(

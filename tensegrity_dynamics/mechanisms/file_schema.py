@@ -204,7 +204,7 @@ class CableBlock(Block):
     cable_radius: PositiveLength
     variant: Literal["rigid", "u", "epsilon", "length"] = "epsilon"
     length: PositiveLength | None = None
-    strain: Number = 0.0
+    strain: Number | None = None
     block: list[PrimitiveBlock] = Field(default=[])
     pulley: list[PrimitiveBlock] = Field(default=[])
     block_resistance: ResistanceBlock | None = None

@@ -133,16 +133,28 @@ class MechanismModel(ShortRepr, RobotModel):
         return self.mechanism.joint(driven).name
 
     def driven_ranges(self) -> dict[str, tuple[float, float]]:
-        """(lowest, highest) joint position [rad] that the ends of a cable permit, by part that drives its pulley.
+        """(lowest, highest) joint position [rad] that cables permit, by part that drives a pulley or drum.
 
-        Beyond the lowest one nothing of the cable would be left on the pulley, beyond the highest one nothing between
-        pulley and anchor. They hold for the direction in which the cable leaves its pulley at the start.
+        Beyond one end nothing of the cable would be left on the pulley, beyond the other one nothing between pulley and
+        anchor, or no room on the drum. For cables with blocks they hold for the direction in which the cable leaves its
+        pulley at the start.
         """
         ranges = {}
         for entry in self.entries:
             _, pulley, involute = entry.joints
             position, turn = (float(self.start[self.mechanism.positions_of(name)][0]) for name in (pulley, involute))
             ranges[entry.name] = ranges[pulley] = (position + turn - entry.longest / entry.radius, position + turn)
+        for route in self.routes:
+            for point, sense in (
+                (route.route[0], -1.0),
+                (route.route[-1], 1.0),
+            ):  # the first end winds against its side
+                if point.joint and np.isfinite(point.wound):
+                    most = np.inf if point.layers is None else point.layers.turns * point.layers.count
+                    ends = sense * point.side * 2.0 * np.pi * np.array([-point.wound, most - point.wound])
+                    position = float(self.start[self.mechanism.positions_of(point.joint)][0])
+                    least, largest = ranges.get(point.joint, (-np.inf, np.inf))
+                    ranges[point.joint] = (max(least, position + ends.min()), min(largest, position + ends.max()))
         return ranges
 
     def cable_turns(self, actuators: Iterable[Actuator]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -239,7 +239,18 @@ class MechanismReport(RobotReport):
                             f"{carries} carries {rest.tensions[name]:.3g} N, below its floor of "
                             f"{each.minimum_tension:.3g} N."
                         )
-        return notes + drive_notes(self.robot)
+        return notes + self._narrowed_limits() + drive_notes(self.robot)
+
+    def _narrowed_limits(self) -> list[str]:
+        """Note on the actuators whose limits in the file lead beyond what their cables permit."""
+        ranges = self.model.driven_ranges()
+        ends = [
+            f"{each.name} at {end:.4g} rad ({', '.join(self.model.wound_by(each))})"
+            for each in self.robot.actuators
+            for end, possible in zip(each.position, ranges.get(each.drives, ()), strict=False)
+            if end == possible
+        ]
+        return [f"cables and drums end before the limits in the file: {listing(ends)}."] if ends else []
 
     def _figures(self, rest: Estimate | None, freedom: int, gap: float, notes: list[str]) -> dict[str, Any]:
         mechanism = self.model.mechanism

@@ -154,7 +154,8 @@ def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tup
             problems.add(("actuators", i, "drives"), unknown_name("drivable part", item.drives, built.drivable))
             continue
         name = item.name or item.drives
-        clash = [other for other in made if name == other.name or item.drives == other.drives]
+        part = built.model.joint_of(item.drives)
+        clash = [other for other in made if name == other.name or part == built.model.joint_of(other.drives)]
         if clash:
             problems.add(("actuators", i), f"{item.drives} is driven by actuator {clash[0].name} already.")
             continue

@@ -77,6 +77,10 @@ class RobotModel(ABC):
         """Stiffness [N/m] of the wound tendon with the name `driven`; None if the model has no such tendon."""
         return None
 
+    def joint_of(self, driven: str) -> str:
+        """Name of the part that an actuator moves, the same one for all names by which actuators can drive it."""
+        return driven
+
     def wound_cable(self, driven: str) -> WoundCable | None:
         """Cable wound by the pulley with the name `driven`; None if the actuator does not turn a pulley."""
         return None

@@ -11,8 +11,8 @@ from ...errors import TensegrityError
 from .columns import DRUM_EMPTY, DRUM_FULL, FLEET, LIFTED, OVERLAP, TURNED_TOO_FAR
 from .route_model import RouteModel
 
-MOST_STRAIN = 0.2
-"""Largest strain at the start; above it the cable counts as too short."""
+MOST_STRAIN = 0.5
+"""Largest strain of a cable at the start, beyond that of soft cords of rubber; above it the cable is too short."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,10 @@ class RoutedCable:
         """Whether the cable can slip with friction at one of its elements."""
         return any(point.friction is not None and 0.0 < point.friction < np.inf for point in self.route[1:-1])
 
+    def is_pulley(self, number: int) -> bool:
+        """Whether an element is a pulley or drum."""
+        return self.route[number].is_pulley
+
     def point_name(self, number: int) -> str:
         """Name of an element in messages."""
         point = self.route[number]
@@ -129,8 +133,13 @@ def route_problem(cable: RoutedCable | RouteModel, status: int, number: int) -> 
     if status == OVERLAP:
         beyond = cable.point_name(number + 1)
         return (
-            f"after {label} it cannot run straight to {beyond}: the point lies within the pulley, or the pulleys "
-            "overlap, or lie one in the other, for the sides on which it passes them; move them or change a side."
+            f"after {label} it cannot run straight to {beyond}: "
+            + {
+                0: "both points are at one place; move them apart, or leave one of them out.",
+                1: "the point lies within the pulley; move one of them, or make the pulley smaller.",
+                2: "the pulleys overlap, or lie one in the other, for the sides on which it passes them; move them or "
+                "change a side.",
+            }[cable.is_pulley(number) + cable.is_pulley(number + 1)]
         )
     if status == FLEET:
         return (

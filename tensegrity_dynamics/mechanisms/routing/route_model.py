@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import BEFORE, CABLE_COLUMNS, ELEMENT_COLUMNS, FRICTION, HOLDS, REST, TURNING_Q
+from .columns import BEFORE, CABLE_COLUMNS, ELEMENT_COLUMNS, FRICTION, HOLDS, KIND, PULLEY, REST, TURNING_Q
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +30,10 @@ class RouteModel:
     damping: float
     rigid: bool = False
     line_mass: float = 0.0
+
+    def is_pulley(self, number: int) -> bool:
+        """Whether an element is a pulley or drum."""
+        return bool(self.elements[number, KIND] == PULLEY)
 
     def point_name(self, number: int) -> str:
         """Name of an element in messages."""

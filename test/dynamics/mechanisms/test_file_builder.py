@@ -270,7 +270,31 @@ def test_two_motors_on_one_cable_are_refused_whether_they_name_the_cable_or_its_
     driven = data["actuators"][0]["drives"]
     second = {"name": "second", "drives": f"{driven}-pulleyJt", "position": [-1, 1], "rate": 1, "effort": 1}
     data["actuators"].append(second)
-    assert f"{driven}-pulleyJt turns with {driven}, which another actuator drives already" in refusal(data)
+    assert f"{driven}-pulleyJt is driven by actuator {driven} already" in refusal(data)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "words"),
+    [
+        ({"variant": "rigid", "young": 2e9}, "young", "a rigid cable does not stretch; leave it out"),
+        ({"variant": "rigid", "strain": 0.01}, "strain", "a rigid cable does not stretch; leave it out"),
+        ({"variant": "rigid", "damping": 1e7}, "damping", "a rigid cable has no strain to be damped; leave it out"),
+        ({"young": 2e9, "strain": 9.0}, "strain", "no cable starts stretched by 900 %; give a strain of at most 0.5"),
+        ({"young": 2e9, "strain": -1.0}, "strain", "a strain is above -1; found -1"),
+        ({"strain": 0.01}, "young", "a cable that stretches needs it; or say"),
+    ],
+)
+def test_cables_with_blocks_and_routed_ones_are_refused_the_same_impossible_stretch(fields, field, words):
+    data = written_out("single_strut")
+    for name in ("young", "strain", "damping"):
+        data["cables"][0].pop(name, None)
+    data["cables"][0] |= fields
+    assert f"cables[0] (B1).{field}: {words}" in refusal(data)
+    routed = {"rigid": fields.get("variant") == "rigid"} | {k: v for k, v in fields.items() if k != "variant"}
+    ends = [{"body": "world", "at": [0, 0, 2]}, {"body": "strut", "at": [0, 0, 1]}]
+    data = written_out("single_strut")
+    data["routed_cables"] = [{"name": "rope", "cable_radius": 1e-3, "route": ends, **routed}]
+    assert f"routed_cables[0] (rope).{field}: {words}" in refusal(data)
 
 
 def test_cable_that_is_too_short_to_reach_its_anchor_is_refused():

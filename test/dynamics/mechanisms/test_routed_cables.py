@@ -17,6 +17,7 @@ from tensegrity_dynamics.mechanisms.route_readings import read_routes
 from tensegrity_dynamics.mechanisms.routing.columns import ELASTIC, SLIP, TENSION, TOUCHES, TRIAL
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.workspace import make_workspace
+from tensegrity_dynamics.robots.robot_types import type_of
 from tensegrity_dynamics.visualization.picture import make_picture
 from tensegrity_tools.experiments import routing
 
@@ -567,6 +568,9 @@ routed_cables:
         ("", "{body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 1.5},", "the point lies within the pulley"),
         ("", "{body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.3, turns: 1}, "
              "{body: world, at: [0.4, 0, 0], axis: [0, 1, 0], radius: 0.3, side: -1},", "the pulleys overlap"),
+        ("", "{body: world, at: [0, 0, 0]}, {body: world, at: [0, 0, 0]},", "both points are at one place; move them"),
+        ("", "{body: world, at: [-1, 0, -0.1]},", "after route[0] (body world) it cannot run straight to "
+             "route[1] (body world): both points are at one place"),
         ("", "{body: world, at: [0, 0.1, 0], axis: [0, 1, 0], radius: 0.05},", "leaves the plane of a pulley"),
         ("", "{body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.05, friction: -0.1},", "friction"),
         ("length: 0.5,", "{body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.05},", "too short"),
@@ -581,6 +585,44 @@ def test_routes_that_cannot_be_are_refused_by_name(field, points, message):
     with pytest.raises(RobotFileError, match=r"routed_cables\[0\]") as error:
         parse_robot(WRONG % (field, points), "here")
     assert message in str(error.value)
+
+
+WINCH = """
+name: winch
+kind: mechanism
+bodies: {drum: {mass: 1, inertia: [0.01, 0.01, 0.01]}, load: {mass: 1, inertia: [1, 1, 1]}}
+joints:
+  - {name: turns, kind: revolute, parent: world, body: drum, axis: [0, 1, 0], start: [1.0]}
+  - {name: lift, kind: prismatic, parent: world, body: load, frame: {at: [0.05, 0, -2]}}
+routed_cables: [{name: rope, young: 1e9, cable_radius: 0.001, strain: 0, route: [ENDS]}]
+actuators: [{drives: turns, position: [-100, 100], rate: 9, effort: 99}]
+"""
+WINCH_DRUM = "{joint: turns, radius: 0.05, side: 1, wound: 2, layers: {turns: 3, pitch: 0.002, count: 2}}"
+
+
+@pytest.mark.parametrize(
+    ("ends", "unwound", "wound"),
+    [
+        (WINCH_DRUM + ", {body: load, at: [0, 0, 0]}", 4.0 * np.pi, -8.0 * np.pi),
+        ("{body: load, at: [0, 0, 0]}, " + WINCH_DRUM.replace("side: 1", "side: -1"), 4.0 * np.pi, -8.0 * np.pi),
+        ("{joint: turns, radius: 0.05, side: 1, wound: 2}, {body: load, at: [0, 0, 0]}", 4.0 * np.pi, -101.0),
+    ],
+)
+def test_limits_of_a_winch_end_where_its_drum_is_empty_or_full_and_check_says_so(ends, unwound, wound):
+    robot = parse_robot(WINCH.replace("ENDS", ends), "here")
+    assert robot.actuators[0].position == pytest.approx((1.0 + wound, 1.0 + unwound), abs=1e-12)
+    (note,) = [each for each in type_of(robot).report(robot).check().notes if "before the limits in the file" in each]
+    assert "turns at 13.57 rad (rope)" in note
+    assert ("turns at -24.13 rad (rope)" in note) == (wound > -100.0)
+    simulation = Simulation(robot, time_step=1e-3, start="file")
+    for end, message in zip(robot.actuators[0].position, ("is full", "is empty"), strict=True):
+        lift = simulation.state.q[1:]
+        simulation.set_state([end - 1e-6 * np.sign(end), *lift])
+        simulation.observe()
+        if end > -99.0:  # the one-layer drum holds any number of turns
+            simulation.set_state([end + 0.1 * np.sign(end), *lift])
+            with pytest.raises(TensegrityError, match=message):
+                simulation.advance(1)
 
 
 def test_a_routed_cable_whose_points_are_on_one_body_is_refused():
