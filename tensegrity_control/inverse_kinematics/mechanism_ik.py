@@ -38,6 +38,9 @@ class StepSettings:
         tolerance_limits: overshoot of a limit in one step, in units of its scale; the next step repairs it.
         max_steps: largest number of steps.
         max_stalled_steps: largest number of steps without progress.
+        pace_steps, creeping, too_slow: a search ends where its last `pace_steps` steps have removed less than the part
+            `creeping` of what they were to remove, and where it would take more than `too_slow` times the steps that
+            are left, as it does beside the border of what the robot reaches.
         max_halvings: number of times that a step is halved until there is an equilibrium.
         trust: largest difference between the motion of the pose in a step and its linear prediction, relative to the
             prediction; above it the step is halved.
@@ -55,6 +58,9 @@ class StepSettings:
     tolerance_limits: float = 0.02
     max_steps: int = 400
     max_stalled_steps: int = 3
+    pace_steps: int = 10
+    creeping: float = 0.1
+    too_slow: float = 10.0
     max_halvings: int = 8
     trust: float = 0.5
     jump: float = 0.1
@@ -62,6 +68,7 @@ class StepSettings:
 
 
 SETTINGS = StepSettings()
+HARDLY_NEARER = "the pose hardly comes nearer there, beside the border of what the robot reaches"
 
 
 def plan_mechanism_path(
@@ -91,6 +98,7 @@ def plan_mechanism_path(
     path, equilibrium, stalled, solves = [start], start, 0, 0
     sizes = np.where(goal.output.rows < 3, max(1.0, equilibria.reach), 1.0)
     best = float(np.linalg.norm(goal.error(start.pose)))
+    distances = [best]
     for steps in range(SETTINGS.max_steps):
         error = goal.error(equilibrium.pose)
         if np.linalg.norm(error) <= SETTINGS.tolerance_arrival:
@@ -133,6 +141,12 @@ def plan_mechanism_path(
             if np.linalg.norm(goal.error(equilibrium.pose) / sizes) <= SETTINGS.tolerance_stalled:
                 return _result(equilibria, _thinned(path), goal, steps + 1, solves)
             raise _unreachable(equilibria, goal, equilibrium, limits, binding, "")
+        distances.append(now)
+        if len(distances) > SETTINGS.pace_steps:
+            pace = (distances[-1 - SETTINGS.pace_steps] - now) / SETTINGS.pace_steps
+            creeps = pace < SETTINGS.creeping * float(np.linalg.norm(part))
+            if creeps and now > SETTINGS.too_slow * (SETTINGS.max_steps - steps) * pace:
+                raise _unreachable(equilibria, goal, equilibrium, limits, binding, HARDLY_NEARER)
     trouble = f"{SETTINGS.max_steps} steps were not enough"
     raise _unreachable(equilibria, goal, equilibrium, limits, (), trouble)
 

@@ -15,7 +15,7 @@ from tensegrity_control.inverse_kinematics.mechanism_ik import limited, make_lim
 from tensegrity_control.inverse_kinematics.pose_goal import make_goal
 from tensegrity_control.inverse_kinematics.solve_ik import plan_path
 from tensegrity_control.paths.equilibrium_path import EquilibriumPath
-from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics import Simulation, load_robot, parse_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
 
 
@@ -83,6 +83,44 @@ def test_goal_beyond_the_reach_names_what_binds_and_the_nearest_pose(manipulator
         path_to(manipulator, manipulator.home, goal)
     assert caught.value.nearest.pose[0][2] > manipulator.home.pose[0][2]
     assert caught.value.binding
+
+
+ARM = """
+name: arm
+kind: mechanism
+bodies:
+  upper: {mass: 0.5, centre: [0.2, 0, 0], inertia: [0.001, 0.01, 0.01]}
+  middle: {mass: 0.3, centre: [0.15, 0, 0], inertia: [0.001, 0.005, 0.005]}
+  lower: {mass: 0.3, centre: [0.15, 0, 0], inertia: [0.001, 0.005, 0.005]}
+joints:
+  - {name: shoulder, kind: revolute, parent: world, body: upper, axis: [0, 1, 0], start: ["-30 deg"]}
+  - {name: elbow, kind: revolute, parent: upper, body: middle, frame: {at: [0.4, 0, 0]}, axis: [0, 1, 0],
+     start: ["60 deg"]}
+  - {name: wrist, kind: revolute, parent: middle, body: lower, frame: {at: [0.3, 0, 0]}, axis: [0, 1, 0],
+     start: ["20 deg"]WRIST}
+actuators:
+  - {drives: shoulder, position: [-3, 3], rate: 2, effort: 50}
+  - {drives: elbow, position: [-2.6, 2.6], rate: 2, effort: 50}
+ACTUATOR
+outputs: [{name: tip, body: BODY, frame: {at: [0.3, 0, 0]}, controlled: [x, z]}]
+"""
+
+
+def test_a_goal_far_beyond_a_stretched_arm_takes_no_more_shapes_than_one_within_reach():
+    actuator = "  - {drives: wrist, position: [-2.6, 2.6], rate: 2, effort: 50}"
+    text = ARM.replace("WRIST", "").replace("ACTUATOR", actuator).replace("BODY", "lower")
+    equilibria = MechanismEquilibriumMap(parse_robot(text, "here"))
+    solved, solve = [], equilibria.solve
+    equilibria.solve = lambda *given: solved.append(given) or solve(*given)
+    within = plan_path(equilibria, equilibria.home, make_goal(equilibria.output, [0.0, 0.0, 0.95], [1, 0, 0, 0]))
+    assert np.linalg.norm(within.pose_error) < 1e-6
+    reachable = len(solved)
+    for far in ([0.8, 0.0, 10.0], [10.0, 0.0, 10.0], [-50.0, 0.0, 50.0]):
+        solved.clear()
+        with pytest.raises(UnreachableGoalError, match="out of reach") as caught:
+            path_to(equilibria, equilibria.home, far)
+        assert np.linalg.norm(caught.value.nearest.pose[0]) > 0.98  # the arm is stretched, 1 m long
+        assert len(solved) < 2 * reachable
 
 
 def test_narrow_positions_bind_by_name():
