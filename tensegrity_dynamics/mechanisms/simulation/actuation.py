@@ -5,14 +5,15 @@ servo, a digital loop at the integrator's rate with the desired acceleration
 
     w^2 (target - q) + 2 w (rate - v)
 
-of its joint. The torque for this acceleration follows from the accelerations under the present torques and the mobility
-of the driven joints (P (G' M G)^-1 P' with their rows P of G), and is clipped at the effort limit. Explicit steps hold
-the torque constant. They compensate the pull of a cable as it will be at the middle of the step, extrapolated from its
-values at the start of this step and of the last one: with the pull at the start the joint would lag behind every
-vibration by half a step and feed it. Implicit steps contain the torque in their equations (`drive_laws`), and
-compensate the pull at every instant. Set points move at most at the rate of the
-actuator. A joint at a position limit is held there in every mode. An extrapolated position (`impedance.MovingPosition`)
-moves like q_d below.
+of its joint, with w for the step, or for `SHORTEST_LOOP` if that is longer. The torque for this acceleration follows
+from the accelerations under the present torques and the mobility of the driven joints (P (G' M G)^-1 P' with their rows
+P of G), and is clipped at the effort limit; the torques of the other servos then follow from what the clipped ones
+give. Explicit steps hold the torque constant. They compensate the pull of a cable as it will be at the middle of the
+step, extrapolated from its values at the start of this step and of the last one: with the pull at the start the joint
+would lag behind every vibration by half a step and feed it. Implicit steps contain the torque in their equations
+(`drive_laws`), and compensate the pull at every instant. Set points move at most at the rate of the actuator. A joint
+at a position limit is held there in every mode. An extrapolated position (`impedance.MovingPosition`) moves like q_d
+below.
 
 In impedance mode the actuator gives
 
@@ -59,6 +60,9 @@ BROKEN_ROUTE = 100_000
 """Status if a routed cable cannot follow its route; the number of the cable is added."""
 SERVO_BANDWIDTH_TIMES_STEP = 0.25
 """Servo bandwidth w times the step: the stiffest loop at the integrator's rate that leaves a margin."""
+SHORTEST_LOOP = 1e-3
+"""Shortest period [s] of a servo loop; shorter steps do not make servos stiffer. A loop that is much stiffer than its
+effort limit can serve does not brake in time, swings from limit to limit and never comes to rest."""
 
 MOST_HALVED = 12
 """Largest number of halvings of an implicit step in which the energy would grow without supplied work."""
@@ -165,7 +169,7 @@ def desired_accelerations(drives, q, v, step, implicit):
 
     Impedances count as servos with a compliance, unless the integrator is implicit and contains their law itself.
     """
-    bandwidth = SERVO_BANDWIDTH_TIMES_STEP / step
+    bandwidth = SERVO_BANDWIDTH_TIMES_STEP / max(step, SHORTEST_LOOP)
     servos = 0
     move_set_points(drives, step)
     for a in range(drives.q.shape[0]):
@@ -206,12 +210,17 @@ def desired_accelerations(drives, q, v, step, implicit):
         goal = min(max(goal, low), high)
         goal = min(max(goal, before - reach), before + reach)
         rate = (goal - before) / step
-        if abs(drives.torque[a]) >= limit:
+        full = abs(drives.torque[a]) >= limit
+        if full:
             # not farther ahead than the torque can follow; moving the set point back does not command a backward motion
-            goal = min(max(goal, angle - reach), angle + reach)
+            goal = min(goal, angle + reach) if rate > 0.0 else max(goal, angle - reach) if rate < 0.0 else goal
         drives.set_point[a] = goal
         # a moving set point is followed at its present value; its value at the end of the step would lead by one step
         aim = before if moving else goal
+        if full:
+            # a joint that swings beyond its set point, or is pushed away from it, returns no faster than at its rate
+            fastest = 2.0 * drives.rate[a] / bandwidth
+            aim = min(max(aim, angle - fastest), angle + fastest)
         drives.bandwidth[a] = bandwidth
         drives.desired_acceleration[a] = bandwidth * (bandwidth * (aim - angle) + 2.0 * (rate - speed))
         drives.servo[servos] = a
@@ -237,15 +246,19 @@ def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
     status, _ = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
     if status != REGULAR:
         return status, False
-    status = accelerate_servos(drives, servos, True, 0.0 if implicit else step, work, reduction)
-    if status != REGULAR:
-        return status, False
-    for i in range(servos):
-        a = drives.servo[i]
-        drives.torque[a] = effort[drives.v[a]] = drives.present[a]
-    if implicit:
-        drives.servos[0] = servos
-        hold_limits(drives, effort)
+    drives.servos[0], ahead = servos, 0.0 if implicit else step
+    at_limit = True
+    while at_limit and servos > 0:  # servos at their limits cannot do their part; the others follow without it
+        status = accelerate_servos(drives, servos, True, ahead, work, reduction)
+        if status != REGULAR:
+            return status, False
+        for i in range(servos):
+            a = drives.servo[i]
+            drives.torque[a] = effort[drives.v[a]] = drives.present[a]
+        at_limit, ahead = hold_limits(drives, effort), 0.0
+        servos = drives.servos[0]
+    if not implicit:
+        drives.servos[0] = 0
     return REGULAR, True
 
 

@@ -287,3 +287,30 @@ def test_every_member_of_a_rollout_may_have_a_robot_of_its_own():
 def test_what_only_structures_have_is_refused(option):
     with pytest.raises(TensegrityError, match="single_strut is a mechanism: elastic bars and air_damping are for"):
         Simulation(load_robot("single_strut"), **option)
+
+
+TWO_LINKS = """
+name: two_links
+kind: mechanism
+bodies:
+  upper: {mass: 0.5, centre: [0.2, 0, 0], inertia: [0.001, 0.01, 0.01]}
+  lower: {mass: 0.6, centre: [0.3, 0, 0], inertia: [0.001, 0.01, 0.01]}
+joints:
+  - {name: shoulder, kind: revolute, parent: world, body: upper, axis: [0, 1, 0], start: [-0.5]}
+  - {name: elbow, kind: revolute, parent: upper, body: lower, frame: {at: [0.4, 0, 0]}, axis: [0, 1, 0], start: [1.0]}
+actuators:
+  - {drives: shoulder, position: [-3, 3], rate: 2, effort: 20}
+  - {drives: elbow, position: [-3, 3], rate: 2, effort: 20}
+"""
+
+
+@pytest.mark.filterwarnings("ignore::tensegrity_dynamics.errors.AccuracyWarning")
+@pytest.mark.parametrize(("step", "integrator"), [(1e-3, "implicit"), (1e-3, "rk4"), (1e-4, "rk4"), (1e-5, "rk4")])
+def test_servos_at_their_effort_limits_come_to_rest_at_every_step(step, integrator):
+    simulation = Simulation(parse_robot(TWO_LINKS, "here"), step, integrator)
+    for goal in ({"shoulder": -0.4, "elbow": 1.1}, {"shoulder": -0.5, "elbow": 1.0}):
+        simulation.advance(duration=0.3, position=goal)  # they cannot stop within one step
+        seen = simulation.observe()
+        for name, position in goal.items():
+            assert seen.positions[name] == pytest.approx(position, abs=1e-6)
+            assert abs(seen.rates[name]) < 1e-4
