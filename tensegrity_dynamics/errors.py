@@ -31,6 +31,13 @@ class PartError(TensegrityError):
         return PartError, (str(self), *self.part)
 
 
+class StepTooShortError(PartError):
+    """A part of a robot is so stiff that explicit steps would take too long; the message names it and what to do."""
+
+    def __reduce__(self) -> tuple[type[PartError], tuple[str, ...]]:
+        return StepTooShortError, (str(self), *self.part)
+
+
 class NoEquilibriumError(TensegrityError):
     """No equilibrium was found for the given lengths and forces."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import AccuracyWarning, TensegrityError, is_finite_number, unknown_name
+from .errors import AccuracyWarning, StepTooShortError, TensegrityError, is_finite_number, unknown_name
 from .impedance import ImpedanceSetPoint
 from .linear_models.linear_model import LinearModel
 from .robots.load_robot import naming_lines
@@ -37,7 +37,7 @@ class Simulation:
         time_step: step [s]; by default a twentieth of the shortest period of the robot, for `implicit` 1 ms (or this
             value, if it is larger).
         integrator: "rk4", "rattle" (structures), "implicit" or "adaptive" (mechanisms); by default that of the kind of
-            robot.
+            robot, or "implicit" for a mechanism so stiff that explicit steps would be shorter than 0.1 us (see `note`).
         rigid_bars: for structures: whether bars are constraints (default) or springs.
         start: start at rest: an equilibrium, a configuration (nodes (n, 3) [m] of a structure, q (nq,) of a mechanism),
             or "file" for the start of the file of a mechanism; by default the equilibrium with the lengths of the
@@ -76,11 +76,19 @@ class Simulation:
         for name in options:
             if name not in available:
                 raise TensegrityError(unknown_name("option", name, available, f"for robots of kind {kind.name!r}"))
+        options |= {"rigid_bars": rigid_bars, "start": start, "gravity": gravity, "air_damping": air_damping}
+        self._choice = ""
         with naming_lines(self.robot):
-            self.simulator: Simulator = kind.simulator(
-                self.robot, time_step, self.integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,
-                air_damping=air_damping, **options,
-            )  # fmt: skip
+            try:
+                self.simulator: Simulator = kind.simulator(self.robot, time_step, self.integrator, **options)
+            except StepTooShortError as error:
+                if integrator or "implicit" not in kind.integrators:
+                    raise
+                try:
+                    self.simulator = kind.simulator(self.robot, time_step, "implicit", **options)
+                except TensegrityError:
+                    raise error from None
+                self.integrator, self._choice = "implicit", f"integrator 'implicit' was chosen, because {error}"
         self._actuators = tuple(each.name for each in self.robot.actuators)
         self.simulator.actuator_names = self._actuators
         self._is_watched = self.integrator in WATCHED
@@ -93,7 +101,7 @@ class Simulation:
     @property
     def note(self) -> str:
         """Notes on the simulation so far, such as inaccurate steps; empty if there are none."""
-        return "; ".join(part for part in (self._energy_note, self.simulator.note) if part)
+        return "; ".join(part for part in (self._choice, self._energy_note, self.simulator.note) if part)
 
     @property
     def details(self) -> dict[str, str]:

@@ -476,6 +476,12 @@ class Mechanism(ShortRepr):
             late_kernels=self._late_kernels(),
         )
 
+    @property
+    def resistance_parts(self) -> list[tuple[str, str]]:
+        """(block, name) in the robot file of the joint or loop of every row of `flat.resistances`."""
+        loops = [("loops", loop.name) for loop in self.loops for law in (loop.turning, loop.sliding) if law is not None]
+        return [("joints", joint.name) for joint in self.joints for _ in joint.resistance] + loops
+
     def _resistances(self, v_start: NDArray[np.int64]) -> list[NDArray[np.float64]]:
         """Rows of all resistances, in the columns of `resistance`."""
         rows = []

@@ -101,7 +101,7 @@ class SimulatorNode(RobotNode):
         kind = type_of(robot)
         default = kind.node_integrator or kind.integrators[0]
         integrator = self.parameter("integrator", "", f"integrator; empty: {default}", choices=("", *kind.integrators))
-        chosen, integrator = bool(integrator), integrator or default
+        chosen, integrator = bool(integrator), integrator or kind.node_integrator
         longest = self.parameter(
             "time_step",
             0.0,
@@ -145,6 +145,7 @@ class SimulatorNode(RobotNode):
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
         self.on_change(self._parameter_changed)
         natural = Simulation(robot, longest or None, integrator, rigid_bars=rigid)
+        integrator = natural.integrator
         self.period = round(period * 1e9)
         late, later, more = (round(each / period) for each in (delay, state_delay, jitter))
         self._late: LateMessages[Late] = LateMessages(late, late + more, seed)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import NoEquilibriumError, TensegrityError, is_finite_number, unknown_name
+from ...errors import NoEquilibriumError, StepTooShortError, TensegrityError, is_finite_number, unknown_name
 from ...impedance import ImpedanceSetPoint, MovingPosition, lead_of
 from ...linear_models.linear_model import LinearModel
 from ...numerics.compilation import QuickCall
@@ -48,6 +48,7 @@ from ..resistance import (
     DAMPING,
     EFFICIENCY,
     FIRST,
+    FRICTION,
     HIGH,
     KIND,
     LAW,
@@ -78,6 +79,17 @@ CHANGING = (*GIVEN, "resistances")
 DAMPING_WORK, FORCES, FRICTION_WORK = 1, 3, 4
 """Entries of the works of `drive` [J]: dissipation of damping, work of the loads, dissipation of friction."""
 INTEGRATORS = ("rk4", "implicit", "adaptive")
+SHORTEST_STEP = 1e-7
+"""Shortest default step [s]. With shorter ones a second would take many minutes, and motions as fast as that are those
+of a term without meaning, such as a friction of 1e8 N m."""
+STIFF_TERMS = {
+    STIFFNESS: "stiffness",
+    DAMPING: "damping",
+    FRICTION: "friction (over its friction_speed)",
+    STOP_STIFFNESS: "stop_stiffness",
+    STOP_DAMPING: "stop_damping",
+}
+"""Terms of a joint's resistance that can make steps short, by their column."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -175,6 +187,8 @@ class MechanismSimulator(Simulator):
         self._stepper = self._make_stepper()
         self.shortest_period = self._shortest_period()
         usual = IMPLICIT_STEP if integrator == "implicit" else min(1e-3, self.shortest_period / 20.0)
+        if time_step is None and usual < SHORTEST_STEP:
+            raise self._step_too_short(usual)
         self.time_step = usual if time_step is None else float(time_step)
         self.reset()
 
@@ -601,10 +615,20 @@ class MechanismSimulator(Simulator):
 
     def _shortest_period(self) -> float:
         """Shortest period [s] of the linearised motions at the start (vibration or decay)."""
+        self.step_limit = "its own fastest motion"
+        matrix = self._rates_matrix(self.flat)
+        fastest = _fastest(matrix)
+        if self._mechanism.touches and matrix.size:
+            fastest, self.step_limit = self._fastest_on_ground(matrix, fastest)
+        # pure drift gives a rate that is only rounding error
+        return 2.0 * np.pi / fastest if fastest > 1e-2 else 1.0
+
+    def _rates_matrix(self, flat: FlatMechanism) -> NDArray[np.float64]:
+        """(2 y, 2 y) matrix of the linearised motions at the start without the ground, for arrays of the mechanism."""
         self.drives.torque[:] = self._start_effort[self.drives.v]
-        load_gears(self.flat, self.drives)
-        flat, reduction, scratch = with_stops(self.flat), self._reduction, self._scratch
-        # the ground is included below, also for a robot in the air
+        load_gears(flat, self.drives)
+        flat, reduction, scratch = with_stops(flat), self._reduction, self._scratch
+        # the ground is included later, also for a robot in the air
         flat = flat._replace(late_kernels=np.where(np.arange(ENTRIES) == CONTACTS, 0, flat.late_kernels))
         still = np.zeros(self._v.size)
         accelerate(flat, self._start, still, self._start_effort, 0.0, self._work, reduction, False)
@@ -626,12 +650,25 @@ class MechanismSimulator(Simulator):
                     side[:] = 0.0
             matrix[:, c] = (sides[0] - sides[1])[: 2 * count] / (2.0 * h)
         hold_contacts(*cables, False)
-        self.step_limit = "its own fastest motion"
-        fastest = _fastest(matrix)
-        if self._mechanism.touches and count:
-            fastest, self.step_limit = self._fastest_on_ground(matrix, fastest)
-        # pure drift gives a rate that is only rounding error
-        return 2.0 * np.pi / fastest if fastest > 1e-2 else 1.0
+        return matrix
+
+    def _step_too_short(self, step: float) -> StepTooShortError:
+        """Error for a default step [s] that is too short; it names the term without which steps could be longest."""
+        what, part, slowest = self.step_limit, tuple[str, ...](), np.pi / self.shortest_period
+        for row, name in enumerate(self._mechanism.resistance_parts):
+            for column, term in STIFF_TERMS.items():
+                if self.flat.resistances[row, LAW + column] > 0.0:
+                    rows = np.array(self.flat.resistances)
+                    rows[row, LAW + column] = 0.0
+                    rate = _fastest(self._rates_matrix(self.flat._replace(resistances=rows)))
+                    if rate < slowest:
+                        what, part, slowest = f"the {term} of {name[1]}", name, rate
+        return StepTooShortError(
+            f"{what} makes motions as fast as {self.shortest_period:.3g} s, for which {self.integrator} would take "
+            f"{1.0 / step:.1g} steps per second, more than {1.0 / SHORTEST_STEP:.0g}: make it smaller, or take "
+            "integrator 'implicit'.",
+            *part,
+        )
 
     def _fastest_on_ground(self, matrix: NDArray[np.float64], fastest: float) -> tuple[float, str]:
         """Rate [1/s] of the fastest motion with all points on the ground; a single point can carry the whole weight."""
