@@ -188,7 +188,7 @@ class QPController(SampledController):
     ) -> None:
         period = float(period)  # compiled functions are specialised on the types of their first call
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
-        self.equations = TightCables(robot)
+        self.equations = TightCables(robot, slides=True)
         self.program = MotionProgram(self.equations, solver)
         self._rows, self._task = self.equations.parts.axes, OutputTask(robot.output)  # type: ignore[arg-type]
         self.free_motions = FreeMotions(self.program)
@@ -334,6 +334,7 @@ class QPController(SampledController):
         self._more_late, self._seen_at = 0.0, time
         self._retreat.clear()
         self.equations.work.load[:] = self.loads
+        self.equations.slide(q, 0.0 * v)
         growth = self.growth
         growth.affords = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
         self._begin_growth(q)
@@ -697,12 +698,18 @@ class QPController(SampledController):
             lasts = max(lasts, foreseen)
             carried = self._pending.gone(max(acts - self._last.acts, 0.0))
         more = self.stretch.efforts(q, v, before, solution.tension, self.bounds.floor, timing.elapsed, lasts, carried)
+        moves = self._moves(rates + 0.5 * w * error)
         if self._gears.any:
-            more += self._gears.more(solution.effort + more, rates + 0.5 * w * error)
+            more += self._gears.more(solution.effort + more, moves[self.equations.parts.drive])
         self.watch_tensions(time, acts)
         command = self._made(*before, time, acts, commanded, solution, more)
         self._last.keep(command, time, acts)
+        self.equations.slide(q, moves)
         return command
+
+    def _moves(self, rate: Array) -> Array:
+        """(nv,) velocities with which the output moves at a rate (k,)."""
+        return self._settled.moves(rate) if self._settled.needed else rate @ self.growth.directions
 
     def _solved(
         self, desired: Array, drag: Array | None, before: tuple[Array, Array],
@@ -896,7 +903,8 @@ class QPController(SampledController):
             position, rate, left, commanded_position, commanded_rate, effort,
         )  # fmt: skip
         self.solution = MotionSolution(effort, *solution[1:])
-        self._pending.send(Sent(acts, lasts, solution.motion, position, rate, left, time, effort=solution.effort))
+        forces = np.concatenate((solution.effort, self.equations.arrays.rubbing))
+        self._pending.send(Sent(acts, lasts, solution.motion, position, rate, left, time, forces=forces))
         if gains is None:
             return Command(self.output_mode, self.names, effort)
         return Command(

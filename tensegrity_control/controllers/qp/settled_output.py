@@ -126,6 +126,10 @@ class SettledOutput:
         """(k,) yh' at velocity v (nv,)."""
         return np.asarray(self.gain @ v[self._equations.parts.drive])
 
+    def moves(self, rate: Array) -> Array:
+        """(nv,) velocities at which yh moves at a rate (k,) by the smallest rates of the actuators."""
+        return np.asarray(self._motions @ np.linalg.lstsq(self.gain, rate, rcond=DEPENDENT)[0])
+
     def learn(self, rate: float, elapsed: float) -> None:
         """Update d towards y - yh for `elapsed` s at a rate [1/s], limited by the decay of the free motions."""
         share = -math.expm1(-min(rate, SLOW_PART * self.decay) * elapsed)
@@ -203,6 +207,7 @@ class SettledOutput:
         self._inverse = np.linalg.pinv(self._stiffness, rcond=DEPENDENT)
         settled = self._driven_output - self._free_output @ (self._inverse @ slopes[:, count:])
         self.gain = settled @ self._actuated.T
+        self._motions = (self._driven - self.free_directions @ (self._inverse @ slopes[:, count:])) @ self._actuated.T
 
     def _solve(self, q: Array) -> None:
         """Compute one Newton step to the equilibrium from q (nq,)."""

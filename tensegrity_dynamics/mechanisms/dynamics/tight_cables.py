@@ -47,6 +47,7 @@ from .equations_of_motion import evaluate
 from .forward_dynamics import massless_message, project_mass
 from .held_resistances import hold_loop_resistances, hold_tree_resistances
 from .sliding_floors import sliding_floors
+from .sliding_friction import SlidingFriction, without_friction
 
 REGULAR, SINGULAR_LOOPS, SINGULAR_MASS, SINGULAR_CABLES = 0, 1, 2, 3
 DEPENDENT = 1e-9
@@ -64,10 +65,10 @@ TightWorkspace = namedtuple(
     "TightWorkspace",
     "right stretch stretch_bias pull inputs full jacobian bias inputs_solved pull_solved output_solved coupling pivots "
     "tension_0 tension_1 rate_0 rate_1 output_0 output_1 mobility joint_0 joint_1 momentum column scale position "
-    "velocity selection rates q_rate q_ahead solved held status rows pulls strain strain_rate",
+    "velocity selection rates q_rate q_ahead solved held status rows pulls strain strain_rate rubbing",
 )
-"""rows, pulls (s, nv): strain accelerations of strands, and generalised forces of their unit tensions. strain,
-strain_rate (s,): at the last `read_strands`."""
+"""rubbing (nv,): forces of friction at desired rates (`sliding_friction`). rows, pulls (s, nv): strain accelerations of
+strands, and generalised forces of their unit tensions. strain, strain_rate (s,): at the last `read_strands`."""
 
 
 def _make_workspace(n: int, nv: int, nq: int, cables: int, inputs: int, outputs: int, strands: int) -> TightWorkspace:
@@ -85,7 +86,7 @@ def _make_workspace(n: int, nv: int, nq: int, cables: int, inputs: int, outputs:
         solved=np.zeros((n, 1 + inputs + cables + outputs)), held=np.zeros((n, 1 + cables)),
         status=np.zeros(2, dtype=np.int64),
         rows=np.zeros((strands, nv)), pulls=np.zeros((strands, nv)), strain=np.zeros(strands),
-        strain_rate=np.zeros(strands),
+        strain_rate=np.zeros(strands), rubbing=np.zeros(nv),
     )  # fmt: skip
 
 
@@ -203,6 +204,8 @@ def begin_equations(flat, parts, q, v, along, ahead, n, fresh, work, reduction, 
         strand_rows(flat, parts, tight.q_ahead, v, work, reduction, tight, n)
     resists = held > 0.0 and flat.resistances.shape[0] > 0
     if resists:
+        for d in range(dofs):
+            reduction.effort[d] += tight.rubbing[d]
         hold_tree_resistances(flat, tight.q_ahead, work, held)
     project_mass(flat, work, reduction, n)
     if resists:
@@ -481,6 +484,8 @@ class TightCables:
 
     Args:
         robot: a mechanism with actuators and an output.
+        slides: whether joints rub at the rates of the last `slide`, where accelerations are mean values, and nowhere
+            else; otherwise at the rates of the state.
 
     Attributes:
         count: n, independent coordinates. cables: names of the driven elastic cables and of the strands of routed ones
@@ -496,7 +501,7 @@ class TightCables:
         TensegrityError: the robot has no such equations; the text names the part that prevents them.
     """
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, *, slides: bool = False) -> None:
         model = robot.model_as(MechanismModel).holding_cables()
         mechanism = model.mechanism
         kept = sliding_floors(robot.model_as(MechanismModel), robot.actuators)
@@ -511,7 +516,8 @@ class TightCables:
         cable_joints = [mechanism.joint(entry.joints[2]) for entry in entries]
         drive = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
         names, strands, flat = _held_strands(model, drive)
-        self.flat = with_own_masses(flat)
+        self._friction = SlidingFriction(flat) if slides else None
+        self.flat = with_own_masses(without_friction(flat) if slides else flat)
         apart = np.full(len(names), -1, dtype=np.int64)
         self.cables = (*(entry.name for entry in entries), *names)
         self.parts = Parts(
@@ -578,7 +584,8 @@ class TightCables:
 
         Args:
             along: (nv,) velocity at which q reaches that position; None: v. held: time [s] over which accelerations are
-                mean values, with springs and dampers of joints taken implicitly (`held_resistances`).
+                mean values, with springs and dampers of joints taken implicitly (`held_resistances`) and, with
+                `slides`, with friction.
 
         Raises:
             TensegrityError: no such equations.
@@ -588,6 +595,12 @@ class TightCables:
         status = self._equations(self.kept, q, v, along, ahead, self.count, self.chooses_anew, held)
         self._refuse(status)
         return self.arrays
+
+    def slide(self, q: Array, v: Array) -> None:
+        """Let joints rub at the position q (nq,) as at the rates v (nv,) from the next `update` on."""
+        if self._friction is not None and self._friction.any:
+            self._friction.slide(np.ascontiguousarray(q), np.ascontiguousarray(v))
+            self.arrays.rubbing[:] = self._friction.effort
 
     def held(self, q: Array, effort: Array, ahead: float, along: Array, motion: Array) -> None:
         """Fill motion (k,) with the output's acceleration at rest under efforts (a,), at the position that q (nq,)
@@ -648,13 +661,20 @@ class TightCables:
         self._move_on(self.flat, q, v, time, self._q_rate, result)
         return result
 
-    def moved_under(self, q: Array, v: Array, effort: Array, time: float) -> tuple[Array, Array, Array]:
+    def moved_under(
+        self, q: Array, v: Array, effort: Array, time: float, rubbing: Array | None = None
+    ) -> tuple[Array, Array, Array]:
         """Position (nq,) and velocity (nv,) after a time [s] under efforts (a,), from position q and velocity v, and
-        the change of the rate of the output (k,). Springs and dampers of joints can be faster than this time.
+        the change of the rate of the output (k,). Joints rub with forces (nv,), as at present if None. Springs and
+        dampers of joints can be faster than this time.
 
         Afterwards the equations belong to another state. Raises TensegrityError: no such equations.
         """
+        kept = self.arrays.rubbing.copy()
+        if rubbing is not None:
+            self.arrays.rubbing[:] = rubbing
         arrays, reduction = self.update(q, v, 0.5 * time, held=time), self.reduction
+        arrays.rubbing[:] = kept
         rates = arrays.rate_0 + arrays.rate_1 @ effort
         change = time * (reduction.basis[:, : self.count] @ rates + reduction.offset)
         return self.moved(q, v + 0.5 * change, time), v + change, time * (arrays.output_0 + arrays.output_1 @ effort)

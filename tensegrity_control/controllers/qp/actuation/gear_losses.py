@@ -5,8 +5,9 @@ when it is driven back, with t = tanh(x' / s) (`mechanisms/resistance`). For a j
 
     tau = u / (1 - (1 - e) |t|)  where u x' > 0,   tau = u / (1 + (1/e - 1) |t|)  otherwise.
 
-The rate x' is that of the output's reference plus w (y_r - y) / 2 for its error, and never the measured rate: compared
-with the slope |tau| / s of the friction every loop over the measured rate is slow, and would be unstable.
+The rate x' is that with which the output follows its reference and corrects its error, x' = y_r' + w (y_r - y) / 2,
+and never the measured rate: compared with the slope |tau| / s of the friction every loop over the measured rate is
+slow, and would be unstable. Coulomb friction of joints is treated in the same way (`dynamics/sliding_friction`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class GearLosses:
     """
 
     def __init__(self, equations: TightCables) -> None:
-        self._equations, drive = equations, equations.parts.drive
+        drive = equations.parts.drive
         self._efficiency, self._speed = np.ones(drive.size), np.ones(drive.size)
         for row in equations.mechanism.flat.resistances:
             if int(row[KIND]) == TREE:
@@ -38,10 +39,7 @@ class GearLosses:
         self.any = bool(np.any(self._efficiency < 1.0))
 
     def more(self, effort: Array, rate: Array) -> Array:
-        """(a,) additional efforts for joint efforts (a,) while the output moves at a rate (k,) by least efforts, at the
-        state of the last `equations.update`."""
-        arrays = self._equations.arrays
-        rates = arrays.joint_1 @ np.linalg.lstsq(arrays.output_1, rate, rcond=1e-9)[0]
-        turned, e = np.abs(np.tanh(rates / self._speed)), self._efficiency
-        part = np.where(effort * rates > 0.0, 1.0 - (1.0 - e) * turned, 1.0 + (1.0 / e - 1.0) * turned)
+        """(a,) additional efforts for joint efforts (a,) at the desired rates of the actuators (a,)."""
+        turned, e = np.abs(np.tanh(rate / self._speed)), self._efficiency
+        part = np.where(effort * rate > 0.0, 1.0 - (1.0 - e) * turned, 1.0 + (1.0 / e - 1.0) * turned)
         return np.asarray(effort / part - effort)

@@ -41,7 +41,7 @@ class Sent(NamedTuple):
         left: (a,) rate of the set points at the end of the command.
         stamp: s, time of the state that the command answers.
         confirmed: whether the plant has reported `begin`; it is an estimate until then.
-        effort: (a,) efforts.
+        forces: (a + nv,) efforts, then the forces of friction that they overcome.
     """
 
     begin: float
@@ -52,7 +52,7 @@ class Sent(NamedTuple):
     left: Array
     stamp: float = -np.inf
     confirmed: bool = False
-    effort: Array | None = None
+    forces: Array | None = None
 
 
 class PendingCommands:
@@ -105,12 +105,12 @@ class PendingCommands:
             rate, travel = (more, further) if rate is None or travel is None else (rate + more, travel + further)
         return None if rate is None or travel is None else (rate, travel)
 
-    def mean_effort(self, begin: float, end: float) -> Array | None:
-        """(a,) mean efforts from `begin` to `end` [s]; None if no command acted at `begin`."""
+    def mean_forces(self, begin: float, end: float) -> Array | None:
+        """(a + nv,) mean `forces` from `begin` to `end` [s]; None if no command acted at `begin`."""
         total, until = None, end
         for each in reversed(self._sent):
-            if each.begin < until and each.effort is not None:
-                part = (until - max(each.begin, begin)) * each.effort
+            if each.begin < until and each.forces is not None:
+                part = (until - max(each.begin, begin)) * each.forces
                 total = part if total is None else total + part
                 until = max(each.begin, begin)
             if each.begin <= begin:

@@ -26,9 +26,9 @@ class StatePrediction:
         equations, count = self._equations, v.size
         v = equations.without_stretching(v)
         if equations.resists:  # springs and dampers may be faster than the latency, too
-            effort = self._pending.mean_effort(time, acts)
-            if effort is not None:
-                there, then, faster = equations.moved_under(q, v, effort, acts - time)
+            forces = self._pending.mean_forces(time, acts)
+            if forces is not None:
+                there, then, faster = equations.moved_under(q, v, forces[:-count], acts - time, forces[-count:])
                 return there, then, self._settled.rate(then - v) if self._settled.needed else faster
         change = self._pending.change(time, acts)
         if change is None:
