@@ -102,6 +102,9 @@ OFF = 5.0
 """Multiple of the tolerated lag of the output (`_watch_border`) above which impedances hold it instead."""
 TRIED_PERIODS = (LONGEST_PERIOD, 0.5 * LONGEST_PERIOD, 2.0 * SHORTEST_PERIOD, SHORTEST_PERIOD)
 """Control periods [s] that are tried for a robot whose period is not given."""
+DEPARTS = 0.15
+"""Time from the start of a motion from rest, in which friction and acceleration change the efforts in one step while
+the pose hardly changes [s]. The trend of the growth rate is that of the efforts then, and does not count."""
 LEAST_DURATION = 3.0
 """Least duration of a motion, in time constants of the output's loop."""
 CALM = 2.0
@@ -237,7 +240,7 @@ class QPController(SampledController):
         self._answer, self._more_late = AnswerDelay(self._rows.size), 0.0
         self._planned = np.zeros(self._rows.size)
         self._retreat = ImpedanceHold()
-        self._seen_at = 0.0
+        self._seen_at, self._departed = 0.0, -math.inf
         self._bounded: dict[str, float] | None = None  # gains whose tension bounds stay valid
         self._stands = False  # whether actuators that hold their positions hold the robot at rest
         self._impedance: ImpedanceGains | None = None
@@ -320,7 +323,7 @@ class QPController(SampledController):
         self._begin_stretch(q, v)
         self._at, self._stiff, self.solution = q, None, None
         self.set_gains()
-        self._began_at = time
+        self._began_at, self._departed = time, -math.inf
         self._last.forget(time)
         self.bounds.begin()
         self._learned.force[:] = 0.0
@@ -582,6 +585,8 @@ class QPController(SampledController):
             raise InfeasibleControlError(f"the goal is out of reach: {self.border.words}, and the output stands there.")
         self._at_border = False
         self._forget_trouble()
+        if now >= self.motion_at(now)[0].end:
+            self._departed = now
         self._motions = [(PathClock(now, planned.duration), tracker)]
         self._goal, self._began = planned.goal, now
         self._version += 1
@@ -637,7 +642,8 @@ class QPController(SampledController):
         before = q, v
         q, v, changed = self._prediction.at(q, v, time, acts)
         if self._last_effort is not None:
-            ahead = self.brake_time if time > self._began_at + FADE else 0.0  # before, only tensions change it
+            starts = time <= max(self._began_at + FADE, self._departed + DEPARTS)  # only efforts change it, no pose
+            ahead = 0.0 if starts else self.brake_time
             ahead = ahead if tracker.shapes is None else 0.0  # its motion is known, extrapolation is less accurate
             if self._settled.needed:
                 self._look_where_it_settles(time, q, self._last_effort)

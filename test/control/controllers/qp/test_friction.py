@@ -71,3 +71,40 @@ def test_files_may_state_half_of_the_friction_or_twice_as_much():
         loop.control.set_goal(loop.time, goal)
         loop.run(4.0)
         assert abs(loop.simulation.observe().pose[0][2] - goal[2]) < 3e-4
+
+
+ANTAGONISTS = """
+kind: mechanism
+name: antagonists
+gravity: [0, 0, -9.81]
+bodies:
+  arm: {shapes: [{kind: box, size: [0.4, 0.02, 0.02], mass: 1, frame: {at: [0.2, 0, 0]}}]}
+  d1: {mass: 0.2, inertia: [1e-4, 1e-4, 1e-4]}
+  d2: {mass: 0.2, inertia: [1e-4, 1e-4, 1e-4]}
+joints:
+  - {name: shoulder, kind: revolute, parent: world, body: arm, axis: [0, 1, 0],
+     resistance: {damping: 0.02, friction: 0.2}}
+  - {name: j1, kind: revolute, parent: world, body: d1, axis: [0, 1, 0], frame: {at: [-0.3, 0, 0.1]}}
+  - {name: j2, kind: revolute, parent: world, body: d2, axis: [0, 1, 0], frame: {at: [-0.3, 0, -0.1]}}
+defaults:
+  routed_cables: {young: "5 GPa", cable_radius: "1 mm", damping: "5 MPa s"}
+  actuators: {position: [-20, 20], rate: 10, effort: 8, minimum_tension: 5}
+routed_cables:
+  - {name: up, tension: 60, route: [{joint: j1, radius: 0.03, side: 1}, {body: arm, at: [0.1, 0, 0.01]}]}
+  - {name: down, tension: 40, route: [{joint: j2, radius: 0.03, side: -1}, {body: arm, at: [0.1, 0, -0.01]}]}
+actuators: [{drives: j1}, {drives: j2}]
+outputs: [{name: tip, body: arm, frame: {at: [0.4, 0, 0]}, controlled: [z]}]
+"""
+"""Friction that reverses moves one cable to its floor, and the stiffness of the arm steps with the other."""
+
+
+def test_friction_that_reverses_at_the_start_of_a_motion_stops_it_nowhere():
+    robot = parse_robot(ANTAGONISTS, "antagonists.yaml")
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=0.01), 0.01, observer=True)
+    loop.run(0.3)
+    home = loop.simulation.observe().pose[0]
+    for up, lasts in ((0.06, 0.79), (-0.06, 1.1), (0.0, 1.5)):
+        loop.control.set_goal(loop.time, home + [0.0, 0.0, up])
+        loop.run(lasts)
+    assert loop.control.relaxed() == ()
+    assert abs(loop.simulation.observe().pose[0][2] - home[2]) < 1e-4
