@@ -403,7 +403,7 @@ class QPController(SampledController):
                 control._begin_free(q, math.inf)
             except TensegrityError:
                 continue
-            rate = max(control.growth.rate, control.free_motions.between)
+            rate = max(control.growth.for_period, control.free_motions.between)
             equations.update(q, still)
             fits = longest_period(rate, partial(bandwidth_of, equations, delayed=control._delayed))
             falls = f"diverges from rest with {rate:.3g} 1/s" if rate > 0.0 else "does not diverge"

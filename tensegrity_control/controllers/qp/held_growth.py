@@ -285,6 +285,16 @@ class HeldGrowth:
         )
 
     @property
+    def for_period(self) -> float:
+        """p [1/s] for which a period is chosen: without impedances, unless half of their share leaves no growth.
+
+        Under random delays an arm that its impedances held with K of 9 to 24 times S was lost at the period for the
+        growth that they left, and held at the period for all of S; with 37 times S it was held at any.
+        """
+        rests = self._growth(self.slopes - 0.5 * RESISTED * self._restoring) > 0.0
+        return self.bare if rests else self.rate
+
+    @property
     def beyond(self) -> bool:
         """Whether the rate clearly exceeds the present admissible one, also where twice the share of the impedances
         counts."""

@@ -130,7 +130,7 @@ def test_the_period_that_follows_from_a_drawn_robot_is_accepted_and_never_longer
         control = make_controller("qp", robot, period=period)
         start = Simulation(robot)
         control.reset(0.0, RobotState(q=start.state.q, v=start.state.v))
-        found.append((control.growth.rate, period))
+        found.append((control.growth.for_period, period))
     found.sort()
     assert len({period for _, period in found}) > 2
     assert all(later[1] <= earlier[1] for earlier, later in pairwise(found))
@@ -253,3 +253,41 @@ def test_motion_from_stable_to_slowly_diverging_positions_goes_on_until_the_limi
         assert angle > 0.4
     within = np.arccos((0.95 * 8.0 / 8.1) ** 2)
     assert within < angle < within + 0.45
+
+
+MAST = """
+kind: mechanism
+name: mast
+gravity: [0, 0, -9.81]
+bodies:
+  mast: {shapes: [{kind: box, size: [0.02, 0.02, 0.1], mass: 2, frame: {at: [0, 0, 0.05]}}]}
+  d1: {mass: 0.02, inertia: [1e-6, 1e-6, 1e-6]}
+  d2: {mass: 0.02, inertia: [1e-6, 1e-6, 1e-6]}
+joints:
+  - {name: hinge, kind: revolute, parent: world, body: mast, axis: [0, 1, 0], resistance: {damping: 0.0005}}
+  - {name: j1, kind: revolute, parent: world, body: d1, axis: [0, 1, 0], frame: {at: [-0.06, 0, 0]}}
+  - {name: j2, kind: revolute, parent: world, body: d2, axis: [0, 1, 0], frame: {at: [0.06, 0, 0]}}
+routed_cables:
+  - {name: left, young: "YOUNG MPa", cable_radius: "1 mm", damping: "1.2 MPa s", tension: 2,
+     route: [{joint: j1, radius: 0.01, side: 1}, {body: mast, at: [0, 0, 0.04]}]}
+  - {name: right, young: "YOUNG MPa", cable_radius: "1 mm", damping: "1.2 MPa s", tension: 2,
+     route: [{joint: j2, radius: 0.01, side: -1}, {body: mast, at: [0, 0, 0.04]}]}
+actuators:
+  - {drives: j1, position: [-20, 20], rate: 10, effort: 6, minimum_tension: 0.3}
+  - {drives: j2, position: [-20, 20], rate: 10, effort: 6, minimum_tension: 0.3}
+outputs: [{name: tip, body: mast, frame: {at: [0, 0, 0.1]}, controlled: [x]}]
+"""
+"""A heavy mast on two soft cables."""
+
+
+@pytest.mark.parametrize("young", [120, 240])
+def test_a_mast_whose_impedances_resist_ten_or_twenty_times_what_weight_pushes_bears_random_delays(young):
+    robot = parse_robot(MAST.replace("YOUNG", str(young)), "mast.yaml")
+    period = QPController.period_for(robot).seconds
+    delays = Delays((0, 3), (0, 3), seed=1)
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=period), period, delays)
+    loop.run(0.3)
+    goal = loop.simulation.observe().pose[0] + np.array([0.004, 0.0, 0.0])
+    loop.control.set_goal(loop.time, goal)
+    loop.run(2.0)
+    assert max(loop.errors) < 1.5e-4 and loop.least() > 3.0 and loop.control.relaxed() == ()
