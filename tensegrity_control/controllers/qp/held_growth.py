@@ -24,6 +24,7 @@ up, and the actuators' impedances alone hold a robot that has them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -219,6 +220,7 @@ class HeldGrowth:
         self.held = np.zeros(effort.size)
         self._next = -1
         self._looked, self._before = 1, (-np.inf, 0.0)
+        self._coming = 0.0
 
     @staticmethod
     def afforded(period: float, late: float, bandwidth: float) -> float:
@@ -278,10 +280,12 @@ class HeldGrowth:
             raise InfeasibleControlError(f"on the path to this goal {self.words()}; choose another goal.")
 
     def words(self) -> str:
-        """Reason for which motions are refused."""
+        """Reason for which motions are refused or stopped."""
+        most = min(self.affords, (1.0 - LEAST_MARGIN) * self.allowed)
+        coming = f", {self._coming:.3g} 1/s before it could stop" if self.rate <= most < self._coming else ""
         return (
             f"the output diverges under a held command faster than the loop can hold it ({self.rate:.3g} 1/s in this "
-            f"configuration, up to {min(self.affords, self.allowed):.3g} 1/s can be held)"
+            f"configuration{coming}, up to {most:.3g} 1/s can be held)"
         )
 
     @property
@@ -318,7 +322,8 @@ class HeldGrowth:
         now = self.rate * self.rate  # an eigenvalue of S, which is smooth; its root rises steeply where it passes zero
         trend = (now - square) / (time - before) if time > before else 0.0
         self._before = time, now
-        return trend > 0.0 and now + ahead * trend > ((1.0 - LEAST_MARGIN) * self.allowed) ** 2
+        self._coming = math.sqrt(now + ahead * max(trend, 0.0))
+        return trend > 0.0 and self._coming > (1.0 - LEAST_MARGIN) * self.allowed
 
     def _is_as_before(self, q: Array, effort: Array) -> bool:
         """Whether nothing that the rate depends on has changed since the last evaluation began."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -253,6 +254,10 @@ def test_motion_from_stable_to_slowly_diverging_positions_goes_on_until_the_limi
         assert angle > 0.4
     within = np.arccos((0.95 * 8.0 / 8.1) ** 2)
     assert within < angle < within + 0.45
+    found = re.search(
+        r"\((\S+) 1/s in this configuration, (\S+) 1/s before it could stop, up to 7.6 1/s", growth.words()
+    )
+    assert found and float(found[1]) < 7.6 <= float(found[2])
 
 
 MAST = """
