@@ -31,6 +31,19 @@ CLOSING_S = 60.0
 BagArgument = Annotated[Path, typer.Argument(help="a bag: its folder, or a .mcap or .db3 file", show_default=False)]
 
 
+@bag.command(
+    "replay",
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+)
+def replay_command(context: typer.Context) -> None:
+    """Replay a bag: the same as `tensegrity up replay BAG`, with the same options."""
+    from .up import up
+
+    other = typer.Typer(add_completion=False)
+    other.command()(up)
+    typer.main.get_command(other).main(["replay", *context.args], prog_name="tensegrity up", standalone_mode=False)
+
+
 @bag.command("record")
 def record_command(
     path: Annotated[Path | None, typer.Argument(help="new folder of the bag; default: named by date and time")] = None,

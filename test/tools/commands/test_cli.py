@@ -590,6 +590,11 @@ def test_a_payload_is_put_on_once_the_simulator_says_so(run, monkeypatch) -> Non
     assert sent == [("plate", 0.2, [0.0, 0.0, 0.05]), ("plate", 0.0, [0.0, 0.0, 0.0])]
 
 
+@pytest.mark.parametrize("words", [(), ("nowhere",), ("nowhere", "--rate", "nan")])
+def test_bag_replay_is_another_name_of_up_replay(run, words: tuple[str, ...]) -> None:
+    assert refused(run("bag", "replay", *words)) == refused(run("up", "replay", *words))
+
+
 def test_a_push_ends_where_the_simulation_starts_again(run, monkeypatch) -> None:
     sent: list[Any] = []
     watcher = SimpleNamespace(
