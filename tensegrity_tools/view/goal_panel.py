@@ -227,7 +227,7 @@ class GoalPanel:
         if answer.accepted:
             self._touched = False
             told = f" {answer.text}" if answer.text else ""
-            self._show_answer(f"Accepted: {self._in_words(pose)}.{told}", "#1b7f5f")
+            self._show_answer(f"Accepted: {self.in_words(pose)}.{told}", "#1b7f5f")
         else:
             stopped = f"Stopped by {', '.join(answer.binding)}, drawn in red." if answer.binding else ""
             reason = answer.text if answer.text.endswith(".") or not stopped else f"{answer.text}."
@@ -278,8 +278,8 @@ class GoalPanel:
         if self._turns:
             self._angles.value = _rounded(roll_pitch_yaw(quaternion), ANGLE_DECIMALS)
 
-    def _in_words(self, pose: Pose) -> str:
-        """A goal as text: a field that was left empty, or typed with a comma, does not show what is sent."""
+    def in_words(self, pose: Pose) -> str:
+        """A pose as text: a field that was left empty, or typed with a comma, does not show what is sent."""
         text = f"{numbers(pose[0] / self._unit.metres, self._unit.decimals)} {self._unit.name}"
         return f"{text}, {numbers(roll_pitch_yaw(pose[1]), ANGLE_DECIMALS)} °" if self._turns else text
 

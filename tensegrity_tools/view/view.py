@@ -27,6 +27,7 @@ from .display_units import LengthUnit
 from .goal_panel import GoalCallback, GoalPanel
 from .guard import Guard
 from .phone import STYLE
+from .region_panel import RegionPanel, has_region
 from .replay_panel import Playback, ReplayPanel, SteerCallback
 from .robot_scene import RobotScene
 from .state import Answer, ViewState
@@ -64,6 +65,7 @@ class View:
 
     Attributes:
         goal: goal panel, None for a robot without outputs.
+        region: button of the reachable region, None where `has_region` is false and in views that accept no goals.
         actuators: panel of the actuators, None for a robot without.
         replay: time bar, None until it exists.
         drawn: number of frames sent. ignored: number of states that could not be drawn.
@@ -185,9 +187,12 @@ class View:
         else:
             gui.add_html(ground_html(self._scene.cell, self._unit))
         self.goal: GoalPanel | None = None
+        self.region: RegionPanel | None = None
         if self._pose is not None:
             with gui.add_folder("Goal", visible=self._on_steer is None):  # a replay accepts no goals
                 self.goal = GoalPanel(self.server, self._picture, self._pose, self._unit, on_goal)
+                if on_goal is not None and has_region(self.robot):
+                    self.region = RegionPanel(self.server, self.robot, self._picture, self.goal)
         self.actuators: ActuatorPanel | None = None
         if self.robot.actuators:
             with gui.add_folder("Actuators", expand_by_default=False):
@@ -258,6 +263,8 @@ class View:
             self._closing = True
             self._changed.set()
             self._thread.join(timeout=5.0)
+            if self.region is not None:
+                self.region.close()
             with _quiet():
                 self.server.stop()
 
