@@ -116,12 +116,12 @@ class MechanismPicture(Picture):
         self.outline = self._find_outline(start)
         self._contact_work = make_workspace(model.mechanism.flat)
         ground, flat = model.mechanism.ground, model.mechanism.flat
+        weight = float(flat.mass.sum() * np.linalg.norm(flat.gravity))
+        self.metres_per_newton = 0.75 * self.sizes.span / weight if weight > 0.0 else 0.0
         if ground is None:
             self.ground = self._find_ground()
             return
         self.surface = ground_surface(ground, self.outline, self.sizes.span)
-        weight = float(flat.mass.sum() * np.linalg.norm(flat.gravity))
-        self.metres_per_newton = 0.75 * self.sizes.span / weight if weight > 0.0 else 0.0
 
     def at(self, q: NDArray[np.float64]) -> Snapshot:
         """Snapshot of the mechanism at q (nq,); open loops are allowed."""

@@ -159,7 +159,7 @@ class Picture(ABC):
         outline: (n, 3) points around the robot at the start, for cameras and grids [m].
         ground: (4, 3) corners of the plate that markers show below it [m], or None.
         surface: (t, 3, 3) triangles of the ground [m], or None.
-        metres_per_newton: length of contact lines per force; 0 without a ground.
+        metres_per_newton: length of contact lines per force, from the weight; 0 without weight.
         goal_corners: (k, 3) points in the output frame that show a goal [m]: a patch of three or more, else a sphere.
         has_orientation: whether the output frame has an orientation.
         goal_sets_orientation: whether goals set the orientation.

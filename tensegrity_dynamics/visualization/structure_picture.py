@@ -74,9 +74,9 @@ class StructurePicture(Picture):
         self._structure, self._ground = structure, flatten(structure.ground)
         if structure.ground is not None:
             self.surface = ground_surface(structure.ground, self.start, sizes.span)
-            weight = float(np.linalg.norm(structure.weights().sum(axis=0)))
-            # a third of the weight, as on one of three feet, has a quarter of the length of the robot
-            self.metres_per_newton = 0.75 * sizes.span / weight if weight > 0.0 else 0.0
+        weight = float(np.linalg.norm(structure.weights().sum(axis=0)))
+        # a third of the weight, as on one of three feet, has a quarter of the length of the robot
+        self.metres_per_newton = 0.75 * sizes.span / weight if weight > 0.0 else 0.0
         self._bar_sizes = np.array([solid.size for solid in self.solids]).reshape(-1, 3)
 
     def at(self, nodes: NDArray[np.float64]) -> Snapshot:

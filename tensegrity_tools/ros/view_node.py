@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PoseStamped, WrenchStamped
 from numpy.typing import NDArray
 from rcl_interfaces.srv import SetParameters
 from rclpy.action import ActionClient
@@ -36,12 +37,14 @@ from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.ros.geometry_messages import (
     carried_from_message,
     fill_pose,
+    nanoseconds,
     pose_from_message,
     seconds,
     stated_pose,
+    time_message,
 )
 from tensegrity_dynamics.ros.paced_node import PacedNode
-from tensegrity_dynamics.ros.robot_node import CARRIED, ERROR, LATCHED, OK, WARN, WORLD, run_node
+from tensegrity_dynamics.ros.robot_node import CARRIED, ERROR, LATCHED, OK, WARN, WORLD, WRENCHES, run_node
 from tensegrity_dynamics.ros.state_decoding import StateDecoder
 
 from ..view import Answer, View, ViewState
@@ -126,7 +129,9 @@ class ViewNode(PacedNode):
             low=0.5,
             high=60.0,
         )
-        replay = self.parameter("replay", False, "the view shows a replay: with a time bar, without commands")
+        self._replay = replay = self.parameter(
+            "replay", False, "the view shows a replay: with a time bar, without commands"
+        )
         self._decoder = StateDecoder(robot)
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
@@ -136,6 +141,9 @@ class ViewNode(PacedNode):
         self._heard = time.monotonic()
         self._ticks: deque[tuple[float, float]] = deque()
         self._goal_service = self.create_client(SetGoalPose, "set_goal_pose")
+        self._goal_stream = self.create_publisher(PoseStamped, "goal_pose", QoSProfile(depth=1))
+        self._wrenches = self.create_publisher(WrenchStamped, "external_wrench", WRENCHES)
+        self._pushed, self._simulated, self._stamp = "", False, 0
         self._actuator_action = ActionClient(self, FollowActuators, "follow_actuators")
         self._hold_service = self.create_client(Trigger, "hold")
         self._stop_service = self.create_client(Trigger, "stop")
@@ -147,6 +155,7 @@ class ViewNode(PacedNode):
             host=host,
             rate=self.rate,
             on_goal=None if replay else self._send_goal,
+            on_stream=None if replay else self._stream_goal,
             on_move=None if replay else self._move_actuator,
             on_hold=None if replay else lambda: self._trigger(self._hold_service),
             on_stop=None if replay else lambda: self._trigger(self._stop_service),
@@ -201,6 +210,7 @@ class ViewNode(PacedNode):
 
     def work(self) -> None:
         """Show the newest state; warn if none arrives."""
+        self._send_push()
         message, self._state = self._state, None
         silent = time.monotonic() - self._heard
         if message is not None:
@@ -216,6 +226,7 @@ class ViewNode(PacedNode):
             self._complain(str(error))
             return
         now, configuration = seconds(message.header.stamp), decoded.configuration
+        self._stamp = nanoseconds(message.header.stamp)
         reference = self._reference
         state = ViewState(
             time=now,
@@ -291,6 +302,32 @@ class ViewNode(PacedNode):
         if response.accepted:
             return Answer(True, response.reason)
         return Answer(False, response.reason or NO_REASON, pose_from_message(response.nearest), tuple(response.binding))
+
+    def _stream_goal(self, position: NDArray[np.float64], quaternion: NDArray[np.float64]) -> None:
+        message = PoseStamped()
+        message.header.stamp, message.header.frame_id = time_message(self._stamp), WORLD
+        fill_pose(message.pose, position, quaternion)
+        self._goal_stream.publish(message)
+
+    def _send_push(self) -> None:
+        """Apply the pull of a user to a simulated robot, until it ends."""
+        simulated = not self._replay and self.count_publishers("simulator/truth") > 0
+        if simulated != self._simulated:
+            self._simulated = simulated
+            self.view.allow_pushes(simulated)
+        push = self.view.push
+        name, force = push or (self._pushed, np.zeros(3))
+        if self._pushed and name != self._pushed:
+            self._publish_wrench(self._pushed, np.zeros(3))
+        if name:
+            self._publish_wrench(name, force)
+        self._pushed = name if push else ""
+
+    def _publish_wrench(self, name: str, force: NDArray[np.float64]) -> None:
+        message = WrenchStamped()
+        message.header.stamp, message.header.frame_id = time_message(self._stamp), name
+        message.wrench.force.x, message.wrench.force.y, message.wrench.force.z = force.tolist()
+        self._wrenches.publish(message)
 
     def _move_actuator(self, name: str, position: float, duration: float) -> Answer:
         """Move one actuator, and wait for its end."""

@@ -26,6 +26,8 @@ ANGLE_DECIMALS = 1  # of degrees
 
 # Called with a goal: position (3,) m, quaternion wxyz (4,), duration s (0: the shortest).
 GoalCallback = Callable[[NDArray[np.float64], NDArray[np.float64], float], Answer]
+# Called with position (3,) [m] and quaternion wxyz (4,).
+StreamCallback = Callable[[NDArray[np.float64], NDArray[np.float64]], None]
 
 
 class GoalPanel:
@@ -40,6 +42,8 @@ class GoalPanel:
         start: present pose of that frame.
         unit: unit of lengths in the fields.
         on_goal: function that is called with a goal when it is sent; None makes the panel read-only.
+        on_stream: function that is called with every pose of the handle while it is dragged, where the user wants the
+            robot to follow it; None without this choice.
 
     Attributes:
         binding: names of the tendons that limit the last refused goal, until the handle is moved.
@@ -53,8 +57,9 @@ class GoalPanel:
         start: Pose,
         unit: LengthUnit,
         on_goal: GoalCallback | None,
+        on_stream: StreamCallback | None = None,
     ) -> None:
-        self._server, self._unit, self._on_goal = server, unit, on_goal
+        self._server, self._unit, self._on_goal, self._on_stream = server, unit, on_goal, on_stream
         self._turns = picture.goal_sets_orientation
         self._reach = FARTHEST * picture.sizes.span
         self._touched = False
@@ -126,6 +131,10 @@ class GoalPanel:
             disabled=self._on_goal is None,
             hint="send the goal to the controller",
         )
+        self._follows = gui.add_checkbox(
+            "Robot follows the handle", False, visible=self._on_stream is not None,
+            hint="send every pose of the handle while it is dragged (topic goal_pose)",
+        )  # fmt: skip
         self._back = gui.add_button("Move handle to robot", color="gray", disabled=self._on_goal is None)
         self._near = gui.add_button("Move handle to nearest reachable pose", color="gray", visible=False)
         self.answer = gui.add_html("", visible=False)  # below the buttons: a refusal may take many lines
@@ -152,6 +161,9 @@ class GoalPanel:
                 self._put(self._present)
             else:
                 self.write_fields(*self.pose)
+                if self._on_stream is not None and self._follows.value:
+                    self._touched = phase != "end"  # afterwards the handle shows what was accepted
+                    self._on_stream(*self.pose)
             if phase == "end":
                 self._show_all()
 

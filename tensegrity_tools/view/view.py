@@ -24,9 +24,10 @@ from ..page_capture import view_addition
 from .actuator_panel import ActuatorPanel, MoveCallback
 from .camera import FollowingCamera, middle_of
 from .display_units import LengthUnit
-from .goal_panel import GoalCallback, GoalPanel
+from .goal_panel import GoalCallback, GoalPanel, StreamCallback
 from .guard import Guard
 from .phone import STYLE
+from .push_panel import PushPanel
 from .region_panel import RegionPanel, has_region
 from .replay_panel import Playback, ReplayPanel, SteerCallback
 from .robot_scene import RobotScene
@@ -56,6 +57,8 @@ class View:
         rate: frames per second; fewer on a busy computer (`Beat`).
         on_goal: called with position (3,) [m], quaternion wxyz (4,) and duration [s] when a goal is sent; returns an
             `Answer`. None: the view accepts no goals.
+        on_stream: called with position and quaternion of the handle while it is dragged, where the user has chosen that
+            the robot follows it. None: no such choice.
         on_move: called with name, new position [m or rad] and duration [s] (0: the shortest) to move one actuator;
             returns an `Answer` when it has arrived. None: the view moves no actuators.
         on_hold, on_stop, on_emergency, on_release: called when the button is pressed; return an `Answer`. *Release* is
@@ -86,6 +89,7 @@ class View:
         host: str = "127.0.0.1",
         rate: float = 30.0,
         on_goal: GoalCallback | None = None,
+        on_stream: StreamCallback | None = None,
         on_move: MoveCallback | None = None,
         on_hold: Callback | None = None,
         on_stop: Callback | None = None,
@@ -130,14 +134,16 @@ class View:
             self._pose, self._standing, self._pushes = start.output, "", (0.0, 0)
             self.camera = FollowingCamera(self.server, middle_of(start), picture.sizes.span)
             self._unit = LengthUnit.for_span(picture.sizes.span)
-            self._add_panel(on_goal, on_move, on_hold, on_stop, on_emergency, on_release)
+            self._add_panel(on_goal, on_stream, on_move, on_hold, on_stop, on_emergency, on_release)
         self.server.on_client_connect(lambda _: self._changed.set())
+        self.server.on_client_disconnect(lambda _: self._end_push())  # its browser holds the handle no more
         self._thread = threading.Thread(target=self._run, name="view", daemon=True)
         self._thread.start()
 
     def _add_panel(
-        self, on_goal: GoalCallback | None, on_move: MoveCallback | None, on_hold: Callback | None,
-        on_stop: Callback | None, on_emergency: Callback | None, on_release: Callback | None,
+        self, on_goal: GoalCallback | None, on_stream: StreamCallback | None, on_move: MoveCallback | None,
+        on_hold: Callback | None, on_stop: Callback | None, on_emergency: Callback | None,
+        on_release: Callback | None,
     ) -> None:  # fmt: skip
         gui = self.server.gui
         gui.configure_theme(
@@ -190,13 +196,20 @@ class View:
         self.region: RegionPanel | None = None
         if self._pose is not None:
             with gui.add_folder("Goal", visible=self._on_steer is None):  # a replay accepts no goals
-                self.goal = GoalPanel(self.server, self._picture, self._pose, self._unit, on_goal)
+                self.goal = GoalPanel(self.server, self._picture, self._pose, self._unit, on_goal, on_stream)
                 if on_goal is not None and has_region(self.robot):
                     self.region = RegionPanel(self.server, self.robot, self._picture, self.goal)
         self.actuators: ActuatorPanel | None = None
         if self.robot.actuators:
             with gui.add_folder("Actuators", expand_by_default=False):
                 self.actuators = ActuatorPanel(self.server, self.robot, self._unit, on_move)
+        self._push_folder = gui.add_folder("Push", expand_by_default=False, visible=False)
+        self._push: PushPanel | None = None
+        if self.robot.model.load_names:
+            with self._push_folder:
+                self._push = PushPanel(
+                    self.server, self._picture, self.robot, on_show=lambda shown: self._show_goal_handle(not shown)
+                )
         with gui.add_folder("Picture", expand_by_default=False):
             names = gui.add_checkbox(f"Names of {self._picture.label_kind}", False)
             names.on_update(lambda event: self._scene.show_names(event.target.value))
@@ -205,6 +218,11 @@ class View:
             if self.goal is not None:
                 handle = gui.add_checkbox("Goal handle", on_goal is not None, visible=self._on_steer is None)
                 handle.on_update(lambda event: self.goal.show_handle(event.target.value) if self.goal else None)
+
+    def _show_goal_handle(self, shown: bool) -> None:
+        """Two handles at one place cannot be told apart."""
+        if self.goal is not None:
+            self.goal.show_handle(shown)
 
     def _press(self, label: str, callback: Callback, client: viser.ClientHandle | None) -> None:
         try:
@@ -245,6 +263,21 @@ class View:
         self._latest, self._problem = state, ""
         self._changed.set()
         return True
+
+    @property
+    def push(self) -> tuple[str, NDArray[np.float64]] | None:
+        """Body or node that a user pulls, and force (3,) in world axes [N]; None: nobody does."""
+        return None if self._push is None else self._push.push
+
+    def allow_pushes(self, allowed: bool) -> None:
+        """Show or hide the push handle; for simulated robots, whose owner applies `push`."""
+        self._push_folder.visible = allowed and self._push is not None
+        if not allowed:
+            self._end_push()
+
+    def _end_push(self) -> None:
+        if self._push is not None:
+            self._push.release()
 
     def show_playback(self, playback: Playback) -> None:
         """Schedule an update of the time bar with the state of a replay."""
@@ -346,6 +379,8 @@ class View:
         self._pose = snapshot.output
         if self.goal is not None and self._pose is not None:
             self.goal.update(self._pose, state.goal)
+        if self._push is not None and self._push_folder.visible:
+            self._push.update(snapshot)
         self.drawn += 1
 
     def _write(self, state: ViewState | None) -> None:

@@ -1,0 +1,123 @@
+"""The handle that pulls a part of a simulated robot, and a robot that follows the goal handle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from patience import until
+from view_robots import prism_robot
+from view_visitor import Visitor, free_port, visit
+
+from tensegrity_dynamics.robots.load_robot import load_robot, shipped_robots
+from tensegrity_dynamics.visualization.picture import make_picture
+from tensegrity_tools.view import Answer, View, ViewState
+
+
+@pytest.fixture
+def view() -> Iterator[View]:
+    with View(prism_robot(), free_port()) as opened:
+        opened.allow_pushes(True)
+        yield opened
+
+
+def state_of(view: View, time: float = 1.0, moved: float = 0.0) -> ViewState:
+    return ViewState(time=time, configuration=np.array(view.robot.structure.nodes) + (0.0, 0.0, moved))
+
+
+def drag(visitor: Visitor, position: np.ndarray) -> None:
+    place = {"wxyz": [1.0, 0.0, 0.0, 0.0], "position": position.tolist()}
+    visitor.send("TransformControlsUpdateMessage", name="/push/handle", owner="", **place)
+
+
+def rests_at(visitor: Visitor, place: np.ndarray) -> bool:
+    return np.allclose(visitor.scene["/push/handle"].get("position", np.inf), place, atol=1e-6)
+
+
+def begin(view: View, visitor: Visitor, part: str, stiffness: float) -> np.ndarray:
+    """Choose a part and show its handle; returns the position of the part."""
+    visitor.type("Part", part)
+    visitor.type("Stiffness [N/m]", stiffness)
+    visitor.type("Push handle", True)
+    view.show(state_of(view))
+    place = view.robot.structure.nodes[view.robot.structure.node(part)]
+    until(lambda: rests_at(visitor, place))
+    return np.array(place)
+
+
+def test_the_handle_pulls_like_a_spring_that_follows_the_part_until_it_is_let_go(view: View) -> None:
+    with visit(view) as visitor:
+        place = begin(view, visitor, "e", 200.0)
+        assert view.push is None
+        until(lambda: drag(visitor, place + (0.1, 0.0, 0.0)) or (view.show(state_of(view)) and view.push is not None))
+        name, force = view.push
+        assert name == "e"
+        np.testing.assert_allclose(force, [20.0, 0.0, 0.0], atol=1e-9)
+        until(lambda: "e is pulled with 20 N" in visitor.text())
+        view.show(state_of(view, 2.0, moved=0.05))
+        until(lambda: np.allclose(view.push[1], [20.0, 0.0, -10.0], atol=1e-9))
+        visitor.send("TransformControlsDragEndMessage", name="/push/handle", owner="")
+        until(lambda: view.push is None)
+        view.show(state_of(view, 3.0))
+        until(lambda: rests_at(visitor, place))
+
+
+@pytest.mark.parametrize("end", ["browser", "owner", "box", "part"])
+def test_a_push_ends_with_its_browser_its_permission_its_box_and_its_part(view: View, end: str) -> None:
+    with visit(view) as visitor:
+        place = begin(view, visitor, "d", 100.0)
+        until(lambda: drag(visitor, place + (0.0, 0.1, 0.0)) or (view.show(state_of(view)) and view.push is not None))
+        if end == "owner":
+            view.allow_pushes(False)
+        elif end == "box":
+            visitor.type("Push handle", False)
+        elif end == "part":
+            visitor.type("Part", "f")
+        if end != "browser":
+            until(lambda: view.push is None)
+    until(lambda: view.push is None)
+
+
+def test_nobody_pushes_where_that_is_not_allowed_or_with_what_a_page_invents() -> None:
+    robot = prism_robot()
+    with View(robot, free_port()) as view, visit(view) as visitor:
+        assert "Push" not in visitor.labels()
+        drag(visitor, np.array([5.0, 0.0, 0.0]))
+        view.allow_pushes(True)
+        visitor.send("GuiUpdateMessage", uuid=visitor.part("Part")["uuid"], updates={"value": "nobody"})
+        visitor.type("Push handle", True)
+        for k in range(5):
+            drag(visitor, np.array([0.1, 0.0, 0.0]))
+            drawn = view.drawn
+            view.show(state_of(view, 1.0 + k))
+            until(lambda: view.drawn > drawn)  # noqa: B023
+            assert view.push is None
+
+
+@pytest.mark.parametrize("name", shipped_robots())
+def test_every_part_that_can_carry_a_load_can_be_pushed(name: str) -> None:
+    robot = load_robot(name)
+    picture = make_picture(robot)
+    snapshot = picture.at(picture.start)
+    assert robot.model.load_names
+    for part in robot.model.load_names:
+        pose = picture.carrier_pose(snapshot, part)
+        assert pose is not None and np.all(np.isfinite(pose[0]))
+
+
+def test_a_robot_follows_the_handle_only_where_its_user_says_so() -> None:
+    streamed: list[np.ndarray] = []
+    with (
+        View(
+            prism_robot(), free_port(), on_goal=lambda *_: Answer(True),
+            on_stream=lambda position, _: streamed.append(position),
+        ) as view,
+        visit(view) as visitor,
+    ):  # fmt: skip
+        visitor.drag_goal([0.01, 0.0, 0.2])
+        visitor.let_go()
+        visitor.type("Robot follows the handle", True)
+        visitor.drag_goal([0.02, 0.0, 0.2])
+        until(lambda: bool(streamed))
+        assert all(np.allclose(each, [0.02, 0.0, 0.2]) for each in streamed)
