@@ -76,9 +76,7 @@ class TensionFloor:
                 self._watched[name] = (tension, time)
             since, least = self._below.get(name, (time, tension))
             self._below[name] = (since, min(least, tension))
-            now.append(
-                f"tension floor broken: {name} has {tension:.3g} N, its floor is {floor:.3g} N, since {since:.2f} s"
-            )
-        if now:
-            self.last = "; ".join(now)
-        return "; ".join(now)
+            now.append(f"{name} has {tension:.3g} N, its floor is {floor:.3g} N, since {since:.2f} s")
+        said = f"tension floor broken: {'; '.join(now)}" if now else ""
+        self.last = said or self.last
+        return said

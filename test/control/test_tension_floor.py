@@ -16,8 +16,9 @@ def test_a_broken_floor_is_named_with_tendon_and_time_and_counted_once():
     assert "tension floor broken" in said and "B2" in said and "12.5 N" in said and "20 N" in said and "1.25 s" in said
     assert "1.25 s" in watch.look(1.5, names, [30.0, 11.0, 60.0]) and watch.breaches == 1
     assert watch.look(2.0, names, [30.0, 25.0, 60.0]) == "" and "B2" in watch.last
-    watch.look(3.0, names, [0.0, 25.0, 60.0])
-    assert watch.breaches == 2
+    said = watch.look(3.0, names, [0.0, 7.5, 60.0])
+    assert watch.breaches == 3 and said.count("tension floor broken") == 1
+    assert "B1 has 0 N" in said and "B2 has 7.5 N" in said
 
 
 def test_tensions_that_nobody_knows_break_no_floor():
