@@ -71,7 +71,8 @@ UNKNOWN = "The view has no such page.\n"
 FULL = f"{MAX_BROWSERS} browsers look at this robot already; close one of them.\n"
 EXPOSED = (
     "whoever has its address with the token, from any machine that reaches this one, sees the robot, sends goals, "
-    "moves its actuators, holds and stops it; nothing is encrypted, so that whoever reads along on the network has the token too"
+    "moves its actuators, holds and stops it; nothing is encrypted, so that whoever reads along on the network has the "
+    "token too"
 )
 """Text about the consequences of a view that is open to other computers."""
 _starting = threading.Lock()

@@ -104,7 +104,7 @@ def wait(watcher: PatientWatcher, condition: Any) -> None:
 def follow(watcher: PatientWatcher, position: Any, quaternion: Any) -> None:
     client = ActionClient(watcher.node, FollowTrajectory, "follow_trajectory")
     wait(watcher, client.server_is_ready)
-    goal = FollowTrajectory.Goal(time_from_start=[Duration(sec=2)])
+    goal = FollowTrajectory.Goal(time_from_start=[Duration(sec=200)])  # lock-step is faster than a busy watcher
     goal.waypoint = [fill_pose(Pose(), position, quaternion)]
     messages: list[Any] = []  # on the way: the plan is made
     sent = client.send_goal_async(goal, feedback_callback=messages.append)
