@@ -15,7 +15,6 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped, WrenchStamped
 from numpy.typing import NDArray
@@ -29,8 +28,9 @@ from std_srvs.srv import Trigger
 from tensegrity.action import FollowActuators
 from tensegrity.msg import CarriedPayloads, Playback, Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from tensegrity_control.trajectories.actuator_table import ActuatorTable
+from tensegrity_control.trajectories.time_scaling import PEAK
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.carried_payload import CarriedPayload
 from tensegrity_dynamics.robots.load_robot import load_robot
@@ -47,14 +47,13 @@ from tensegrity_dynamics.ros.paced_node import PacedNode
 from tensegrity_dynamics.ros.robot_node import CARRIED, ERROR, LATCHED, OK, WARN, WORLD, WRENCHES, run_node
 from tensegrity_dynamics.ros.state_decoding import StateDecoder
 
+from ..runtime.actuator_follower import trajectory_message
 from ..view import Answer, View, ViewState
 from ..view.guard import EXPOSED
 from ..view.replay_panel import Playback as ShownPlayback
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 ANSWER_TIME = 15.0  # longest answer time of a service [s]
-PEAK = 15.0 / 8.0
-"""Largest rate of a motion of one actuator (minimum jerk) relative to its mean rate."""
 MARGIN, SHORTEST = 1.05, 0.5
 """Factor and shortest duration [s] of a motion of one actuator whose duration is left to the view."""
 NO_REASON = "the controller gave no reason"
@@ -337,14 +336,9 @@ class ViewNode(PacedNode):
         if not np.isfinite(present):
             return Answer(False, "its position is not known; joint_states has none")
         (rate,) = (each.rate for each in self.view.robot.actuators if each.name == name)
-        duration = (
-            max(duration, SHORTEST) if duration else max(MARGIN * PEAK * abs(position - present) / rate, SHORTEST)
-        )
-        nanoseconds = round(1e9 * duration)
-        point = JointTrajectoryPoint(
-            positions=[position], time_from_start=Duration(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
-        )
-        goal = FollowActuators.Goal(trajectory=JointTrajectory(joint_names=[name], points=[point]))
+        duration = duration or max(MARGIN * PEAK * abs(position - present) / rate, SHORTEST)
+        table = ActuatorTable((name,), np.array([duration]), np.array([[position]]))
+        goal = FollowActuators.Goal(trajectory=trajectory_message(table))
         handle = self._wait(self._actuator_action.send_goal_async(goal), ANSWER_TIME)
         result = None if handle is None else self._wait(handle.get_result_async(), duration + ANSWER_TIME)
         if result is None:

@@ -15,8 +15,8 @@ import viser
 from tensegrity_dynamics.robots.actuator import Actuator
 from tensegrity_dynamics.robots.robot import Robot
 
-from .display_units import LengthUnit
-from .goal_panel import LONGEST, paragraph
+from .display_units import LengthUnit, numbers
+from .goal_panel import LONGEST, duration_problem, paragraph
 from .state import Answer, ViewState
 
 MAX_ROWS = 24
@@ -43,15 +43,22 @@ class ActuatorPanel:
 
     Args:
         server: viser server; the parts are added to its open container.
-        robot: robot with at least one actuator.
+        robot: robot with at least one actuator. tension_names: (m,) names of tensions and strains in its states.
         unit: unit of lengths.
         on_move: function that moves one actuator and returns when it has arrived, or None without fields.
     """
 
-    def __init__(self, server: viser.ViserServer, robot: Robot, unit: LengthUnit, on_move: MoveCallback | None) -> None:
+    def __init__(
+        self, server: viser.ViserServer, robot: Robot, tension_names: Sequence[str], unit: LengthUnit,
+        on_move: MoveCallback | None,
+    ) -> None:  # fmt: skip
         gui, self._unit, self._on_move = server.gui, unit, on_move
         self._actuators = {each.name: each for each in robot.actuators}
-        self._wound = {each.name: tuple(robot.model.tension_floors([each])) for each in robot.actuators}
+        places = {name: place for place, name in enumerate(tension_names)}
+        self._wound = {
+            each.name: [places[name] for name in robot.model.tension_floors([each]) if name in places]
+            for each in robot.actuators
+        }
         self._pulls = ("tension [N]", "strain [%]") if any(self._wound.values()) else ()
         self._rows: dict[str, Row] = {}
         self._table = gui.add_html(self._html())
@@ -75,11 +82,9 @@ class ActuatorPanel:
         self._position.on_update(lambda event: self._forget_answer() if event.client is not None else None)
         self._move.on_click(lambda _: self.move())
 
-    def update(self, state: ViewState, tension_names: Sequence[str]) -> None:
-        """Show a state, whose tensions and strains have these names."""
-        places = {name: place for place, name in enumerate(tension_names)}
-        for name, wound in self._wound.items():
-            rows = [places[each] for each in wound if each in places]
+    def update(self, state: ViewState) -> None:
+        """Show a state."""
+        for name, rows in self._wound.items():
             pulls = [math.nan if state.tensions is None else float(state.tensions[row]) for row in rows]
             loosest = min(range(len(rows)), key=lambda k: (math.isnan(pulls[k]), pulls[k]), default=None)
             self._rows[name] = Row(
@@ -101,13 +106,9 @@ class ActuatorPanel:
         position, duration = float(self._position.value) * scale, float(self._duration.value)
         low, high = actuator.position
         words = f"{actuator.name} to {position / scale:.{decimals}f} {name}"
-        if problem := (
-            f"its limits are {low / scale:.{decimals}f} to {high / scale:.{decimals}f} {name}"
-            if not low <= position <= high
-            else f"the duration is {duration:g} s; give up to {LONGEST:g} s, or 0 for the shortest"
-            if not 0.0 <= duration <= LONGEST  # false for NaN, too
-            else ""
-        ):
+        if not low <= position <= high:  # true for NaN, too
+            answer = Answer(False, f"its limits are {low / scale:.{decimals}f} to {high / scale:.{decimals}f} {name}")
+        elif problem := duration_problem(duration):
             answer = Answer(False, problem)
         else:
             self._move.disabled = True
@@ -202,4 +203,4 @@ class ActuatorPanel:
 
 
 def _number(value: float, decimals: int) -> str:
-    return "" if math.isnan(value) else f"{round(value, decimals) + 0.0:.{decimals}f}"
+    return "" if math.isnan(value) else numbers((value,), decimals)

@@ -200,9 +200,7 @@ class GoalPanel:
         return ""
 
     def _goal_problem(self, pose: Pose, duration: float) -> str:
-        if not 0.0 <= duration <= LONGEST:  # false for NaN, too
-            return f"the duration is {duration:g} s; give up to {LONGEST:g} s, or 0 for the shortest"
-        return self._pose_problem(*pose)
+        return duration_problem(duration) or self._pose_problem(*pose)
 
     def _touch(self) -> None:
         """Register a move of the handle by a user; the last answer belongs to another goal and is hidden."""
@@ -308,6 +306,13 @@ def _rounded(values: NDArray[np.float64], digits: int) -> tuple[float, float, fl
 
 def _same(pose: Pose, other: Pose | None) -> bool:
     return other is not None and all(np.array_equal(a, b) for a, b in zip(pose, other, strict=True))
+
+
+def duration_problem(duration: float) -> str:
+    """Problem of the duration of a motion [s], "" if there is none."""
+    if 0.0 <= duration <= LONGEST:  # false for NaN, too
+        return ""
+    return f"the duration is {duration:g} s; give up to {LONGEST:g} s, or 0 for the shortest"
 
 
 def paragraph(text: str, colour: str) -> str:

@@ -32,12 +32,10 @@ class PushPanel:
     Args:
         server: viser server; the fields are added to its open container.
         picture: picture of the robot. robot: robot with bodies or nodes that can be pushed.
-        on_show: called with True when the handle is shown, and with False when it is hidden.
+        on_show: called when the handle is shown or hidden.
     """
 
-    def __init__(
-        self, server: viser.ViserServer, picture: Picture, robot: Robot, on_show: Callable[[bool], None]
-    ) -> None:
+    def __init__(self, server: viser.ViserServer, picture: Picture, robot: Robot, on_show: Callable[[], None]) -> None:
         gui, self._picture, self._names = server.gui, picture, tuple(robot.model.load_names)
         self._lock = threading.RLock()  # viser runs callbacks in separate threads
         self._on_show, self._held = on_show, False
@@ -82,6 +80,11 @@ class PushPanel:
         """Name of the pushed body or node and force (3,) in world axes [N]; None while nobody holds the handle."""
         return self._push
 
+    @property
+    def shown(self) -> bool:
+        """Whether the handle is shown."""
+        return bool(self._shown.value)
+
     def release(self) -> None:
         """End the push; the handle returns to the part with the next picture."""
         with self._lock:
@@ -92,7 +95,7 @@ class PushPanel:
         name = self._choice.value
         pose = self._picture.carrier_pose(snapshot, name) if name in self._names else None
         with self._lock:
-            if pose is None or not self._shown.value:  # from a manipulated page, or hidden
+            if pose is None or not self.shown:  # from a manipulated page, or hidden
                 self.release()
             elif not self._held:
                 self._handle.position = pose[0]
@@ -117,6 +120,6 @@ class PushPanel:
 
     def _show(self, shown: bool) -> None:
         self._handle.visible = shown
-        self._on_show(shown)
+        self._on_show()
         if not shown:
             self.release()

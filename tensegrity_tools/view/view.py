@@ -202,27 +202,28 @@ class View:
         self.actuators: ActuatorPanel | None = None
         if self.robot.actuators:
             with gui.add_folder("Actuators", expand_by_default=False):
-                self.actuators = ActuatorPanel(self.server, self.robot, self._unit, on_move)
+                self.actuators = ActuatorPanel(
+                    self.server, self.robot, self._picture.tension_names, self._unit, on_move
+                )
         self._push_folder = gui.add_folder("Push", expand_by_default=False, visible=False)
         self._push: PushPanel | None = None
         if self.robot.model.load_names:
             with self._push_folder:
-                self._push = PushPanel(
-                    self.server, self._picture, self.robot, on_show=lambda shown: self._show_goal_handle(not shown)
-                )
+                self._push = PushPanel(self.server, self._picture, self.robot, on_show=self._show_goal_handle)
         with gui.add_folder("Picture", expand_by_default=False):
             names = gui.add_checkbox(f"Names of {self._picture.label_kind}", False)
             names.on_update(lambda event: self._scene.show_names(event.target.value))
             follow = gui.add_checkbox("Camera goes along", True)
             follow.on_update(lambda event: setattr(self.camera, "follows", bool(event.target.value)))
             if self.goal is not None:
-                handle = gui.add_checkbox("Goal handle", on_goal is not None, visible=self._on_steer is None)
-                handle.on_update(lambda event: self.goal.show_handle(event.target.value) if self.goal else None)
+                self._with_handle = gui.add_checkbox("Goal handle", on_goal is not None, visible=self._on_steer is None)
+                self._with_handle.on_update(lambda _: self._show_goal_handle())
 
-    def _show_goal_handle(self, shown: bool) -> None:
-        """Two handles at one place cannot be told apart."""
+    def _show_goal_handle(self) -> None:
+        """As its box says, but not beside the push handle: two at one place cannot be told apart."""
         if self.goal is not None:
-            self.goal.show_handle(shown)
+            pushes = self._push is not None and self._push.shown
+            self.goal.show_handle(self._with_handle.value and not pushes)
 
     def _press(self, label: str, callback: Callback, client: viser.ClientHandle | None) -> None:
         try:
@@ -390,7 +391,7 @@ class View:
         self._status.content = status_html(self._picture, state, self._pose, self._full_scale, self._unit, notes,
                                            self._standing, self._pushes)  # fmt: skip
         if self.actuators is not None and state is not None:
-            self.actuators.update(state, self._picture.tension_names)
+            self.actuators.update(state)
         if self._legend is not None:
             self._legend.content = legend_html(self._full_scale, self._scene.cell, self._unit)
             self._chart.content = self._plot.svg(self._full_scale)

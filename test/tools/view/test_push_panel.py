@@ -121,3 +121,25 @@ def test_a_robot_follows_the_handle_only_where_its_user_says_so() -> None:
         visitor.drag_goal([0.02, 0.0, 0.2])
         until(lambda: bool(streamed))
         assert all(np.allclose(each, [0.02, 0.0, 0.2]) for each in streamed)
+
+
+def test_the_goal_handle_gives_way_to_the_push_handle_and_comes_back_only_where_it_was_shown(view: View) -> None:
+    with View(prism_robot(), free_port(), on_goal=lambda *_: Answer(True)) as steered, visit(steered) as visitor:
+        steered.allow_pushes(True)
+        visitor.type("Push handle", True)
+        until(lambda: not visitor.scene["/goal"]["visible"])
+        visitor.type("Push handle", False)
+        until(lambda: visitor.scene["/goal"]["visible"])
+        visitor.type("Goal handle", False)
+        until(lambda: not visitor.scene["/goal"]["visible"])
+        visitor.type("Push handle", True)
+        until(lambda: visitor.scene["/push/handle"]["visible"])
+        visitor.type("Push handle", False)
+        until(lambda: not visitor.scene["/push/handle"]["visible"])
+        assert not visitor.scene["/goal"]["visible"]
+    with visit(view) as visitor:  # takes no goals, and never shows their handle
+        visitor.type("Push handle", True)
+        until(lambda: visitor.scene["/push/handle"]["visible"])
+        visitor.type("Push handle", False)
+        until(lambda: not visitor.scene["/push/handle"]["visible"])
+        assert not visitor.scene["/goal"]["visible"]
