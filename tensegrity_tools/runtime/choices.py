@@ -14,6 +14,7 @@ from typing import Any
 
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.robots.quantities import read_quantity
 from tensegrity_dynamics.visualization.mount import parse_mount
 
 from ..network_address import check_address
@@ -31,6 +32,11 @@ def _choice(default: Any, text: str, uses: str = "sim hardware", among: tuple[st
     return field(default=default, metadata={"text": text, "uses": tuple(uses.split()), "among": among})
 
 
+def _time(default: float, text: str, uses: str = "sim") -> Any:
+    """Dataclass field of a time [s]; a text may have a unit, as in "10 ms"."""
+    return field(default=default, metadata={"text": text, "uses": tuple(uses.split()), "among": None, "kind": "time"})
+
+
 @dataclass(frozen=True)
 class Choices:
     """Options of a start; the names are those of the launch arguments.
@@ -45,7 +51,7 @@ class Choices:
     robot: str = _choice("tensebot", "name of a shipped robot, or path of a robot file")
     controller: str = _choice("", "name of the controller (docs/control.md); empty: the default of the robot")
     state: str = _choice("", "source of the state; empty: as the controller needs", among=("", *STATES))
-    control_period: float = _choice(0.0, "period of the commands [s]; 0: as the controller needs")
+    control_period: float = _time(0.0, "period of the commands [s]; 0: as the controller needs", "sim hardware")
     lockstep: bool = _choice(
         False, "true: simulator (or emulated servos) and controller wait for each other; every run gives the same "
         "numbers",
@@ -55,11 +61,9 @@ class Choices:
         "start-up", "sim",
     )  # fmt: skip
     real_time_factor: float = _choice(1.0, "simulated seconds per second of real time, if lockstep is false", "sim")
-    command_delay: float = _choice(0.0, "artificial delay of commands [s], rounded to control periods", "sim")
-    state_delay: float = _choice(0.0, "artificial delay of states [s], rounded to control periods", "sim")
-    delay_jitter: float = _choice(
-        0.0, "largest additional delay of each state and command [s], drawn at random for each", "sim"
-    )
+    command_delay: float = _time(0.0, "artificial delay of commands [s], rounded to control periods")
+    state_delay: float = _time(0.0, "artificial delay of states [s], rounded to control periods")
+    delay_jitter: float = _time(0.0, "largest additional delay of each state and command [s], drawn at random for each")
     paused: bool = _choice(
         False, "start paused; the service simulator/set_paused, for a replay `ros2 param set /player paused false`, "
         "continues", "sim replay",
@@ -77,7 +81,7 @@ class Choices:
     rate: float = _choice(
         1.0, "robot seconds per second of real time; 0: run estimator and controller again and compare", "replay"
     )
-    start: float = _choice(0.0, "start time in the bag [s]", "replay")
+    start: float = _time(0.0, "start time in the bag [s]", "replay")
     loop: bool = _choice(False, "start again at the end of the bag", "replay")
     namespace: str = _choice("", "namespace of all nodes and of the clock, if several robots share a ROS domain")
     frame_prefix: str = _choice("", "prefix of the robot's frame names; empty: the namespace with a slash")
@@ -112,7 +116,7 @@ def choices_from_texts(use: str, texts: Mapping[str, str], folder: Path | None =
     """Options from texts by name (`name:=text`); missing options keep their defaults.
 
     Raises:
-        TensegrityError: a text is not a number, or not an allowed value.
+        TensegrityError: a text is not a number or time, or not an allowed value.
     """
     by_name = {each.name: each for each in choices_for(use)}
     return Choices(
@@ -135,13 +139,14 @@ def _value(choice: dataclasses.Field[Any], text: str) -> Any:
     check_among(choice.name, text, values_of(choice))
     if isinstance(choice.default, bool):
         return text == "true"
-    if not isinstance(choice.default, (int, float)):
+    if isinstance(choice.default, float):
+        return read_quantity(text, choice.metadata.get("kind", "number"), choice.name)
+    if not isinstance(choice.default, int):
         return text
     try:
-        return type(choice.default)(text)
+        return int(text)
     except ValueError:
-        kind = "whole number" if isinstance(choice.default, int) else "number"
-        raise TensegrityError(f"{choice.name}:={text} is no {kind}.") from None
+        raise TensegrityError(f"{choice.name}:={text} is no whole number.") from None
 
 
 def resolve(choices: Choices) -> NodeGraph:

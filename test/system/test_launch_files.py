@@ -65,7 +65,7 @@ sys.exit(service.run())
     [
         ("sim", "controller:=nonsense", "There is no controller 'nonsense' for tensebot"),
         ("sim", "robot:=nobody", "There is no robot 'nobody'"),
-        ("sim", "control_period:=often", "control_period:=often is no number"),
+        ("sim", "control_period:=often", "control_period 'often': a time is needed, such as 2 s"),
         (
             "sim",
             "state:=observer",

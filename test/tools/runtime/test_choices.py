@@ -65,7 +65,7 @@ def test_every_controller_gets_the_same_parameters_through_both_interfaces(name:
 
 
 CHANGED = {
-    "sim": {"lockstep": "true", "state": "truth", "control_period": "0.04", "command_delay": "0.08", "paused": "true",
+    "sim": {"lockstep": "true", "state": "truth", "control_period": "40 ms", "command_delay": "0.08", "paused": "true",
             "real_time_factor": "0.5", "namespace": "left", "frame_prefix": "one_", "view_port": "8123",
             "view_address": "0.0.0.0", "composed": "true", "mount": "1 0 0 0 0 90"},
     "hardware": {"port": "/dev/ttyUSB0", "board_port": "/dev/ttyUSB1", "calibration": __file__,
@@ -95,14 +95,15 @@ def test_every_launch_argument_is_an_option_of_up_with_the_same_default() -> Non
     ("use", "texts", "words"),
     [
         ("sim", {"controller": "nonsense"}, "There is no controller 'nonsense' for tensebot"),
-        ("sim", {"control_period": "often"}, "control_period:=often is no number"),
+        ("sim", {"control_period": "often"}, "control_period 'often': a time is needed, such as 2 s"),
+        ("sim", {"command_delay": "5 kg"}, "command_delay '5 kg': 'kg' is a unit of mass"),
         ("sim", {"view_port": "80.5"}, "view_port:=80.5 is no whole number"),
         ("sim", {"view_port": "70000"}, "give 1 to 65535"),
         ("sim", {"view_address": "192.0.2.1"}, "the view cannot listen on '192.0.2.1'"),
         ("sim", {"bag": "/dev/null/run"}, "the bag /dev/null/run cannot be made: there is no folder /dev/null"),
         ("sim", {"lockstep": "perhaps"}, "lockstep:=perhaps is none of 'true', 'false'"),
         ("sim", {"real_time_factor": "-1"}, "the real time factor is -1"),
-        ("sim", {"real_time_factor": "nan"}, "the real time factor is nan"),
+        ("sim", {"real_time_factor": "nan"}, "real_time_factor 'nan': the number must be finite"),
         ("sim", {"command_delay": "2"}, "the command delay is 2.0 s"),
         ("sim", {"namespace": "two words"}, "the namespace 'two words' is none"),
         ("hardware", {"robot": "three_prism"}, "three_prism has no servos"),
