@@ -88,8 +88,8 @@ def reachable_points(robot: Robot, pose: Pose, precision: float = PRECISION) -> 
 
     A goal is reachable where sweeps and the paths of controllers (`plan_path`) reach it: through equilibria of the
     robot of the file, without payloads, within the limits of its actuators. Along a direction the distance is doubled
-    until a goal is out of reach, then bisected; each search starts from the farthest goal reached before. So the
-    region is star-shaped about the pose: what a direction meets again behind the end of its reach is not part of it.
+    until a goal is out of reach, then bisected. Every point is reached by one goal sent at the pose. The region is
+    star-shaped about the pose: what a direction meets again behind the end of its reach is not part of it.
 
     Args:
         pose: position (3,) m and quaternion wxyz (4,); the region is that of this orientation, as far as goals set it.
@@ -120,17 +120,28 @@ def _farthest(
     precision: float,
     options: InverseKinematicsOptions,
 ) -> Any:
-    """Equilibrium at the farthest reachable goal along a direction (3,)."""
-    near, far, last, trial = 0.0, np.inf, centre, FIRST * equilibria.reach
-    while far - near > max(precision * near, LEAST * equilibria.reach) and near < FARTHEST * equilibria.reach:
-        goal = PoseGoal(pose[0] + trial * direction, pose[1], equilibria.robot.output)
-        found, _ = reach(equilibria, last, last, goal, options)
-        if found is None:
-            far = trial
-        else:
-            near, last = trial, found
-        trial = 2.0 * near if far == np.inf else 0.5 * (near + far)
-    return last
+    """Equilibrium at the farthest goal along a direction (3,) that is reachable from the centre."""
+
+    def reached(start: Any, distance: float) -> Any:
+        goal = PoseGoal(pose[0] + distance * direction, pose[1], equilibria.robot.output)
+        return reach(equilibria, start, start, goal, options)[0]
+
+    def search(continued: bool) -> tuple[float, Any]:
+        near, far, last, trial = 0.0, np.inf, centre, FIRST * equilibria.reach
+        while far - near > max(precision * near, LEAST * equilibria.reach) and near < FARTHEST * equilibria.reach:
+            found = reached(last if continued else centre, trial)
+            if found is None:
+                far = trial
+            else:
+                near, last = trial, found
+            trial = 2.0 * near if far == np.inf else 0.5 * (near + far)
+        return near, last
+
+    distance, last = search(continued=True)
+    # continued from goal to goal is faster, but a step can pass a singular shape that no goal from the centre passes
+    if last is centre or reached(centre, distance) is not None:
+        return last
+    return search(continued=False)[1]
 
 
 def main() -> None:

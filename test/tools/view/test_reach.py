@@ -38,7 +38,7 @@ def check_ends(robot, ends, equilibria, centre, chosen) -> None:
         assert not is_reached(robot, centre + 1.1 * (ends[row] - centre), quaternion, equilibria), row
 
 
-@pytest.mark.parametrize(("name", "count"), [("tensebot", 4), ("stewart", 6), ("three_prism", 2)])
+@pytest.mark.parametrize(("name", "count"), [("tensebot", 4), ("stewart", 6), ("three_prism", 2), ("three_rrr", 1)])
 def test_goals_inside_the_region_are_reachable_and_those_outside_are_not(name, count):
     robot = load_robot(name)
     equilibria = equilibrium_map(robot.model, robot)
@@ -51,7 +51,7 @@ def test_goals_inside_the_region_are_reachable_and_those_outside_are_not(name, c
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["tensebot", "stewart"])
+@pytest.mark.parametrize("name", ["tensebot", "stewart", "three_rrr"])
 def test_whole_regions_agree_with_the_inverse_kinematics(name):
     robot = load_robot(name)
     equilibria = equilibrium_map(robot.model, robot)
