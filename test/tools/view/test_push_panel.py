@@ -117,7 +117,7 @@ def test_a_robot_follows_the_handle_only_where_its_user_says_so() -> None:
     ):  # fmt: skip
         visitor.drag_goal([0.01, 0.0, 0.2])
         visitor.let_go()
-        visitor.type("Robot follows the handle", True)
+        visitor.type("Follow the handle", True)
         visitor.drag_goal([0.02, 0.0, 0.2])
         until(lambda: bool(streamed))
         assert all(np.allclose(each, [0.02, 0.0, 0.2]) for each in streamed)
