@@ -161,7 +161,7 @@ class ControllerNode(RobotNode):
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", sent_in(lockstep, COMMAND))
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
         self.asked = GoalAnnouncer(self, lambda: self.stamp)
-        self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
+        self._readings = self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
         self.floor, self._broken = TensionFloor(self._robot), ""
         self._resting, self._off = RestingError(self._robot), (-1, "")
         self.create_subscription(TendonState, "tendon_states", self._look_at_tensions, STATE)
@@ -319,14 +319,16 @@ class ControllerNode(RobotNode):
             self._late += 1
         self._heard = wall
         self.stamp = stamp
-        self.take_waiting(self._timings)  # after a busy period they may be queued behind this state
+        self.take_waiting(self._readings)  # after a busy period they may be queued behind this state
+        self.take_waiting(self._timings)
         if self._estimates is not None:
             self.take_waiting(self._estimates)
         self._look_whether_followed(message)
         self.loads.update(self.controller, self.now)
         command = self._sent = self._command(message)
         period = float(self._settings.period)
-        self._answer = command_message(command, self._own_name, self._session, period, message.header.stamp)
+        newest = message.header.stamp if self._joints is None else self._joints.header.stamp
+        self._answer = command_message(command, self._own_name, self._session, period, message.header.stamp, newest)
         self._commands.publish(self._answer)
         self._publish_reference(message.header.stamp, command)
         with suppress(TensegrityError):  # without a reference, as reported by the command

@@ -25,7 +25,9 @@ from ..controller import Command, RobotState
 MODES = {each.value: getattr(ActuatorCommand, each.name) for each in Mode}
 
 
-def command_message(command: Command, source: str, session: int, period: float, stamp: Time) -> ActuatorCommand:
+def command_message(
+    command: Command, source: str, session: int, period: float, stamp: Time, newest: Time
+) -> ActuatorCommand:
     """Message of a command for the simulator and the driver.
 
     Args:
@@ -33,6 +35,7 @@ def command_message(command: Command, source: str, session: int, period: float, 
         session: session of the source.
         period: s between two commands, or 0.
         stamp: stamp of the state that the command answers.
+        newest: stamp of the newest actuator reading at that time.
     """
     values = {"effort" if command.mode == "impedance" else "value": command.values}
     if command.mode == "impedance":
@@ -40,8 +43,9 @@ def command_message(command: Command, source: str, session: int, period: float, 
     elif command.mode == "position" and command.velocity is not None:
         values["velocity"] = command.velocity
     return quick_message(
-        ActuatorCommand, header=header(stamp, WORLD), source=source, session=session, period=period,
-        mode=MODES[command.mode], name=list(command.names), **{name: each.tolist() for name, each in values.items()},
+        ActuatorCommand, header=header(stamp, WORLD), source=source, session=session, newest_reading=newest,
+        period=period, mode=MODES[command.mode], name=list(command.names),
+        **{name: each.tolist() for name, each in values.items()},
     )  # fmt: skip
 
 

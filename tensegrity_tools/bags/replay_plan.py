@@ -29,6 +29,9 @@ LOADS = {"external_wrench": "geometry_msgs/msg/WrenchStamped", "payload": "geome
 """Topics of external loads for estimator and controller, with their types."""
 TAKEN = {f"{node}/{name}": kind for node in ("estimator", "controller") for name, kind in LOADS.items()}
 """Topics with which each of them confirms a load, before the first answer that includes it, with their types."""
+READING = "controller/joint_states"
+"""Topic in lock-step with the joint_states that the controller had when it answered. In real time it predicts from the
+newest one, which may be later than the state; the estimator does not receive them twice."""
 STATE, COMMAND, REFERENCE, GOAL = "structure_state", "actuator_command", "reference", "goal"
 
 SLOWEST, FASTEST = 0.01, 100.0
@@ -36,8 +39,8 @@ SLOWEST, FASTEST = 0.01, 100.0
 NAMESPACE = "replay"
 """Namespace of all topics in lock-step."""
 RECORDED = "recorded/"
-"""Prefix of topics in lock-step that only one node must receive: the recorded state for the controller (the replayed
-estimator also publishes a state), and the loads that each node had received."""
+"""Prefix of topics in lock-step that only one node must receive: the recorded state and joint_states for the controller
+(the replayed estimator also publishes a state), and the loads that each node had received."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +185,7 @@ def _steps(
 ) -> Iterator[Step]:
     last: dict[str, Any] = {STATE: None, COMMAND: None}  # decoded messages
     felt: int | None = None  # stamp of the last sensor messages that were sent
+    read = answered = None  # stamps of the last joint_states and state that were sent to the controller
     estimated: set[int] = set()  # stamps that the estimator has to answer
     turned = sorted((stamp, rod, data) for (stamp, rod), data in imus.items())
     stamps = [stamp for stamp, _, _ in turned]
@@ -200,6 +204,16 @@ def _steps(
         last_of_all = [each for each in sends if each[0] == SENSORS[-1]]
         before = [each for each in sends if each[0] != SENSORS[-1]]
         return (*before, *((IMU, data) for _, _, data in readings), *last_of_all)
+
+    def readings(stamp: int, message: Any, newest: int) -> Iterator[tuple[str, bytes]]:
+        """joint_states of the controller: at its start that of the state, and at last the newest one that it had."""
+        nonlocal read, answered
+        starts, answered = answered is None or stamp < answered, stamp
+        for each in dict.fromkeys((stamp, newest)) if starts else (newest,):
+            data = sensors["joint_states"].before(each, message.time)
+            if data is not None and (each != read or starts):
+                read = each
+                yield READING, data
 
     for name, stamp, message, decoded in events:
         if name == PARAMETERS:
@@ -233,5 +247,11 @@ def _steps(
                 felt, last[COMMAND] = stamp if before else felt, decoded
                 new = timings[sent : bisect_right(timings, message.time, key=lambda each: each[0])]
                 sent += len(new)
-                new_timings = tuple((TIMING, data) for _, data in new)
-                yield Step(stamp, (*before, *new_timings, (STATE, state)), COMMAND, message.data)
+                given = (*readings(stamp, message, _newest(decoded, stamp)), *((TIMING, data) for _, data in new))
+                yield Step(stamp, (*before, *given, (STATE, state)), COMMAND, message.data)
+
+
+def _newest(command: Any, stamp: int) -> int:
+    """Stamp [ns] of the newest joint_states at a command; that of its state in bags that do not contain it."""
+    newest = getattr(command, "newest_reading", None)
+    return (0 if newest is None else int(newest.sec) * 1_000_000_000 + int(newest.nanosec)) or stamp

@@ -43,6 +43,7 @@ from ..bags.replay_plan import (
     GOAL,
     IMU,
     NAMESPACE,
+    READING,
     RECORDED,
     REFERENCE,
     SENSORS,
@@ -219,9 +220,13 @@ class PlayerNode(RobotNode):
                 "that are installed: its bytes cannot be compared with those of now. It can be watched: add --rate 1."
             )
 
+    def _topic(self, name: str) -> str:
+        """Recorded topic of a name."""
+        return self._contents.topic("joint_states" if name == READING else name)
+
     def _of_now(self, name: str, data: bytes) -> Any:
         """A message for publication: its bytes, or its recorded fields if the definition of its type has changed."""
-        topic = self._contents.topic(name)
+        topic = self._topic(name)
         if topic not in self._changed_types:
             return data
         return _rebuilt(message_class(self._bag.topics[topic].type), self._decoded(name, data))
@@ -229,7 +234,7 @@ class PlayerNode(RobotNode):
     def _publish(self, name: str, data: bytes) -> None:
         publisher = self._played.get(name)
         if publisher is None:
-            topic = self._bag.topics[self._contents.topic(name)]
+            topic = self._bag.topics[self._topic(name)]
             quality = QoSProfile(
                 depth=max(5, topic.quality.depth) if not topic.quality.latched else topic.quality.depth,
                 reliability=ReliabilityPolicy.RELIABLE,
@@ -248,8 +253,9 @@ class PlayerNode(RobotNode):
         for message in self._bag.messages([self._contents.topic(name) for name in DESCRIPTION]):
             self._publish(self._relative(message.topic), message.data)
         loads = {name for step in plan.steps for name, _ in step.sends} & TAKEN.keys()
-        for name in (*SENSORS, IMU, TIMING, STATE, *loads):  # discovered by all subscribers before the first message
-            topic = self._bag.topics.get(self._contents.topic(name))
+        sent = (*SENSORS, IMU, TIMING, STATE, READING, *loads)  # discovered by all subscribers before the first message
+        for name in sent:
+            topic = self._bag.topics.get(self._topic(name))
             if name in loads or (topic is not None and topic.count):
                 self._prepare(name)
         kinds = {STATE: (StructureState, EVERY), COMMAND: (ActuatorCommand, EVERY)}
@@ -295,12 +301,12 @@ class PlayerNode(RobotNode):
 
     def _prepare(self, name: str) -> None:
         kinds = {STATE: "tensegrity/msg/StructureState", **TAKEN}
-        topic = self._contents.topic(name)
+        topic = self._topic(name)
         kind = self._bag.topics[topic].type if topic in self._bag.topics else kinds[name]
         self._played[name] = self.create_publisher(message_class(kind), self._sent_as(name), EVERY)
 
     def _sent_as(self, name: str) -> str:
-        return RECORDED + name if self._lockstep and name in (STATE, *TAKEN) else name
+        return RECORDED + name if self._lockstep and name in (STATE, READING, *TAKEN) else name
 
     def _keeper(self, name: str) -> Any:
         def keep(data: bytes) -> None:
@@ -317,7 +323,7 @@ class PlayerNode(RobotNode):
 
     def _matched(self, plan: ReplayPlan) -> bool:
         taken = {step.answers for step in plan.steps} & TAKEN.keys()
-        listeners = {"joint_states": plan.estimator + plan.controller, STATE: int(plan.controller)}
+        listeners = {"joint_states": int(plan.estimator), READING: int(plan.controller), STATE: int(plan.controller)}
         listeners |= dict.fromkeys(taken, 1)
         speakers = {STATE: plan.estimator, COMMAND: plan.controller, **dict.fromkeys(taken, True)}
         return (

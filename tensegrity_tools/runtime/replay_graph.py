@@ -16,7 +16,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..bags.contents import Contents, read_contents
 from ..bags.reader import Bag
-from ..bags.replay_plan import FASTEST, NAMESPACE, RECORDED, SLOWEST, STATE, TAKEN, make_plan
+from ..bags.replay_plan import FASTEST, NAMESPACE, READING, RECORDED, SLOWEST, STATE, TAKEN, make_plan
 from .node_graph import Choice, NodeDescription, NodeGraph, Watching, choose
 
 NOT_SET = ("use_sim_time", "start_type_description_service", "robot", "lockstep")
@@ -84,7 +84,7 @@ def replay_graph(
         return graph
     heard = ((STATE, RECORDED + STATE),)  # the player uses this name
     nodes = [each if each.name in ("estimator", "player") else replace(each, remappings=heard) for each in nodes]
-    for name in TAKEN:
+    for name in (*TAKEN, READING):
         node, topic = name.split("/")
         nodes = [
             replace(each, remappings=(*each.remappings, (topic, RECORDED + name))) if each.name == node else each

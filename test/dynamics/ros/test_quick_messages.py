@@ -26,7 +26,7 @@ MESSAGES: list[tuple[type, dict[str, Any]]] = [
     (JointState, {"header": Header(stamp=AT), "name": NAMES, "position": [1.0, 2.0], "effort": [3.0, 4.0]}),
     (TimeReference, {"header": Header(stamp=AT), "time_ref": AT, "source": "controller"}),
     (TendonState, {"header": Header(stamp=AT), "layout": "x", "name": NAMES, "tension": [5.0, 6.0]}),
-    (ActuatorCommand, {"header": Header(stamp=AT), "session": 7, "mode": 3, "name": NAMES, "stiffness": [8.0, 9.0]}),
+    (ActuatorCommand, {"header": Header(stamp=AT), "newest_reading": AT, "mode": 3, "name": NAMES, "damping": [8.0]}),
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,10 @@ from tensegrity.msg import ActuatorCommand, Goal, StructureState
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.ros.geometry_messages import time_message
 from tensegrity_tools.bags.contents import read_contents
-from tensegrity_tools.bags.decoding import type_store, without_surplus
+from tensegrity_tools.bags.decoding import stamp_of, type_store, without_surplus
 from tensegrity_tools.bags.message_types import MessageTypes
 from tensegrity_tools.bags.reader import Bag
-from tensegrity_tools.bags.replay_plan import TAKEN, compared_pair, gaps_between, make_plan
+from tensegrity_tools.bags.replay_plan import READING, TAKEN, compared_pair, gaps_between, make_plan
 from tensegrity_tools.bags.timeline import along_robot_time
 from tensegrity_tools.bags.writer import BagWriter
 
@@ -59,8 +59,20 @@ def with_other_padding(kind: str, data: bytes, value: int) -> bytes:
     return bytes(changed)
 
 
-def planned(path: Path, events: Sequence[tuple[str, int] | tuple[str, int, float]], namespace: str = "") -> Any:
-    """The plan of a bag of (topic, stamp[, a number in it])."""
+def stamp_of_joints(data: bytes) -> int:
+    kind = KINDS["joint_states"][1]
+    stamp = stamp_of(type_store(TYPES[kind]).deserialize_cdr(data, kind))
+    assert stamp is not None
+    return stamp
+
+
+def planned(
+    path: Path,
+    events: Sequence[tuple[str, int] | tuple[str, int, float]],
+    namespace: str = "",
+    newest: Mapping[int, int] | None = None,
+) -> Any:
+    """The plan of a bag of (topic, stamp[, a number in it]); the newest readings of commands by stamp."""
     with BagWriter(path) as writer:
         for k, (name, stamp, *number) in enumerate(events):
             cls, kind = KINDS[name]
@@ -78,6 +90,7 @@ def planned(path: Path, events: Sequence[tuple[str, int] | tuple[str, int, float
                 message.source, message.residual = "estimator", float(*(number or [0.0]))
             if name == "actuator_command":
                 message.name, message.value = ["draw"], [float(each) for each in number]
+                message.newest_reading = time_message((newest or {}).get(stamp, 0))
             data = without_surplus(TYPES[kind], serialize_message(message))
             writer.write(topic, k, data if name == "imu" else with_other_padding(kind, data, k))
     with Bag(path) as bag:
@@ -94,7 +107,7 @@ def test_each_state_is_sent_once_although_it_was_published_again_and_again(tmp_p
     assert order(plan) == [("structure_state", 0), ("actuator_command", 0), ("structure_state", 20),
                            ("actuator_command", 20)]  # fmt: skip
     assert [topic for topic, _ in plan.steps[0].sends] == ["/clock", "joint_states"]
-    assert [topic for topic, _ in plan.steps[1].sends] == ["structure_state"]
+    assert [topic for topic, _ in plan.steps[1].sends] == [READING, "structure_state"]
 
 
 def test_what_a_recording_lacks_is_known(tmp_path: Path) -> None:
@@ -114,7 +127,7 @@ def test_a_state_that_the_controller_answers_late_again_does_not_turn_the_estima
     events = [*((name, 0, 1.0) for name in FRAME[2:]), *((name, 20, 2.0) for name in FRAME[2:])]
     sensors = [(name, stamp) for stamp in (0, 20) for name in FRAME[:2]]
     plan = planned(tmp_path / "bag", [*sensors, *events, ("actuator_command", 0, 1.0), *sensors[2:]])
-    assert [topic for topic, _ in plan.steps[-1].sends] == ["structure_state"] and plan.steps[-1].stamp == 0
+    assert {topic for topic, _ in plan.steps[-1].sends} == {READING, "structure_state"} and plan.steps[-1].stamp == 0
 
 
 def test_a_goal_comes_between_the_commands_between_which_it_was_taken(tmp_path: Path) -> None:
@@ -161,7 +174,22 @@ def test_the_controller_hears_when_its_commands_acted_before_the_next_state_that
     sends = {
         step.stamp: [topic for topic, _ in step.sends] for step in plan.steps if step.answers == "actuator_command"
     }
-    assert sends == {0: ["structure_state"], 20: ["structure_state"], 40: ["command_timing", "structure_state"]}
+    state = [READING, "structure_state"]
+    assert sends == {0: state, 20: state, 40: [READING, "command_timing", "structure_state"]}
+
+
+def test_the_controller_has_the_same_readings_as_when_it_answered(tmp_path: Path) -> None:
+    # in real time: the reading of 20 was there before the answer to 0, that of 60 after the answer to 40
+    readings = [("/clock", 0), *(("joint_states", stamp) for stamp in (0, 20, 40, 60))]
+    answers = [(name, stamp, stamp) for stamp in (0, 20, 40) for name in FRAME[2:]]
+    plan = planned(tmp_path / "bag", [*readings, *answers], newest={0: 20, 20: 20, 40: 40})
+    sent = [
+        [stamp_of_joints(data) for topic, data in step.sends if topic == READING]
+        for step in plan.steps if step.answers == "actuator_command"
+    ]  # fmt: skip
+    assert sent == [[0, 20], [], [40]]
+    estimated = [step for step in plan.steps if step.answers == "structure_state"]
+    assert [topic for step in estimated for topic, _ in step.sends].count("joint_states") == 3
 
 
 def test_a_state_that_came_again_after_a_load_is_answered_again(tmp_path: Path) -> None:
