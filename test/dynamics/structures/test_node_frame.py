@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tensegrity_dynamics import NodeFrame
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 
 
@@ -69,3 +70,49 @@ def test_a_frame_of_one_node_moves_with_it_and_does_not_turn():
     np.testing.assert_allclose(position, nodes[1] - (0.1, 0.0, 0.0))
     np.testing.assert_allclose(quaternion, (1.0, 0.0, 0.0, 0.0))
     np.testing.assert_allclose(twist, (1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
+
+
+def frame_on_line(random, count, moved):
+    """A frame on nodes of one line, and the positions of these and another node."""
+    points = np.outer(random.normal(size=count), random.normal(size=3)) + random.normal(size=3)
+    frame = NodeFrame("strut", np.arange(count), points, ("x", "y", "z", "rx"))
+    turn = matrix_from_quaternion(random.normal(size=4))
+    nodes = np.vstack((points @ turn.T + random.normal(size=3), random.normal(size=3)))
+    return frame, nodes + moved * random.normal(size=nodes.shape)
+
+
+@pytest.mark.parametrize("moved", [0.0, 0.2])
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_frame_on_a_line_turns_with_it_by_the_smallest_angle(count, moved):
+    random = np.random.default_rng(count)
+    for _ in range(20):
+        frame, nodes = frame_on_line(random, count, moved)
+        position, rotation = frame.fit(nodes)
+        before = frame.points - frame.points.mean(axis=0)
+        along = np.linalg.svd(before)[2][0]
+        now = (nodes[:count] - nodes[:count].mean(axis=0)).T @ before @ along
+        now /= np.linalg.norm(now)
+        np.testing.assert_allclose(rotation @ along, now, atol=1e-9)
+        np.testing.assert_allclose(position + rotation @ frame.points.mean(axis=0), nodes[:count].mean(axis=0))
+        angle = np.arccos(np.clip(0.5 * (np.trace(rotation) - 1.0), -1.0, 1.0))
+        assert angle == pytest.approx(np.arccos(np.clip(along @ now, -1.0, 1.0)), abs=1e-7)
+
+
+@pytest.mark.parametrize("moved", [0.0, 0.2])
+def test_twist_and_jacobian_of_a_frame_on_a_line_are_the_differences_of_its_poses(moved):
+    random, step = np.random.default_rng(6), 1e-6
+    for _ in range(10):
+        frame, nodes = frame_on_line(random, 2, moved)
+        velocities = random.normal(size=nodes.shape)
+        twist = frame.motion(nodes, velocities)[1]
+        (ahead, turned), (behind, before) = (frame.fit(nodes + sign * step * velocities) for sign in (1.0, -1.0))
+        spin = (turned @ before.T - before @ turned.T) / (4.0 * step)
+        size = max(1.0, float(np.abs(twist).max()))
+        np.testing.assert_allclose(twist[:3], (ahead - behind) / (2.0 * step), atol=1e-7 * size**2)
+        np.testing.assert_allclose(twist[3:], (spin[2, 1], spin[0, 2], spin[1, 0]), atol=1e-7 * size**2)
+        np.testing.assert_allclose(frame.jacobian(nodes) @ velocities.ravel(), twist, atol=1e-9 * size)
+
+
+def test_nodes_at_one_point_carry_no_frame():
+    with pytest.raises(TensegrityError, match="output hand: name one node, or several that are not all at one point"):
+        NodeFrame("hand", np.arange(2), np.ones((2, 3)))
